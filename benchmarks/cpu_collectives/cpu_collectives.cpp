@@ -18,7 +18,7 @@
 #include "collectives/local/Local.h"
 #include "collectives/shm/Shm.h"
 #include "collectives/shm/ShmHost.h"
-#include "core/Futex.h"
+#include "core/FutexEvent.h"
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

@@ -205,7 +205,7 @@ fsdprt_status fsdprt_session_write_flight_record(const fsdprt_session *handle, c
                                                  const char *reason, fsdprt_error *error) {
   return guard(error, [&] {
     Communicator &communicator = handle->session->getRanks().getCommunicator();
-    std::string text = communicator.getWatch().record(
+    std::string text = communicator.getWatchdog().record(
         reason, [&](uint32_t collective) { return communicator.describe(collective); });
     OutputFile file(path, /*atomic=*/true);
     file.write(text.data(), text.size());

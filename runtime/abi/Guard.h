@@ -32,8 +32,8 @@ inline fsdprt_status report(fsdprt_error *error, fsdprt_status status,
   if (!error || error->struct_size < offsetof(fsdprt_error, message) + 1)
     return status;
   error->status = status;
-  size_t room = std::min(error->struct_size, sizeof *error) - offsetof(fsdprt_error, message);
-  std::snprintf(error->message, room, "%s", message);
+  size_t capacity = std::min(error->struct_size, sizeof *error) - offsetof(fsdprt_error, message);
+  std::snprintf(error->message, capacity, "%s", message);
   return status;
 }
 

@@ -35,7 +35,7 @@ inline uint64_t mappedBytes(const fb::Layout &layout) {
 }
 /// Where the room of a buffer ends whose last byte is before `end`: buffers are packed in steps of
 /// the alignment, but the host's arena may end with its last byte.
-inline uint64_t roomEnd(const fb::Layout &layout, uint64_t end) {
+inline uint64_t alignedEnd(const fb::Layout &layout, uint64_t end) {
   uint64_t mask = FSDPRT_BUFFER_ALIGNMENT - 1;
   return std::min((end + mask) & ~mask, mappedBytes(layout));
 }

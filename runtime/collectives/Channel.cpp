@@ -10,7 +10,7 @@
 
 #include "collectives/Channel.h"
 #include "core/Error.h"
-#include "core/Futex.h"
+#include "core/FutexEvent.h"
 #include <algorithm>
 #include <cerrno>
 #include <cstring>

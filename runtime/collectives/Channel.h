@@ -9,7 +9,7 @@
 //
 //     rank                                      host
 //     hello (version, ranks, agreement)  -->    all there, all the same?
-//                                        <--    welcome + board,  or refusal
+//                                        <--    welcome + control block, or refusal
 //     arena (bytes, schedule) + memfd    -->    all there, the same schedule?
 //                                        <--    a peer + memfd, for every rank, or refusal
 //     failure (status, text)             -->    at any time

@@ -39,14 +39,14 @@ const Communicator::Groups *Communicator::groupsOver(const std::vector<uint32_t>
 
 void Communicator::start(uint32_t collective, uint32_t rank, const std::byte *source,
                          std::byte *target) {
-  watch->beginCollective(rank, collective);
+  watchdog->beginCollective(rank, collective);
   begin(collective, rank, source, target);
 }
 
 void Communicator::wait(uint32_t collective, uint32_t rank, WorkerPool &pool) {
   finish(collective, rank, pool);
-  watch->endCollective(rank, collective);
-  if (rank != place.first)
+  watchdog->endCollective(rank, collective);
+  if (rank != localRange.first)
     return;
   const CollectiveKey &key = collectives[collective].key;
   bool grows =
@@ -65,7 +65,7 @@ void Communicator::countExchanged(const uint64_t (&bytes)[4], int64_t times) {
 
 uint64_t Communicator::wireBytes(uint32_t collective) const {
   const CollectiveKey &key = collectives[collective].key;
-  uint64_t members = membersOf(collective, place.first).size(),
+  uint64_t members = membersOf(collective, localRange.first).size(),
            bytes = key.count * sizeOf(key.dtype) * (members - 1);
   if (key.kind == fb::CollectiveKind::all_gather || key.kind == fb::CollectiveKind::reduce_scatter)
     return bytes; // `count` is of one member
@@ -84,9 +84,9 @@ std::string Communicator::describe(uint32_t collective) const {
   return text + ")";
 }
 
-std::string Communicator::whereabouts(uint32_t rank) const {
-  std::string text = watch->whereabouts(rank);
-  uint32_t last = watch->lastCollective(rank);
+std::string Communicator::describeProgress(uint32_t rank) const {
+  std::string text = watchdog->describeProgress(rank);
+  uint32_t last = watchdog->lastCollective(rank);
   if (last < collectives.size())
     text += ", which began " + describe(last) + " last";
   return text;
@@ -96,10 +96,10 @@ void Communicator::reportMissing(uint32_t collective, uint32_t rank,
                                  const std::vector<uint32_t> &missing) const {
   std::string names;
   for (uint32_t member : missing)
-    names += (names.empty() ? "" : ", ") + whereabouts(member);
+    names += (names.empty() ? "" : ", ") + describeProgress(member);
   throw Error(FSDPRT_HUNG,
               format("rank %u waited %g s at %s for %s; it made no progress", rank,
-                     watch->timeoutSeconds(), describe(collective).c_str(), names.c_str()));
+                     watchdog->timeoutSeconds(), describe(collective).c_str(), names.c_str()));
 }
 
 //===- One process --------------------------------------------------------===//

@@ -38,8 +38,9 @@
 //      where that rank was last seen; or with Abandoned when another rank has failed or abort() was
 //      called.
 //
-// (R9) A rank's starts are of one thread. Its waits may be of another one, where allowsCouriers().
-// (R10) Where isOnDevice(), arenas have queues: start and wait are places on the rank's compute
+// (R9) A rank's starts are of one thread. Its waits may be of another one, where
+// allowsTransferWorkers(). (R10) Where isOnDevice(), arenas have queues: start and wait are places
+// on the rank's compute
 //       stream, between two of its commands, and what
 //      they say of memory holds there. The host waits for nothing but for other ranks' starts.
 //
@@ -51,7 +52,7 @@
 #define FSDPRT_COLLECTIVES_COMMUNICATOR_H
 
 #include "artifact/Mesh.h"
-#include "collectives/Watch.h"
+#include "collectives/Watchdog.h"
 #include "core/DType.h"
 #include "device/cpu/WorkerPool.h"
 
@@ -83,7 +84,7 @@ struct ArenaMemory {
 };
 
 /// The ranks that are threads of this process.
-struct Place {
+struct LocalRanks {
   uint32_t first = 0, count = 0;
 };
 
@@ -95,17 +96,17 @@ public:
 
   const Mesh &getMesh() const { return mesh; }
   uint32_t ranks() const { return static_cast<uint32_t>(mesh.ranks()); }
-  uint32_t firstRank() const { return place.first; }
-  uint32_t localRanks() const { return place.count; }
-  bool isLocal(uint32_t rank) const { return rank - place.first < place.count; }
+  uint32_t firstRank() const { return localRange.first; }
+  uint32_t localRanks() const { return localRange.count; }
+  bool isLocal(uint32_t rank) const { return rank - localRange.first < localRange.count; }
   /// The process of rank 0: it prints, and writes what there is one of.
-  bool isRoot() const { return place.first == 0; }
+  bool isRoot() const { return localRange.first == 0; }
   virtual uint32_t processes() const = 0;
   virtual const char *name() const = 0;
   /// The name, or what it is over.
   virtual const char *text() const { return name(); }
-  Watch &getWatch() { return *watch; }
-  const std::shared_ptr<Watch> &shareWatch() const { return watch; }
+  Watchdog &getWatchdog() { return *watchdog; }
+  const std::shared_ptr<Watchdog> &shareWatchdog() const { return watchdog; }
 
   //===- Set-up -----------------------------------------------------------===//
 
@@ -136,7 +137,7 @@ public:
   /// (R8).
   void wait(uint32_t collective, uint32_t rank, WorkerPool &pool);
   /// See (R9).
-  virtual bool allowsCouriers() const { return true; }
+  virtual bool allowsTransferWorkers() const { return true; }
   /// See (R10).
   virtual bool isOnDevice() const { return false; }
   /// Of a collective that a rank has waited for, where its queue has a timeline: when it was on the
@@ -169,7 +170,7 @@ public:
 
   /// Ends all waits, of this process at least, with Abandoned. May be called from any thread, more
   /// than once. `status` is what this process will end with.
-  virtual void abort(fsdprt_status status) { watch->fail(status); }
+  virtual void abort(fsdprt_status status) { watchdog->fail(status); }
   /// What a rank throws when another has failed. Where no launcher collects the statuses of the
   /// ranks it has that of the one that failed: the first process that ends gives a launcher of MPI
   /// its exit code.
@@ -177,17 +178,17 @@ public:
   /// Looks for an error that no wait has met yet: of a library that reports later, of a peer.
   /// Throws Error or Abandoned.
   virtual void poll() {
-    if (watch->hasFailed())
+    if (watchdog->hasFailed())
       throw abandoned();
   }
   /// "collective 42 (all_gather 'h.0 gather', unit 'h.0')".
   std::string describe(uint32_t collective) const;
   /// Of a rank, for messages: its place in the program, and the last collective that it began.
-  std::string whereabouts(uint32_t rank) const;
+  std::string describeProgress(uint32_t rank) const;
 
 protected:
-  Communicator(Mesh mesh, Place place, std::shared_ptr<Watch> watch)
-      : mesh(std::move(mesh)), place(place), watch(std::move(watch)) {}
+  Communicator(Mesh mesh, LocalRanks localRange, std::shared_ptr<Watchdog> watchdog)
+      : mesh(std::move(mesh)), localRange(localRange), watchdog(std::move(watchdog)) {}
 
   virtual void begin(uint32_t collective, uint32_t rank, const std::byte *source,
                      std::byte *target) = 0;
@@ -207,13 +208,13 @@ protected:
   const std::vector<uint32_t> &membersOf(uint32_t collective, uint32_t rank) const {
     return collectives[collective].groups->members[rank];
   }
-  /// For a wait whose patience is over.
+  /// For a wait whose progress timeout is over.
   [[noreturn]] void reportMissing(uint32_t collective, uint32_t rank,
                                   const std::vector<uint32_t> &missing) const;
 
   Mesh mesh;
-  Place place;
-  std::shared_ptr<Watch> watch; // perhaps that of another communicator, too
+  LocalRanks localRange;
+  std::shared_ptr<Watchdog> watchdog; // perhaps that of another communicator, too
   std::vector<Collective> collectives;
 
 private:

@@ -57,10 +57,10 @@ public:
   /// Returns when all of that has ended; calls `idle` now and then meanwhile.
   virtual void finish(const std::function<void()> &) {}
   /// At the begin of a run, where nothing of the rank's is on the GPU.
-  virtual void beginPulse() {}
+  virtual void resetHeartbeat() {}
   /// Another value than before: of what was launched, some more has been done. Where there is a
-  /// queue, a number of CudaPulse's.
-  virtual uint32_t pulse() const { return 0; }
+  /// queue, a number of CudaHeartbeat's.
+  virtual uint32_t heartbeat() const { return 0; }
   /// That it has failed for good, which ends all that is on it; else nothing.
   virtual std::string fault() const { return {}; }
   /// Of a copy that was awaited, where its queue has a timeline: when it was.

@@ -49,15 +49,15 @@ static int64_t lookupIndex(const float *block) {
 /// Throws Error if a lookup of the program that has just run was out of range on any rank. `first`:
 /// the first rank here. All processes get here with the same number of such ranks, and tell each
 /// other which of them these are.
-void Session::checkLookups(const World &world, uint32_t first) {
+void Session::checkLookups(const RankGroup &group, uint32_t first) {
   float block[FSDPRT_BLOCK_SIZE];
   readBlock(first, block);
   if (block[FSDPRT_BLOCK_LOOKUPS] == 0)
     return;
   const auto &lookups = *artifact.manifest().lookups();
-  auto numRanks = static_cast<uint32_t>(integerIn(block[FSDPRT_BLOCK_LOOKUPS], world.ranks()));
+  auto numRanks = static_cast<uint32_t>(integerIn(block[FSDPRT_BLOCK_LOOKUPS], group.ranks()));
   FailedLookup earliest;
-  uint32_t here = first == FSDPRT_REFERENCE ? 1 : world.localRanks();
+  uint32_t here = first == FSDPRT_REFERENCE ? 1 : group.localRanks();
   for (uint32_t i = 0; i < here && earliest.rank == UINT64_MAX; ++i) {
     readBlock(first == FSDPRT_REFERENCE ? first : first + i, block);
     if (uint64_t number = integerIn(block[FSDPRT_BLOCK_LOOKUP_NUMBER], lookups.size()))
@@ -76,11 +76,11 @@ void Session::checkLookups(const World &world, uint32_t first) {
   if (numRanks > 1)
     who += format(" (and %u more)", numRanks - 1);
   if (earliest.number < 1 || earliest.number > lookups.size())
-    failed("%s: %s: a lookup is out of range", artifact.getFile().c_str(), world.where().c_str());
+    failed("%s: %s: a lookup is out of range", artifact.getFile().c_str(), group.where().c_str());
   const fb::Lookup &lookup = *lookups.Get(static_cast<uint32_t>(earliest.number - 1));
   failed("%s: %s: the lookup at %s has index %lld, expected one in [0, %llu), the %s; this run of "
          "the program changed no "
          "parameter; correct the batch, or what the model computes the index from",
-         world.where().c_str(), who.c_str(), printable(lookup.location()->str()).c_str(),
+         group.where().c_str(), who.c_str(), printable(lookup.location()->str()).c_str(),
          (long long)earliest.index, (ull)lookup.extent(), printable(lookup.what()->str()).c_str());
 }

@@ -6,9 +6,11 @@
 //
 // Copies, fills and initial values, in the arenas and in the rank's file.
 //
-//   copy in an arena, or between the two    done by all workers, or by the copier where it is on a
+//   copy in an arena, or between the two    done by all workers, or by the copy worker where it is
+//   on a
 //                                           channel; by a GPU on a stream
-//   copy from the file or to it             done by the rank, or by the filer where it is on a
+//   copy from the file or to it             done by the rank, or by the file worker where it is on
+//   a
 //                                           channel; with a GPU always by the rank
 //
 // What is written to the file in steps comes from an arena; zeros and initial values go through a
@@ -19,7 +21,7 @@
 #include "artifact/Arenas.h"
 #include "core/Initialise.h"
 #include "core/Philox.h"
-#include "execute/World.h"
+#include "execute/RankGroup.h"
 #include <algorithm>
 #include <cstring>
 
@@ -27,95 +29,95 @@ using namespace fsdprt;
 
 static constexpr uint64_t chunkBytes = uint64_t(1) << 20; // of that buffer
 
-Courier *World::carrierOf(const Rank &rank, Carrier carrier) const {
-  return (carrier == Carrier::file     ? rank.filer
-          : carrier == Carrier::copies ? rank.copier
-                                       : rank.courier)
+AsyncTransferWorker *RankGroup::workerOf(const Rank &rank, TransferKind transferKind) const {
+  return (transferKind == TransferKind::file     ? rank.fileWorker
+          : transferKind == TransferKind::copies ? rank.copyWorker
+                                                 : rank.transferWorker)
       .get();
 }
 
-World::Move World::moveOf(uint32_t index, const fb::Copy &copy, uint64_t iteration,
-                          const char *label) const {
-  Move move;
-  move.bytes = copy.source()->bytes();
-  move.label = label;
+RankGroup::AsyncCopy RankGroup::copyOf(uint32_t index, const fb::Copy &copy, uint64_t iteration,
+                                       const char *label) const {
+  AsyncCopy transfer;
+  transfer.bytes = copy.source()->bytes();
+  transfer.label = label;
   uint64_t from = offsetOf(index, *copy.source(), iteration),
            to = offsetOf(index, *copy.target(), iteration);
   if (isInFile(layout, from))
-    move.offset = from - fileBegin(layout);
+    transfer.offset = from - fileBegin(layout);
   else
-    move.from = member(index).arena.at(from);
+    transfer.from = rankState(index).arena.at(from);
   if (isInFile(layout, to))
-    move.offset = to - fileBegin(layout);
+    transfer.offset = to - fileBegin(layout);
   else
-    move.to = member(index).arena.at(to);
-  return move;
+    transfer.to = rankState(index).arena.at(to);
+  return transfer;
 }
 
 /// Between the file and memory that only the GPU sees.
-void World::carryInChunks(Rank &rank, const Move &move) {
+void RankGroup::performInChunks(Rank &rank, const AsyncCopy &transfer) {
   std::byte *chunk = rank.chunk.data();
-  for (uint64_t done = 0, part; done < move.bytes; done += part) {
-    part = std::min<uint64_t>(rank.chunk.size(), move.bytes - done);
-    if (move.from)
-      rank.gpu->read(chunk, move.from + done, part);
+  for (uint64_t done = 0, part; done < transfer.bytes; done += part) {
+    part = std::min<uint64_t>(rank.chunk.size(), transfer.bytes - done);
+    if (transfer.from)
+      rank.gpu->read(chunk, transfer.from + done, part);
     else
-      rank.file->read(move.offset + done, chunk, part);
-    if (move.to)
-      rank.gpu->write(move.to + done, chunk, part);
+      rank.file->read(transfer.offset + done, chunk, part);
+    if (transfer.to)
+      rank.gpu->write(transfer.to + done, chunk, part);
     else
-      rank.file->write(move.offset + done, chunk, part);
+      rank.file->write(transfer.offset + done, chunk, part);
   }
 }
 
-void World::carry(Rank &rank, const Move &move) {
-  if (move.from && move.to) {
-    if (move.from != move.to)
-      std::memcpy(move.to, move.from, move.bytes);
+void RankGroup::perform(Rank &rank, const AsyncCopy &transfer) {
+  if (transfer.from && transfer.to) {
+    if (transfer.from != transfer.to)
+      std::memcpy(transfer.to, transfer.from, transfer.bytes);
     return;
   }
   try {
     if (rank.gpu && !rank.gpu->isShared())
-      carryInChunks(rank, move);
-    else if (move.to)
-      rank.file->read(move.offset, move.to, move.bytes);
+      performInChunks(rank, transfer);
+    else if (transfer.to)
+      rank.file->read(transfer.offset, transfer.to, transfer.bytes);
     else
-      rank.file->write(move.offset, move.from, move.bytes);
+      rank.file->write(transfer.offset, transfer.from, transfer.bytes);
   } catch (const Error &error) {
-    throw Error(error.status,
-                "copy " + printable(move.label, std::strlen(move.label)) + ": " + error.what());
+    throw Error(error.status, "copy " + printable(transfer.label, std::strlen(transfer.label)) +
+                                  ": " + error.what());
   }
 }
 
-void World::fill(uint32_t index, const fb::Slice &target, uint64_t iteration) {
+void RankGroup::fill(uint32_t index, const fb::Slice &target, uint64_t iteration) {
   uint64_t offset = offsetOf(index, target, iteration);
-  Gpu *gpu = member(index).gpu.get();
+  Gpu *gpu = rankState(index).gpu.get();
   if (gpu && isOnDevice(layout, offset) &&
-      gpu->fill(member(index).arena.at(offset), target.bytes()))
+      gpu->fill(rankState(index).arena.at(offset), target.bytes()))
     return;
-  finishGpu(member(index));
+  finishGpu(rankState(index));
   if (!isInFile(layout, offset)) {
-    std::memset(member(index).arena.at(offset), 0, target.bytes());
+    std::memset(rankState(index).arena.at(offset), 0, target.bytes());
     return;
   }
   std::vector<std::byte> zeros(std::min<uint64_t>(target.bytes(), chunkBytes));
   for (uint64_t done = 0; done < target.bytes(); done += zeros.size())
-    member(index).file->write(offset - fileBegin(layout) + done, zeros.data(),
-                              std::min<uint64_t>(zeros.size(), target.bytes() - done));
+    rankState(index).file->write(offset - fileBegin(layout) + done, zeros.data(),
+                                 std::min<uint64_t>(zeros.size(), target.bytes() - done));
 }
 
-void World::copy(uint32_t index, const Instruction &instruction, uint64_t iteration) {
-  Rank &rank = member(index);
-  Move move =
-      moveOf(index, *static_cast<const fb::Copy *>(instruction.body), iteration, instruction.label);
-  const std::byte *from = move.from;
-  std::byte *to = move.to;
-  uint64_t bytes = move.bytes;
+void RankGroup::copy(uint32_t index, const Instruction &instruction, uint64_t iteration) {
+  Rank &rank = rankState(index);
+  AsyncCopy transfer =
+      copyOf(index, *static_cast<const fb::Copy *>(instruction.body), iteration, instruction.label);
+  const std::byte *from = transfer.from;
+  std::byte *to = transfer.to;
+  uint64_t bytes = transfer.bytes;
   if (rank.gpu && from && to && rank.gpu->copy(to, from, bytes))
     return;
   finishGpu(rank);
   if (bytes < (256 << 10) || !from || !to)
-    return carry(rank, move);
+    return perform(rank, transfer);
   if (from == to)
     return;
   rank.pool.run([&](uint32_t worker) {
@@ -127,24 +129,24 @@ void World::copy(uint32_t index, const Instruction &instruction, uint64_t iterat
 }
 
 /// Its wait ends it.
-void World::startCopy(uint32_t index, const Instruction &instruction, uint64_t iteration) {
+void RankGroup::startCopy(uint32_t index, const Instruction &instruction, uint64_t iteration) {
   const auto &copy = *static_cast<const fb::Copy *>(instruction.body);
-  Rank &rank = member(index);
-  Move move = moveOf(index, copy, iteration, instruction.label);
-  bool isBetweenArenas = move.from && move.to;
+  Rank &rank = rankState(index);
+  AsyncCopy transfer = copyOf(index, copy, iteration, instruction.label);
+  bool isBetweenArenas = transfer.from && transfer.to;
   if (rank.gpu && isBetweenArenas &&
-      rank.gpu->startCopy(instruction.collective, move.to, move.from, move.bytes))
+      rank.gpu->startCopy(instruction.collective, transfer.to, transfer.from, transfer.bytes))
     return;
   finishGpu(rank);
-  rank.moves[instruction.collective] = move;
-  if (Courier *courier = carrierOf(rank, instruction.carrier))
-    courier->post(instruction.collective);
+  rank.transfers[instruction.collective] = transfer;
+  if (AsyncTransferWorker *transferWorker = workerOf(rank, instruction.transferKind))
+    transferWorker->post(instruction.collective);
   else
-    carry(rank, move);
+    perform(rank, transfer);
 }
 
 /// The part of the parameter that this rank's shard covers.
-void World::initialise(uint32_t index, const fb::Initialise &initialise) {
+void RankGroup::initialise(uint32_t index, const fb::Initialise &initialise) {
   const fb::State &state = *layout.states()->Get(initialise.state());
   const fb::Param &param = *artifact.manifest().params()->Get(initialise.param());
   uint64_t elements = 1;
@@ -163,7 +165,7 @@ void World::initialise(uint32_t index, const fb::Initialise &initialise) {
   uint64_t stream = streamOf(param.name()->c_str()), size = sizeOf(state.dtype());
   /// Elements [from, from + count) of the parameter, by all threads of the rank.
   auto generate = [&](uint64_t from, uint64_t count, std::byte *to) {
-    WorkerPool &pool = member(index).pool;
+    WorkerPool &pool = rankState(index).pool;
     pool.run([&](uint32_t worker) {
       uint64_t first, last;
       WorkerPool::split(count, 4096, pool.size(), worker, first, last);

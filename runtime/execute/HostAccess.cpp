@@ -10,7 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "artifact/Arenas.h"
-#include "execute/World.h"
+#include "execute/RankGroup.h"
 #include <cmath>
 #include <cstring>
 
@@ -18,21 +18,21 @@ using namespace fsdprt;
 
 static constexpr uint64_t chunkBytes = uint64_t(1) << 20;
 
-bool World::isBeforeHost(const Rank &rank, uint64_t offset) const {
+bool RankGroup::isHostVisible(const Rank &rank, uint64_t offset) const {
   return !rank.gpu || rank.gpu->isShared() || isOnHost(layout, offset);
 }
 
-void World::read(uint32_t rank, uint64_t offset, void *to, uint64_t bytes) const {
-  const Rank &of = member(rank);
-  if (isBeforeHost(of, offset))
+void RankGroup::read(uint32_t rank, uint64_t offset, void *to, uint64_t bytes) const {
+  const Rank &of = rankState(rank);
+  if (isHostVisible(of, offset))
     std::memcpy(to, of.arena.at(offset), bytes);
   else
     of.gpu->read(to, of.arena.at(offset), bytes);
 }
 
-void World::write(uint32_t rank, uint64_t offset, const void *from, uint64_t bytes) const {
-  const Rank &of = member(rank);
-  if (isBeforeHost(of, offset))
+void RankGroup::write(uint32_t rank, uint64_t offset, const void *from, uint64_t bytes) const {
+  const Rank &of = rankState(rank);
+  if (isHostVisible(of, offset))
     std::memcpy(of.arena.at(offset), from, bytes);
   else
     of.gpu->write(of.arena.at(offset), from, bytes);
@@ -41,8 +41,8 @@ void World::write(uint32_t rank, uint64_t offset, const void *from, uint64_t byt
 //===- Blocks -------------------------------------------------------------===//
 
 /// Before the first program: memory, this rank's place, and neutral values in the step block.
-void World::prepare(uint32_t rank) {
-  member(rank).arena.prefault();
+void RankGroup::prepare(uint32_t rank) {
+  rankState(rank).arena.prefault();
   float block[FSDPRT_BLOCK_SIZE];
   read(rank, layout.block()->offset(), block, sizeof block);
   block[FSDPRT_BLOCK_CLIP] = block[FSDPRT_BLOCK_FINITE] = 1;
@@ -58,7 +58,7 @@ void World::prepare(uint32_t rank) {
 
 /// Tells a rank how many steps there were, applied or not: what random numbers of this one follow
 /// from.
-void World::numberStep(uint32_t rank) {
+void RankGroup::numberStep(uint32_t rank) {
   if (!layout.rank() || layout.rank()->bytes() < 64)
     return;
   float block[FSDPRT_BLOCK_SIZE];
@@ -71,23 +71,24 @@ void World::numberStep(uint32_t rank) {
 
 //===- States, outside of programs ----------------------------------------===//
 
-std::byte *World::memoryOf(uint32_t rank, const fb::State &state) const {
-  bool isThere = !isInFile(layout, state.offset()) && isBeforeHost(member(rank), state.offset());
-  return isThere ? member(rank).arena.at(state.offset()) : nullptr;
+std::byte *RankGroup::memoryOf(uint32_t rank, const fb::State &state) const {
+  bool isThere =
+      !isInFile(layout, state.offset()) && isHostVisible(rankState(rank), state.offset());
+  return isThere ? rankState(rank).arena.at(state.offset()) : nullptr;
 }
 
-void World::readState(uint32_t rank, const fb::State &state, uint64_t first, uint64_t bytes,
-                      void *to) const {
+void RankGroup::readState(uint32_t rank, const fb::State &state, uint64_t first, uint64_t bytes,
+                          void *to) const {
   if (isInFile(layout, state.offset()))
-    member(rank).file->read(state.offset() - fileBegin(layout) + first, to, bytes);
+    rankState(rank).file->read(state.offset() - fileBegin(layout) + first, to, bytes);
   else
     read(rank, state.offset() + first, to, bytes);
 }
 
-void World::writeState(uint32_t rank, const fb::State &state, uint64_t first, uint64_t bytes,
-                       const void *from) const {
+void RankGroup::writeState(uint32_t rank, const fb::State &state, uint64_t first, uint64_t bytes,
+                           const void *from) const {
   if (isInFile(layout, state.offset()))
-    member(rank).file->write(state.offset() - fileBegin(layout) + first, from, bytes);
+    rankState(rank).file->write(state.offset() - fileBegin(layout) + first, from, bytes);
   else
     write(rank, state.offset() + first, from, bytes);
 }
@@ -101,9 +102,9 @@ static bool isFinite(DType type, const std::byte *from, uint64_t bytes) {
   return finite;
 }
 
-bool World::holdsFinite(uint32_t rank, DType type, uint64_t offset, uint64_t bytes) const {
-  if (isBeforeHost(member(rank), offset))
-    return isFinite(type, member(rank).arena.at(offset), bytes);
+bool RankGroup::holdsFinite(uint32_t rank, DType type, uint64_t offset, uint64_t bytes) const {
+  if (isHostVisible(rankState(rank), offset))
+    return isFinite(type, rankState(rank).arena.at(offset), bytes);
   std::vector<std::byte> chunk(std::min(bytes, chunkBytes));
   bool finite = true;
   for (uint64_t done = 0; done < bytes && finite; done += chunk.size()) {
@@ -115,7 +116,7 @@ bool World::holdsFinite(uint32_t rank, DType type, uint64_t offset, uint64_t byt
 }
 
 /// Of a reduction, before its start: plants a number that is not finite, and looks for one.
-void World::inspect(uint32_t rank, const Instruction &instruction, uint64_t source) {
+void RankGroup::inspect(uint32_t rank, const Instruction &instruction, uint64_t source) {
   const auto &collective = *static_cast<const fb::Collective *>(instruction.body);
   bool reduces = collective.kind() == fb::CollectiveKind::reduce_scatter ||
                  collective.kind() == fb::CollectiveKind::all_reduce;
@@ -123,12 +124,12 @@ void World::inspect(uint32_t rank, const Instruction &instruction, uint64_t sour
     return;
   if (options.fault.kind == RankFault::Kind::nan && std::strcmp(currentName, "step") == 0 &&
       options.fault.isAt(RankFault::Phase::reduce, rank, currentRun) &&
-      instruction.collective == poisoned) {
+      instruction.collective == faultedCollective) {
     std::byte number[8];
     storeElement(collective.dtype(), NAN, number);
     write(rank, source, number, sizeOf(collective.dtype()));
   }
-  if (searching && !member(rank).nonfinite &&
+  if (searching && !rankState(rank).nonfinite &&
       !holdsFinite(rank, collective.dtype(), source, collective.source()->bytes()))
-    member(rank).nonfinite = &instruction;
+    rankState(rank).nonfinite = &instruction;
 }

@@ -16,7 +16,7 @@
 namespace fsdprt {
 
 /// Who moves what is on a channel.
-enum class Carrier : uint8_t { collectives, copies, file };
+enum class TransferKind : uint8_t { collectives, copies, file };
 
 /// A command with what is looked up once. A loop's body follows it.
 struct Instruction {
@@ -27,8 +27,8 @@ struct Instruction {
   uint32_t length = 0; // of a loop's body
   uint32_t collective =
       0; // the communicator's number, of a collective and its wait; of a copy on a channel, its own
-  Carrier carrier = Carrier::collectives; // of a wait: of what it ends
-  bool joinsNext = false;                 // of a collective: one launch with the next command
+  TransferKind transferKind = TransferKind::collectives; // of a wait: of what it ends
+  bool joinsNext = false; // of a collective: one launch with the next command
 };
 
 /// What it reads and writes (Profile.cpp).

@@ -18,7 +18,7 @@
 #include "collectives/shm/Shm.h"
 #include "core/Error.h"
 #include "device/GpuFactory.h"
-#include "device/cuda/Products.h"
+#include "device/cuda/LibraryGemm.h"
 #include <algorithm>
 #include <cstring>
 
@@ -61,7 +61,7 @@ bool fsdprt::isDevice(const fsdprt_session_options &options, const char *name) {
 }
 
 /// Who computes matrix products, where that was asked for.
-static void checkProducts(const Artifact &artifact, const fsdprt_session_options &options) {
+static void checkLibraryGemm(const Artifact &artifact, const fsdprt_session_options &options) {
   const char *file = artifact.getFile().c_str();
   std::string wanted = options.gemm ? options.gemm : "auto";
   if (wanted != "nvptx" && wanted != "cublaslt" && wanted != "auto")
@@ -103,7 +103,7 @@ void fsdprt::checkPlace(const Artifact &artifact, const fsdprt_session_options &
              file, emulates ? "emulated" : "NVIDIA");
   if (emulates && !getEmulatedGpus())
     badInput("%s: this program has no emulator of GPUs; run with --device=cuda", file);
-  checkProducts(artifact, options);
+  checkLibraryGemm(artifact, options);
   if (isDevice(options, "cuda") && !isControl(options, "local") && !isBackend(options, "nccl"))
     badInput("%s: on GPUs ranks are threads of one process, or processes over NCCL: expected "
              "--backend=local or nccl, found '%s'",
@@ -178,10 +178,10 @@ std::unique_ptr<Communicator> fsdprt::makeCommunicator(const Artifact &artifact,
 
 std::unique_ptr<Communicator> fsdprt::makeSoloCommunicator(const Artifact &artifact,
                                                            const fsdprt_session_options &options,
-                                                           std::unique_ptr<Watch> watch,
+                                                           std::unique_ptr<Watchdog> watchdog,
                                                            uint32_t threads) {
   Mesh mesh = artifact.getMesh().solo();
   if (isDevice(options, "cuda"))
-    return std::make_unique<LocalCuda>(mesh, std::move(watch), spinsFor(threads));
-  return std::make_unique<LocalCommunicator>(mesh, std::move(watch), spinsFor(threads));
+    return std::make_unique<LocalCuda>(mesh, std::move(watchdog), spinsFor(threads));
+  return std::make_unique<LocalCommunicator>(mesh, std::move(watchdog), spinsFor(threads));
 }

@@ -28,7 +28,8 @@ std::unique_ptr<Communicator> makeCommunicator(const Artifact &artifact,
 /// Of the reference, which is alone.
 std::unique_ptr<Communicator> makeSoloCommunicator(const Artifact &artifact,
                                                    const fsdprt_session_options &options,
-                                                   std::unique_ptr<Watch> watch, uint32_t threads);
+                                                   std::unique_ptr<Watchdog> watchdog,
+                                                   uint32_t threads);
 
 } // namespace fsdprt
 

@@ -43,7 +43,7 @@ RankFault RankFault::parse(const std::string &text) {
   return fault;
 }
 
-void RankFault::strike() const {
+void RankFault::inject() const {
   switch (kind) {
   case Kind::none:
   case Kind::nan:

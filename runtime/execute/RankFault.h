@@ -33,7 +33,7 @@ struct RankFault {
   }
   /// Does it; returns when a process that was stopped goes on. `nan` is the caller's to do: it has
   /// the gradient.
-  void strike() const;
+  void inject() const;
 };
 
 } // namespace fsdprt

@@ -80,8 +80,8 @@ static MemoryDemand demandOf(const Artifact &artifact, const fb::Layout &layout,
   demand.ranksMapped = mapsPeers ? ranks : 1;
   demand.processes = threads ? 1 : demand.ranksOnMachine;
   // Of collectives, of copies to the host and back, and of the file.
-  uint64_t couriers = 1 + (layout.host_bytes() != 0) + (layout.file_bytes() != 0);
-  demand.threads = (threads ? ranks : 1) * (threadsPerRank + couriers);
+  uint64_t transferWorkers = 1 + (layout.host_bytes() != 0) + (layout.file_bytes() != 0);
+  demand.threads = (threads ? ranks : 1) * (threadsPerRank + transferWorkers);
   return demand;
 }
 
@@ -94,36 +94,36 @@ Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_op
     badInput("%s: has no program to run on ranks", artifact.getFile().c_str());
   if (options.with_reference && !whole)
     badInput("%s: has no program 'reference'", artifact.getFile().c_str());
-  WorldOptions world;
-  world.threadsPerRank =
+  RankGroupOptions group;
+  group.threadsPerRank =
       options.threads_per_rank ? options.threads_per_rank : artifact.manifest().threads_per_rank();
-  world.timeoutSeconds = options.timeout_seconds > 0 ? options.timeout_seconds : 60;
-  world.seed = options.seed;
-  world.cuda = isDevice(options, "cuda");
-  world.cudaGraph = options.cuda_graph != 0;
-  if (world.threadsPerRank > layout->workers())
+  group.timeoutSeconds = options.timeout_seconds > 0 ? options.timeout_seconds : 60;
+  group.seed = options.seed;
+  group.cuda = isDevice(options, "cuda");
+  group.cudaGraph = options.cuda_graph != 0;
+  if (group.threadsPerRank > layout->workers())
     badInput("%s: has scratch memory for %u threads per rank, asked to run with %u; compile with "
              "more --threads-per-rank",
-             artifact.getFile().c_str(), layout->workers(), world.threadsPerRank);
+             artifact.getFile().c_str(), layout->workers(), group.threadsPerRank);
   if (options.only_kinds) {
     if (whole)
       badInput("with some kinds of kernels only there is nothing to compare with the reference");
-    world.onlyKinds = checkKinds(artifact, options.only_kinds);
+    group.onlyKinds = checkKinds(artifact, options.only_kinds);
   }
-  world.profile = options.profile != 0;
-  world.traceRuns = options.trace_runs;
-  world.offloadDirectory =
+  group.profile = options.profile != 0;
+  group.traceRuns = options.trace_runs;
+  group.offloadDirectory =
       options.offload_directory ? options.offload_directory : temporaryDirectory();
-  world.linkBytesPerSecond = options.link_bytes_per_second;
-  checkFits(artifact, demandOf(artifact, *layout, whole, options, world.threadsPerRank));
+  group.linkBytesPerSecond = options.link_bytes_per_second;
+  checkFits(artifact, demandOf(artifact, *layout, whole, options, group.threadsPerRank));
   const fb::Program *step = artifact.program("step");
-  world.stepsBefore = options.steps_before;
+  group.stepsBefore = options.steps_before;
   if (options.rank_fault)
-    world.fault = RankFault::parse(options.rank_fault);
+    group.fault = RankFault::parse(options.rank_fault);
   const Mesh &mesh = artifact.getMesh();
-  ranks = std::make_unique<World>(
-      shared, makeCommunicator(artifact, options, world.timeoutSeconds, world.threadsPerRank),
-      *layout, false, world);
+  ranks = std::make_unique<RankGroup>(
+      shared, makeCommunicator(artifact, options, group.timeoutSeconds, group.threadsPerRank),
+      *layout, false, group);
   uint32_t dropped = options.drop_gradient_of_rank;
   if (dropped && (!step || dropped > mesh.ranks() || !ranks->dropGradient(*step, dropped - 1)))
     badInput("%s: has no reduction or no rank to drop a gradient of", artifact.getFile().c_str());
@@ -131,24 +131,24 @@ Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_op
     return;
   // Alone while it runs: it may use the threads of all ranks. Their number changes no bit.
   uint64_t threads = std::min<uint64_t>(std::thread::hardware_concurrency(),
-                                        uint64_t(world.threadsPerRank) * ranks->ranks());
-  world.threadsPerRank = static_cast<uint32_t>(std::clamp<uint64_t>(threads, 1, whole->workers()));
-  world.profile = false;
-  world.traceRuns = 0;
+                                        uint64_t(group.threadsPerRank) * ranks->ranks());
+  group.threadsPerRank = static_cast<uint32_t>(std::clamp<uint64_t>(threads, 1, whole->workers()));
+  group.profile = false;
+  group.traceRuns = 0;
   // Others may wait for this process's rank meanwhile.
-  auto watch = ranks->getCommunicator().getWatch().alone(ranks->firstRank());
-  reference = std::make_unique<World>(
-      shared, makeSoloCommunicator(artifact, options, std::move(watch), world.threadsPerRank),
-      *whole, true, world);
+  auto watchdog = ranks->getCommunicator().getWatchdog().alone(ranks->firstRank());
+  reference = std::make_unique<RankGroup>(
+      shared, makeSoloCommunicator(artifact, options, std::move(watchdog), group.threadsPerRank),
+      *whole, true, group);
 }
 
 Session::~Session() {
-  for (std::unique_ptr<World> *world : {&ranks, &reference})
-    if (*world && (*world)->hasHung())
-      (void)world->release(); // a thread that hangs still uses it
+  for (std::unique_ptr<RankGroup> *group : {&ranks, &reference})
+    if (*group && (*group)->hasHung())
+      (void)group->release(); // a thread that hangs still uses it
 }
 
-const World &Session::world(uint32_t rank) const {
+const RankGroup &Session::group(uint32_t rank) const {
   if (rank == FSDPRT_REFERENCE) {
     if (!reference)
       badInput("the session was made without the reference");
@@ -173,7 +173,7 @@ const Trace &Session::trace() const {
 }
 
 uint32_t Session::checkRank(uint32_t rank) const {
-  if (!world(rank).isLocal(rank) && rank != FSDPRT_REFERENCE)
+  if (!group(rank).isLocal(rank) && rank != FSDPRT_REFERENCE)
     badInput("rank %u is in another process; this one has rank %u", rank, ranks->firstRank());
   return rank == FSDPRT_REFERENCE ? 0 : rank;
 }
@@ -191,7 +191,7 @@ void Session::exchange(const void *mine, size_t size, void *all) {
 }
 
 void Session::collect(uint32_t rank, const void *data, size_t size, void *into) {
-  world(rank);
+  group(rank);
   ranks->getCommunicator().collect(rank, data, size, into);
 }
 
@@ -207,12 +207,12 @@ void Session::run(const char *name) {
   const fb::Program *program = artifact.program(name);
   if (!program)
     badInput("%s: has no program '%s'", artifact.getFile().c_str(), printable(name).c_str());
-  World *world = isReferenceProgram(name) ? reference.get() : ranks.get();
-  if (!world)
+  RankGroup *group = isReferenceProgram(name) ? reference.get() : ranks.get();
+  if (!group)
     badInput("the session was made without the reference");
-  world->run(*program);
-  if (artifact.manifest().lookups() && world->checksLookups())
-    checkLookups(*world, isReferenceProgram(name) ? FSDPRT_REFERENCE : ranks->firstRank());
+  group->run(*program);
+  if (artifact.manifest().lookups() && group->checksLookups())
+    checkLookups(*group, isReferenceProgram(name) ? FSDPRT_REFERENCE : ranks->firstRank());
 }
 
 std::string Session::findNonfinite(const char *name) {
@@ -220,15 +220,15 @@ std::string Session::findNonfinite(const char *name) {
   if (!program || isReferenceProgram(name))
     badInput("%s: has no program '%s' to run on ranks", artifact.getFile().c_str(),
              printable(name).c_str());
-  World::Origin mine = ranks->findNonfinite(*program), earliest;
+  RankGroup::NonFiniteSource mine = ranks->findNonfinite(*program), earliest;
   Communicator &communicator = ranks->getCommunicator();
-  std::vector<World::Origin> all(communicator.processes());
+  std::vector<RankGroup::NonFiniteSource> all(communicator.processes());
   communicator.exchange(&mine, sizeof mine, all.data());
-  for (const World::Origin &origin : all) {
-    if (origin.number < earliest.number)
-      earliest = origin;
-    else if (origin.number == earliest.number)
-      earliest.ranks += origin.ranks;
+  for (const RankGroup::NonFiniteSource &source : all) {
+    if (source.number < earliest.number)
+      earliest = source;
+    else if (source.number == earliest.number)
+      earliest.ranks += source.ranks;
   }
   if (earliest.ranks == 0)
     return "";
@@ -242,13 +242,13 @@ std::string Session::findNonfinite(const char *name) {
 }
 
 void Session::readBlock(uint32_t rank, float *block) const {
-  const World &on = world(rank);
+  const RankGroup &on = group(rank);
   on.read(checkRank(rank), on.getLayout().block()->offset(), block,
           FSDPRT_BLOCK_SIZE * sizeof(float));
 }
 
 void Session::writeBlock(uint32_t rank, const float *block) {
-  const World &on = world(rank);
+  const RankGroup &on = group(rank);
   on.write(checkRank(rank), on.getLayout().block()->offset(), block,
            FSDPRT_BLOCK_SIZE * sizeof(float));
 }
@@ -280,7 +280,7 @@ static void checkIds(const fb::Input &input, const void *data, size_t size) {
 
 void Session::writeInput(uint32_t rank, uint64_t index, uint32_t microBatch, const void *data,
                          size_t size) {
-  const World &on = world(rank);
+  const RankGroup &on = group(rank);
   const auto *inputs = on.getLayout().inputs();
   if (!inputs || index >= inputs->size())
     badInput("expected one of %u inputs, found number %llu", inputs ? inputs->size() : 0,
@@ -314,8 +314,8 @@ void Session::writeInput(uint32_t rank, uint64_t index, uint32_t microBatch, con
 
 //===- States -------------------------------------------------------------===//
 
-const fb::State *Session::state(const World &world, uint64_t index, fb::StateRole role) const {
-  const auto *states = world.getLayout().states();
+const fb::State *Session::state(const RankGroup &group, uint64_t index, fb::StateRole role) const {
+  const auto *states = group.getLayout().states();
   for (uint32_t i = 0; states && i < states->size(); ++i)
     if (states->Get(i)->unit() == param(index).unit() && states->Get(i)->role() == role)
       return states->Get(i);
@@ -333,17 +333,18 @@ namespace {
 /// What a rank holds of elements [first, first + count) of a flat buffer.
 struct Overlap {
   uint64_t begin, end; // in the flat buffer
-  Overlap(const World &world, const fb::State &state, uint32_t rank, uint64_t first, uint64_t count)
-      : begin(std::max(first, world.firstElement(state, rank))),
-        end(std::min(first + count, world.firstElement(state, rank) + state.elements())) {}
+  Overlap(const RankGroup &group, const fb::State &state, uint32_t rank, uint64_t first,
+          uint64_t count)
+      : begin(std::max(first, group.firstElement(state, rank))),
+        end(std::min(first + count, group.firstElement(state, rank) + state.elements())) {}
   /// Where that begins in what the rank holds, in bytes; and how many there are.
-  uint64_t first(const World &world, const fb::State &state, uint32_t rank) const {
-    return (begin - world.firstElement(state, rank)) * sizeOf(state.dtype());
+  uint64_t first(const RankGroup &group, const fb::State &state, uint32_t rank) const {
+    return (begin - group.firstElement(state, rank)) * sizeOf(state.dtype());
   }
   uint64_t bytes(const fb::State &state) const { return (end - begin) * sizeOf(state.dtype()); }
-  std::vector<std::byte> read(const World &world, const fb::State &state, uint32_t rank) const {
+  std::vector<std::byte> read(const RankGroup &group, const fb::State &state, uint32_t rank) const {
     std::vector<std::byte> content(bytes(state));
-    world.readState(rank, state, first(world, state, rank), content.size(), content.data());
+    group.readState(rank, state, first(group, state, rank), content.size(), content.data());
     return content;
   }
 };
@@ -351,7 +352,7 @@ struct Overlap {
 
 void Session::readParam(uint32_t rank, uint64_t index, fb::StateRole role, uint64_t first,
                         uint64_t count, void *data, size_t size) const {
-  const World &on = world(rank);
+  const RankGroup &on = group(rank);
   const fb::Param &which = param(index);
   checkElements(which, first, count);
   const fb::State *from = state(on, index, role);
@@ -385,7 +386,7 @@ void Session::readParam(uint32_t rank, uint64_t index, fb::StateRole role, uint6
   }
 }
 
-void Session::writeInto(World &on, const fb::State &to, const fb::Param &which, uint64_t first,
+void Session::writeInto(RankGroup &on, const fb::State &to, const fb::Param &which, uint64_t first,
                         uint64_t count, const void *data, DType type) {
   uint64_t flat = which.offset() + first;
   for (uint32_t r = on.firstRank(); r < on.firstRank() + on.localRanks(); ++r) {
@@ -417,7 +418,7 @@ void Session::writeParam(uint64_t index, fb::StateRole role, uint64_t first, uin
              printable(which.name()->str()).c_str(),
              isFloat(which.dtype()) ? "a float dtype" : nameOf(which.dtype()), nameOf(type));
   bool wrote = false;
-  for (World *on : {ranks.get(), reference.get()}) {
+  for (RankGroup *on : {ranks.get(), reference.get()}) {
     if (!on)
       continue;
     for (fb::StateRole into : {role, fb::StateRole::master}) {
@@ -436,7 +437,7 @@ void Session::writeParam(uint64_t index, fb::StateRole role, uint64_t first, uin
 
 void Session::pokeShard(uint32_t rank, uint64_t index, void (*change)(void *, void *, size_t),
                         void *user) {
-  const World &on = world(rank);
+  const RankGroup &on = group(rank);
   const fb::State *held = state(on, index, fb::StateRole::parameter);
   if (!held)
     badInput("the parameter has no state");
@@ -505,7 +506,7 @@ void Session::compare(fsdprt_comparison &result) const {
   result.equal = 1;
   result.parameter_elements = result.optimizer_elements = 0;
   const auto *states = ranks->getLayout().states();
-  std::vector<std::byte> room;
+  std::vector<std::byte> buffer;
   for (uint32_t s = 0; states && s < states->size(); ++s) {
     const fb::State &held = *states->Get(s);
     const fb::State *whole = reference ? wholeOf(held) : nullptr;
@@ -529,9 +530,9 @@ void Session::compare(fsdprt_comparison &result) const {
         piece = content.data();
       }
       if (communicator.processes() > 1 && (!communicator.isRoot() || !piece)) {
-        room.resize(communicator.isRoot() ? bytes : 0);
-        communicator.collect(rank, piece, bytes, room.data());
-        piece = room.data();
+        buffer.resize(communicator.isRoot() ? bytes : 0);
+        communicator.collect(rank, piece, bytes, buffer.data());
+        piece = buffer.data();
       }
       if (reference && result.equal)
         compareState(rank, held, all, piece, result);

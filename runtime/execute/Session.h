@@ -11,7 +11,7 @@
 #ifndef FSDPRT_EXECUTE_SESSION_H
 #define FSDPRT_EXECUTE_SESSION_H
 
-#include "execute/World.h"
+#include "execute/RankGroup.h"
 
 namespace fsdprt {
 
@@ -26,7 +26,7 @@ public:
   void readBlock(uint32_t rank, float *block) const;
   void writeBlock(uint32_t rank, const float *block);
   /// Null when the state is not there.
-  const fb::State *state(const World &world, uint64_t param, fb::StateRole role) const;
+  const fb::State *state(const RankGroup &group, uint64_t param, fb::StateRole role) const;
   void readParam(uint32_t rank, uint64_t param, fb::StateRole role, uint64_t first, uint64_t count,
                  void *data, size_t size) const;
   void writeParam(uint64_t param, fb::StateRole role, uint64_t first, uint64_t count,
@@ -40,8 +40,8 @@ public:
   void compare(fsdprt_comparison &result) const;
 
   /// What the ranks gave to the first reduction that got a number which is not finite, in words;
-  /// empty: none did. See World::findNonfinite. All processes call it; those behind the first get
-  /// nothing to use.
+  /// empty: none did. See RankGroup::findNonfinite. All processes call it; those behind the first
+  /// get nothing to use.
   std::string findNonfinite(const char *program);
 
   void exchange(const void *mine, size_t size, void *all);
@@ -56,23 +56,23 @@ public:
   /// Of the GPUs of the ranks here, what is in use beside arenas.
   uint64_t gpuBytesBeside() const;
 
-  const World &getRanks() const { return *ranks; }
-  const World *getReference() const { return reference.get(); }
+  const RankGroup &getRanks() const { return *ranks; }
+  const RankGroup *getReference() const { return reference.get(); }
 
 private:
-  void checkLookups(const World &world, uint32_t first);
-  const World &world(uint32_t rank) const;
+  void checkLookups(const RankGroup &group, uint32_t first);
+  const RankGroup &group(uint32_t rank) const;
   uint32_t checkRank(uint32_t rank) const; // of this process
   const fb::Param &param(uint64_t index) const;
   const fb::State &stateOf(uint32_t rank, uint64_t index) const;
-  void writeInto(World &world, const fb::State &state, const fb::Param &param, uint64_t first,
+  void writeInto(RankGroup &group, const fb::State &state, const fb::Param &param, uint64_t first,
                  uint64_t count, const void *data, DType type);
   bool compareState(uint32_t rank, const fb::State &state, const std::byte *all,
                     const std::byte *piece, fsdprt_comparison &result) const;
   const fb::State *wholeOf(const fb::State &held) const;
 
   const Artifact &artifact;
-  std::unique_ptr<World> ranks, reference;
+  std::unique_ptr<RankGroup> ranks, reference;
 };
 
 uint64_t elementsOf(const fb::Param &param);

@@ -16,7 +16,7 @@ using namespace fsdprt;
 using ull = unsigned long long;
 
 const fb::State &Session::stateOf(uint32_t rank, uint64_t index) const {
-  const World &on = world(rank);
+  const RankGroup &on = group(rank);
   const auto *states = ranks->getLayout().states(), *own = on.getLayout().states();
   if (!states || index >= states->size())
     badInput("expected one of %u states, found number %llu", states ? states->size() : 0,
@@ -35,7 +35,7 @@ const fb::State &Session::stateOf(uint32_t rank, uint64_t index) const {
 }
 
 void Session::memoryOf(uint32_t rank, uint64_t index, fsdprt_state_memory &memory) const {
-  const World &on = world(rank);
+  const RankGroup &on = group(rank);
   const fb::State &found = stateOf(rank, index);
   memory.data = on.memoryOf(checkRank(rank), found);
   memory.dtype = static_cast<fsdprt_dtype>(found.dtype());
@@ -45,7 +45,7 @@ void Session::memoryOf(uint32_t rank, uint64_t index, fsdprt_state_memory &memor
 
 void Session::moveState(uint32_t rank, uint64_t index, uint64_t first, uint64_t count, void *into,
                         const void *from) const {
-  const World &on = world(rank);
+  const RankGroup &on = group(rank);
   const fb::State &found = stateOf(rank, index);
   uint64_t each = sizeOf(found.dtype());
   if (count > found.elements() || first > found.elements() - count)

@@ -11,14 +11,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "artifact/Arenas.h"
-#include "execute/World.h"
+#include "execute/RankGroup.h"
 #include <algorithm>
 #include <cstring>
 
 using namespace fsdprt;
 
 /// Whether the host takes part in a command while it executes.
-bool World::needsHost(const Instruction &instruction) const {
+bool RankGroup::needsHost(const Instruction &instruction) const {
   switch (instruction.kind) {
   case fb::Body::Collective:
     return !communicator->isOnDevice();
@@ -36,7 +36,7 @@ bool World::needsHost(const Instruction &instruction) const {
 }
 
 /// Before there is anything to record.
-void World::checkRecordable(const Decoded &step) const {
+void RankGroup::checkRecordable(const Decoded &step) const {
   if (communicator->localRanks() > 1 && std::strcmp(communicator->name(), "nccl") == 0)
     badInput("%s: expected a process for each rank, for a CUDA graph over NCCL, found %u ranks in "
              "one; run with --processes, or without --cuda-graph",
@@ -50,20 +50,20 @@ void World::checkRecordable(const Decoded &step) const {
                printable(instruction.label).c_str());
 }
 
-void World::addRecording() {
+void RankGroup::addRecording() {
   std::vector<const CudaQueue *> queues;
-  for (const auto &each : members)
+  for (const auto &each : rankStates)
     queues.push_back(each->gpu->queue());
   recording = std::make_unique<CudaRecording>(std::move(queues));
 }
 
 /// Of the current program.
-void World::record() {
+void RankGroup::record() {
   uint64_t before[4];
   std::copy_n(communicator->exchangedBytes(), 4, before);
   recording->begin();
   try {
-    onEveryRank(&World::recordRank);
+    onEveryRank(&RankGroup::recordRank);
     recording->end();
   } catch (...) {
     recording->cancel();
@@ -74,26 +74,26 @@ void World::record() {
   communicator->countExchanged(recordedBytes, -1); // a recording moves nothing
 }
 
-void World::recordRank(uint32_t rank) {
-  watch.beginRun(rank, currentName, currentRun);
-  beginPulse(member(rank));
+void RankGroup::recordRank(uint32_t rank) {
+  watchdog.beginRun(rank, currentName, currentRun);
+  resetHeartbeat(rankState(rank));
   executeRun(rank);
 }
 
-void World::replay(uint32_t rank) {
-  watch.beginRun(rank, currentName, currentRun);
+void RankGroup::replay(uint32_t rank) {
+  watchdog.beginRun(rank, currentName, currentRun);
   if (rank != first)
     return;
-  RunRanges ranges(nvtx, currentNames, currentName, currentRun);
+  NvtxRun ranges(nvtx, currentNames, currentName, currentRun);
   for (uint32_t each = first; each < first + localRanks(); ++each)
-    numberStep(each), beginPulse(member(each));
+    numberStep(each), resetHeartbeat(rankState(each));
   recording->launch();
   finishGpus();
 }
 
-void World::runRecorded() {
+void RankGroup::runRecorded() {
   if (!recording->isReady())
     record();
-  onEveryRank(&World::replay);
+  onEveryRank(&RankGroup::replay);
   communicator->countExchanged(recordedBytes, 1);
 }

@@ -145,8 +145,8 @@ bool Trace::visitRun(uint32_t rank, uint64_t run, const Record *at, const Record
     event.waited = waited.end - waited.begin;
     wait.waited = event.waited;
     event.ahead = ahead;
-    // What a courier moved was in flight while it did so; a wait that was longer than that stood in
-    // its queue.
+    // What a transfer worker moved was in flight while it did so; a wait that was longer than that
+    // stood in its queue.
     uint64_t from = waited.movedTo ? waited.movedFrom : started.begin,
              to = waited.movedTo ? waited.movedTo : waited.end;
     event.waited = std::min(event.waited, to - from);

@@ -10,7 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "launch/Rendezvous.h"
-#include "core/Futex.h"
+#include "core/FutexEvent.h"
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>

@@ -62,7 +62,7 @@ struct Frame {
   char magic[8] = {};
   uint32_t interface = 0, kind = 0, rank = 0, ranks = 0, process = 0;
   int32_t status = 0;
-  double secondsLeft = 0;                // of the rank's patience
+  double secondsLeft = 0;                // of the rank's progress timeout
   char machine[128] = {}, host[64] = {}; // host is for people
   char job[160] = {}, session[64] = {};  // Environment.h
   char text[1024] = {};

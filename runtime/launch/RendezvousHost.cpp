@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "core/Futex.h"
+#include "core/FutexEvent.h"
 #include "launch/Rendezvous.h"
 #include <algorithm>
 #include <cerrno>

@@ -7,8 +7,8 @@
 // A communicator is a group of ranks and a channel. Its members have to start the same collectives
 // in the same order, and what a rank starts on all of its communicators must not be in a circle
 // with what others do. So ranks are let go on together: a rank stands at its first collective that
-// has not met; one meets when all members stand at it, which is what a rank's courier does, and
-// stricter than any backend.
+// has not met; one meets when all members stand at it, which is what a rank's transfer worker does,
+// and stricter than any backend.
 //
 // O(ranks x collectives).
 //

@@ -29,7 +29,7 @@ RankWalk::RankWalk(const fb::Manifest &manifest, const fb::Layout &layout, const
 
 //===- The host -----------------------------------------------------------===//
 
-/// Between two runs; it touches what its process, or the courier's thread, would.
+/// Between two runs; it touches what its process, or the transfer worker's thread, would.
 void RankWalk::hostTouches(uint64_t begin, uint64_t bytes, bool writes) {
   Access access(Access::Role::host);
   access.reads = access.needsValue = !writes;

@@ -65,7 +65,7 @@ private:
   using Commands = flatbuffers::Vector<flatbuffers::Offset<fb::Command>>;
 
   void checkRanks() const;
-  RankGroup groupOf(const fb::Collective &collective);
+  CollectiveGroup groupOf(const fb::Collective &collective);
   void walk(const Commands &commands);
   void runLaunch(const fb::Launch &launch, const char *label);
   void runMemory(const char *name, uint64_t bytes, const char *label);
@@ -90,7 +90,7 @@ private:
   double copierFree[2] = {
       0, 0}; // when the last copy on a channel is done: between arenas; of the file
   std::optional<size_t> copyRow;
-  std::map<std::vector<uint32_t>, RankGroup> groups;
+  std::map<std::vector<uint32_t>, CollectiveGroup> groups;
   std::map<std::pair<fb::CollectiveKind, int32_t>, size_t> rows;
 };
 
@@ -108,15 +108,15 @@ void Simulator::checkRanks() const {
 
 /// Ranks are alike when what a group spans, and the distance of its members, divide each level or
 /// are divided by it.
-RankGroup Simulator::groupOf(const fb::Collective &collective) {
+CollectiveGroup Simulator::groupOf(const fb::Collective &collective) {
   std::vector<uint32_t> axes;
   if (collective.axes())
     axes.assign(collective.axes()->begin(), collective.axes()->end());
-  auto [entry, isNew] = groups.emplace(axes, RankGroup());
+  auto [entry, isNew] = groups.emplace(axes, CollectiveGroup());
   if (!isNew)
     return entry->second;
   std::vector<uint32_t> members = artifact.getMesh().group(0, axes);
-  RankGroup group{members.size(), members.size() > 1 ? members[1] - members[0] : 1};
+  CollectiveGroup group{members.size(), members.size() > 1 ? members[1] - members[0] : 1};
   uint64_t span = members.back() - members.front() + group.stride;
   for (const ClusterLink &link : cluster.links)
     for (uint64_t size : {span, group.stride})

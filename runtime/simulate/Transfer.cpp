@@ -57,8 +57,8 @@ static void setBytes(Transfer &transfer, double bytes, double chunkBytes,
 
 /// Over links of `protocol`; without one, of their plain rates. False: a level has no such
 /// protocol.
-static bool planRing(const Cluster &cluster, fb::CollectiveKind kind, double bytes, RankGroup group,
-                     const std::string &protocol, Transfer &transfer) {
+static bool planRing(const Cluster &cluster, fb::CollectiveKind kind, double bytes,
+                     CollectiveGroup group, const std::string &protocol, Transfer &transfer) {
   std::vector<double> levelSeconds(cluster.links.size(), 0);
   double sent = sentBytes(kind, bytes, group.ranks);
   uint64_t inner = 1,
@@ -90,7 +90,7 @@ static bool planRing(const Cluster &cluster, fb::CollectiveKind kind, double byt
 
 /// Within one level that can. False: there is none.
 static bool planSwitch(const Cluster &cluster, fb::CollectiveKind kind, double bytes,
-                       RankGroup group, Transfer &transfer) {
+                       CollectiveGroup group, Transfer &transfer) {
   const ClusterLink &link = cluster.links[0];
   const SwitchReduce &reduce = link.switchReduce;
   if (kind != fb::CollectiveKind::all_reduce || reduce.leastRanks == 0 ||
@@ -109,7 +109,7 @@ static bool planSwitch(const Cluster &cluster, fb::CollectiveKind kind, double b
 }
 
 Transfer fsdprt::planTransfer(const Cluster &cluster, fb::CollectiveKind kind, double bytes,
-                              RankGroup group) {
+                              CollectiveGroup group) {
   Transfer best;
   best.chunkSeconds.assign(cluster.links.size(), 0);
   if (group.ranks < 2)

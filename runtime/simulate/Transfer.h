@@ -20,7 +20,7 @@
 namespace fsdprt {
 
 /// Ranks first, first + stride, ..
-struct RankGroup {
+struct CollectiveGroup {
   uint64_t ranks = 1, stride = 1;
 };
 
@@ -39,7 +39,7 @@ struct Transfer {
 /// The fastest way for a collective in which `bytes` are at a rank in the end (of a reduce-scatter:
 /// in the beginning), among a ring of each protocol, and a reduction in a switch.
 Transfer planTransfer(const Cluster &cluster, fb::CollectiveKind kind, double bytes,
-                      RankGroup group);
+                      CollectiveGroup group);
 
 } // namespace fsdprt
 

@@ -160,7 +160,8 @@ static json runJson(const RunState &run) {
                {"minimum", run.rate.minimum},
                {"warmup_steps", run.rate.warmupSteps},
                {"decay_steps", run.rate.decaySteps}};
-  return {{"seed", run.seed}, {"data", data}, {"rate", rate}, {"nonfinite_steps", run.strikes}};
+  return {
+      {"seed", run.seed}, {"data", data}, {"rate", rate}, {"nonfinite_steps", run.nonfiniteSteps}};
 }
 
 std::string fsdprt::writeIndex(SaveIndex &index) {
@@ -219,7 +220,7 @@ static RunState readRun(const json &root) {
   RunState run;
   run.step = number(root, "step");
   run.seed = number(from, "seed");
-  run.strikes = number(from, "nonfinite_steps");
+  run.nonfiniteSteps = number(from, "nonfinite_steps");
   run.rate.lr = real(rate, "lr");
   run.rate.minimum = real(rate, "minimum");
   run.rate.warmupSteps = number(rate, "warmup_steps");

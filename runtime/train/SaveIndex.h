@@ -30,7 +30,7 @@ namespace fsdprt {
 struct RunState {
   uint64_t step = 0; ///< done; the next one is step + 1
   uint64_t seed = 0;
-  uint64_t strikes = 0; ///< steps in a row that were not finite
+  uint64_t nonfiniteSteps = 0; ///< steps in a row that were not finite
   LearningRate rate;
 
   // Where samples come from. Their position is the step: which ones it sees depends on seed and

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Seats and bells on the heap.
+// Slots and events on the heap.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,14 +12,15 @@
 
 using namespace fsdprt;
 
-LocalCommunicator::LocalCommunicator(Mesh mesh, std::unique_ptr<Watch> watch, uint32_t newSpins)
-    : PeerMemory(std::move(mesh), Place{}, std::move(watch)) {
-  place.count = ranks();
+LocalCommunicator::LocalCommunicator(Mesh mesh, std::unique_ptr<Watchdog> watchdog,
+                                     uint32_t newSpins)
+    : PeerMemory(std::move(mesh), LocalRanks{}, std::move(watchdog)) {
+  localRange.count = ranks();
   spins = newSpins;
 }
 
-static std::unique_ptr<Watch> watchOver(const Mesh &mesh, double timeoutSeconds) {
-  return std::make_unique<Watch>(static_cast<uint32_t>(mesh.ranks()), timeoutSeconds);
+static std::unique_ptr<Watchdog> watchOver(const Mesh &mesh, double timeoutSeconds) {
+  return std::make_unique<Watchdog>(static_cast<uint32_t>(mesh.ranks()), timeoutSeconds);
 }
 
 LocalCommunicator::LocalCommunicator(Mesh mesh, double timeoutSeconds, uint32_t spins)
@@ -29,8 +30,8 @@ void LocalCommunicator::connect() {
   peers.resize(ranks());
   pointers.assign(ranks(), std::vector<const std::byte *>(ranks()));
   for (Peer &peer : peers) {
-    desks.push_back(std::make_unique<Desk>());
-    desks.back()->seats = std::make_unique<Seat[]>(numCollectives());
-    peer = {desks.back()->seats.get(), &desks.back()->bell, 0};
+    rankSlots.push_back(std::make_unique<RankSlot>());
+    rankSlots.back()->slots = std::make_unique<CollectiveSlot[]>(numCollectives());
+    peer = {rankSlots.back()->slots.get(), &rankSlots.back()->event, 0};
   }
 }

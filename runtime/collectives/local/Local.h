@@ -19,7 +19,7 @@ class LocalCommunicator final : public PeerMemory {
 public:
   LocalCommunicator(Mesh mesh, double timeoutSeconds, uint32_t spins);
   /// For a world that another one waits for: its rank's beats are those of `watch`.
-  LocalCommunicator(Mesh mesh, std::unique_ptr<Watch> watch, uint32_t spins);
+  LocalCommunicator(Mesh mesh, std::unique_ptr<Watchdog> watchdog, uint32_t spins);
 
   const char *name() const override { return "local"; }
   uint32_t processes() const override { return 1; }
@@ -27,11 +27,11 @@ public:
   void connect() override;
 
 private:
-  struct Desk {
-    std::unique_ptr<Seat[]> seats;
-    SharedBell bell;
+  struct RankSlot {
+    std::unique_ptr<CollectiveSlot[]> slots;
+    SharedFutexEvent event;
   };
-  std::vector<std::unique_ptr<Desk>> desks;
+  std::vector<std::unique_ptr<RankSlot>> rankSlots;
 };
 
 } // namespace fsdprt

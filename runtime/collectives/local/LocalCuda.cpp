@@ -17,21 +17,22 @@
 
 using namespace fsdprt;
 
-static constexpr uint32_t sliceMilliseconds = 20;
+static constexpr uint32_t pollMilliseconds = 20;
 static constexpr uint64_t pieceElements = 16; // at least, of an all-reduce
 
 static bool reduces(fb::CollectiveKind kind) {
   return kind == fb::CollectiveKind::reduce_scatter || kind == fb::CollectiveKind::all_reduce;
 }
 
-LocalCuda::LocalCuda(Mesh mesh, std::unique_ptr<Watch> watch, uint32_t spins)
-    : Communicator(std::move(mesh), Place{}, std::move(watch)), spins(spins),
+LocalCuda::LocalCuda(Mesh mesh, std::unique_ptr<Watchdog> watchdog, uint32_t spins)
+    : Communicator(std::move(mesh), LocalRanks{}, std::move(watchdog)), spins(spins),
       queues(this->mesh.ranks()) {
-  place.count = ranks();
+  localRange.count = ranks();
 }
 
 LocalCuda::LocalCuda(Mesh mesh, double timeoutSeconds, uint32_t spins)
-    : LocalCuda(mesh, std::make_unique<Watch>(static_cast<uint32_t>(mesh.ranks()), timeoutSeconds),
+    : LocalCuda(mesh,
+                std::make_unique<Watchdog>(static_cast<uint32_t>(mesh.ranks()), timeoutSeconds),
                 spins) {}
 
 LocalCuda::~LocalCuda() = default;
@@ -76,7 +77,7 @@ void LocalCuda::connect() {
   reachPeers();
   for (uint32_t rank = 0; rank < ranks(); ++rank)
     for (uint32_t i = 0; i < numCollectives(); ++i)
-      seats.push_back(std::make_unique<Seat>(queueOf(rank)));
+      slots.push_back(std::make_unique<CollectiveSlot>(queueOf(rank)));
   tables = std::make_unique<Table[]>(ranks() * numCollectives());
 }
 
@@ -97,12 +98,12 @@ void LocalCuda::gather(uint32_t collective, uint32_t rank) {
   const CollectiveKey &key = getKey(collective);
   const std::vector<uint32_t> &members = membersOf(collective, rank);
   uint64_t bytes = key.count * sizeOf(key.dtype);
-  CudaPointer target = seatOf(collective, rank).target;
+  CudaPointer target = slotOf(collective, rank).target;
   for (uint32_t j = 0; j < members.size(); ++j) {
     bool isBroadcast = key.kind == fb::CollectiveKind::broadcast;
     if (!isBroadcast || j == key.root)
       copy(queueOf(rank), CudaQueue::gather, target + (isBroadcast ? 0 : j * bytes),
-           seatOf(collective, members[j]).source, bytes);
+           slotOf(collective, members[j]).source, bytes);
   }
 }
 
@@ -114,7 +115,7 @@ void LocalCuda::sum(uint32_t collective, uint32_t rank, uint64_t first, uint64_t
   for (uint32_t member : membersOf(collective, rank))
     sources.add(member == collectives[collective].dropped
                     ? 0
-                    : seatOf(collective, member).source + first * sizeOf(key.dtype));
+                    : slotOf(collective, member).source + first * sizeOf(key.dtype));
   queueOf(rank).getSums().launch(queueOf(rank).stream(CudaQueue::reduce), key.dtype,
                                  key.reduction == fb::Reduction::avg, sources, count, target);
 }
@@ -129,10 +130,10 @@ void LocalCuda::collectPieces(uint32_t collective, uint32_t rank) {
                       end);
     if (members[j] == rank)
       continue;
-    seatOf(collective, members[j]).summed.hold(queueOf(rank), CudaQueue::reduce);
+    slotOf(collective, members[j]).summed.hold(queueOf(rank), CudaQueue::reduce);
     if (begin < end)
-      copy(queueOf(rank), CudaQueue::reduce, seatOf(collective, rank).target + begin * size,
-           seatOf(collective, members[j]).target + begin * size, (end - begin) * size);
+      copy(queueOf(rank), CudaQueue::reduce, slotOf(collective, rank).target + begin * size,
+           slotOf(collective, members[j]).target + begin * size, (end - begin) * size);
   }
 }
 
@@ -145,38 +146,38 @@ void LocalCuda::issue(uint32_t collective, uint32_t anyMember) {
   for (uint32_t j = 0; j < members.size(); ++j) {
     uint32_t rank = members[j];
     for (uint32_t member : members)
-      seatOf(collective, member).begun.hold(queueOf(rank), lane);
+      slotOf(collective, member).begun.hold(queueOf(rank), lane);
     uint64_t begin = j * key.count, end = begin + key.count, size = sizeOf(key.dtype);
     if (isAllReduce)
       WorkerPool::split(key.count, pieceElements, static_cast<uint32_t>(members.size()), j, begin,
                         end);
-    Seat &seat = seatOf(collective, rank);
+    CollectiveSlot &slot = slotOf(collective, rank);
     queueOf(rank).use();
-    seat.span.from = queueOf(rank).stamp(lane);
+    slot.span.from = queueOf(rank).stamp(lane);
     if (!reduces(key.kind))
       gather(collective, rank);
     else if (begin < end)
-      sum(collective, rank, begin, end - begin, seat.target + (isAllReduce ? begin * size : 0));
-    seat.span.to = isAllReduce ? 0 : queueOf(rank).stamp(lane);
-    (isAllReduce ? seat.summed : seat.done).record(lane);
+      sum(collective, rank, begin, end - begin, slot.target + (isAllReduce ? begin * size : 0));
+    slot.span.to = isAllReduce ? 0 : queueOf(rank).stamp(lane);
+    (isAllReduce ? slot.summed : slot.done).record(lane);
   }
   for (uint32_t rank : members) {
     if (!isAllReduce)
       break;
     queueOf(rank).use();
     collectPieces(collective, rank);
-    seatOf(collective, rank).span.to = queueOf(rank).stamp(lane);
-    seatOf(collective, rank).done.record(lane);
+    slotOf(collective, rank).span.to = queueOf(rank).stamp(lane);
+    slotOf(collective, rank).done.record(lane);
   }
 }
 
 void LocalCuda::begin(uint32_t collective, uint32_t rank, const std::byte *source,
                       std::byte *target) {
-  Seat &seat = seatOf(collective, rank);
-  seat.source = reinterpret_cast<CudaPointer>(source);
-  seat.target = reinterpret_cast<CudaPointer>(target);
-  seat.begun.record(CudaQueue::compute);
-  seat.begins.fetch_add(1, std::memory_order_release);
+  CollectiveSlot &slot = slotOf(collective, rank);
+  slot.source = reinterpret_cast<CudaPointer>(source);
+  slot.target = reinterpret_cast<CudaPointer>(target);
+  slot.begun.record(CudaQueue::compute);
+  slot.begins.fetch_add(1, std::memory_order_release);
   Table &table = tableOf(collective, rank);
   std::lock_guard<std::mutex> guard(table.mutex);
   if (++table.arrived != membersOf(collective, rank).size())
@@ -185,33 +186,33 @@ void LocalCuda::begin(uint32_t collective, uint32_t rank, const std::byte *sourc
   issue(collective, rank);
   queueOf(rank).use();
   table.issued.fetch_add(1, std::memory_order_release);
-  table.bell.ring();
+  table.event.notify();
 }
 
 std::vector<uint32_t> LocalCuda::missingAt(uint32_t collective, uint32_t rank) const {
   std::vector<uint32_t> missing;
-  uint64_t begins = seatOf(collective, rank).begins.load(std::memory_order_relaxed);
+  uint64_t begins = slotOf(collective, rank).begins.load(std::memory_order_relaxed);
   for (uint32_t member : membersOf(collective, rank))
-    if (seatOf(collective, member).begins.load(std::memory_order_acquire) < begins)
+    if (slotOf(collective, member).begins.load(std::memory_order_acquire) < begins)
       missing.push_back(member);
   return missing;
 }
 
 void LocalCuda::finish(uint32_t collective, uint32_t rank, WorkerPool &) {
   Table &table = tableOf(collective, rank);
-  uint64_t begins = seatOf(collective, rank).begins.load(std::memory_order_relaxed);
-  Patience patience(*watch);
+  uint64_t begins = slotOf(collective, rank).begins.load(std::memory_order_relaxed);
+  ProgressTimeout progressTimeout(*watchdog);
   auto isIssued = [&] { return table.issued.load(std::memory_order_acquire) >= begins; };
-  waitFor(table.bell, spins, sliceMilliseconds, isIssued, [&] {
+  waitFor(table.event, spins, pollMilliseconds, isIssued, [&] {
     poll();
     std::vector<uint32_t> missing = missingAt(collective, rank);
     uint64_t beats = 0;
     for (uint32_t member : missing)
-      beats += watch->beats(member);
-    if (patience.isOver(beats) && !missing.empty() && !isIssued())
+      beats += watchdog->beats(member);
+    if (progressTimeout.hasExpired(beats) && !missing.empty() && !isIssued())
       reportMissing(collective, rank, missing);
   });
   for (uint32_t member : membersOf(collective, rank))
-    seatOf(collective, member).done.hold(queueOf(rank), CudaQueue::compute);
+    slotOf(collective, member).done.hold(queueOf(rank), CudaQueue::compute);
   queueOf(rank).use();
 }

@@ -31,7 +31,7 @@ class LocalCuda : public Communicator {
 public:
   LocalCuda(Mesh mesh, double timeoutSeconds, uint32_t spins);
   /// For a world that another one waits for: its rank's beats are those of `watch`.
-  LocalCuda(Mesh mesh, std::unique_ptr<Watch> watch, uint32_t spins);
+  LocalCuda(Mesh mesh, std::unique_ptr<Watchdog> watchdog, uint32_t spins);
   ~LocalCuda() override;
 
   const char *name() const override { return "local"; }
@@ -40,12 +40,12 @@ public:
   void registerArena(uint32_t rank, const ArenaMemory &memory) override {
     queues[rank] = memory.queue;
   }
-  void releaseArenas() override { seats.clear(); }
+  void releaseArenas() override { slots.clear(); }
   void connect() override;
-  bool allowsCouriers() const override { return false; }
+  bool allowsTransferWorkers() const override { return false; }
   bool isOnDevice() const override { return true; }
   CudaSpan spanOnDevice(uint32_t collective, uint32_t rank) const override {
-    return seatOf(collective, rank).span;
+    return slotOf(collective, rank).span;
   }
 
 protected:
@@ -56,8 +56,8 @@ protected:
 
 private:
   /// Of a rank in a collective.
-  struct Seat {
-    explicit Seat(const CudaQueue &queue) : begun(queue), summed(queue), done(queue) {}
+  struct CollectiveSlot {
+    explicit CollectiveSlot(const CudaQueue &queue) : begun(queue), summed(queue), done(queue) {}
     CudaPointer source = 0, target = 0;
     std::atomic<uint64_t> begins{0}; // so often
     CudaMark begun, summed, done;
@@ -68,10 +68,10 @@ private:
     std::mutex mutex;
     uint32_t arrived = 0;
     std::atomic<uint64_t> issued{0}; // so often
-    Bell bell;
+    FutexEvent event;
   };
-  Seat &seatOf(uint32_t collective, uint32_t rank) const {
-    return *seats[rank * numCollectives() + collective];
+  CollectiveSlot &slotOf(uint32_t collective, uint32_t rank) const {
+    return *slots[rank * numCollectives() + collective];
   }
   Table &tableOf(uint32_t collective, uint32_t rank) const {
     return tables[membersOf(collective, rank)[0] * numCollectives() + collective];
@@ -89,7 +89,7 @@ private:
 
   uint32_t spins;
   std::vector<CudaQueue *> queues; // by rank
-  std::vector<std::unique_ptr<Seat>> seats;
+  std::vector<std::unique_ptr<CollectiveSlot>> slots;
   std::unique_ptr<Table[]> tables;
 };
 

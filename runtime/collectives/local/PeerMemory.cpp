@@ -15,15 +15,15 @@
 
 using namespace fsdprt;
 
-static constexpr uint32_t sliceMilliseconds =
+static constexpr uint32_t pollMilliseconds =
     20; // how long a waiter sleeps before it looks at the watch
 static constexpr uint64_t parallelBytes = 64 << 10;
 
 void PeerMemory::reach(uint32_t collective, uint32_t rank, uint64_t progress) {
-  seatOf(collective, rank).progress.store(progress, std::memory_order_release);
+  slotOf(collective, rank).progress.store(progress, std::memory_order_release);
   const std::vector<uint32_t> &members = membersOf(collective, rank);
   if (members.size() > 1)
-    peers[members[0]].bell->ring();
+    peers[members[0]].event->notify();
 }
 
 void PeerMemory::await(uint32_t collective, uint32_t rank, uint64_t progress) {
@@ -31,7 +31,7 @@ void PeerMemory::await(uint32_t collective, uint32_t rank, uint64_t progress) {
   if (members.size() == 1)
     return;
   auto isThere = [&](uint32_t member) {
-    return seatOf(collective, member).progress.load(std::memory_order_acquire) >= progress;
+    return slotOf(collective, member).progress.load(std::memory_order_acquire) >= progress;
   };
   auto allThere = [&] {
     for (uint32_t member : members)
@@ -39,14 +39,14 @@ void PeerMemory::await(uint32_t collective, uint32_t rank, uint64_t progress) {
         return false;
     return true;
   };
-  Patience patience(*watch);
-  waitFor(*peers[members[0]].bell, spins, sliceMilliseconds, allThere, [&] {
+  ProgressTimeout progressTimeout(*watchdog);
+  waitFor(*peers[members[0]].event, spins, pollMilliseconds, allThere, [&] {
     poll();
     uint64_t beats = 0;
     for (uint32_t member : members)
       if (!isThere(member))
-        beats += watch->beats(member);
-    if (!patience.isOver(beats))
+        beats += watchdog->beats(member);
+    if (!progressTimeout.hasExpired(beats))
       return;
     std::vector<uint32_t> missing;
     for (uint32_t member : members)
@@ -59,11 +59,11 @@ void PeerMemory::await(uint32_t collective, uint32_t rank, uint64_t progress) {
 
 void PeerMemory::begin(uint32_t collective, uint32_t rank, const std::byte *source,
                        std::byte *target) {
-  Seat &seat = seatOf(collective, rank);
+  CollectiveSlot &slot = slotOf(collective, rank);
   uint64_t base = peers[rank].base;
-  seat.source = reinterpret_cast<uint64_t>(source) - base;
-  seat.target = reinterpret_cast<uint64_t>(target) - base;
-  uint64_t use = seat.progress.load(std::memory_order_relaxed) / stages;
+  slot.source = reinterpret_cast<uint64_t>(source) - base;
+  slot.target = reinterpret_cast<uint64_t>(target) - base;
+  uint64_t use = slot.progress.load(std::memory_order_relaxed) / stages;
   reach(collective, rank, use * stages + 1);
 }
 
@@ -142,8 +142,8 @@ void PeerMemory::allReduceInPlace(uint32_t collective, uint32_t rank, WorkerPool
 
 void PeerMemory::finish(uint32_t collective, uint32_t rank, WorkerPool &pool) {
   const CollectiveKey &key = getKey(collective);
-  Seat &seat = seatOf(collective, rank);
-  uint64_t base = seat.progress.load(std::memory_order_relaxed) / stages * stages,
+  CollectiveSlot &slot = slotOf(collective, rank);
+  uint64_t base = slot.progress.load(std::memory_order_relaxed) / stages * stages,
            count = key.count;
   await(collective, rank, base + 1);
   switch (key.kind) {
@@ -156,7 +156,7 @@ void PeerMemory::finish(uint32_t collective, uint32_t rank, WorkerPool &pool) {
            targetOf(collective, rank));
     break;
   case fb::CollectiveKind::all_reduce:
-    if (seat.source == seat.target || count * sizeOf(key.dtype) >= parallelBytes)
+    if (slot.source == slot.target || count * sizeOf(key.dtype) >= parallelBytes)
       allReduceInPlace(collective, rank, pool, base);
     else
       reduce(collective, rank, pool, 0, count, targetOf(collective, rank));

@@ -13,7 +13,7 @@
 //     done     -- all done?  -- return          reduced -- all there? -- pull the other parts
 //                                               done    -- all done?  -- return
 //
-// start() is the arrival alone; wait() the rest. Counters only grow. Seats hold offsets in the
+// start() is the arrival alone; wait() the rest. Counters only grow. Slots hold offsets in the
 // arena: a rank's memory is at another place in each process.
 //
 //===----------------------------------------------------------------------===//
@@ -21,7 +21,7 @@
 #ifndef FSDPRT_COLLECTIVES_LOCAL_PEERMEMORY_H
 #define FSDPRT_COLLECTIVES_LOCAL_PEERMEMORY_H
 
-#include "collectives/shm/Board.h"
+#include "collectives/shm/SharedControlBlock.h"
 
 namespace fsdprt {
 
@@ -33,9 +33,9 @@ protected:
 
   /// What a backend fills in before the first collective, by rank.
   struct Peer {
-    Seat *seats = nullptr;      // one per collective
-    SharedBell *bell = nullptr; // of the groups that this rank is the first of
-    uint64_t base = 0;          // of the rank's arena, in this process
+    CollectiveSlot *slots = nullptr;   // one per collective
+    SharedFutexEvent *event = nullptr; // of the groups that this rank is the first of
+    uint64_t base = 0;                 // of the rank's arena, in this process
   };
   std::vector<Peer> peers;
   uint32_t spins = 0;
@@ -47,12 +47,14 @@ protected:
   void finish(uint32_t collective, uint32_t rank, WorkerPool &pool) override;
 
 private:
-  Seat &seatOf(uint32_t collective, uint32_t rank) const { return peers[rank].seats[collective]; }
+  CollectiveSlot &slotOf(uint32_t collective, uint32_t rank) const {
+    return peers[rank].slots[collective];
+  }
   const std::byte *sourceOf(uint32_t collective, uint32_t rank) const {
-    return reinterpret_cast<const std::byte *>(peers[rank].base + seatOf(collective, rank).source);
+    return reinterpret_cast<const std::byte *>(peers[rank].base + slotOf(collective, rank).source);
   }
   std::byte *targetOf(uint32_t collective, uint32_t rank) const {
-    return reinterpret_cast<std::byte *>(peers[rank].base + seatOf(collective, rank).target);
+    return reinterpret_cast<std::byte *>(peers[rank].base + slotOf(collective, rank).target);
   }
   void reach(uint32_t collective, uint32_t rank, uint64_t progress);
   void await(uint32_t collective, uint32_t rank, uint64_t progress);

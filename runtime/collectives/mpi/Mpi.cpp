@@ -19,15 +19,15 @@ using namespace fsdprt;
 using ull = unsigned long long;
 
 static constexpr uint32_t idleMilliseconds = 50, busyMilliseconds = 1;
-static constexpr double secondsToTellFailure = 2, lookSeconds = 0.02;
+static constexpr double secondsToTellFailure = 2, pollSeconds = 0.02;
 static constexpr size_t pieceBytes = 32 << 20; // of collect()
 
 MpiCommunicator::MpiCommunicator(Mesh newMesh, uint32_t rank, MpiReduce reduce,
                                  const std::string &agreement, double timeoutSeconds,
                                  double meetingSeconds)
-    : Communicator(std::move(newMesh), Place{0, 1}, nullptr), mpi(MpiLibrary::get(meetingSeconds)),
-      reduce(reduce), meetingSeconds(meetingSeconds) {
-  place.first = mpi.rank();
+    : Communicator(std::move(newMesh), LocalRanks{0, 1}, nullptr),
+      mpi(MpiLibrary::get(meetingSeconds)), reduce(reduce), meetingSeconds(meetingSeconds) {
+  localRange.first = mpi.rank();
   if (mpi.size() != ranks())
     badInput("expected %u processes, one for each rank of mesh %s, found %u from %s; start with "
              "mpirun -n %u",
@@ -35,11 +35,11 @@ MpiCommunicator::MpiCommunicator(Mesh newMesh, uint32_t rank, MpiReduce reduce,
   if (mpi.rank() != rank)
     badInput("expected rank %u of %u, as the environment says, found rank %u from %s", rank,
              ranks(), mpi.rank(), mpi.getVersion().c_str());
-  watch = std::make_unique<Watch>(ranks(), timeoutSeconds);
+  watchdog = std::make_unique<Watchdog>(ranks(), timeoutSeconds);
   world = mpi.makeWorld(meetingSeconds);
   {
     std::lock_guard<std::mutex> lock(mpi.getMutex());
-    pulse = std::make_unique<MpiPulse>(mpi, *watch, world, pulseTag);
+    heartbeat = std::make_unique<MpiHeartbeat>(mpi, *watchdog, world, heartbeatTag);
   }
   requests.assign(size_t(2) * ranks(), mpi.noRequest());
   lastSign.resize(ranks());
@@ -56,41 +56,41 @@ MpiCommunicator::MpiCommunicator(Mesh newMesh, uint32_t rank, MpiReduce reduce,
 /// One that ends without having taken leave has failed, and the others are told of it.
 MpiCommunicator::~MpiCommunicator() {
   if (!left) {
-    watch->fail();
+    watchdog->fail();
     mpi.giveUp();
     for (double limit = monotonicSeconds() + secondsToTellFailure; monotonicSeconds() < limit;
          usleep(1000)) {
       std::lock_guard<std::mutex> lock(mpi.getMutex());
-      if (pulse->isFailureTold())
+      if (heartbeat->isFailureTold())
         break;
     }
   }
   endService();
   std::lock_guard<std::mutex> lock(mpi.getMutex());
-  for (const auto &flight : flights)
-    flight->abandon();
-  pulse.reset();
+  for (const auto &operation : operations)
+    operation->abandon();
+  heartbeat.reset();
 }
 
 void MpiCommunicator::sayGoodbye() {
   try {
     {
       std::lock_guard<std::mutex> lock(mpi.getMutex());
-      pulse->leave();
+      heartbeat->leave();
     }
-    endingBell.ring();
+    endingEvent.notify();
     await(
-        nullptr, [&] { return pulse->haveAllLeft(); }, [&] { return heardFromAll(); },
+        nullptr, [&] { return heartbeat->haveAllLeft(); }, [&] { return heardFromAll(); },
         [&] { throw Error(FSDPRT_HUNG, "not all ranks took their leave"); });
     left = true;
   } catch (const Error &) { // nothing is waited for any more
-    watch->fail();
+    watchdog->fail();
   }
 }
 
 void MpiCommunicator::endService() {
   ending = true;
-  endingBell.ring();
+  endingEvent.notify();
   service.join();
 }
 
@@ -144,16 +144,16 @@ void MpiCommunicator::makeFlights() {
   for (uint32_t i = 0; i < numCollectives(); ++i) {
     const Collective &each = collectives[i];
     const std::vector<uint32_t> &members = membersOf(i, firstRank());
-    flights.push_back(std::make_unique<MpiFlight>(mpi, each.key, members,
-                                                  each.groups->index[firstRank()], world,
-                                                  static_cast<int>(firstTag + i)));
-    if (reduce == MpiReduce::library && flights[i]->canUseLibrary())
-      flights[i]->useLibrary(groupOver(members));
-    laneBytes = std::max(laneBytes, flights[i]->laneBytes());
+    operations.push_back(std::make_unique<MpiCollective>(mpi, each.key, members,
+                                                         each.groups->index[firstRank()], world,
+                                                         static_cast<int>(firstTag + i)));
+    if (reduce == MpiReduce::library && operations[i]->canUseLibrary())
+      operations[i]->useLibrary(groupOver(members));
+    laneBytes = std::max(laneBytes, operations[i]->laneBytes());
   }
   std::lock_guard<std::mutex> lock(mpi.getMutex()); // the service looks at what is in flight
   lanes.reserve(laneBytes);
-  inFlight.reserve(flights.size());
+  inFlight.reserve(operations.size());
 }
 
 void MpiCommunicator::connect() {
@@ -170,35 +170,35 @@ void MpiCommunicator::connect() {
 /// The caller holds the mutex.
 bool MpiCommunicator::advanceAll(WorkerPool *pool) {
   bool moved = false;
-  for (MpiFlight *flight : inFlight)
-    moved |= flight->advance(lanes, pool);
+  for (MpiCollective *operation : inFlight)
+    moved |= operation->advance(lanes, pool);
   if (!moved)
     return false;
   inFlight.erase(std::remove_if(inFlight.begin(), inFlight.end(),
-                                [](MpiFlight *each) { return each->isDone(); }),
+                                [](MpiCollective *each) { return each->isDone(); }),
                  inFlight.end());
   busy = !inFlight.empty();
   ++progress;
-  watch->beat(firstRank());
+  watchdog->beat(firstRank());
   return true;
 }
 
 void MpiCommunicator::serve() {
   while (!ending) {
-    uint32_t seen = endingBell.read();
+    uint32_t seen = endingEvent.read();
     try {
       std::lock_guard<std::mutex> lock(mpi.getMutex());
       if (!problem) {
-        pulse->beat();
+        heartbeat->beat();
         advanceAll(nullptr);
       }
     } catch (const Error &error) {
       std::lock_guard<std::mutex> lock(mpi.getMutex());
       problem = error;
-      watch->fail(error.status);
+      watchdog->fail(error.status);
     }
     if (!ending)
-      endingBell.sleep(seen, busy ? busyMilliseconds : idleMilliseconds);
+      endingEvent.sleep(seen, busy ? busyMilliseconds : idleMilliseconds);
   }
 }
 
@@ -212,14 +212,14 @@ void MpiCommunicator::poll() {
 }
 
 Abandoned MpiCommunicator::abandoned() const {
-  uint32_t heard = watch->failure();
+  uint32_t heard = watchdog->failure();
   return heard ? Abandoned(static_cast<fsdprt_status>(heard)) : Abandoned();
 }
 
 /// Until done(), asked under the mutex; late() when beats() has been still for too long.
 template <typename Done, typename Beats, typename Late>
 void MpiCommunicator::await(WorkerPool *pool, Done done, Beats beats, Late late) {
-  Patience patience(*watch);
+  ProgressTimeout progressTimeout(*watchdog);
   double looked = monotonicSeconds();
   for (uint32_t round = 1;; ++round) {
     bool moved;
@@ -233,11 +233,12 @@ void MpiCommunicator::await(WorkerPool *pool, Done done, Beats beats, Late late)
       round = 0;
       continue;
     }
-    // By the clock, too: on a machine with much to do 64 naps can take as long as the patience.
-    if (double now = monotonicSeconds(); round % 64 == 0 || now - looked > lookSeconds) {
+    // By the clock, too: on a machine with much to do 64 naps can take as long as the progress
+    // timeout.
+    if (double now = monotonicSeconds(); round % 64 == 0 || now - looked > pollSeconds) {
       looked = now;
       poll();
-      if (patience.isOver(beats()))
+      if (progressTimeout.hasExpired(beats()))
         late();
     }
     round < 256 ? void(sched_yield()) : void(usleep(round < 4096 ? 50 : 500));
@@ -247,33 +248,33 @@ void MpiCommunicator::await(WorkerPool *pool, Done done, Beats beats, Late late)
 void MpiCommunicator::begin(uint32_t collective, uint32_t rank, const std::byte *source,
                             std::byte *target) {
   std::lock_guard<std::mutex> lock(mpi.getMutex());
-  MpiFlight &flight = *flights[collective];
+  MpiCollective &operation = *operations[collective];
   const std::vector<uint32_t> &members = membersOf(collective, rank);
   auto dropped = std::find(members.begin(), members.end(), collectives[collective].dropped);
   if (dropped != members.end())
-    flight.drop(static_cast<uint32_t>(dropped - members.begin()));
-  flight.start(source, target);
-  flight.advance(lanes, nullptr);
-  if (flight.isDone())
+    operation.drop(static_cast<uint32_t>(dropped - members.begin()));
+  operation.start(source, target);
+  operation.advance(lanes, nullptr);
+  if (operation.isDone())
     return;
-  inFlight.push_back(&flight);
+  inFlight.push_back(&operation);
   if (!busy.exchange(true))
-    endingBell.ring();
+    endingEvent.notify();
 }
 
 void MpiCommunicator::finish(uint32_t collective, uint32_t rank, WorkerPool &pool) {
-  MpiFlight &flight = *flights[collective];
+  MpiCollective &operation = *operations[collective];
   const std::vector<uint32_t> *missing = nullptr;
   auto beats = [&] {
     std::lock_guard<std::mutex> lock(mpi.getMutex());
-    missing = &flight.missing();
+    missing = &operation.missing();
     uint64_t sum = progress;
     for (uint32_t member : *missing)
-      sum += watch->beats(member);
+      sum += watchdog->beats(member);
     return sum;
   };
   await(
-      &pool, [&] { return flight.isDone(); }, beats,
+      &pool, [&] { return operation.isDone(); }, beats,
       [&] { reportMissing(collective, rank, *missing); });
 }
 
@@ -282,7 +283,7 @@ void MpiCommunicator::finish(uint32_t collective, uint32_t rank, WorkerPool &poo
 uint64_t MpiCommunicator::heardFromAll() const {
   uint64_t sum = 0;
   for (uint32_t rank = 0; rank < ranks(); ++rank)
-    sum += rank == firstRank() ? 0 : pulse->heard(rank);
+    sum += rank == firstRank() ? 0 : heartbeat->heard(rank);
   return sum;
 }
 
@@ -293,12 +294,14 @@ void MpiCommunicator::awaitMessages(fsdprt_mpi_handle *messages, size_t count, c
   auto lookAround = [&] {
     double now = monotonicSeconds();
     for (uint32_t rank = 0; rank < ranks(); ++rank) {
-      if (uint64_t heard = pulse->heard(rank); heard != lastSign[rank].heard || rank == firstRank())
+      if (uint64_t heard = heartbeat->heard(rank);
+          heard != lastSign[rank].heard || rank == firstRank())
         lastSign[rank] = {heard, now};
-      if (now - lastSign[rank].at > watch->timeoutSeconds())
+      if (now - lastSign[rank].at > watchdog->timeoutSeconds())
         throw Error(FSDPRT_HUNG,
                     format("rank %u waited %g s to %s for %s; its process gives no sign of life",
-                           firstRank(), watch->timeoutSeconds(), why, whereabouts(rank).c_str()));
+                           firstRank(), watchdog->timeoutSeconds(), why,
+                           describeProgress(rank).c_str()));
     }
     return ++calls;
   };

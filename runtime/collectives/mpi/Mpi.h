@@ -5,19 +5,20 @@
 //===----------------------------------------------------------------------===//
 //
 // One rank per process, on one machine or many; rank = MPI's rank. Collectives are messages between
-// members (MpiFlight.h), summed in rank order, or the library's own sums where that is asked for.
+// members (MpiCollective.h), summed in rank order, or the library's own sums where that is asked
+// for.
 //
 // All calls of MPI are made under one mutex and return at once. Beside the rank's thread one of the
 // communicator's makes messages go on while the rank computes, and carries signs of life
-// (MpiPulse.h).
+// (MpiHeartbeat.h).
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef FSDPRT_COLLECTIVES_MPI_MPI_H
 #define FSDPRT_COLLECTIVES_MPI_MPI_H
 
-#include "collectives/mpi/MpiFlight.h"
-#include "collectives/mpi/MpiPulse.h"
+#include "collectives/mpi/MpiCollective.h"
+#include "collectives/mpi/MpiHeartbeat.h"
 #include <optional>
 #include <thread>
 
@@ -45,7 +46,7 @@ public:
   const std::string &getLibraryVersion() const { return mpi.getVersion(); }
 
 private:
-  enum Tag : int { pulseTag = 1, exchangeTag, collectTag, firstTag = 16 };
+  enum Tag : int { heartbeatTag = 1, exchangeTag, collectTag, firstTag = 16 };
 
   void begin(uint32_t collective, uint32_t rank, const std::byte *source,
              std::byte *target) override;
@@ -68,10 +69,10 @@ private:
   MpiReduce reduce;
   double meetingSeconds;
   fsdprt_mpi_handle world;
-  std::unique_ptr<MpiPulse> pulse;
+  std::unique_ptr<MpiHeartbeat> heartbeat;
   MpiLanes lanes;
-  std::vector<std::unique_ptr<MpiFlight>> flights; // by collective
-  std::vector<MpiFlight *> inFlight;               // in the order of their starts
+  std::vector<std::unique_ptr<MpiCollective>> operations; // by collective
+  std::vector<MpiCollective *> inFlight;                  // in the order of their starts
   std::vector<std::pair<std::vector<uint32_t>, fsdprt_mpi_handle>> groups;
   std::vector<fsdprt_mpi_handle> requests; // of exchange()
   struct Sign {
@@ -81,7 +82,7 @@ private:
   std::vector<Sign> lastSign;   // of each process
   std::optional<Error> problem; // that the service met
   uint64_t progress = 0;
-  Bell endingBell;
+  FutexEvent endingEvent;
   std::atomic<bool> ending{false}, busy{false};
   bool left = false;
   std::thread service;

@@ -10,7 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "collectives/mpi/MpiLibrary.h"
-#include "core/Futex.h"
+#include "core/FutexEvent.h"
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
@@ -30,28 +30,28 @@ public:
         thread([this] { watch(); }) {}
   ~Deadline() {
     over = true;
-    bell.ring();
+    event.notify();
     thread.join();
   }
 
 private:
   void watch() {
     while (!over) {
-      uint32_t seen = bell.read();
+      uint32_t seen = event.read();
       if (over)
         return;
       if (monotonicSeconds() > limit) {
         std::fprintf(stderr, "error: %s\n", message.c_str());
         _exit(FSDPRT_HUNG);
       }
-      bell.sleep(seen, 100);
+      event.sleep(seen, 100);
     }
   }
 
   double limit;
   std::string message;
   std::atomic<bool> over{false};
-  Bell bell;
+  FutexEvent event;
   std::thread thread;
 };
 } // namespace

@@ -138,21 +138,21 @@ static int cancel(fsdprt_mpi_handle *request) {
   return code;
 }
 
-static void explain(int code, char *text, size_t room) {
+static void explain(int code, char *text, size_t capacity) {
   char whole[MPI_MAX_ERROR_STRING + 1] = "";
   int length = 0;
   if (MPI_Error_string(code, whole, &length) != MPI_SUCCESS)
     length = snprintf(whole, sizeof whole, "error %d", code);
   whole[length] = '\0';
-  snprintf(text, room, "%s", whole);
+  snprintf(text, capacity, "%s", whole);
 }
 
-static void describe(char *text, size_t room) {
+static void describe(char *text, size_t capacity) {
   char whole[MPI_MAX_LIBRARY_VERSION_STRING + 1] = "";
   int length = 0;
   MPI_Get_library_version(whole, &length);
   whole[strcspn(whole, ",\n")] = '\0';
-  snprintf(text, room, "%s", whole);
+  snprintf(text, capacity, "%s", whole);
 }
 
 __attribute__((visibility("default"))) const fsdprt_mpi_table *fsdprt_mpi_table_get(void);

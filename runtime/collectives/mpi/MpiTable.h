@@ -51,8 +51,8 @@ typedef struct fsdprt_mpi_table {
   int (*test)(fsdprt_mpi_handle *requests, int count, int *done);
   /* Forgets a receive. */
   int (*cancel)(fsdprt_mpi_handle *request);
-  void (*explain)(int code, char *text, size_t room);
-  void (*describe)(char *text, size_t room); /* the library and its version */
+  void (*explain)(int code, char *text, size_t capacity);
+  void (*describe)(char *text, size_t capacity); /* the library and its version */
 } fsdprt_mpi_table;
 
 typedef const fsdprt_mpi_table *(*fsdprt_mpi_table_get_function)(void);

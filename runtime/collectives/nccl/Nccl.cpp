@@ -6,8 +6,8 @@
 //
 // Nobody waits inside of NCCL: whoever waits looks, again and again, at the event behind the
 // collective, at the errors that the communicators report, at the watch and at the clock. The one
-// who finds an error, or that his patience is over, aborts the communicators of his own rank; the
-// flag that he leaves in the watch lets the others do the same.
+// who finds an error, or that his progress timeout is over, aborts the communicators of his own
+// rank; the flag that he leaves in the watch lets the others do the same.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,8 +44,9 @@ bool isReduction(const CollectiveKey &key) {
 
 NcclCommunicator::NcclCommunicator(std::unique_ptr<Communicator> newControl, uint32_t spins,
                                    std::optional<uint32_t> localRank, bool isOnDevice)
-    : Communicator(newControl->getMesh(), Place{newControl->firstRank(), newControl->localRanks()},
-                   newControl->shareWatch()),
+    : Communicator(newControl->getMesh(),
+                   LocalRanks{newControl->firstRank(), newControl->localRanks()},
+                   newControl->shareWatchdog()),
       control(std::move(newControl)), spins(spins), localRank(localRank), onDevice(isOnDevice),
       library(nccl.text() + ", CUDA " + cuda.versionText()), arenas(localRanks()) {
   checkDevices();
@@ -175,11 +176,11 @@ NcclId NcclCommunicator::agreeOnId() {
 }
 
 /// Until no call is under way on any rank here. False when that is not within `seconds`.
-bool NcclCommunicator::awaitSeats(double seconds) {
+bool NcclCommunicator::awaitRanks(double seconds) {
   double limit = monotonicSeconds() + seconds;
   for (Naps naps(0);; naps.take()) {
     bool all = true;
-    for (auto &each : seats)
+    for (auto &each : ncclRanks)
       all = each->isSettled() && all;
     if (all)
       return true;
@@ -191,7 +192,7 @@ bool NcclCommunicator::awaitSeats(double seconds) {
 
 /// start(rank) on all ranks here as one group of NCCL's, and then until it has ended.
 template <typename Start>
-void NcclCommunicator::onEverySeat(const char *what, Start start) {
+void NcclCommunicator::onEveryRank(const char *what, Start start) {
   try {
     NcclGroup group(nccl);
     for (uint32_t rank = firstRank(); rank < firstRank() + localRanks(); ++rank)
@@ -199,7 +200,7 @@ void NcclCommunicator::onEverySeat(const char *what, Start start) {
     NcclResult result = group.end();
     if (result != ncclOk && result != ncclInProgress)
       throw NcclFailure(FSDPRT_FAILED, nccl.reason(result, nullptr));
-    if (awaitSeats(watch->timeoutSeconds()))
+    if (awaitRanks(watchdog->timeoutSeconds()))
       return;
   } catch (const NcclFailure &reason) {
     throw Error(reason.status,
@@ -208,18 +209,18 @@ void NcclCommunicator::onEverySeat(const char *what, Start start) {
   throw Error(
       FSDPRT_HUNG,
       format("ranks cannot %s over %s: not all of %u did within %g s; NCCL_DEBUG=INFO says more",
-             what, nccl.text().c_str(), ranks(), watch->timeoutSeconds()));
+             what, nccl.text().c_str(), ranks(), watchdog->timeoutSeconds()));
 }
 
 void NcclCommunicator::join() {
   NcclId id = agreeOnId();
   for (uint32_t rank = firstRank(); rank < firstRank() + localRanks(); ++rank)
-    seats.push_back(std::make_unique<NcclRank>(nccl, cuda, deviceOf(rank), lanes.size()));
-  onEverySeat("meet", [&](uint32_t rank) { seat(rank).joinAll(id, ranks(), rank); });
+    ncclRanks.push_back(std::make_unique<NcclRank>(nccl, cuda, deviceOf(rank), lanes.size()));
+  onEveryRank("meet", [&](uint32_t rank) { ncclRank(rank).joinAll(id, ranks(), rank); });
   for (size_t lane = 0; lane < lanes.size(); ++lane)
-    onEverySeat("form groups", [&](uint32_t rank) {
+    onEveryRank("form groups", [&](uint32_t rank) {
       const Groups &groups = *lanes[lane].groups;
-      seat(rank).joinLane(lane, groups.members[rank][0], groups.index[rank]);
+      ncclRank(rank).joinLane(lane, groups.members[rank][0], groups.index[rank]);
     });
 }
 
@@ -237,27 +238,27 @@ void NcclCommunicator::connect() {
   try {
     join();
     for (uint32_t rank = firstRank(); rank < firstRank() + localRanks(); ++rank) {
-      seat(rank).adopt(arenas[rank - firstRank()]);
-      seat(rank).prepare(calls, reduces);
+      ncclRank(rank).adopt(arenas[rank - firstRank()]);
+      ncclRank(rank).prepare(calls, reduces);
     }
   } catch (...) {
-    seats.clear(); // which aborts
+    ncclRanks.clear(); // which aborts
     throw;
   }
 }
 
 void NcclCommunicator::releaseArenas() {
   try {
-    if (!watch->hasFailed()) {
-      for (auto &each : seats)
+    if (!watchdog->hasFailed()) {
+      for (auto &each : ncclRanks)
         each->finalize();
-      if (awaitSeats(watch->timeoutSeconds()))
-        for (auto &each : seats)
+      if (awaitRanks(watchdog->timeoutSeconds()))
+        for (auto &each : ncclRanks)
           each->destroy();
     }
   } catch (const Error &) { // it has ended all the same
   }
-  seats.clear();
+  ncclRanks.clear();
 }
 
 void NcclCommunicator::leave() {
@@ -274,18 +275,18 @@ void NcclCommunicator::begin(uint32_t collective, uint32_t rank, const std::byte
     uint64_t pieces = each.key.kind == fb::CollectiveKind::reduce_scatter
                           ? membersOf(collective, rank).size()
                           : 1;
-    source = seat(rank).zeros(pieces * each.key.count * sizeOf(each.key.dtype));
+    source = ncclRank(rank).zeros(pieces * each.key.count * sizeOf(each.key.dtype));
   }
-  seat(rank).begin(collective, source, target);
+  ncclRank(rank).begin(collective, source, target);
 }
 
-void NcclCommunicator::joinNext(uint32_t rank) { seat(rank).joinNext(); }
+void NcclCommunicator::joinNext(uint32_t rank) { ncclRank(rank).joinNext(); }
 
 /// Of a rank of another process it is only known which collective it began last.
 bool NcclCommunicator::hasBegun(uint32_t collective, uint32_t rank, uint32_t member) const {
   if (isLocal(member))
-    return seat(member).begun(collective) >= seat(rank).begun(collective);
-  return watch->lastCollective(member) == collective;
+    return ncclRank(member).begun(collective) >= ncclRank(rank).begun(collective);
+  return watchdog->lastCollective(member) == collective;
 }
 
 void NcclCommunicator::reportStuck(uint32_t collective, uint32_t rank) const {
@@ -295,7 +296,7 @@ void NcclCommunicator::reportStuck(uint32_t collective, uint32_t rank) const {
     if (!hasBegun(collective, rank, member))
       missing.push_back(member);
     if (member != rank)
-      others += (others.empty() ? ": " : ", ") + whereabouts(member);
+      others += (others.empty() ? ": " : ", ") + describeProgress(member);
   }
   if (!missing.empty())
     reportMissing(collective, rank, missing);
@@ -304,13 +305,13 @@ void NcclCommunicator::reportStuck(uint32_t collective, uint32_t rank) const {
       format(
           "rank %u waited %g s at %s, which all its ranks have begun and %s has not completed%s; "
           "NCCL_DEBUG=INFO says more",
-          rank, watch->timeoutSeconds(), describe(collective).c_str(), nccl.text().c_str(),
+          rank, watchdog->timeoutSeconds(), describe(collective).c_str(), nccl.text().c_str(),
           others.c_str()));
 }
 
 void NcclCommunicator::finish(uint32_t collective, uint32_t rank, WorkerPool &) {
-  NcclRank &own = seat(rank);
-  Patience patience(*watch);
+  NcclRank &own = ncclRank(rank);
+  ProgressTimeout progressTimeout(*watchdog);
   try {
     for (Naps naps(spins); !(onDevice ? own.isOrdered(collective) : own.isComplete(collective));
          naps.take()) {
@@ -318,8 +319,8 @@ void NcclCommunicator::finish(uint32_t collective, uint32_t rank, WorkerPool &) 
       uint64_t beats = 0;
       for (uint32_t member : membersOf(collective, rank))
         if (member != rank && (!isLocal(member) || !hasBegun(collective, rank, member)))
-          beats += watch->beats(member);
-      if (patience.isOver(beats))
+          beats += watchdog->beats(member);
+      if (progressTimeout.hasExpired(beats))
         reportStuck(collective, rank);
     }
   } catch (const NcclFailure &reason) {
@@ -336,8 +337,8 @@ void NcclCommunicator::poll() {
   control->poll();
   for (uint32_t rank = firstRank(); rank < firstRank() + localRanks(); ++rank)
     try {
-      seat(rank).check();
+      ncclRank(rank).check();
     } catch (const NcclFailure &reason) {
-      throw Error(reason.status, whereabouts(rank) + ": " + reason.what());
+      throw Error(reason.status, describeProgress(rank) + ": " + reason.what());
     }
 }

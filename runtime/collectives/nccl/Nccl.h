@@ -41,10 +41,10 @@ public:
   const char *text() const override { return library.c_str(); }
   uint32_t processes() const override { return control->processes(); }
   bool needsSharedArenas() const override { return !onDevice && control->needsSharedArenas(); }
-  bool allowsCouriers() const override { return !onDevice; }
+  bool allowsTransferWorkers() const override { return !onDevice; }
   bool isOnDevice() const override { return onDevice; }
   CudaSpan spanOnDevice(uint32_t collective, uint32_t rank) const override {
-    return seat(rank).spanOf(collective);
+    return ncclRank(rank).spanOf(collective);
   }
   uint32_t firstDevice() const override { return static_cast<uint32_t>(deviceOf(firstRank())); }
   void registerArena(uint32_t rank, const ArenaMemory &memory) override;
@@ -69,7 +69,7 @@ private:
     const Groups *groups;
     bool reduces;
   };
-  NcclRank &seat(uint32_t rank) const { return *seats[rank - firstRank()]; }
+  NcclRank &ncclRank(uint32_t rank) const { return *ncclRanks[rank - firstRank()]; }
   void begin(uint32_t collective, uint32_t rank, const std::byte *source,
              std::byte *target) override;
   void finish(uint32_t collective, uint32_t rank, WorkerPool &pool) override;
@@ -84,8 +84,8 @@ private:
   NcclId agreeOnId();
   void join();
   template <typename Start>
-  void onEverySeat(const char *what, Start start);
-  bool awaitSeats(double seconds);
+  void onEveryRank(const char *what, Start start);
+  bool awaitRanks(double seconds);
   bool hasBegun(uint32_t collective, uint32_t rank, uint32_t member) const;
   [[noreturn]] void reportStuck(uint32_t collective, uint32_t rank) const;
 
@@ -100,7 +100,7 @@ private:
   std::vector<Lane> lanes;
   std::vector<uint32_t> laneOf; // by collective
   std::vector<ArenaMemory> arenas;
-  std::vector<std::unique_ptr<NcclRank>> seats;
+  std::vector<std::unique_ptr<NcclRank>> ncclRanks;
 };
 
 } // namespace fsdprt

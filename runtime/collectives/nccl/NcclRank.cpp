@@ -20,7 +20,7 @@ NcclRank::NcclRank(const NcclLibrary &nccl, const CudaDriver &cuda, int device, 
 }
 
 NcclRank::~NcclRank() {
-  if (!isOver)
+  if (!hasExpired)
     abort();
   useDevice();
   for (Flight &flight : flights)
@@ -152,7 +152,7 @@ void NcclRank::prepare(std::vector<NcclCall> calls, const std::vector<bool> &red
 
 void NcclRank::finalize() {
   std::lock_guard<std::mutex> guard(lock);
-  if (isOver)
+  if (hasExpired)
     return;
   useDevice();
   for (Lane &lane : lanes)
@@ -163,18 +163,18 @@ void NcclRank::finalize() {
 
 void NcclRank::destroy() {
   std::lock_guard<std::mutex> guard(lock);
-  if (isOver)
+  if (hasExpired)
     return;
-  isOver = true;
+  hasExpired = true;
   useDevice();
   onEveryComm([&](NcclComm comm) { nccl.commDestroy(comm); });
 }
 
 void NcclRank::abort() noexcept {
   std::lock_guard<std::mutex> guard(lock);
-  if (isOver)
+  if (hasExpired)
     return;
-  isOver = true;
+  hasExpired = true;
   useDevice();
   onEveryComm([&](NcclComm comm) { nccl.commAbort(comm); });
 }
@@ -192,7 +192,7 @@ void NcclRank::begin(uint32_t collective, const std::byte *source, std::byte *ta
   waiting[tail++ % waiting.size()] = collective;
   flight.begun.fetch_add(1, std::memory_order_release);
   try {
-    if (queue && !isOver)
+    if (queue && !hasExpired)
       holdLane(flight);
     flight.span.from = stamp(flight);
     pump();
@@ -209,7 +209,7 @@ void NcclRank::holdLane(const Flight &flight) const {
 }
 
 uint32_t NcclRank::stamp(const Flight &flight) const {
-  return queue && !isOver
+  return queue && !hasExpired
              ? queue->stamp(lanes[flight.call.lane].reduces ? CudaQueue::reduce : CudaQueue::gather)
              : 0;
 }
@@ -259,7 +259,7 @@ NcclResult NcclRank::issueLaunch(uint64_t end) {
 
 /// Goes on with what is queued, until a call is under way that has to end first.
 void NcclRank::pump() {
-  if (isOver || failure)
+  if (hasExpired || failure)
     return;
   useDevice();
   while (head != tail) {
@@ -292,7 +292,7 @@ void NcclRank::check() {
   std::lock_guard<std::mutex> guard(lock);
   if (failure)
     throw *failure;
-  if (isOver)
+  if (hasExpired)
     return;
   pump();
   checkLanes();
@@ -301,7 +301,7 @@ void NcclRank::check() {
 void NcclRank::expectAlive() const {
   if (failure)
     throw *failure;
-  if (isOver)
+  if (hasExpired)
     throw Abandoned();
 }
 

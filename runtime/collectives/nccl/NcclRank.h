@@ -152,7 +152,7 @@ private:
   size_t zeroBytes = 0;
 
   std::mutex lock;
-  bool isOver = false; // aborted, or destroyed
+  bool hasExpired = false; // aborted, or destroyed
   std::optional<NcclFailure> failure;
 };
 

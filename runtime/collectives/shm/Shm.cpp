@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Between programs: round n of exchange() is written to words[n % 2] of every desk. Nobody writes
-// round n + 2 before all have published n + 1, and so have read n.
+// Between programs: round n of exchange() is written to words[n % 2] of every rank slot. Nobody
+// writes round n + 2 before all have published n + 1, and so have read n.
 //
 // collect() goes through the sender's mailbox, piece by piece: `sent` is the sender's counter,
 // `received` rank 0's.
@@ -24,7 +24,7 @@
 using namespace fsdprt;
 using ull = unsigned long long;
 
-static constexpr uint32_t sliceMilliseconds = 20;
+static constexpr uint32_t pollMilliseconds = 20;
 static constexpr uint32_t heartbeatMilliseconds = 100;
 
 static_assert(sizeof Message::text > Agreement::limit, "an agreement is one message");
@@ -32,7 +32,7 @@ static_assert(sizeof Message::text > Agreement::limit, "an agreement is one mess
 ShmCommunicator::ShmCommunicator(Mesh mesh, uint32_t rank, int descriptor,
                                  const std::string &agreement, double timeoutSeconds,
                                  uint32_t newSpins)
-    : PeerMemory(std::move(mesh), Place{rank, 1}, nullptr), channel(descriptor),
+    : PeerMemory(std::move(mesh), LocalRanks{rank, 1}, nullptr), channel(descriptor),
       timeout(timeoutSeconds) {
   spins = newSpins;
   Message hello;
@@ -45,41 +45,41 @@ ShmCommunicator::ShmCommunicator(Mesh mesh, uint32_t rank, int descriptor,
     throw Error(FSDPRT_LOST, format("rank %u: the process that started the ranks is gone", rank));
   int attached;
   receive(Message::welcome, attached);
-  board = std::make_unique<Board>(attached);
-  if (board->ranks() != ranks())
-    badInput("expected a board of %u ranks, found one of %u", ranks(), board->ranks());
-  watch = board->watch(timeout);
+  block = std::make_unique<SharedControlBlock>(attached);
+  if (block->ranks() != ranks())
+    badInput("expected a control block of %u ranks, found one of %u", ranks(), block->ranks());
+  watchdog = block->watchdog(timeout);
   beat(); // or one that is stopped early would look like one that has not come
   heart = std::thread([this] { beatHeart(); });
 }
 
 ShmCommunicator::~ShmCommunicator() {
   ending = true;
-  endingBell.ring();
+  endingEvent.notify();
   if (heart.joinable())
     heart.join();
 }
 
 void ShmCommunicator::beat() {
-  board->desk(firstRank()).heartbeat.fetch_add(1, std::memory_order_relaxed);
+  block->rankSlot(firstRank()).heartbeat.fetch_add(1, std::memory_order_relaxed);
 }
 
 void ShmCommunicator::beatHeart() {
   while (!ending) {
-    uint32_t seen = endingBell.read();
+    uint32_t seen = endingEvent.read();
     beat();
     if (channel.isClosed()) // nobody watches over the ranks any more
-      watch->fail();
+      watchdog->fail();
     if (!ending)
-      endingBell.sleep(seen, heartbeatMilliseconds);
+      endingEvent.sleep(seen, heartbeatMilliseconds);
   }
 }
 
 void ShmCommunicator::poll() {
-  if (watch->hasFailed() && channel.isClosed())
+  if (watchdog->hasFailed() && channel.isClosed())
     throw Error(FSDPRT_LOST,
                 format("%s: the process that watches over the ranks, which rank 0 starts, is gone",
-                       whereabouts(firstRank()).c_str()));
+                       describeProgress(firstRank()).c_str()));
   Communicator::poll();
 }
 
@@ -118,12 +118,12 @@ uint64_t ShmCommunicator::scheduleHash() const {
 
 void ShmCommunicator::writeNames() {
   for (uint32_t i = 0; i < numCollectives(); ++i)
-    std::strncpy(board->name(i), describe(i).c_str(), Board::nameBytes - 1);
+    std::strncpy(block->name(i), describe(i).c_str(), SharedControlBlock::nameBytes - 1);
 }
 
 void ShmCommunicator::connect() {
-  if (numCollectives() > board->collectives())
-    badInput("expected at most %u collectives, found %llu", board->collectives(),
+  if (numCollectives() > block->collectives())
+    badInput("expected at most %u collectives, found %llu", block->collectives(),
              (ull)numCollectives());
   Message arena;
   arena.kind = Message::arena;
@@ -147,35 +147,36 @@ void ShmCommunicator::connect() {
       arenas[rank] = std::make_unique<PeerArena>(attached, peer.bytes);
     close(attached);
     std::byte *base = rank == firstRank() ? own.base : arenas[rank]->data();
-    peers[rank] = {board->seats(rank), &board->desk(rank).bell, reinterpret_cast<uint64_t>(base)};
+    peers[rank] = {block->slots(rank), &block->rankSlot(rank).event,
+                   reinterpret_cast<uint64_t>(base)};
   }
 }
 
 /// Until ready(), which `rank` has to bring about.
 template <typename Ready>
 void ShmCommunicator::awaitDesk(uint32_t rank, const char *why, Ready ready) {
-  Patience patience(*watch);
-  waitFor(board->desk(firstRank()).bell, spins, sliceMilliseconds, ready, [&] {
+  ProgressTimeout progressTimeout(*watchdog);
+  waitFor(block->rankSlot(firstRank()).event, spins, pollMilliseconds, ready, [&] {
     poll();
-    if (patience.isOver(board->desk(rank).heartbeat.load(std::memory_order_relaxed) +
-                        watch->beats(rank)))
+    if (progressTimeout.hasExpired(block->rankSlot(rank).heartbeat.load(std::memory_order_relaxed) +
+                                   watchdog->beats(rank)))
       throw Error(FSDPRT_HUNG, format("rank %u waited %g s to %s for %s; it gave no sign of life",
-                                      firstRank(), timeout, why, whereabouts(rank).c_str()));
+                                      firstRank(), timeout, why, describeProgress(rank).c_str()));
   });
 }
 
 void ShmCommunicator::exchange(const void *mine, size_t bytes, void *all) {
   poll(); // where nobody ever waits for long nobody would look
-  Board::Desk &desk = board->desk(firstRank());
-  uint64_t round = desk.exchanges.load(std::memory_order_relaxed) + 1;
+  SharedControlBlock::RankSlot &rankSlot = block->rankSlot(firstRank());
+  uint64_t round = rankSlot.exchanges.load(std::memory_order_relaxed) + 1;
   if (bytes)
-    std::memcpy(desk.words[round % 2], mine, std::min(bytes, exchangeLimit));
-  desk.exchanges.store(round, std::memory_order_release);
+    std::memcpy(rankSlot.words[round % 2], mine, std::min(bytes, exchangeLimit));
+  rankSlot.exchanges.store(round, std::memory_order_release);
   for (uint32_t rank = 0; rank < ranks(); ++rank)
     if (rank != firstRank())
-      board->desk(rank).bell.ring();
+      block->rankSlot(rank).event.notify();
   for (uint32_t rank = 0; rank < ranks(); ++rank) {
-    Board::Desk &other = board->desk(rank);
+    SharedControlBlock::RankSlot &other = block->rankSlot(rank);
     awaitDesk(rank, "meet between programs",
               [&] { return other.exchanges.load(std::memory_order_acquire) >= round; });
     if (bytes)
@@ -189,26 +190,28 @@ void ShmCommunicator::collect(uint32_t rank, const void *data, size_t bytes, voi
     std::memcpy(into, data, bytes);
   if (rank == 0 || (!isRoot() && rank != firstRank()))
     return;
-  Board::Desk &desk = board->desk(rank);
+  SharedControlBlock::RankSlot &rankSlot = block->rankSlot(rank);
   for (size_t done = 0, part; done < bytes; done += part) {
-    part = std::min(bytes - done, Board::mailboxBytes);
-    uint64_t pieces = (isRoot() ? desk.received : desk.sent).load(std::memory_order_relaxed);
+    part = std::min(bytes - done, SharedControlBlock::mailboxBytes);
+    uint64_t pieces =
+        (isRoot() ? rankSlot.received : rankSlot.sent).load(std::memory_order_relaxed);
     if (isRoot()) {
       awaitDesk(rank, "collect",
-                [&] { return desk.sent.load(std::memory_order_acquire) > pieces; });
-      std::memcpy(static_cast<std::byte *>(into) + done, desk.mailbox, part);
-      desk.received.store(pieces + 1, std::memory_order_release);
-      desk.bell.ring();
+                [&] { return rankSlot.sent.load(std::memory_order_acquire) > pieces; });
+      std::memcpy(static_cast<std::byte *>(into) + done, rankSlot.mailbox, part);
+      rankSlot.received.store(pieces + 1, std::memory_order_release);
+      rankSlot.event.notify();
       continue;
     }
-    awaitDesk(0, "send", [&] { return desk.received.load(std::memory_order_acquire) == pieces; });
-    std::memcpy(desk.mailbox, static_cast<const std::byte *>(data) + done, part);
-    desk.sent.store(pieces + 1, std::memory_order_release);
-    board->desk(0).bell.ring();
+    awaitDesk(0, "send",
+              [&] { return rankSlot.received.load(std::memory_order_acquire) == pieces; });
+    std::memcpy(rankSlot.mailbox, static_cast<const std::byte *>(data) + done, part);
+    rankSlot.sent.store(pieces + 1, std::memory_order_release);
+    block->rankSlot(0).event.notify();
   }
 }
 
 void ShmCommunicator::leave() {
   barrier();
-  board->desk(firstRank()).finished.store(1, std::memory_order_release);
+  block->rankSlot(firstRank()).finished.store(1, std::memory_order_release);
 }

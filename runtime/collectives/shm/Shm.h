@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Every process has one rank, its arena in a memfd, and all other arenas mapped to be read. Seats,
-// bells and mailboxes are on the board that the process which started them made (ShmHost.h).
+// Every process has one rank, its arena in a memfd, and all other arenas mapped to be read. Slots,
+// events and mailboxes are in the control block that the process which started them made
+// (ShmHost.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,12 +48,12 @@ private:
   void awaitDesk(uint32_t rank, const char *why, Ready ready);
 
   Channel channel;
-  std::unique_ptr<Board> board;
+  std::unique_ptr<SharedControlBlock> block;
   ArenaMemory own;
   std::vector<std::unique_ptr<PeerArena>> arenas;
   double timeout;
   std::atomic<bool> ending{false};
-  Bell endingBell;
+  FutexEvent endingEvent;
   std::thread heart;
 };
 

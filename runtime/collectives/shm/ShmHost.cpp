@@ -17,7 +17,7 @@
 using namespace fsdprt;
 using ull = unsigned long long;
 
-ShmHost::ShmHost(uint32_t ranks, uint32_t collectives) : board(ranks, collectives) {
+ShmHost::ShmHost(uint32_t ranks, uint32_t collectives) : block(ranks, collectives) {
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     int ends[2];
     Channel::pair(ends);
@@ -27,7 +27,7 @@ ShmHost::ShmHost(uint32_t ranks, uint32_t collectives) : board(ranks, collective
 }
 
 ShmHost::ShmHost(const std::vector<int> &ends, uint32_t collectives)
-    : board(static_cast<uint32_t>(ends.size()), collectives) {
+    : block(static_cast<uint32_t>(ends.size()), collectives) {
   for (int end : ends)
     members.emplace_back(end);
 }
@@ -109,7 +109,7 @@ void ShmHost::welcomeAll() {
   Message welcome;
   welcome.kind = Message::welcome;
   for (Member &member : members)
-    member.channel.send(welcome, board.descriptor());
+    member.channel.send(welcome, block.descriptor());
   welcomed = true;
 }
 

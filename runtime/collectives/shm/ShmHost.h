@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The process that starts the ranks has one: it makes the board and a channel to each rank,
+// The process that starts the ranks has one: it makes the control block and a channel to each rank,
 // compares what they say of themselves, before any of them takes memory, and hands each rank's
 // arena to all. Later it gets their failures.
 //
@@ -14,7 +14,7 @@
 #define FSDPRT_COLLECTIVES_SHM_SHMHOST_H
 
 #include "collectives/Channel.h"
-#include "collectives/shm/Board.h"
+#include "collectives/shm/SharedControlBlock.h"
 #include <optional>
 #include <poll.h>
 
@@ -27,7 +27,7 @@ public:
   /// Of ranks that have their ends already: these are the others, which are taken.
   ShmHost(const std::vector<int> &ends, uint32_t collectives);
 
-  Board &getBoard() { return board; }
+  SharedControlBlock &getBoard() { return block; }
   uint32_t ranks() const { return static_cast<uint32_t>(members.size()); }
   /// The rank's end of its channel, to be given to it and closed here.
   int takeEndOf(uint32_t rank);
@@ -59,7 +59,7 @@ private:
   void welcomeAll();
   void introduceAll();
 
-  Board board;
+  SharedControlBlock block;
   std::vector<Member> members;
   std::vector<pollfd> wanted;
   std::optional<Error> refused;

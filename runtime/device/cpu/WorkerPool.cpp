@@ -26,7 +26,7 @@ WorkerPool::WorkerPool(uint32_t workers, uint32_t spins) : workers(workers), spi
 
 WorkerPool::~WorkerPool() {
   ending.store(true);
-  work.ring();
+  work.notify();
   for (std::thread &thread : threads)
     thread.join();
 }
@@ -38,7 +38,7 @@ void WorkerPool::start(Function newFunction, void *newObject) {
   object = newObject;
   running.store(workers - 1, std::memory_order_relaxed);
   generation.fetch_add(1, std::memory_order_release);
-  work.ring();
+  work.notify();
 }
 
 void WorkerPool::finish() {
@@ -61,6 +61,6 @@ void WorkerPool::serve(uint32_t worker) {
       return;
     function(object, worker);
     if (running.fetch_sub(1, std::memory_order_acq_rel) == 1)
-      done.ring();
+      done.notify();
   }
 }

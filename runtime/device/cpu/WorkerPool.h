@@ -17,7 +17,7 @@
 #ifndef FSDPRT_DEVICE_CPU_WORKERPOOL_H
 #define FSDPRT_DEVICE_CPU_WORKERPOOL_H
 
-#include "core/Futex.h"
+#include "core/FutexEvent.h"
 #include <thread>
 #include <vector>
 
@@ -62,10 +62,10 @@ private:
   uint32_t workers, spins;
   Function function = nullptr;
   void *object = nullptr;
-  alignas(64) Bell work;
+  alignas(64) FutexEvent work;
   std::atomic<uint64_t> generation{0};
   std::atomic<bool> ending{false};
-  alignas(64) Bell done;
+  alignas(64) FutexEvent done;
   std::atomic<uint32_t> running{0};
   std::vector<std::thread> threads;
 };

@@ -148,6 +148,6 @@ void CudaDevice::loadAll() {
       if (phase->grid())
         findEntry(*phase);
   if (hasProducts(artifact.manifest()))
-    plans = std::make_shared<ProductPlans>(artifact);
+    plans = std::make_shared<LibraryGemmPlans>(artifact);
   sums = std::make_unique<CudaSums>(cuda);
 }

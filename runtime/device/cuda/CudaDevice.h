@@ -14,7 +14,7 @@
 
 #include "artifact/Artifact.h"
 #include "device/cuda/CudaSums.h"
-#include "device/cuda/Products.h"
+#include "device/cuda/LibraryGemm.h"
 #include <atomic>
 #include <memory>
 #include <unordered_map>
@@ -50,8 +50,8 @@ public:
   CudaFunction entry(const fb::Phase &phase) const { return entries.at(&phase); }
   const CudaSums &getSums() const { return *sums; }
   /// Of one rank; null where no library computes products.
-  std::unique_ptr<Products> makeProducts() const {
-    return plans ? std::make_unique<Products>(plans, artifact) : nullptr;
+  std::unique_ptr<LibraryGemm> makeLibraryGemm() const {
+    return plans ? std::make_unique<LibraryGemm>(plans, artifact) : nullptr;
   }
 
   const CudaDriver &cuda;
@@ -73,7 +73,7 @@ private:
   CudaModule module = nullptr;
   std::unique_ptr<CudaSums> sums;
   std::unordered_map<const fb::Phase *, CudaFunction> entries;
-  std::shared_ptr<const ProductPlans> plans;
+  std::shared_ptr<const LibraryGemmPlans> plans;
   std::atomic<int64_t> arenaBytes{0};
 };
 

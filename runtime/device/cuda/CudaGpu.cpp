@@ -12,7 +12,7 @@
 #include "device/cuda/CudaGpu.h"
 #include "core/Error.h"
 #include "device/cuda/CudaDevice.h"
-#include "device/cuda/CudaPulse.h"
+#include "device/cuda/CudaHeartbeat.h"
 #include "device/cuda/CudaTimeline.h"
 #include <algorithm>
 #include <array>
@@ -46,8 +46,8 @@ public:
   bool startCopy(uint32_t number, std::byte *to, const std::byte *from, uint64_t bytes) override;
   void awaitCopy(uint32_t number) override;
   void finish(const std::function<void()> &idle) override { lanes.finish(idle); }
-  void beginPulse() override { beats.begin(); }
-  uint32_t pulse() const override { return beats.look(); }
+  void resetHeartbeat() override { heartbeats.begin(); }
+  uint32_t heartbeat() const override { return heartbeats.read(); }
   std::string fault() const override;
   CudaSpan spanOfCopy(uint32_t number) const override { return spans[number]; }
   CudaQueue *queue() override { return &lanes; }
@@ -66,33 +66,33 @@ private:
   std::shared_ptr<CudaDevice> device;
   const CudaDriver &cuda;
   CudaQueue lanes;
-  CudaPulse beats;
+  CudaHeartbeat heartbeats;
   std::byte *staging = nullptr;
   uint64_t arenaBytes = 0;
   CudaMark here;                                // where a copy beside others begins
   std::vector<std::unique_ptr<CudaMark>> moved; // by the number of such a copy
   std::vector<CudaSpan> spans;                  // likewise
-  std::unique_ptr<Products> products;
+  std::unique_ptr<LibraryGemm> libraryGemm;
 };
 } // namespace
 
 CudaGpu::CudaGpu(std::shared_ptr<CudaDriver> givenDriver, std::shared_ptr<CudaDevice> on,
                  uint32_t numCopies)
     : driver(std::move(givenDriver)), device(std::move(on)), cuda(device->cuda),
-      lanes(cuda, device->getOrdinal(), device->getContext(), &device->getSums()), beats(lanes),
-      here(lanes), spans(numCopies) {
+      lanes(cuda, device->getOrdinal(), device->getContext(), &device->getSums()),
+      heartbeats(lanes), here(lanes), spans(numCopies) {
   for (uint32_t i = 0; i < numCopies; ++i)
     moved.push_back(std::make_unique<CudaMark>(lanes));
   void *memory = nullptr;
   cuda.check(cuda.memHostAlloc(&memory, stagingBytes, cudaPortableMapped),
              "pin memory for what the host reads and writes on a GPU");
   staging = static_cast<std::byte *>(memory);
-  products = device->makeProducts();
+  libraryGemm = device->makeLibraryGemm();
 }
 
 CudaGpu::~CudaGpu() {
   device->use();
-  products.reset();
+  libraryGemm.reset();
   cuda.memFreeHost(staging);
 }
 
@@ -203,8 +203,8 @@ void CudaGpu::encode(const fb::TensorMap &table, void *const *bindings,
 void CudaGpu::launch(const fb::Kernel &kernel, const fb::Phase &phase, void *const *bindings) {
   if (phase.product()) {
     device->use();
-    products->launch(kernel, phase, bindings, lanes.stream(CudaQueue::compute));
-    return beats.count();
+    libraryGemm->launch(kernel, phase, bindings, lanes.stream(CudaQueue::compute));
+    return heartbeats.count();
   }
   const fb::Grid &grid = *phase.grid();
   TensorMapBytes maps[CudaDevice::mostMaps];
@@ -227,7 +227,7 @@ void CudaGpu::launch(const fb::Kernel &kernel, const fb::Phase &phase, void *con
   if (result != cudaOk)
     failed("kernel '%s': cannot be launched: %s", printable(phase.symbol()->c_str()).c_str(),
            cuda.reason(result).c_str());
-  beats.count();
+  heartbeats.count();
 }
 
 /// What has no end is no fault, and neither is what may not be asked while a graph is recorded.

@@ -9,13 +9,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "device/cuda/CudaQueue.h"
-#include "core/Futex.h"
+#include "core/FutexEvent.h"
 #include "device/cuda/CudaTimeline.h"
 
 using namespace fsdprt;
 
 static constexpr int urgent = -1;           // of transfers, which others wait for
-static constexpr double lookSeconds = 2e-4; // without a pause
+static constexpr double pollSeconds = 2e-4; // without a pause
 static constexpr long napNanoseconds = 20000;
 
 CudaQueue::CudaQueue(const CudaDriver &cuda, int device, CudaContext context, const CudaSums *sums)
@@ -42,7 +42,7 @@ void CudaQueue::finish(const std::function<void()> &idle) const {
   for (CudaStream stream : streams) {
     CudaResult result;
     while ((result = cuda.streamQuery(stream)) == cudaNotReady) {
-      if (monotonicSeconds() - began < lookSeconds) {
+      if (monotonicSeconds() - began < pollSeconds) {
         pauseBriefly();
         continue;
       }

@@ -53,7 +53,7 @@ struct WiderOf<int64_t> {
 template <typename T>
 using Wider = typename WiderOf<T>::type;
 
-// Products of 16-bit numbers as unsigned 32-bit ones: int would overflow.
+// LibraryGemm of 16-bit numbers as unsigned 32-bit ones: int would overflow.
 template <typename T>
 using Working = std::conditional_t<sizeof(T) == 2, uint32_t, Unsigned<T>>;
 

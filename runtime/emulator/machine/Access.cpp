@@ -115,7 +115,7 @@ void Access::checkWritten(const Place &place, unsigned bytes, unsigned lane) con
 }
 
 void Access::noteVisit(const Place &place, uint32_t thread) const {
-  const Clocks &clocks = warp.block.cluster.clocks;
+  const VectorClocks &clocks = warp.block.cluster.clocks;
   place.storage->visits.resize(clocks.threadCount());
   place.storage->visits[thread] = {clocks.timeOf(thread), warp.currentPc()};
 }

@@ -102,7 +102,7 @@ public:
   /// "warp 1 of block (0,0,0)".
   std::string name() const;
   std::string nameOfLanes(LaneMask lanes) const;
-  /// The number of a lane's thread in its cluster, for Clocks.
+  /// The number of a lane's thread in its cluster, for VectorClocks.
   uint32_t thread(unsigned lane) const { return firstThread + lane; }
 
   Block &block;
@@ -118,7 +118,7 @@ public:
   std::vector<const uint8_t *> observed; ///< per lane: where its last relaxed read was
   std::vector<BulkGroups> bulk;          ///< per lane, made at their first use
   std::vector<AsyncCopies> copies;       ///< per lane, made at their first use
-  Products products;                     ///< of wgmma
+  LibraryGemm products;                  ///< of wgmma
   uint64_t clusterPhase[warpSize] = {};  ///< of each lane's last barrier.cluster.arrive, plus one
   uint32_t currentPc() const { return splits[split].pc; }
 
@@ -201,7 +201,7 @@ public:
   const uint32_t number; ///< over all launches, from 1
   const uint32_t
       threads; ///< of all warps, whole ones; behind them come their agents, and those of warpgroups
-  Clocks clocks;
+  VectorClocks clocks;
   std::vector<std::unique_ptr<Block>> blocks;
   uint32_t agentOf(uint32_t thread) const { return threads + thread; }
   uint32_t warpgroupAgent(uint32_t firstThread) const {

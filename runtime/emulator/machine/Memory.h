@@ -11,7 +11,7 @@
 #ifndef FSDPRT_EMULATOR_MACHINE_MEMORY_H
 #define FSDPRT_EMULATOR_MACHINE_MEMORY_H
 
-#include "emulator/machine/Clocks.h"
+#include "emulator/machine/VectorClocks.h"
 #include <algorithm>
 #include <array>
 #include <deque>

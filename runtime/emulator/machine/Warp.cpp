@@ -18,7 +18,7 @@ using namespace fsdprt;
 using namespace fsdprt::emulate;
 
 /// Instructions after which a loop seems to have no end.
-static constexpr uint64_t patience = 1 << 16;
+static constexpr uint64_t progressTimeout = 1 << 16;
 
 Warp::Warp(Block &block, unsigned index, LaneMask lanes)
     : block(block), program(block.cluster.grid.program), index(index), live(lanes) {
@@ -332,7 +332,7 @@ bool Warp::run(uint64_t turn) {
     runSplit(turn);
   if (!turn && live) {
     stalled += before;
-    if (stalled > patience)
+    if (stalled > progressTimeout)
       freeParked();
     split = (split + splits.size() - 1) % splits.size();
   }

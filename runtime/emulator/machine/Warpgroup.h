@@ -1,4 +1,4 @@
-//===- Warpgroup.h - Products that four warps have in flight ----*- C++ -*-===//
+//===- Warpgroup.h - LibraryGemm that four warps have in flight ----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,7 +14,7 @@
 #ifndef FSDPRT_EMULATOR_MACHINE_WARPGROUP_H
 #define FSDPRT_EMULATOR_MACHINE_WARPGROUP_H
 
-#include "emulator/machine/Clocks.h"
+#include "emulator/machine/VectorClocks.h"
 #include <deque>
 
 namespace fsdprt::emulate {
@@ -28,7 +28,7 @@ struct RegisterUse {
 };
 
 /// Of a warp.
-struct Products {
+struct LibraryGemm {
   std::vector<RegisterUse> registers; ///< by slots
   uint64_t fences = 0;
   uint64_t issued = 0, known = 0; ///< products; `known` have been waited for

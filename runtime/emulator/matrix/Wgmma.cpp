@@ -1,4 +1,4 @@
-//===- Wgmma.cpp - Products of warpgroups, decoded --------------*- C++ -*-===//
+//===- Wgmma.cpp - LibraryGemm of warpgroups, decoded --------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- WgmmaProduct.cpp - Products of warpgroups ----------------*- C++ -*-===//
+//===- WgmmaProduct.cpp - LibraryGemm of warpgroups ----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,7 +20,7 @@
 // A belong to their warp alone, as registers would: what one warp writes and reads as A needs no
 // other's barrier.
 //
-// Error model: as that of mma. Products are exact, and summed in double in the order of k, the
+// Error model: as that of mma. LibraryGemm are exact, and summed in double in the order of k, the
 // accumulator first; the sum is rounded once.
 //
 //===----------------------------------------------------------------------===//
@@ -195,7 +195,7 @@ template <WgmmaPlan::Kind kind>
 struct Runner {
   static FSDPRT_INLINE void all(Warp &last, Warpgroup &group, const IssuedProduct &product,
                                 const Instruction &i, const WgmmaPlan &plan) {
-    Clocks &clocks = last.block.cluster.clocks;
+    VectorClocks &clocks = last.block.cluster.clocks;
     std::vector<uint32_t> firsts;
     Warp *warps[groupWarps];
     for (unsigned w = 0; w < groupWarps; ++w) {

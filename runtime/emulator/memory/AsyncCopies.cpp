@@ -32,7 +32,7 @@ AsyncCopies &copiesOf(Warp &warp, unsigned lane) {
 
 void copyLane(Warp &warp, const Instruction &i, const Plan &plan, unsigned lane, Traffic &loads,
               Traffic &stores) {
-  Clocks &clocks = warp.block.cluster.clocks;
+  VectorClocks &clocks = warp.block.cluster.clocks;
   uint32_t thread = warp.thread(lane), agent = warp.block.cluster.agentOf(thread);
   clocks.fork(thread, agent);
   uint8_t data[16] = {};

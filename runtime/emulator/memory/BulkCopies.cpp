@@ -69,7 +69,7 @@ Step commit(Warp &warp, const Instruction &i, LaneMask active) {
 Step waitForGroups(Warp &warp, const Instruction &i, LaneMask active) {
   if (warp.bulk.empty())
     return Step::Next;
-  Clocks &clocks = warp.block.cluster.clocks;
+  VectorClocks &clocks = warp.block.cluster.clocks;
   for (LaneMask rest = active; rest; rest &= rest - 1) {
     unsigned lane = __builtin_ctz(rest);
     BulkGroups &groups = warp.bulk[lane];

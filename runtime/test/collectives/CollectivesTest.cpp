@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "artifact/Mesh.h"
-#include "collectives/Watch.h"
+#include "collectives/Watchdog.h"
 #include "collectives/local/Reduce.h"
 #include "device/cpu/WorkerPool.h"
 #include <cmath>
@@ -46,37 +46,37 @@ TEST(Mesh, NeighboursOnAnAxis) {
   EXPECT_EQ(mesh.solo().pieces(4), 1u);
 }
 
-TEST(Watch, EndsTheLatestCollectiveOfANumber) {
-  Watch watch(1, 1);
-  const Flight *flights = watch.lifeOf(0).recorder;
+TEST(Watchdog, EndsTheLatestCollectiveOfANumber) {
+  Watchdog watchdog(1, 1);
+  const CollectiveRecord *numRecords = watchdog.progressOf(0).recorder;
   for (uint32_t collective : {5u, 6u, 5u})
-    watch.beginCollective(0, collective);
-  watch.endCollective(0, 5); // the second of them
-  EXPECT_EQ(flights[0].end, 0u);
-  EXPECT_EQ(flights[1].end, 0u);
-  EXPECT_NE(flights[2].end, 0u);
-  uint64_t end = flights[2].end;
-  watch.beginCollective(0, 5);
-  watch.endCollective(0, 5);
-  watch.endCollective(0, 6);
-  EXPECT_EQ(flights[2].end, end);
-  EXPECT_NE(flights[3].end, 0u);
-  EXPECT_NE(flights[1].end, 0u);
+    watchdog.beginCollective(0, collective);
+  watchdog.endCollective(0, 5); // the second of them
+  EXPECT_EQ(numRecords[0].end, 0u);
+  EXPECT_EQ(numRecords[1].end, 0u);
+  EXPECT_NE(numRecords[2].end, 0u);
+  uint64_t end = numRecords[2].end;
+  watchdog.beginCollective(0, 5);
+  watchdog.endCollective(0, 5);
+  watchdog.endCollective(0, 6);
+  EXPECT_EQ(numRecords[2].end, end);
+  EXPECT_NE(numRecords[3].end, 0u);
+  EXPECT_NE(numRecords[1].end, 0u);
 }
 
-TEST(Watch, RecordsTheLastCollectivesInOrder) {
-  Watch watch(1, 1);
-  watch.beginRun(0, "step", 3);
-  for (uint32_t i = 0; i < Life::recorded + 6; ++i) {
-    watch.beginCollective(0, i);
-    watch.endCollective(0, i);
+TEST(Watchdog, RecordsTheLastCollectivesInOrder) {
+  Watchdog watchdog(1, 1);
+  watchdog.beginRun(0, "step", 3);
+  for (uint32_t i = 0; i < RankProgress::recorded + 6; ++i) {
+    watchdog.beginCollective(0, i);
+    watchdog.endCollective(0, i);
   }
   std::vector<uint32_t> described;
-  std::string text = watch.record("why", [&](uint32_t collective) {
+  std::string text = watchdog.record("why", [&](uint32_t collective) {
     described.push_back(collective);
     return "c" + std::to_string(collective);
   });
-  ASSERT_EQ(described.size(), Life::recorded);
+  ASSERT_EQ(described.size(), RankProgress::recorded);
   for (uint32_t i = 0; i < described.size(); ++i)
     EXPECT_EQ(described[i], i + 6);
   EXPECT_EQ(text.find("\"c5\""), std::string::npos);

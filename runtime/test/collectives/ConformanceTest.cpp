@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "test/collectives/Conformance.h"
-#include "core/Futex.h"
+#include "core/FutexEvent.h"
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -374,10 +374,10 @@ TEST_P(Conformance, NamesWhoIsMissing) { // (R8)
   meet(meeting, [&](Attendee &at) {
     bool waits = at.rank == 0 || (at.rank == 1 && backend().isOneProcess());
     if (!waits) {
-      at.communicator.getWatch().beginRun(at.rank, "step", 7);
-      at.communicator.getWatch().beat(at.rank, 12, "h.0 mlp");
+      at.communicator.getWatchdog().beginRun(at.rank, "step", 7);
+      at.communicator.getWatchdog().beat(at.rank, 12, "h.0 mlp");
       double limit = monotonicSeconds() + 30;
-      while (!at.communicator.getWatch().hasFailed() && monotonicSeconds() < limit)
+      while (!at.communicator.getWatchdog().hasFailed() && monotonicSeconds() < limit)
         std::this_thread::sleep_for(
             std::chrono::milliseconds(20)); // the process lives, the rank does not come
       return;
@@ -412,7 +412,7 @@ TEST_P(Conformance, WaitsForASlowRankThatMakesProgress) {
   meet(meeting, [&](Attendee &at) {
     for (int i = 0; at.rank == 1 && i < 70; ++i) { // longer than the limit in all, never in one go
       std::this_thread::sleep_for(std::chrono::milliseconds(60));
-      at.communicator.getWatch().beat(1);
+      at.communicator.getWatchdog().beat(1);
     }
     Exchange exchange(at, 0, 0);
     exchange.start(0);

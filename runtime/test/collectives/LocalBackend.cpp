@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "collectives/local/Local.h"
-#include "test/collectives/Meetings.h"
+#include "test/collectives/RankThreads.h"
 
 using namespace fsdprt;
 using namespace fsdprt::test;

@@ -10,7 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "collectives/local/LocalCuda.h"
-#include "test/collectives/Meetings.h"
+#include "test/collectives/RankThreads.h"
 #include "test/device/EmulatedCuda.h"
 
 using namespace fsdprt;

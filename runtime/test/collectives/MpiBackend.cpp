@@ -13,7 +13,7 @@
 #include "collectives/Agreement.h"
 #include "collectives/mpi/Mpi.h"
 #include "collectives/nccl/Nccl.h"
-#include "test/collectives/Meetings.h"
+#include "test/collectives/RankThreads.h"
 #include <cstdlib>
 #include <cstring>
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ static std::unique_ptr<MpiCommunicator> join(const Meeting &meeting, MpiReduce r
 static void attend(const Meeting &meeting, Communicator &communicator,
                    const std::function<void(Attendee &)> &body) {
   attendAlone(communicator, meeting, communicator.firstRank(), /*sumsInOrder=*/true, body);
-  if (!communicator.getWatch().hasFailed())
+  if (!communicator.getWatchdog().hasFailed())
     communicator.leave();
 }
 

@@ -12,7 +12,7 @@
 #include "collectives/local/Local.h"
 #include "collectives/nccl/Nccl.h"
 #include "collectives/shm/Shm.h"
-#include "test/collectives/Meetings.h"
+#include "test/collectives/RankThreads.h"
 #include <cstdlib>
 
 using namespace fsdprt;

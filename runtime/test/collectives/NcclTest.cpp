@@ -82,11 +82,11 @@ protected:
     for (uint32_t rank = 0; rank < ranks; ++rank)
       threads.emplace_back([&, rank] {
         WorkerPool pool(1, 0);
-        communicator.getWatch().beginRun(rank, "step", 7);
+        communicator.getWatchdog().beginRun(rank, "step", 7);
         try {
           for (uint32_t i = 0; i < rounds * communicator.numCollectives(); ++i) {
             uint32_t collective = i % static_cast<uint32_t>(communicator.numCollectives());
-            communicator.getWatch().beat(rank, i, "h.0 mlp");
+            communicator.getWatchdog().beat(rank, i, "h.0 mlp");
             communicator.start(collective, rank, arenas[rank]->at(0), arenas[rank]->at(65536));
             communicator.wait(collective, rank, pool);
           }

@@ -12,7 +12,7 @@
 #include "collectives/Agreement.h"
 #include "collectives/shm/Shm.h"
 #include "collectives/shm/ShmHost.h"
-#include "test/collectives/Meetings.h"
+#include "test/collectives/RankThreads.h"
 #include <gtest/gtest.h>
 #include <thread>
 
@@ -42,9 +42,9 @@ static RegisterBackend registered(std::make_unique<ShmBackend>());
 
 /// What two ranks are told that do not fit; `count` is of rank 1's collective.
 static std::string refusal(const char *artifactOfRank1, uint64_t count) {
-  ShmHost board(2, 4);
+  ShmHost block(2, 4);
   std::atomic<bool> over{false};
-  std::thread serving([&] { host(board, over); });
+  std::thread serving([&] { host(block, over); });
   std::string told[2];
   std::vector<std::thread> threads;
   for (uint32_t rank = 0; rank < 2; ++rank)
@@ -53,7 +53,7 @@ static std::string refusal(const char *artifactOfRank1, uint64_t count) {
       agreement.add("the mesh", "shard=2");
       agreement.add("the artifact", rank ? artifactOfRank1 : "07");
       try {
-        ShmCommunicator communicator(Mesh({{"shard", 2}}), rank, board.takeEndOf(rank),
+        ShmCommunicator communicator(Mesh({{"shard", 2}}), rank, block.takeEndOf(rank),
                                      agreement.text(), 20, 0);
         communicator.add({fb::CollectiveKind::all_gather,
                           fb::Reduction::sum,
@@ -91,13 +91,13 @@ TEST(ShmHost, RefusesOtherCollectives) {
 }
 
 TEST(ShmHost, SaysWhoIsMissing) {
-  ShmHost board(3, 1);
+  ShmHost block(3, 1);
   Message hello;
   hello.kind = Message::hello;
   hello.rank = 1;
-  Channel end(board.takeEndOf(1));
+  Channel end(block.takeEndOf(1));
   ASSERT_TRUE(end.send(hello));
-  board.serve(1);
-  EXPECT_EQ(board.missing(), "0, 2");
-  EXPECT_FALSE(board.areConnected());
+  block.serve(1);
+  EXPECT_EQ(block.missing(), "0, 2");
+  EXPECT_FALSE(block.areConnected());
 }

@@ -10,7 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "test/device/EmulatedCuda.h"
-#include "device/cuda/CudaPulse.h"
+#include "device/cuda/CudaHeartbeat.h"
 #include "device/cuda/CudaRecording.h"
 #include "device/cuda/CudaTimeline.h"
 #include <cstring>
@@ -175,31 +175,31 @@ TEST_F(EmulatedCuda, StampsSayWhenWorkWasDone) {
 }
 
 TEST_F(EmulatedCuda, ThePulseIsFeltWithinAGraph) {
-  CudaPulse pulse(queue);
-  uint32_t before = pulse.look();
-  for (uint32_t i = 1; i < CudaPulse::launches; ++i)
-    pulse.count();
+  CudaHeartbeat heartbeat(queue);
+  uint32_t before = heartbeat.read();
+  for (uint32_t i = 1; i < CudaHeartbeat::launches; ++i)
+    heartbeat.count();
   queue.finish([] {});
-  EXPECT_EQ(pulse.look(), before);
-  pulse.count();
-  EXPECT_EQ(pulse.look(), before) << "launched, and not done";
+  EXPECT_EQ(heartbeat.read(), before);
+  heartbeat.count();
+  EXPECT_EQ(heartbeat.read(), before) << "launched, and not done";
   queue.finish([] {});
-  EXPECT_NE(pulse.look(), before);
+  EXPECT_NE(heartbeat.read(), before);
   CudaRecording recording({&queue});
   recording.begin();
-  for (uint32_t i = 0; i < 2 * CudaPulse::launches; ++i)
-    pulse.count();
+  for (uint32_t i = 0; i < 2 * CudaHeartbeat::launches; ++i)
+    heartbeat.count();
   recording.end();
-  before = pulse.look();
+  before = heartbeat.read();
   recording.launch();
   queue.finish([] {});
-  EXPECT_NE(pulse.look(), before);
-  pulse.begin();
-  EXPECT_EQ(pulse.look(), 0u);
-  for (uint32_t i = 0; i < 3 * CudaPulse::launches; ++i)
-    pulse.count();
+  EXPECT_NE(heartbeat.read(), before);
+  heartbeat.begin();
+  EXPECT_EQ(heartbeat.read(), 0u);
+  for (uint32_t i = 0; i < 3 * CudaHeartbeat::launches; ++i)
+    heartbeat.count();
   queue.finish([] {});
-  EXPECT_EQ(pulse.look(), 3u) << "beats are numbered since then";
+  EXPECT_EQ(heartbeat.read(), 3u) << "beats are numbered since then";
 }
 
 TEST_F(EmulatedCuda, WhatIsNoPtxIsToldWithItsLine) {

@@ -45,7 +45,7 @@ TEST(EmulateInteger, SumsWrapAndSaturate) {
                     [&](int32_t a, int32_t b, uint32_t) { return clamp(int64_t(a) - b); });
 }
 
-TEST(EmulateInteger, Products) {
+TEST(EmulateInteger, LibraryGemm) {
   expectOp<uint32_t>("mul.lo.u32 %d, %a, %b;", words, words, none,
                      [](uint32_t a, uint32_t b, uint32_t) { return a * b; });
   expectOp<uint32_t>(

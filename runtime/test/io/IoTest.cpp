@@ -12,8 +12,8 @@
 #include "io/Batches.h"
 #include "io/EventFile.h"
 #include "io/InputFile.h"
-#include "io/OutputClaim.h"
 #include "io/OutputFile.h"
+#include "io/OutputLock.h"
 #include "io/Safetensors.h"
 #include "testing/toy/ToyModel.h"
 #include "train/LearningRate.h"
@@ -495,21 +495,21 @@ TEST(OutputFile, RemovesWhatADeadProcessHasLeft) {
   EXPECT_EQ(std::count(names.begin(), names.end(), left[0]), 0);
 }
 
-TEST(OutputClaim, IsOfOneAtATime) {
+TEST(OutputLock, IsOfOneAtATime) {
   Scratch file, other;
-  auto claim = std::make_unique<OutputClaim>(file.path, "--export");
-  std::string told = refusal([&] { OutputClaim(file.path, "--export"); });
+  auto claim = std::make_unique<OutputLock>(file.path, "--export");
+  std::string told = refusal([&] { OutputLock(file.path, "--export"); });
   EXPECT_NE(told.find("another run (process " + std::to_string(getpid()) + ") writes this file"),
             std::string::npos)
       << told;
   size_t slash = file.path.rfind('/');
   std::string detour = file.path.substr(0, slash) + "/./" + file.path.substr(slash + 1);
-  EXPECT_NE(refusal([&] { OutputClaim(detour, "--export"); }), "");
-  EXPECT_EQ(refusal([&] { OutputClaim(other.path, "--export"); }), "");
-  EXPECT_EQ(refusal([&] { OutputClaim a("/dev/null", "--export"), b("/dev/null", "--export"); }),
+  EXPECT_NE(refusal([&] { OutputLock(detour, "--export"); }), "");
+  EXPECT_EQ(refusal([&] { OutputLock(other.path, "--export"); }), "");
+  EXPECT_EQ(refusal([&] { OutputLock a("/dev/null", "--export"), b("/dev/null", "--export"); }),
             "");
   claim.reset();
-  EXPECT_EQ(refusal([&] { OutputClaim(file.path, "--export"); }), "");
+  EXPECT_EQ(refusal([&] { OutputLock(file.path, "--export"); }), "");
 }
 
 //===- InputFile ----------------------------------------------------------===//

@@ -12,7 +12,7 @@
 
 #include "launch/Rendezvous.h"
 #include "core/Error.h"
-#include "core/Futex.h"
+#include "core/FutexEvent.h"
 #include "test/run/RunFixture.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>

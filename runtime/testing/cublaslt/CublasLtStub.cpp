@@ -262,7 +262,7 @@ LtStatus cublasLtMatmulPreferenceSetAttribute(LtPreference handle, int attribute
   return isSet ? ltOk : refuse("attribute " + std::to_string(attribute) + " of a preference");
 }
 
-//===- Products -----------------------------------------------------------===//
+//===- LibraryGemm -----------------------------------------------------------===//
 
 LtStatus cublasLtMatmulAlgoGetHeuristic(LtHandle, LtProduct product, LtMatrix a, LtMatrix b,
                                         LtMatrix c, LtMatrix d, LtPreference handle, int wanted,

@@ -1,4 +1,4 @@
-//===- CublasLtStubKernels.cpp - Products as plain kernels ------*- C++ -*-===//
+//===- CublasLtStubKernels.cpp - LibraryGemm as plain kernels ------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

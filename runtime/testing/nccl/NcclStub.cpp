@@ -144,7 +144,7 @@ NcclResult began(Comm *comm) {
 }
 
 /// All members have come.
-void complete(Clique &clique) {
+void complete(CommunicatorGroup &clique) {
   for (Member &member : clique.members)
     member.underWay = false;
 }
@@ -171,7 +171,7 @@ Comm *makeComm(std::shared_ptr<World> world, uint32_t clique, uint32_t place, ui
 }
 
 /// All have said where they want to be.
-bool split(World &world, Clique &parent) {
+bool split(World &world, CommunicatorGroup &parent) {
   std::vector<Member *> members;
   for (uint32_t i = 0; i < parent.size; ++i)
     members.push_back(&parent.members[i]);
@@ -268,7 +268,7 @@ NcclResult ncclCommInitRankConfig(NcclComm *comm, int ranks, NcclId id, int rank
   uint32_t size = static_cast<uint32_t>(ranks), place = static_cast<uint32_t>(rank);
   if ((*world)->cliques == 0 && world->addClique(size) == mostCliques)
     return all.wrong("ncclCommInitRankConfig: too many ranks");
-  Clique &clique = (*world)->clique[0];
+  CommunicatorGroup &clique = (*world)->clique[0];
   if (rank < 0 || rank >= ranks || clique.size != size || clique.members[place].isThere)
     return all.wrong(
         "ncclCommInitRankConfig: this rank is not one of the communicator, or is there already");
@@ -291,7 +291,7 @@ NcclResult ncclCommSplit(NcclComm handle, int color, int key, NcclComm *newComm,
   WorldLock lock(*call.comm->world);
   if (!lock)
     return standsStill();
-  Clique &parent = call.comm->shared();
+  CommunicatorGroup &parent = call.comm->shared();
   call.comm->self().color = color;
   call.comm->self().key = key;
   call.comm->splitTo = newComm;
@@ -338,7 +338,7 @@ NcclResult ncclCommFinalize(NcclComm handle) {
   WorldLock lock(*call.comm->world);
   if (!lock)
     return standsStill();
-  Clique &clique = call.comm->shared();
+  CommunicatorGroup &clique = call.comm->shared();
   NcclResult result = began(call.comm);
   if (++clique.finalized == clique.size)
     complete(clique);

@@ -8,7 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "core/Futex.h"
+#include "core/FutexEvent.h"
 #include "testing/nccl/NcclStubState.h"
 #include <cstdlib>
 #include <cstring>

@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "core/Futex.h"
+#include "core/FutexEvent.h"
 #include "testing/cuda/Peers.h"
 #include "testing/nccl/NcclStubState.h"
 #include <cstdio>

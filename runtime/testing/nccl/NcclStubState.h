@@ -14,7 +14,7 @@
 #define FSDPRT_TESTING_NCCL_NCCLSTUBSTATE_H
 
 #include "core/Error.h"
-#include "testing/nccl/NcclStubWorld.h"
+#include "testing/nccl/NcclStubShared.h"
 #include <algorithm>
 #include <atomic>
 #include <deque>
@@ -40,7 +40,7 @@ struct Comm {
   uint64_t splitRound = 0;
   uint64_t submitted = 0, registrations = 0;
 
-  Clique &shared() const { return (*world)->clique[clique]; }
+  CommunicatorGroup &shared() const { return (*world)->clique[clique]; }
   Member &self() const { return shared().members[place]; }
 };
 

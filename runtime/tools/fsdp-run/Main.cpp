@@ -13,10 +13,10 @@
 
 #include "Handles.h"
 #include "Interrupt.h"
-#include "Launch.h"
-#include "Launcher.h"
-#include "Meeting.h"
+#include "LaunchPlan.h"
+#include "LauncherRendezvous.h"
 #include "NullRun.h"
+#include "ProcessLauncher.h"
 #include "Simulate.h"
 #include "Trainer.h"
 #include "fsdprt/emulator.h"
@@ -87,11 +87,11 @@ static int run(const Options &options, ArtifactHandle artifact, char **argv, Pri
 
 /// The exit code.
 static int report(const Options &options, int channel, fsdprt_status status, const char *message) {
-  if (options.meets && channel >= 0)
+  if (options.needsRendezvous && channel >= 0)
     return reportToHost(options, channel, status, message);
   std::string who = options.place ? format("rank %u: ", options.place->rank) : "";
   if (channel >= 0)
-    tellLauncher(channel, status, message);
+    reportToLauncher(channel, status, message);
   else
     std::fprintf(stderr, "fsdp-run: error: %s%s\n", who.c_str(), message);
   return status == FSDPRT_ABANDONED ? status : failureStatus(status);
@@ -101,7 +101,7 @@ static int report(const Options &options, int channel, fsdprt_status status, con
 static int endUnparsed(const Options &options, int exitCode) {
   try {
     if (std::optional<LaunchPlace> place = findLaunchPlace(); place && exitCode == FSDPRT_BAD_INPUT)
-      tellOthers(*place, Error(FSDPRT_BAD_INPUT, options.problem));
+      reportToPeers(*place, Error(FSDPRT_BAD_INPUT, options.problem));
   } catch (const Error &) { // nobody is waiting
   }
   return exitCode;
@@ -120,17 +120,17 @@ int main(int argc, char **argv) {
     placeProcess(options);
     if (options.runs() && options.launchedChannel < 0)
       catchInterrupts(Interrupts::early);
-    if (options.meets)
+    if (options.needsRendezvous)
       artifact = openEarly(options);
   } catch (const Error &error) {
     int code = report(options, -1, error.status, error.what());
     if (options.place)
-      tellOthers(*options.place, error);
+      reportToPeers(*options.place, error);
     return code;
   }
   try {
-    if (options.meets)
-      meet(options);
+    if (options.needsRendezvous)
+      rendezvous(options);
   } catch (const Error &error) {
     return report(options, -1, error.status, error.what());
   }
@@ -145,8 +145,8 @@ int main(int argc, char **argv) {
   } catch (const std::exception &error) {
     exitCode = report(options, channel, FSDPRT_FAILED, error.what());
   }
-  if (options.meets)
-    leaveHost(options, channel);
+  if (options.needsRendezvous)
+    leaveRendezvous(options, channel);
   if (exitCode == 0 && printer.isUnread()) {
     std::signal(SIGPIPE, SIG_DFL);
     std::raise(SIGPIPE);

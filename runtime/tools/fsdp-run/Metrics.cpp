@@ -69,13 +69,13 @@ void Metrics::begin(uint64_t step) {
 
 void Metrics::addKey(const char *tag) {
   const char *slash = std::strrchr(tag, '/');
-  used +=
-      static_cast<size_t>(std::snprintf(text + used, room(), ",\"%s\":", slash ? slash + 1 : tag));
+  used += static_cast<size_t>(
+      std::snprintf(text + used, capacity(), ",\"%s\":", slash ? slash + 1 : tag));
 }
 
 void Metrics::add(const char *tag, uint64_t value) {
   addKey(tag);
-  used += static_cast<size_t>(std::snprintf(text + used, room(), "%llu", (ull)value));
+  used += static_cast<size_t>(std::snprintf(text + used, capacity(), "%llu", (ull)value));
   if (events.isOpen())
     events.add(tag, static_cast<float>(value));
 }
@@ -87,7 +87,7 @@ void Metrics::addReal(const char *tag, Float value) {
     used =
         static_cast<size_t>(std::to_chars(text + used, text + sizeof text - 3, value).ptr - text);
   else
-    used += static_cast<size_t>(std::snprintf(text + used, room(), "null"));
+    used += static_cast<size_t>(std::snprintf(text + used, capacity(), "null"));
   if (events.isOpen())
     events.add(tag, static_cast<float>(value));
 }

@@ -35,7 +35,7 @@ private:
   template <typename Float>
   void addReal(const char *tag, Float value);
   void addKey(const char *tag);
-  size_t room() const { return sizeof text - 3 - used; }
+  size_t capacity() const { return sizeof text - 3 - used; }
 
   OutputFile lines;
   EventFile events;

@@ -13,7 +13,7 @@
 
 #include "NullRun.h"
 #include "Handles.h"
-#include "core/Futex.h"
+#include "core/FutexEvent.h"
 #include <charconv>
 #include <vector>
 

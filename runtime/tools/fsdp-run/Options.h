@@ -72,7 +72,7 @@ struct Options {
   bool backendGiven = false, processesGiven = false, heartbeatGiven = false;
   std::string control = "local"; ///< the backend, or what brings ranks together beside NCCL
   /// Ranks that another launcher started meet at the place, and are processes of one machine.
-  bool meets = false;
+  bool needsRendezvous = false;
   std::string mpiReduce = "ordered";
   double rendezvousSeconds = 60;
   std::string launchedResume;

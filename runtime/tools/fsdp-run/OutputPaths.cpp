@@ -37,7 +37,7 @@ struct NamedPath {
 };
 } // namespace
 
-std::vector<OutputClaim> fsdprt::checkOutputs(const Options &options) {
+std::vector<OutputLock> fsdprt::checkOutputs(const Options &options) {
   std::vector<NamedPath> outputs, inputs = {{"the artifact", options.artifact}};
   if (!options.exportTo.empty()) {
     OutputFile::expectWritable(options.exportTo, true);
@@ -82,7 +82,7 @@ std::vector<OutputClaim> fsdprt::checkOutputs(const Options &options) {
       if (isSameFile(outputs[i].path, outputs[j].path))
         badInput("%s: %s and %s are the same file", outputs[i].path.c_str(),
                  outputs[i].option.c_str(), outputs[j].option.c_str());
-  std::vector<OutputClaim> claims;
+  std::vector<OutputLock> claims;
   for (const NamedPath &output : outputs)
     if (output.path !=
         options.flightRecord) // one may stand for several runs: it is written whole, and once

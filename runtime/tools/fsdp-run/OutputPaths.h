@@ -12,7 +12,7 @@
 #define FSDP_RUN_OUTPUTPATHS_H
 
 #include "Options.h"
-#include "io/OutputClaim.h"
+#include "io/OutputLock.h"
 #include <vector>
 
 namespace fsdprt {
@@ -20,7 +20,7 @@ namespace fsdprt {
 /// Throws Error when --export, --trace, --metrics or --tensorboard cannot be written, or would
 /// destroy an input or each other, or are those of another process. The files are this process's as
 /// long as the claims live.
-[[nodiscard]] std::vector<OutputClaim> checkOutputs(const Options &options);
+[[nodiscard]] std::vector<OutputLock> checkOutputs(const Options &options);
 
 } // namespace fsdprt
 

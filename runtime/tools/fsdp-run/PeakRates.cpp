@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PeakRates.h"
-#include "core/Futex.h"
+#include "core/FutexEvent.h"
 #include <algorithm>
 #include <atomic>
 #include <cstring>

@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Trainer.h"
-#include "core/Futex.h"
+#include "core/FutexEvent.h"
 #include <algorithm>
 #include <cstdio>
 
@@ -26,7 +26,7 @@ void Trainer::takeFromSave() {
                  resumed.fallback().c_str(), resumed.getFolder().c_str());
   const RunState &saved = resumed.state();
   stepsBefore = stepsDone = stepSaved = saved.step;
-  strikes = saved.strikes;
+  nonfiniteSteps = saved.nonfiniteSteps;
   if (options.steps < saved.step)
     badInput("--steps: expected at least the %llu that %s has behind it, found %llu",
              (ull)saved.step, resumed.getFolder().c_str(), (ull)options.steps);
@@ -167,10 +167,10 @@ void Trainer::loadSave() {
 void Trainer::save() {
   double start = monotonicSeconds();
   state.step = stepsDone;
-  state.strikes = strikes;
+  state.nonfiniteSteps = nonfiniteSteps;
   for (uint32_t rank = firstRank; rank < lastRank; ++rank)
     if (rankFault.isAt(RankFault::Phase::save, rank, stepsDone))
-      saver.strikeWithin(rankFault);
+      saver.injectFault(rankFault);
   uint64_t bytes = saver.save(state, session.get());
   stepSaved = stepsDone;
   char text[32];

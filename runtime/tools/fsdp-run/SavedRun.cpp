@@ -18,7 +18,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Handles.h"
-#include "OnThreads.h"
+#include "ParallelFor.h"
 #include "Saving.h"
 #include "io/Safetensors.h"
 #include <algorithm>

@@ -11,7 +11,7 @@
 
 #include "Saving.h"
 #include "Handles.h"
-#include "OnThreads.h"
+#include "ParallelFor.h"
 #include "fsdprt/sha256.h"
 #include "io/OutputFile.h"
 #include "io/Safetensors.h"
@@ -212,7 +212,7 @@ uint64_t Saver::save(const RunState &run, fsdprt_session *session) {
     call(fsdprt_session_read_block, static_cast<const fsdprt_session *>(session), rank.value_or(0),
          index.block.data());
     std::string to = begin(run.step, session);
-    fault.strike();
+    fault.inject();
     writeRanks(to, run.step, index, session);
     return commit(to, index, session);
   } catch (const Error &error) {

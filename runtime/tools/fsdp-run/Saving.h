@@ -44,7 +44,7 @@ public:
   /// files. Throws Error, in all of them, with what was there before untouched. Returns bytes.
   uint64_t save(const RunState &run, fsdprt_session *session);
   /// Plants a fault in the next save: before this process's files are written.
-  void strikeWithin(const RankFault &planted) { fault = planted; }
+  void injectFault(const RankFault &planted) { fault = planted; }
 
 private:
   std::string begin(uint64_t step, fsdprt_session *session);

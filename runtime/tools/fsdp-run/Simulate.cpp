@@ -46,7 +46,7 @@ static void addCollective(void *to, const fsdprt_simulated_collective *row) {
 }
 
 void fsdprt::simulate(const Options &options, const fsdprt_artifact *artifact, Printer &printer) {
-  std::vector<OutputClaim> claims = checkOutputs(options);
+  std::vector<OutputLock> claims = checkOutputs(options);
   Found found;
   fsdprt_simulation_visitor visitor = {};
   visitor.struct_size = sizeof visitor;

@@ -16,7 +16,7 @@
 #include "ProfileTable.h"
 #include "TraceFile.h"
 #include "Weights.h"
-#include "core/Futex.h"
+#include "core/FutexEvent.h"
 #include "core/MemoryLimits.h"
 #include "core/Stack.h"
 #include <algorithm>
@@ -80,7 +80,7 @@ void Trainer::createSession() {
     rankFault = RankFault::parse(options.rankFault);
     wanted.rank_fault = options.rankFault.c_str();
     if (rankFault.isAt(RankFault::Phase::start, wanted.rank, 0))
-      rankFault.strike();
+      rankFault.inject();
   }
   wanted.device = options.device.c_str();
   wanted.cuda_graph = options.cudaGraph;
@@ -357,10 +357,10 @@ bool Trainer::isToEnd() {
 bool Trainer::judgeFinite(uint64_t number, const float *block) {
   bool scales = block[FSDPRT_BLOCK_LOSS_SCALE] > 0 && block[FSDPRT_BLOCK_GROWTH] >= 0;
   if (block[FSDPRT_BLOCK_FINITE] != 0 || !options.onlyKinds.empty()) {
-    strikes = 0;
+    nonfiniteSteps = 0;
     return true;
   }
-  ++strikes;
+  ++nonfiniteSteps;
   uint64_t allowed = options.nonfiniteSteps.value_or(scales ? 49 : 0);
   auto value = [&](int slot) {
     return std::isnan(block[slot]) ? NAN : static_cast<double>(block[slot]);
@@ -371,11 +371,11 @@ bool Trainer::judgeFinite(uint64_t number, const float *block) {
                   static_cast<double>(block[FSDPRT_BLOCK_LOSS_SCALE]));
   printer.line("step %llu: not finite: loss %g, gradient norm %g: no parameter was changed%s",
                (ull)number, value(FSDPRT_BLOCK_LOSS), value(FSDPRT_BLOCK_GRAD_NORM), scale);
-  if (strikes <= allowed)
+  if (nonfiniteSteps <= allowed)
     return true;
-  if (strikes > 1)
+  if (nonfiniteSteps > 1)
     std::snprintf(nonfinite, sizeof nonfinite, "stopped at step %llu, %llu such steps in a row",
-                  (ull)number, (ull)strikes);
+                  (ull)number, (ull)nonfiniteSteps);
   else
     std::snprintf(nonfinite, sizeof nonfinite, "stopped at step %llu", (ull)number);
   return false;
@@ -550,10 +550,10 @@ int Trainer::runSteps() {
   PeakRates peak;
   if (options.profile && options.device == "cpu")
     peak = measurePeakRates(placed.local_ranks * placed.threads_per_rank, placed.local_ranks);
-  catchInterrupts(options.meets && isRoot ? Interrupts::said
-                  : options.meets         ? Interrupts::quiet
-                  : options.launchedRank  ? Interrupts::launched
-                                          : Interrupts::said);
+  catchInterrupts(options.needsRendezvous && isRoot ? Interrupts::said
+                  : options.needsRendezvous         ? Interrupts::quiet
+                  : options.launchedRank            ? Interrupts::launched
+                                                    : Interrupts::said);
   train();
   if (saver.isOpen() && !agreed.differs && !*nonfinite && stepsDone > stepSaved)
     save();

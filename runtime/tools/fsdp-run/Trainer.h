@@ -15,7 +15,7 @@
 #define FSDP_RUN_TRAINER_H
 
 #include "Handles.h"
-#include "Launch.h"
+#include "LaunchPlan.h"
 #include "Metrics.h"
 #include "Options.h"
 #include "Printer.h"
@@ -23,7 +23,7 @@
 #include "Weights.h"
 #include "execute/RankFault.h"
 #include "io/Batches.h"
-#include "io/OutputClaim.h"
+#include "io/OutputLock.h"
 #include "train/LearningRate.h"
 #include <vector>
 
@@ -107,7 +107,7 @@ private:
   Metrics metrics;
   SavedRun resumed;
   InitialWeights initial;
-  std::vector<OutputClaim> claims;
+  std::vector<OutputLock> claims;
   Saver saver;
   RunState state;             ///< for the next save
   uint64_t exchanged[4] = {}; ///< bytes of the last step's collectives, by kind
@@ -124,9 +124,9 @@ private:
   Word agreed; ///< the first signal, any flag, the sum
 
   bool differs = false;
-  uint64_t strikes = 0;    ///< steps in a row that were not finite
-  char nonfinite[64] = ""; ///< why the run ends early
-  char spoiled[512] = "";  ///< why inputs of this process cannot be used any more
+  uint64_t nonfiniteSteps = 0; ///< steps in a row that were not finite
+  char nonfinite[64] = "";     ///< why the run ends early
+  char spoiled[512] = "";      ///< why inputs of this process cannot be used any more
   RankFault rankFault;
   uint32_t faultRank = 0;
   uint64_t faultParam = 0;

@@ -1,0 +1,83 @@
+//===- SharedControlBlock.h - Ranks of one machine ----*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// One piece of shared memory (memfd), made by the process that starts the ranks and mapped by all:
+//
+//     header | a rank slot per rank | a name per collective | slots: rank 0's of all collectives,
+//     ...
+//
+// What a rank writes is in its own slots, but for events, which others signal, and the
+// failure flag.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_COLLECTIVES_SHM_SHAREDCONTROLBLOCK_H
+#define FSDPRT_COLLECTIVES_SHM_SHAREDCONTROLBLOCK_H
+
+#include "collectives/Communicator.h"
+
+namespace fsdprt {
+
+/// Where a rank leaves how far it is in a collective, and its pointers. Zeros are a slot that was
+/// never used.
+struct alignas(64) CollectiveSlot {
+  std::atomic<uint64_t> progress{0}; // grows by a fixed number of stages per use
+  uint64_t source = 0, target = 0;   // offsets from the rank's base
+};
+
+class SharedControlBlock {
+public:
+  static constexpr size_t nameBytes = 192, mailboxBytes = 1 << 20;
+
+  struct Header {
+    uint64_t magic, bytes;
+    uint32_t ranks, collectives;
+    alignas(64) std::atomic<uint32_t> failed;
+  };
+  struct alignas(64) RankSlot {
+    RankProgress progress;
+    alignas(64) std::atomic<uint64_t> heartbeat; // of the process, also while its rank computes
+    std::atomic<uint32_t> finished;              // 1: the rank left in an orderly way
+    alignas(64) SharedFutexEvent event;          // of the groups that this rank is the first of
+    // exchange() and collect(): what the process wrote, how far it is.
+    alignas(64) std::atomic<uint64_t> exchanges, sent, received;
+    alignas(64) std::byte words[2][Communicator::exchangeLimit];
+    alignas(64) std::byte mailbox[mailboxBytes];
+  };
+
+  /// Creates the shared control block.
+  SharedControlBlock(uint32_t ranks, uint32_t collectives);
+  /// Maps that of another process; takes the descriptor. Throws Error when it is none.
+  explicit SharedControlBlock(int descriptor);
+  ~SharedControlBlock();
+  SharedControlBlock(const SharedControlBlock &) = delete;
+  SharedControlBlock &operator=(const SharedControlBlock &) = delete;
+
+  int descriptor() const { return file; }
+  uint32_t ranks() const { return header().ranks; }
+  uint32_t collectives() const { return header().collectives; }
+  Header &header() const { return *reinterpret_cast<Header *>(base); }
+  RankSlot &rankSlot(uint32_t rank) const {
+    return reinterpret_cast<RankSlot *>(base + headerBytes)[rank];
+  }
+  char *name(uint32_t collective) const;
+  CollectiveSlot *slots(uint32_t rank) const;
+  /// All rank slots' lives, as a watch.
+  std::unique_ptr<Watchdog> watchdog(double timeoutSeconds) const;
+
+private:
+  static constexpr size_t headerBytes = 4096;
+  static uint64_t bytesFor(uint32_t ranks, uint32_t collectives);
+  void map();
+
+  int file = -1;
+  std::byte *base = nullptr;
+  uint64_t bytes = 0;
+};
+
+} // namespace fsdprt
+
+#endif // FSDPRT_COLLECTIVES_SHM_SHAREDCONTROLBLOCK_H

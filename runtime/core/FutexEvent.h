@@ -1,0 +1,98 @@
+//===- FutexEvent.h - Waiting without burning a core ------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A event is a counter that is notified. To wait: read it, look at what is waited for,
+// and if that has not come, sleep until the counter is no longer what was read.
+//
+//     waiter                          notifier
+//     seen = event.read()              publish
+//     published? no                   event.notify(): ++counter, wake if any sleep
+//     event.sleep(seen, at most)
+//
+// A waiter spins for a few microseconds first, unless the process has more threads
+// than the machine has cores. A shared event may lie in memory that processes share.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_CORE_FUTEXEVENT_H
+#define FSDPRT_CORE_FUTEXEVENT_H
+
+#include <atomic>
+#include <climits>
+#include <cstdint>
+#include <ctime>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace fsdprt {
+
+template <int flag>
+class BasicFutexEvent {
+public:
+  uint32_t read() const { return counter.load(std::memory_order_seq_cst); }
+
+  void notify() {
+    counter.fetch_add(1, std::memory_order_seq_cst);
+    if (sleepers.load(std::memory_order_seq_cst) != 0)
+      syscall(SYS_futex, &counter, FUTEX_WAKE | flag, INT_MAX, nullptr, nullptr, 0);
+  }
+
+  /// Returns when notified since `seen` was read, after `milliseconds`, or for no reason.
+  void sleep(uint32_t seen, uint32_t milliseconds) {
+    timespec limit = {milliseconds / 1000, static_cast<long>(milliseconds % 1000) * 1000000};
+    sleepers.fetch_add(1, std::memory_order_seq_cst);
+    syscall(SYS_futex, &counter, FUTEX_WAIT | flag, seen, &limit, nullptr, 0);
+    sleepers.fetch_sub(1, std::memory_order_seq_cst);
+  }
+
+private:
+  std::atomic<uint32_t> counter{0};
+  std::atomic<uint32_t> sleepers{0};
+};
+using FutexEvent = BasicFutexEvent<FUTEX_PRIVATE_FLAG>;
+using SharedFutexEvent = BasicFutexEvent<0>;
+
+inline void pauseBriefly() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+/// How often a waiter looks before it sleeps, when `threads` want to run.
+uint32_t spinsFor(uint32_t threads);
+
+/// Waits until `ready` holds; calls `idle` about every `milliseconds` meanwhile.
+template <typename AnyEvent, typename Ready, typename Idle>
+void waitFor(AnyEvent &event, uint32_t spins, uint32_t milliseconds, Ready ready, Idle idle) {
+  for (uint32_t i = 0; i < spins; ++i) {
+    if (ready())
+      return;
+    pauseBriefly();
+  }
+  while (true) {
+    uint32_t seen = event.read();
+    if (ready())
+      return;
+    event.sleep(seen, milliseconds);
+    if (ready())
+      return;
+    idle();
+  }
+}
+
+/// Seconds of a clock that only goes forward.
+inline double monotonicSeconds() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec + now.tv_nsec * 1e-9;
+}
+
+} // namespace fsdprt
+
+#endif // FSDPRT_CORE_FUTEXEVENT_H

@@ -1,0 +1,182 @@
+//===- VectorClocks.cpp - Which accesses are ordered ------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Joins are element-wise maxima; rows that were joined or acquired just before are not looked at
+// again.
+//
+//===----------------------------------------------------------------------===//
+
+#include "emulator/machine/VectorClocks.h"
+#include <algorithm>
+
+using namespace fsdprt::emulate;
+
+static void raise(Time *to, const Time *from, size_t count) {
+  for (size_t i = 0; i < count; ++i)
+    to[i] = to[i] < from[i] ? from[i] : to[i];
+}
+
+static void raise(Row &row, const Row &by) { raise(row.data(), by.data(), by.size()); }
+
+/// Lanes that have a row together have the changed one together.
+template <typename Change>
+void VectorClocks::changeRows(uint32_t first, LaneMask lanes, Change change) {
+  while (lanes) {
+    RowRef old = rows[first + __builtin_ctz(lanes)];
+    LaneMask having = 0;
+    for (LaneMask rest = lanes; rest; rest &= rest - 1)
+      having |= LaneMask(rows[first + __builtin_ctz(rest)] == old) << __builtin_ctz(rest);
+    Row row = *old;
+    change(row, having);
+    RowRef changed = std::make_shared<const Row>(std::move(row));
+    for (lanes &= ~having; having; having &= having - 1)
+      rows[first + __builtin_ctz(having)] = changed;
+  }
+}
+
+void Released::join(const RowRef &other) {
+  if (other == last)
+    return;
+  last = other;
+  shared = nullptr;
+  if (row.empty())
+    row = *other;
+  else
+    raise(row, *other);
+}
+
+void Released::join(const Released &other) {
+  if (other.isEmpty())
+    return;
+  shared = nullptr;
+  if (row.empty())
+    row = other.row;
+  else
+    raise(row, other.row);
+}
+
+const RowRef &Released::share() {
+  if (!shared)
+    shared = std::make_shared<const Row>(row);
+  return shared;
+}
+
+VectorClocks::VectorClocks(uint32_t threads)
+    : times(threads, 1), rows(threads, std::make_shared<const Row>(2 * threads, 0)),
+      owners(threads), forkTimes(threads) {
+  for (uint32_t thread = 0; thread < threads; ++thread)
+    owners[thread] = thread;
+}
+
+void VectorClocks::fork(uint32_t thread, uint32_t agent) {
+  rows[agent] = rows[thread];
+  owners[agent] = thread;
+  forkTimes[agent] = times[thread];
+  times[thread] = ++now;
+}
+
+Time VectorClocks::finish(uint32_t agent) {
+  Time time = times[agent];
+  times[agent] = ++now;
+  return time;
+}
+
+void VectorClocks::learn(uint32_t first, LaneMask lanes, uint32_t agent, Time time) {
+  changeRows(first, lanes,
+             [&](Row &row, LaneMask) { row[agent] = row[agent] < time ? time : row[agent]; });
+}
+
+/// The rows of the warps' threads, each once, and to which thread alone it belongs, or to several.
+void VectorClocks::collect(const std::vector<uint32_t> &warps,
+                           std::vector<std::pair<RowRef, uint32_t>> &distinct) const {
+  const Row *last = nullptr;
+  for (uint32_t first : warps)
+    for (uint32_t thread = first; thread < first + warpSize; ++thread) {
+      if (rows[thread].get() == last) {
+        distinct.back().second = UINT32_MAX;
+        continue;
+      }
+      last = rows[thread].get();
+      auto known = std::find_if(distinct.begin(), distinct.end(),
+                                [&](const auto &each) { return each.first.get() == last; });
+      if (known != distinct.end()) {
+        std::rotate(known, known + 1, distinct.end());
+        distinct.back().second = UINT32_MAX;
+      } else {
+        distinct.push_back({rows[thread], thread});
+      }
+    }
+}
+
+/// What a lane has done itself, it knows; a row that several have says only what others know of
+/// them. One product follows the other with the same rows: the last ones are kept.
+void VectorClocks::gather(uint32_t agent, const std::vector<uint32_t> &warps) {
+  std::vector<std::pair<RowRef, uint32_t>> distinct;
+  collect(warps, distinct);
+  owners[agent] = agent, forkTimes[agent] = 0;
+  Gathered &known = gathered[{warps[0], warps.size()}];
+  bool isShared = std::all_of(distinct.begin(), distinct.end(),
+                              [](const auto &each) { return each.second == UINT32_MAX; });
+  if (!isShared || known.distinct != distinct) {
+    Row least(2 * times.size(), UINT32_MAX);
+    for (const auto &[row, thread] : distinct) {
+      Time own = thread == UINT32_MAX ? 0 : least[thread];
+      for (size_t i = 0; i < least.size(); ++i)
+        least[i] = least[i] < (*row)[i] ? least[i] : (*row)[i];
+      if (thread != UINT32_MAX)
+        least[thread] = own < times[thread] ? own : times[thread];
+    }
+    known = {std::move(distinct), std::make_shared<const Row>(std::move(least))};
+  }
+  rows[agent] = known.least;
+}
+
+void VectorClocks::release(uint32_t first, LaneMask lanes, Released &into) {
+  for (unsigned lane = 0; lane < warpSize; ++lane)
+    if (lanes >> lane & 1) {
+      into.join(rows[first + lane]);
+    }
+  ++now;
+  for (unsigned lane = 0; lane < warpSize; ++lane)
+    if (lanes >> lane & 1) {
+      into.atLeast(first + lane, times[first + lane]);
+      times[first + lane] = now;
+    }
+}
+
+void VectorClocks::acquire(uint32_t first, LaneMask lanes, Released &from) {
+  if (from.isEmpty())
+    return;
+  RowRef old, joined;
+  for (; lanes; lanes &= lanes - 1) {
+    RowRef &row = rows[first + __builtin_ctz(lanes)];
+    if (row == from.share())
+      continue;
+    if (row != old) {
+      old = row;
+      Row both = *old;
+      raise(both, from.times());
+      joined = both == from.times() ? from.share() : std::make_shared<const Row>(std::move(both));
+    }
+    row = joined;
+  }
+}
+
+/// That a lane has fenced its own accesses is so, whoever knows of it: rows stay shared.
+void VectorClocks::fenceProxy(uint32_t first, LaneMask lanes) {
+  size_t count = times.size();
+  changeRows(first, lanes, [&](Row &row, LaneMask having) {
+    raise(row.data() + count, row.data(), count);
+    for (; having; having &= having - 1) {
+      uint32_t thread = first + __builtin_ctz(having);
+      row[count + thread] = times[thread];
+    }
+  });
+  // What comes later is later than the fence.
+  ++now;
+  for (; lanes; lanes &= lanes - 1)
+    times[first + __builtin_ctz(lanes)] = now;
+}

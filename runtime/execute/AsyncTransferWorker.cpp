@@ -1,0 +1,103 @@
+//===- AsyncTransferWorker.cpp - The thread that moves a rank's bytes *- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// One writer of `posted` (the rank) and one of `done` (the transfer worker); both only grow. Behind
+// a failure nothing is moved any more, and every await throws.
+//
+//===----------------------------------------------------------------------===//
+
+#include "execute/AsyncTransferWorker.h"
+#include "core/Stack.h"
+#include "execute/Profile.h"
+
+using namespace fsdprt;
+
+static constexpr uint32_t pollMilliseconds = 20;
+
+void fsdprt::finishPaced(Communicator &communicator, uint32_t collective, uint32_t rank,
+                         WorkerPool &pool, double bytesPerSecond) {
+  double begin = bytesPerSecond > 0 ? monotonicSeconds() : 0;
+  communicator.wait(collective, rank, pool);
+  if (bytesPerSecond <= 0)
+    return;
+  double end = begin + static_cast<double>(communicator.wireBytes(collective)) / bytesPerSecond;
+  for (double now = monotonicSeconds(); now < end && !communicator.getWatchdog().hasFailed();
+       now = monotonicSeconds()) {
+    double nap = std::min(end - now, 0.01);
+    timespec time = {0, static_cast<long>(nap * 1e9)};
+    nanosleep(&time, nullptr);
+  }
+}
+
+AsyncTransferWorker::AsyncTransferWorker(uint32_t numTransfers,
+                                         std::function<void(uint32_t)> perform)
+    : perform(std::move(perform)), queue(numTransfers + 1), tickets(numTransfers, 0),
+      spans(numTransfers), thread([this] { serve(); }) {
+  waitFor(
+      doneEvent, 0, pollMilliseconds, [&] { return isReady.load(std::memory_order_acquire); },
+      [] {});
+}
+
+AsyncTransferWorker::AsyncTransferWorker(Communicator &communicator, uint32_t rank,
+                                         double bytesPerSecond)
+    : AsyncTransferWorker(communicator.numCollectives(),
+                          [&communicator, rank, bytesPerSecond,
+                           pool = std::make_shared<WorkerPool>(1, 0)](uint32_t collective) {
+                            finishPaced(communicator, collective, rank, *pool, bytesPerSecond);
+                          }) {}
+
+AsyncTransferWorker::~AsyncTransferWorker() {
+  ending = true;
+  postEvent.notify();
+  thread.join();
+}
+
+void AsyncTransferWorker::post(uint32_t transfer) {
+  uint64_t ticket = posted.load(std::memory_order_relaxed) + 1;
+  queue[ticket % queue.size()] = transfer;
+  tickets[transfer] = ticket;
+  posted.store(ticket, std::memory_order_release);
+  postEvent.notify();
+}
+
+void AsyncTransferWorker::await(uint32_t transfer) {
+  uint64_t ticket = tickets[transfer];
+  waitFor(
+      doneEvent, 0, pollMilliseconds,
+      [&] {
+        return done.load(std::memory_order_acquire) >= ticket ||
+               failed.load(std::memory_order_acquire);
+      },
+      [] {});
+  if (done.load(std::memory_order_acquire) < ticket)
+    std::rethrow_exception(error);
+}
+
+void AsyncTransferWorker::serve() {
+  touchStack();
+  isReady.store(true, std::memory_order_release);
+  doneEvent.notify();
+  for (uint64_t next = 1;; ++next) {
+    waitFor(
+        postEvent, 0, 1000,
+        [&] { return posted.load(std::memory_order_acquire) >= next || ending.load(); }, [] {});
+    if (posted.load(std::memory_order_acquire) < next)
+      return;
+    uint32_t transfer = queue[next % queue.size()];
+    if (!failed.load(std::memory_order_relaxed)) {
+      try {
+        spans[transfer].begin = Profile::now();
+        perform(transfer);
+        spans[transfer].end = Profile::now();
+        done.store(next, std::memory_order_release);
+      } catch (...) {
+        error = std::current_exception();
+        failed.store(true, std::memory_order_release);
+      }
+      doneEvent.notify();
+    }
+  }
+}

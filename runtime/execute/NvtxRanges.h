@@ -1,0 +1,73 @@
+//===- NvtxRanges.h - What a rank tells tools that it does ------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Ranges in each other, on the rank's thread:
+//
+//     step 3 | forward | row tokens, wte.weight   | contract ... | wait all_gather h.0 | ...
+//            | backward | ...
+//            | update | ...
+//
+// of what the host does, which puts commands on streams; tools know which of a GPU's work was begun
+// within which range. Phases follow from the labels of launches.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_EXECUTE_NVTXRANGES_H
+#define FSDPRT_EXECUTE_NVTXRANGES_H
+
+#include "device/cuda/Nvtx.h"
+#include "execute/Instruction.h"
+#include <string>
+#include <vector>
+
+namespace fsdprt {
+
+/// The names of a program's ranges.
+class NvtxRangeNames {
+public:
+  NvtxRangeNames(const fb::Manifest &manifest, const std::vector<Instruction> &instructions);
+
+  enum Phase : uint8_t { forward, backward, update };
+  const char *nameOf(const Instruction &instruction) const {
+    return names[index(instruction)].c_str();
+  }
+  Phase phaseOf(const Instruction &instruction) const { return phases[index(instruction)]; }
+  /// There is something else than a forward.
+  bool hasPhases() const { return phased; }
+
+private:
+  size_t index(const Instruction &instruction) const {
+    return static_cast<size_t>(&instruction - instructions.data());
+  }
+  void findPhases();
+
+  const std::vector<Instruction> &instructions;
+  std::vector<std::string> names;
+  std::vector<Phase> phases;
+  bool phased = false;
+};
+
+/// Those of one run of a rank, which end when it does.
+class NvtxRun {
+public:
+  /// `nvtx` null: there are none.
+  NvtxRun(const Nvtx *nvtx, const NvtxRangeNames *names, const char *program, uint64_t run);
+  ~NvtxRun();
+  NvtxRun(const NvtxRun &) = delete;
+  NvtxRun &operator=(const NvtxRun &) = delete;
+
+  void begin(const Instruction &instruction);
+  void end() const { nvtx->pop(); }
+
+private:
+  const Nvtx *nvtx;
+  const NvtxRangeNames *names;
+  int phase = -1;
+};
+
+} // namespace fsdprt
+
+#endif // FSDPRT_EXECUTE_NVTXRANGES_H

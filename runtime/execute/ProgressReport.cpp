@@ -1,0 +1,96 @@
+//===- ProgressReport.cpp - Where ranks are on their GPUs -------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A rank is seen at the command that it has put on its GPU last. Where the GPU is the heartbeat
+// says, to one beat: its number n stands for the (32 n)-th launch of the run, which a walk through
+// the program finds. What hangs or fails is behind that and no further than the next beat.
+//
+//===----------------------------------------------------------------------===//
+
+#include "device/cuda/CudaHeartbeat.h"
+#include "execute/RankGroup.h"
+
+using namespace fsdprt;
+
+/// The command of a launch, `left` launches behind `begin`; null where there are fewer: `left` is
+/// then what is left.
+static const Instruction *findLaunch(const fb::Manifest &manifest, const Instruction *begin,
+                                     const Instruction *end, uint64_t &left) {
+  for (const Instruction *at = begin; at != end; ++at) {
+    if (at->kind == fb::Body::Launch) {
+      uint64_t phases = manifest.kernels()
+                            ->Get(static_cast<const fb::Launch *>(at->body)->kernel())
+                            ->phases()
+                            ->size();
+      if (left <= phases)
+        return at;
+      left -= phases;
+    } else if (at->kind == fb::Body::Loop) {
+      const Instruction *body = at + 1;
+      for (uint32_t k = 0, count = static_cast<const fb::Loop *>(at->body)->count(); k < count; ++k)
+        if (const Instruction *found = findLaunch(manifest, body, body + at->length, left))
+          return found;
+      at += at->length;
+    }
+  }
+  return nullptr;
+}
+
+static std::string textOf(const Instruction &at) {
+  return format("%u ('%s')", at.number, printable(at.label).c_str());
+}
+
+/// ", on GPU 0 between commands 31 ('a') and 64 ('b')"; empty where that is not known.
+std::string RankGroup::gpuProgress(const Rank &rank) const {
+  if (!rank.gpu || !rank.gpu->queue() || !current)
+    return {};
+  auto launchAt = [&](uint64_t beat) {
+    uint64_t left = beat * CudaHeartbeat::launches;
+    return beat ? findLaunch(artifact.manifest(), current->data(),
+                             current->data() + current->size(), left)
+                : nullptr;
+  };
+  uint64_t beats = rank.gpu->heartbeat();
+  const Instruction *passed = launchAt(beats), *next = launchAt(beats + 1);
+  std::string on = format(", on GPU %d ", rank.gpu->queue()->getDevice());
+  if ((!passed && !next) ||
+      launchAt(CudaHeartbeat::numbers + 1)) // too short for a beat, or too long for numbers
+    return {};
+  if (!passed)
+    return on + "before command " + textOf(*next);
+  return next ? on + "between commands " + textOf(*passed) + " and " + textOf(*next)
+              : on + "behind command " + textOf(*passed);
+}
+
+/// Of those here: what they have come to, and what their GPUs have.
+std::string RankGroup::progressReport() const {
+  std::string text;
+  bool isBehind = false;
+  for (uint32_t rank = first; rank < first + localRanks(); ++rank) {
+    std::string place = gpuProgress(rankState(rank));
+    isBehind |= !place.empty();
+    text += (rank > first ? "; " : "") + communicator->describeProgress(rank) + place;
+  }
+  return text + (isBehind ? "; a rank was last seen at what it put on its GPU last, which may be "
+                            "far ahead of what runs there"
+                          : "");
+}
+
+/// With what is known of a fault that ends a GPU, which is reported to all ranks and calls behind
+/// it.
+Error RankGroup::withGpuProgress(const Rank &rank, const Error &reason) const {
+  std::string fault = rank.gpu && rank.gpu->queue() ? rank.gpu->fault() : "";
+  if (fault.empty())
+    return reason;
+  std::string said = reason.message.find(fault) == std::string::npos ? " (" + fault + ")" : "";
+  return Error(
+      reason.status,
+      format("%s: %s, since something on GPU %d failed%s: %s; CUDA_LAUNCH_BLOCKING=1 waits for "
+             "each kernel and so names it, "
+             "--profile for each command of the first rank, compute-sanitizer says what it did",
+             artifact.getFile().c_str(), reason.what(), rank.gpu->queue()->getDevice(),
+             said.c_str(), progressReport().c_str()));
+}

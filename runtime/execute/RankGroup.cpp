@@ -1,0 +1,628 @@
+//===- RankGroup.cpp - Ranks that run programs together ---------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Set-up: programs are decoded into flat lists, each collective gets its site, each
+// rank maps and touches its arena and writes its rank block. A run is then a walk
+// over a list; nothing on the way allocates.
+//
+// A rank that fails sets the watch's flag, which ends the others' waits; the first
+// error is the one reported. A rank that stops beating while nobody waits for it
+// (a kernel that does not end) is found by the thread that called run().
+//
+//===----------------------------------------------------------------------===//
+
+#include "execute/RankGroup.h"
+#include "artifact/Arenas.h"
+#include "artifact/Launches.h"
+#include "core/Stack.h"
+#include "device/GpuFactory.h"
+#include "device/cuda/CudaGpu.h"
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <new>
+
+using namespace fsdprt;
+
+static constexpr uint32_t pollMilliseconds = 20;
+static constexpr double maxPollSeconds = 0.1; // seconds
+static constexpr uint64_t chunkBytes = uint64_t(1) << 20;
+
+RankGroup::RankGroup(std::shared_ptr<const Artifact> shared,
+                     std::unique_ptr<Communicator> newCommunicator, const fb::Layout &layout,
+                     bool reference, const RankGroupOptions &options)
+    : owned(std::move(shared)), artifact(*owned), mesh(newCommunicator->getMesh()), layout(layout),
+      options(options), communicator(std::move(newCommunicator)),
+      watchdog(communicator->getWatchdog()),
+      spins(spinsFor(communicator->localRanks() * options.threadsPerRank)),
+      first(communicator->firstRank()) {
+  watchdog.setStringBase(&artifact.manifest());
+  for (const fb::Program *program : *artifact.manifest().programs())
+    if (isReferenceProgram(program->name()->str()) == reference)
+      decode(*program);
+  const fb::Program *step = artifact.program("step");
+  if (options.profile && step && !reference)
+    profile = std::make_unique<Profile>(artifact.manifest(), programs.at(step).instructions);
+  if (options.traceRuns && step && !reference)
+    trace = std::make_unique<Trace>(artifact.manifest(), programs.at(step).instructions, first,
+                                    communicator->localRanks(), options.traceRuns);
+  if (options.fault.kind == RankFault::Kind::nan && step && !reference)
+    faultedCollective = gradientReduction(*step);
+  bool records = options.cudaGraph && step && !reference;
+  if (records)
+    checkRecordable(programs.at(step));
+  peak = residentEnd();
+  size_t bindings = mostBindings();
+  std::vector<std::unique_ptr<Gpu>> gpus = makeGpus();
+  for (uint32_t i = 0; i < communicator->localRanks(); ++i) {
+    Arena::Kind kind = communicator->needsSharedArenas() ? Arena::Kind::shared : Arena::Kind::own;
+    rankStates.push_back(std::make_unique<Rank>(std::move(gpus[i]), layout, kind,
+                                                options.threadsPerRank, spins, bindings));
+    rankStates[i]->number = first + i;
+    if (layout.file_bytes())
+      rankStates[i]->file =
+          std::make_unique<RankFile>(options.offloadDirectory, first + i, layout.file_bytes());
+    if (layout.file_bytes() && rankStates[i]->gpu && !rankStates[i]->gpu->isShared())
+      rankStates[i]->chunk.resize(chunkBytes);
+    const Arena &arena = rankStates[i]->arena;
+    Gpu *gpu = rankStates[i]->gpu.get();
+    if (gpu)
+      gpu->attach(arena);
+    communicator->registerArena(first + i, {arena.at(0), arena.mappedBytes(), arena.descriptor(),
+                                            gpu ? gpu->queue() : nullptr});
+  }
+  try {
+    communicator->connect();
+    addTransferWorkers();
+    if (records)
+      addRecording();
+    if (profile || trace)
+      addTimelines(programs.at(step));
+    for (uint32_t rank = first; rank < first + localRanks(); ++rank)
+      rankState(rank).thread = std::thread([this, rank] { serve(rank); });
+    currentName = "start";
+    onEveryRank(&RankGroup::prepare);
+  } catch (...) {
+    stop();
+    throw;
+  }
+}
+
+/// Those that a rank needs: for collectives on channels, and for copies on channels.
+void RankGroup::addTransferWorkers() {
+  bool hasChannels = false;
+  for (const auto &[program, decoded] : programs)
+    hasChannels |= decoded.hasChannels;
+  for (uint32_t i = 0; i < localRanks(); ++i) {
+    Rank &rank = *rankStates[i];
+    if (hasChannels && communicator->allowsTransferWorkers())
+      rank.transferWorker = std::make_unique<AsyncTransferWorker>(*communicator, first + i,
+                                                                  options.linkBytesPerSecond);
+    rank.transfers.resize(numAsyncCopies);
+    if (rank.gpu && rank.gpu->queue()) // which has a stream for copies
+      continue;
+    auto performCopy = [&rank](uint32_t number) { perform(rank, rank.transfers[number]); };
+    if (numAsyncCopies)
+      rank.copyWorker = std::make_unique<AsyncTransferWorker>(numAsyncCopies, performCopy);
+    if (numAsyncCopies && rank.file)
+      rank.fileWorker = std::make_unique<AsyncTransferWorker>(numAsyncCopies, performCopy);
+  }
+}
+
+RankGroup::~RankGroup() { stop(); }
+
+void RankGroup::stop() {
+  ending = true;
+  generation.fetch_add(1, std::memory_order_release);
+  jobEvent.notify();
+  for (auto &rankState : rankStates)
+    if (rankState->thread.joinable())
+      rankState->thread.join();
+  for (auto &rankState : rankStates) {
+    rankState->transferWorker.reset();
+    rankState->copyWorker.reset();
+    rankState->fileWorker.reset();
+  }
+  communicator->releaseArenas();
+}
+
+//===- Decoding -----------------------------------------------------------===//
+
+/// Of a slice on all ranks; of one in the file, 0.
+static uint64_t endOf(const fb::Layout &layout, const fb::Slice *slice, uint64_t iterations,
+                      const Mesh &mesh) {
+  if (isInFile(layout, slice->offset()))
+    return 0;
+  uint64_t last = slice->piece() ? slice->piece() * (mesh.pieces(slice->split()) - 1) : 0;
+  return slice->offset() + last + slice->stride() * (iterations - 1) + slice->bytes();
+}
+
+/// The end of what is there before any command: states, inputs, blocks and scratch.
+uint64_t RankGroup::residentEnd() const {
+  uint64_t end = endOf(layout, layout.block(), 1, mesh);
+  for (const fb::Slice *slice : {layout.rank(), layout.workspace()})
+    if (slice && slice->bytes())
+      end = std::max(end, endOf(layout, slice, 1, mesh));
+  for (uint32_t i = 0; layout.states() && i < layout.states()->size(); ++i) {
+    const fb::State &state = *layout.states()->Get(i);
+    if (!isInFile(layout, state.offset()))
+      end = std::max(end, state.offset() + state.elements() * sizeOf(state.dtype()));
+  }
+  for (uint32_t i = 0; layout.inputs() && i < layout.inputs()->size(); ++i)
+    end = std::max(end, layout.inputs()->Get(i)->offset() + layout.inputs()->Get(i)->bytes());
+  return end;
+}
+
+size_t RankGroup::mostBindings() const {
+  size_t most = 0;
+  const auto *kernels = artifact.manifest().kernels();
+  for (uint32_t i = 0; kernels && i < kernels->size(); ++i)
+    most = std::max<size_t>(
+        most, kernels->Get(i)->binding_bytes() ? kernels->Get(i)->binding_bytes()->size() : 0);
+  return most + 1; // and the shared scratch
+}
+
+/// One for each rank here, or null for all.
+std::vector<std::unique_ptr<Gpu>> RankGroup::makeGpus() const {
+  std::vector<std::unique_ptr<Gpu>> gpus(communicator->localRanks());
+  if (artifact.gpu() && options.cuda)
+    return makeCudaGpus(artifact, communicator->localRanks(), layout.arena_bytes(), numAsyncCopies,
+                        communicator->firstDevice());
+  if (artifact.gpu())
+    for (std::unique_ptr<Gpu> &gpu : gpus)
+      gpu = getEmulatedGpus()(artifact);
+  return gpus;
+}
+
+uint64_t RankGroup::gpuBytesBeside() const {
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < rankStates.size(); ++i) {
+    auto deviceOf = [&](size_t k) { return rankStates[k]->gpu->queue()->getDevice(); };
+    bool counts = rankStates[i]->gpu && rankStates[i]->gpu->queue();
+    for (size_t k = 0; counts && k < i; ++k)
+      counts = deviceOf(k) != deviceOf(i);
+    bytes += counts ? rankStates[i]->gpu->bytesBeside() : 0;
+  }
+  return bytes;
+}
+
+void RankGroup::decode(const fb::Program &program) {
+  std::unordered_map<uint32_t, StartedTransfer> started;
+  uint32_t number = 0;
+  Decoded &into = programs[&program];
+  into.all = options.onlyKinds.empty() || program.name()->str() == "init";
+  decodeBlock(program.commands(), into, started, number, 1);
+}
+
+/// Loops, and launches of the kinds that were asked for.
+bool RankGroup::isWanted(const fb::Command &command) const {
+  if (command.body_as_Loop())
+    return true;
+  const fb::Launch *launch = command.body_as_Launch();
+  const auto *kind =
+      launch ? artifact.manifest().kernels()->Get(launch->kernel())->kind() : nullptr;
+  return kind && std::count(options.onlyKinds.begin(), options.onlyKinds.end(), kind->str()) != 0;
+}
+
+/// The end of the highest range that a command names.
+static uint64_t endOf(const fb::Layout &layout, const fb::Command &command, uint64_t iterations,
+                      const Mesh &mesh) {
+  uint64_t end = 0;
+  auto endOf = [&](const fb::Slice *slice, uint64_t, const Mesh &) {
+    return ::endOf(layout, slice, iterations, mesh);
+  };
+  if (const fb::Launch *launch = command.body_as_Launch())
+    for (uint32_t i = 0; launch->bindings() && i < launch->bindings()->size(); ++i)
+      end = std::max(end, endOf(launch->bindings()->Get(i), iterations, mesh));
+  else if (const fb::Collective *collective = command.body_as_Collective())
+    end = std::max(endOf(collective->source(), iterations, mesh),
+                   endOf(collective->target(), iterations, mesh));
+  else if (const fb::Copy *copy = command.body_as_Copy())
+    end =
+        std::max(endOf(copy->source(), iterations, mesh), endOf(copy->target(), iterations, mesh));
+  else if (const fb::Fill *fill = command.body_as_Fill())
+    end = endOf(fill->target(), iterations, mesh);
+  return end;
+}
+
+void RankGroup::decodeBlock(const flatbuffers::Vector<flatbuffers::Offset<fb::Command>> *commands,
+                            Decoded &into, std::unordered_map<uint32_t, StartedTransfer> &started,
+                            uint32_t &number, uint64_t iterations) {
+  for (uint32_t i = 0; commands && i < commands->size(); ++i) {
+    const fb::Command &command = *commands->Get(i);
+    const char *label = command.label() ? command.label()->c_str() : "";
+    if (!into.all && !isWanted(command)) {
+      ++number;
+      continue;
+    }
+    if (i > 0 && !into.instructions.empty() &&
+        into.instructions.back().body == commands->Get(i - 1)->body())
+      into.instructions.back().joinsNext = areOneLaunch(*commands->Get(i - 1), command);
+    into.instructions.push_back({command.body_type(), command.body(), label, number++});
+    into.end = std::max(into.end, endOf(layout, command, iterations, mesh));
+    decodeChannel(command, into, started);
+    if (const fb::Loop *loop = command.body_as_Loop()) {
+      size_t at = into.instructions.size() - 1;
+      decodeBlock(loop->body(), into, started, number, loop->count());
+      into.instructions[at].length = static_cast<uint32_t>(into.instructions.size() - at - 1);
+    }
+  }
+}
+
+/// Of a collective, a copy on a channel, or a wait for one of them: its number.
+void RankGroup::decodeChannel(const fb::Command &command, Decoded &into,
+                              std::unordered_map<uint32_t, StartedTransfer> &started) {
+  Instruction &instruction = into.instructions.back();
+  if (const fb::Collective *collective = command.body_as_Collective()) {
+    instruction.collective = addCollective(*collective, instruction.label);
+    started[collective->id()] = {instruction.collective, TransferKind::collectives};
+    into.hasChannels |= collective->channel() != 0;
+  } else if (const fb::Copy *copy = command.body_as_Copy(); copy && copy->channel() != 0) {
+    instruction.collective = numAsyncCopies++;
+    bool isFile =
+        isInFile(layout, copy->source()->offset()) || isInFile(layout, copy->target()->offset());
+    started[copy->id()] = {instruction.collective,
+                           isFile ? TransferKind::file : TransferKind::copies};
+    instruction.transferKind = started[copy->id()].transferKind;
+  } else if (const fb::Wait *wait = command.body_as_Wait()) {
+    StartedTransfer start = started.at(wait->id());
+    instruction.collective = start.number;
+    instruction.transferKind = start.transferKind;
+  }
+}
+
+uint32_t RankGroup::addCollective(const fb::Collective &collective, const char *label) {
+  std::vector<uint32_t> axes;
+  if (collective.axes())
+    axes.assign(collective.axes()->begin(), collective.axes()->end());
+  const auto *units = artifact.manifest().units();
+  bool known =
+      collective.unit() >= 0 && units && static_cast<uint32_t>(collective.unit()) < units->size();
+  std::string unit =
+      known ? units->Get(static_cast<uint32_t>(collective.unit()))->name()->str() : "";
+  return communicator->add({collective.kind(), collective.reduction(), collective.dtype(),
+                            collective.count(), collective.root(), std::move(axes), collective.id(),
+                            label, std::move(unit)});
+}
+
+/// The first reduce-scatter of a program, else its largest all-reduce.
+std::optional<uint32_t> RankGroup::gradientReduction(const fb::Program &program) const {
+  std::optional<uint32_t> largest;
+  for (const Instruction &instruction : programs.at(&program).instructions) {
+    if (instruction.kind != fb::Body::Collective)
+      continue;
+    const CollectiveKey &key = communicator->getKey(instruction.collective);
+    if (key.kind == fb::CollectiveKind::reduce_scatter)
+      return instruction.collective;
+    if (key.kind == fb::CollectiveKind::all_reduce &&
+        (!largest || key.count > communicator->getKey(*largest).count))
+      largest = instruction.collective;
+  }
+  return largest;
+}
+
+bool RankGroup::dropGradient(const fb::Program &program, uint32_t rank) {
+  std::optional<uint32_t> gradient = gradientReduction(program);
+  if (gradient)
+    communicator->dropContribution(*gradient, rank);
+  return gradient.has_value();
+}
+
+uint64_t RankGroup::firstElement(const fb::State &state, uint32_t rank) const {
+  return mesh.pieceOf(static_cast<uint64_t>(state.split()), rank) * state.elements();
+}
+
+//===- Ranks --------------------------------------------------------------===//
+
+void RankGroup::onEveryRank(Job newJob) {
+  job = newJob;
+  running.store(localRanks(), std::memory_order_relaxed);
+  generation.fetch_add(1, std::memory_order_release);
+  jobEvent.notify();
+  awaitRanks();
+  if (firstFailure.load(std::memory_order_acquire) >= 0)
+    throwFirstError();
+}
+
+void RankGroup::awaitRanks() {
+  // Ranks have a little longer to report what they themselves wait for; while they wait for ranks
+  // that move they are waited for, too. What counts is how long this thread has seen nothing move:
+  // on a machine that stands nobody is blamed.
+  double grace = 2 + options.timeoutSeconds * 0.05, lastPoll = monotonicSeconds(), still = 0;
+  uint64_t lastBeats = 0;
+  waitFor(
+      doneEvent, 0, pollMilliseconds, [&] { return running.load(std::memory_order_acquire) == 0; },
+      [&] {
+        uint64_t beats = running.load(std::memory_order_relaxed) + watchdog.progressRenewals() * 64;
+        for (uint32_t rank = first; rank < first + localRanks(); ++rank)
+          beats += watchdog.beats(rank) * 64;
+        double now = monotonicSeconds();
+        still = beats == lastBeats ? still + std::min(now - lastPoll, maxPollSeconds) : 0;
+        lastBeats = beats;
+        lastPoll = now;
+        if (still < (watchdog.hasFailed() ? grace : options.timeoutSeconds + grace))
+          return;
+        hung = true;
+        if (watchdog.hasFailed())
+          throwFirstError();
+        throw Error(FSDPRT_HUNG,
+                    format("%s: no rank%s made progress for %.1f s: %s", where().c_str(),
+                           localRanks() < ranks() ? " of this process" : "", still,
+                           progressReport().c_str()));
+      });
+}
+
+void RankGroup::throwFirstError() {
+  int32_t rank = firstFailure.load(std::memory_order_acquire);
+  if (rank < 0) // the one that failed is in another process
+    throw communicator->abandoned();
+  const Error &error = *rankState(static_cast<uint32_t>(rank)).error;
+  throw Error(error.status, where() + ": " + error.what());
+}
+
+std::string RankGroup::where() const {
+  return currentRun ? runText(currentName, currentRun) : currentName;
+}
+
+void RankGroup::serve(uint32_t rank) {
+  touchStack();
+  for (uint64_t seen = 0;; ++seen) {
+    waitFor(
+        jobEvent, spins, 1000, [&] { return generation.load(std::memory_order_acquire) != seen; },
+        [] {});
+    if (ending)
+      return;
+    std::optional<Error> &error = rankState(rank).error;
+    try {
+      (this->*job)(rank);
+    } catch (const Abandoned &) { // another rank has the reason
+      if (localRanks() < ranks()) // perhaps in another process
+        error = communicator->abandoned();
+    } catch (const Error &reason) {
+      error = withGpuProgress(rankState(rank), reason);
+    } catch (const std::exception &reason) {
+      error = Error(FSDPRT_FAILED, reason.what());
+    }
+    int32_t none = -1;
+    if (error) {
+      firstFailure.compare_exchange_strong(none, static_cast<int32_t>(rank),
+                                           std::memory_order_acq_rel);
+      communicator->abort(error->status);
+    }
+    if (running.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      doneEvent.notify();
+  }
+}
+
+void RankGroup::collectTrace() {
+  if (communicator->processes() > 1)
+    trace->collect(*communicator);
+}
+
+void RankGroup::run(const fb::Program &program) {
+  Decoded &decoded = programs.at(&program);
+  current = &decoded.instructions;
+  if (nvtx && !decoded.names)
+    decoded.names = std::make_unique<NvtxRangeNames>(artifact.manifest(), decoded.instructions);
+  currentNames = decoded.names.get();
+  peak = std::max(peak, decoded.end);
+  currentName = program.name()->c_str();
+  bool step = std::strcmp(currentName, "step") == 0;
+  timed = (profile || trace) && step;
+  currentRun = ++decoded.runs + (step ? options.stepsBefore : 0);
+  if (recording && step && !searching)
+    return runRecorded();
+  onEveryRank(&RankGroup::execute);
+}
+
+RankGroup::NonFiniteSource RankGroup::findNonfinite(const fb::Program &program) {
+  --programs.at(&program).runs;
+  searching = true;
+  run(program);
+  searching = false;
+  NonFiniteSource origin;
+  for (uint32_t rank = first; rank < first + localRanks(); ++rank) {
+    const Instruction *found = rankState(rank).nonfinite;
+    if (!found || found->number > origin.number)
+      continue;
+    if (found->number < origin.number)
+      origin = {found->number, found->collective, 0, rank};
+    ++origin.ranks;
+  }
+  return origin;
+}
+
+//===- Execution ----------------------------------------------------------===//
+
+void RankGroup::execute(uint32_t rank) {
+  watchdog.beginRun(rank, currentName, currentRun);
+  numberStep(rank);
+  resetHeartbeat(rankState(rank));
+  if (timed)
+    beginTimes(rank);
+  executeRun(rank);
+  finishGpu(rankState(rank));
+  if (timed)
+    endTimes(rank);
+}
+
+void RankGroup::executeRun(uint32_t rank) {
+  NvtxRun ranges(nvtx, currentNames, currentName, currentRun);
+  rankState(rank).ranges = nvtx ? &ranges : nullptr;
+  executeRange(rank, current->data(), current->data() + current->size(), 0);
+}
+
+void RankGroup::executeRange(uint32_t rank, const Instruction *begin, const Instruction *end,
+                             uint64_t iteration) {
+  for (const Instruction *at = begin; at != end; ++at) {
+    watchdog.beat(rank, at->number, at->label);
+    if (options.fault.kind != RankFault::Kind::none && at->kind == fb::Body::Launch)
+      injectFault(rank, *at);
+    if (at->kind != fb::Body::Loop) {
+      NvtxRun *ranges = rankState(rank).ranges;
+      if (ranges)
+        ranges->begin(*at);
+      if (timed && (trace || rank == first))
+        executeTimed(rank, *at, iteration);
+      else
+        executeOne(rank, *at, iteration);
+      if (ranges)
+        ranges->end();
+      continue;
+    }
+    uint32_t count = static_cast<const fb::Loop *>(at->body)->count();
+    for (uint32_t k = 0; k < count; ++k)
+      executeRange(rank, at + 1, at + 1 + at->length, k);
+    at += at->length;
+  }
+}
+
+/// A planted fault: of a launch before it, of a collective behind its start.
+void RankGroup::injectFault(uint32_t rank, const Instruction &instruction) {
+  RankFault::Phase phase = RankFault::Phase::compute;
+  if (const auto *collective = instruction.kind == fb::Body::Collective
+                                   ? static_cast<const fb::Collective *>(instruction.body)
+                                   : nullptr) {
+    bool gathers = collective->kind() == fb::CollectiveKind::all_gather ||
+                   collective->kind() == fb::CollectiveKind::broadcast;
+    phase = gathers ? RankFault::Phase::gather : RankFault::Phase::reduce;
+  }
+  if (std::strcmp(currentName, "step") == 0 && options.fault.isAt(phase, rank, currentRun))
+    options.fault.inject();
+}
+
+void RankGroup::executeTimed(uint32_t rank, const Instruction &instruction, uint64_t iteration) {
+  if (rankState(rank).timeline)
+    return executeStamped(rank, instruction, iteration);
+  uint64_t start = Profile::now();
+  executeOne(rank, instruction, iteration);
+  if (profile) // what it takes by itself
+    finishGpu(rankState(rank));
+  uint64_t end = Profile::now();
+  size_t index = static_cast<size_t>(&instruction - current->data());
+  if (profile && rank == first)
+    profile->add(index, end - start);
+  if (!trace)
+    return;
+  const AsyncTransferWorker *transferWorker = workerOf(rankState(rank), instruction.transferKind);
+  bool isCarried = instruction.kind == fb::Body::Wait && transferWorker;
+  AsyncTransferWorker::Span span =
+      isCarried ? transferWorker->span(instruction.collective) : AsyncTransferWorker::Span();
+  trace->add(rank, index, start, end, span.begin, span.end);
+}
+
+uint64_t RankGroup::offsetOf(uint32_t rank, const fb::Slice &slice, uint64_t iteration) const {
+  uint64_t piece = slice.piece() ? mesh.pieceOf(slice.split(), rank) * slice.piece() : 0;
+  return slice.offset() + piece + iteration * slice.stride();
+}
+
+std::byte *RankGroup::at(uint32_t rank, const fb::Slice &slice, uint64_t iteration) const {
+  return rankState(rank).arena.at(offsetOf(rank, slice, iteration));
+}
+
+/// Whether a rank's GPU, or what brings such ranks together, does it behind what was launched.
+bool RankGroup::isOnStream(const Rank &rank, const Instruction &instruction) const {
+  switch (instruction.kind) {
+  case fb::Body::Launch:
+  case fb::Body::Fill:
+  case fb::Body::Copy:
+    return true; // or they finish what was launched themselves
+  case fb::Body::Collective:
+    return communicator->isOnDevice();
+  case fb::Body::Wait:
+    return instruction.transferKind == TransferKind::collectives ? communicator->isOnDevice()
+                                                                 : rank.gpu->queue() != nullptr;
+  default:
+    return false;
+  }
+}
+
+void RankGroup::executeOne(uint32_t index, const Instruction &instruction, uint64_t iteration) {
+  Rank &rank = rankState(index);
+  if (rank.gpu && !isOnStream(rank, instruction)) // the host does the rest
+    finishGpu(rank);
+  switch (instruction.kind) {
+  case fb::Body::Launch:
+    return launch(rank, *static_cast<const fb::Launch *>(instruction.body), iteration, index);
+  case fb::Body::Collective:
+    return start(rank, index, instruction, iteration);
+  case fb::Body::Wait:
+    return wait(rank, index, instruction);
+  case fb::Body::Copy: {
+    const auto &body = *static_cast<const fb::Copy *>(instruction.body);
+    return body.channel() == 0 ? copy(index, instruction, iteration)
+                               : startCopy(index, instruction, iteration);
+  }
+  case fb::Body::Fill:
+    return fill(index, *static_cast<const fb::Fill *>(instruction.body)->target(), iteration);
+  case fb::Body::Initialise:
+    return initialise(index, *static_cast<const fb::Initialise *>(instruction.body));
+  default:
+    return;
+  }
+}
+
+void RankGroup::start(Rank &rank, uint32_t index, const Instruction &instruction,
+                      uint64_t iteration) {
+  const auto &collective = *static_cast<const fb::Collective *>(instruction.body);
+  uint64_t source = offsetOf(index, *collective.source(), iteration);
+  if (searching || options.fault.kind == RankFault::Kind::nan)
+    inspect(index, instruction, source);
+  if (instruction.joinsNext)
+    communicator->joinNext(index);
+  communicator->start(instruction.collective, index, rank.arena.at(source),
+                      at(index, *collective.target(), iteration));
+  if (options.fault.kind != RankFault::Kind::none)
+    injectFault(index, instruction);
+  if (rank.transferWorker) // all of them, so that one thread waits for peers
+    rank.transferWorker->post(instruction.collective);
+  if (collective.channel() == 0)
+    wait(rank, index, instruction);
+}
+
+void RankGroup::wait(Rank &rank, uint32_t index, const Instruction &instruction) {
+  if (instruction.transferKind == TransferKind::copies && rank.gpu && rank.gpu->queue())
+    return rank.gpu->awaitCopy(instruction.collective);
+  if (AsyncTransferWorker *transferWorker = workerOf(rank, instruction.transferKind))
+    transferWorker->await(instruction.collective);
+  else if (instruction.transferKind == TransferKind::collectives)
+    finishPaced(*communicator, instruction.collective, index, rank.pool,
+                options.linkBytesPerSecond);
+}
+
+void RankGroup::launch(Rank &rank, const fb::Launch &launch, uint64_t iteration, uint32_t index) {
+  uint32_t count = launch.bindings() ? launch.bindings()->size() : 0;
+  for (uint32_t i = 0; i < count; ++i)
+    rank.bindings[i] = at(index, *launch.bindings()->Get(i), iteration);
+  std::byte *workspace = rank.arena.at(layout.workspace() ? layout.workspace()->offset() : 0);
+  rank.bindings[count] = workspace;
+  if (rank.gpu)
+    return launchOnGpu(rank, *artifact.manifest().kernels()->Get(launch.kernel()), index);
+  void *const *bindings = rank.bindings.data();
+  uint64_t workerBytes = layout.worker_bytes();
+  std::byte *scratch = workspace + layout.shared_bytes();
+  for (const KernelPhase &phase : artifact.kernel(launch.kernel())) {
+    watchdog.beat(index);
+    if (rank.pool.size() == 1 || phase.extent <= phase.tile) {
+      phase.function(bindings, 0, static_cast<int64_t>(phase.extent), scratch);
+      continue;
+    }
+    rank.pool.run([&](uint32_t worker) {
+      uint64_t begin, end;
+      WorkerPool::split(phase.extent, phase.tile, rank.pool.size(), worker, begin, end);
+      if (begin < end)
+        phase.function(bindings, static_cast<int64_t>(begin), static_cast<int64_t>(end),
+                       scratch + worker * workerBytes);
+    });
+  }
+}
+
+void RankGroup::launchOnGpu(Rank &rank, const fb::Kernel &kernel, uint32_t index) {
+  for (const fb::Phase *phase : *kernel.phases()) {
+    watchdog.beat(index);
+    rank.gpu->launch(kernel, *phase, rank.bindings.data());
+  }
+}

@@ -1,0 +1,283 @@
+//===- RankGroup.h - Ranks that run programs together -----------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A world is a mesh of ranks, of which this process has some or all: each of these has an arena, a
+// thread and a worker pool. run() gives all of them the same program and waits for all. The
+// communicator says which they are, and brings them together with those of other processes.
+//
+//     main      run(step) ------------------------------ waits, watches ---- returns
+//     rank 0       commands | all_gather | launch | ...  -- done
+//     rank 1       commands | all_gather | launch | ...  -- done
+//
+// The sharded ranks are one world; the unsharded reference is a world of one rank.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_EXECUTE_RANKGROUP_H
+#define FSDPRT_EXECUTE_RANKGROUP_H
+
+#include "artifact/Arenas.h"
+#include "artifact/Artifact.h"
+#include "collectives/Communicator.h"
+#include "device/Arena.h"
+#include "device/Gpu.h"
+#include "device/RankFile.h"
+#include "device/cuda/CudaRecording.h"
+#include "device/cuda/CudaTimeline.h"
+#include "execute/AsyncTransferWorker.h"
+#include "execute/Instruction.h"
+#include "execute/NvtxRanges.h"
+#include "execute/Profile.h"
+#include "execute/RankFault.h"
+#include "execute/Trace.h"
+#include <optional>
+#include <unordered_map>
+
+namespace fsdprt {
+
+struct RankGroupOptions {
+  uint32_t threadsPerRank = 1;
+  double timeoutSeconds = 60;
+  uint64_t seed = 0;
+  bool cuda = false;      // an artifact for a GPU runs on CUDA's; else it is emulated
+  bool cudaGraph = false; // 'step' is recorded once and launched as a whole
+  bool profile = false;
+  uint32_t traceRuns = 0;
+  std::string offloadDirectory; // of the ranks' files, where the layout has them
+  double linkBytesPerSecond =
+      0; // collectives take at least as long as such links would; 0: as fast as it goes
+  RankFault fault;
+  uint64_t stepsBefore = 0; // of the run, before the first run of 'step' here: for messages
+  std::vector<std::string> onlyKinds; // see fsdprt_session_options
+};
+
+class RankGroup {
+public:
+  /// `layout` is what all programs of this world run on. Adds the programs' collectives to the
+  /// communicator, and connects it.
+  RankGroup(std::shared_ptr<const Artifact> artifact, std::unique_ptr<Communicator> communicator,
+            const fb::Layout &layout, bool reference, const RankGroupOptions &options);
+  /// Not for a world that hasHung(): its threads still use it.
+  ~RankGroup();
+  RankGroup(const RankGroup &) = delete;
+  RankGroup &operator=(const RankGroup &) = delete;
+
+  uint32_t ranks() const { return static_cast<uint32_t>(mesh.ranks()); }
+  /// The ranks of this process are [firstRank(), firstRank() + localRanks()).
+  uint32_t firstRank() const { return first; }
+  uint32_t localRanks() const { return static_cast<uint32_t>(rankStates.size()); }
+  bool isLocal(uint32_t rank) const { return rank - first < rankStates.size(); }
+  Communicator &getCommunicator() const { return *communicator; }
+  const fb::Layout &getLayout() const { return layout; }
+  const Artifact &getArtifact() const { return artifact; }
+  uint32_t threadsPerRank() const { return options.threadsPerRank; }
+  uint64_t arenaBytes() const { return rankStates[0]->arena.mappedBytes(); }
+  /// Of the arena of a rank of this process, while no program runs.
+  void read(uint32_t rank, uint64_t offset, void *to, uint64_t bytes) const;
+  void write(uint32_t rank, uint64_t offset, const void *from, uint64_t bytes) const;
+  /// Bytes [first, first + bytes) of what a rank of this process holds of a state.
+  void readState(uint32_t rank, const fb::State &state, uint64_t first, uint64_t bytes,
+                 void *to) const;
+  void writeState(uint32_t rank, const fb::State &state, uint64_t first, uint64_t bytes,
+                  const void *from) const;
+  /// Null when it is in the file, or in memory that the host does not see.
+  std::byte *memoryOf(uint32_t rank, const fb::State &state) const;
+  /// The file of a rank, or null.
+  const RankFile *getFile() const { return rankStates[0]->file.get(); }
+  /// The first element of its unit's flat buffer that a rank holds of a state.
+  uint64_t firstElement(const fb::State &state, uint32_t rank) const;
+  bool hasHung() const { return hung; }
+  /// Returns false if only some kernels run, which leaves what checks of lookups say undefined.
+  bool checksLookups() const { return options.onlyKinds.empty(); }
+  /// The program that runs, or ran last, and its number: "step 5".
+  std::string where() const;
+  /// The end of the room of the highest range that what has run so far names, states and inputs
+  /// included.
+  uint64_t peakBytes() const { return alignedEnd(layout, peak); }
+  /// What the first rank here has exchanged, by the kind of the collective.
+  const uint64_t *collectiveBytes() const { return communicator->exchangedBytes(); }
+
+  /// Of the GPUs of the ranks here: what is in use beside arenas. 0 where there are none.
+  uint64_t gpuBytesBeside() const;
+
+  /// Null without the option.
+  Profile *getProfile() const { return profile.get(); }
+  const Trace *getTrace() const { return trace.get(); }
+  /// Brings the other processes' traces to that of rank 0. All processes call it.
+  void collectTrace();
+
+  /// Throws Error with the first failure.
+  void run(const fb::Program &program);
+  /// Plants a fault: leaves out what `rank` contributes to the first reduce-scatter of `program`,
+  /// else to its largest all-reduce. Returns false when there is neither.
+  bool dropGradient(const fb::Program &program, uint32_t rank);
+
+  /// Where a number that is not finite comes from.
+  struct NonFiniteSource {
+    uint32_t number = UINT32_MAX; ///< of the command in the program; UINT32_MAX: none was found
+    uint32_t collective = 0, ranks = 0; ///< how many of those here gave it such a number
+    uint32_t first = 0;                 ///< of these
+  };
+  /// Runs a program once more as the run that was its last, whose inputs, states and blocks are
+  /// there again, and looks into what each rank here gives to reductions.
+  NonFiniteSource findNonfinite(const fb::Program &program);
+
+private:
+  /// A copy on a channel, from its start to its wait.
+  struct AsyncCopy {
+    const std::byte *from = nullptr; // null: the file, at `offset`
+    std::byte *to = nullptr;         // likewise
+    uint64_t bytes = 0, offset = 0;
+    const char *label = "";
+  };
+  struct Rank {
+    Rank(std::unique_ptr<Gpu> on, const fb::Layout &layout, Arena::Kind kind, uint32_t workers,
+         uint32_t spins, size_t mostBindings)
+        : gpu(std::move(on)),
+          arena(gpu && gpu->arenaSource()
+                    ? Arena({layout.arena_bytes(), hostBegin(layout), layout.host_bytes()},
+                            *gpu->arenaSource())
+                    : Arena(mappedBytes(layout), kind)),
+          pool(workers, spins), bindings(mostBindings) {}
+    std::unique_ptr<Gpu> gpu; // where the artifact is for one
+    Arena arena;
+    WorkerPool pool;
+    std::vector<void *> bindings; // room for a launch's pointers
+    std::optional<Error> error;
+    std::thread thread;
+    std::unique_ptr<AsyncTransferWorker>
+        transferWorker;               // where a program has collectives on channels
+    std::vector<std::byte> chunk;     // of what goes between its file and a GPU
+    std::vector<AsyncCopy> transfers; // by the number of a copy on a channel: what it moves
+    std::unique_ptr<RankFile> file;   // where the layout has one
+    std::unique_ptr<AsyncTransferWorker> copyWorker,
+        fileWorker;                         // of these: between the arenas, and of the file
+    std::unique_ptr<CudaTimeline> timeline; // where its commands are timed on a GPU
+    uint32_t number = 0, heartbeat = 0;     // the rank's; of its GPU, when that was felt last
+    NvtxRun *ranges = nullptr;              // of its current run, where a tool asks for them
+    const Instruction *nonfinite = nullptr; // the first reduction that this rank gave such a number
+                                            // to, where that is looked for
+  };
+  struct Decoded {
+    std::vector<Instruction> instructions;
+    uint64_t end = 0;                      // of the highest range
+    uint64_t runs = 0;                     // so far
+    std::unique_ptr<NvtxRangeNames> names; // where a tool asks for ranges
+    bool all = true;                       // kinds of kernels, and other commands
+    bool hasChannels = false;
+  };
+  /// What a wait is for: the number of a collective, or of a copy.
+  struct StartedTransfer {
+    uint32_t number;
+    TransferKind transferKind;
+  };
+  using Job = void (RankGroup::*)(uint32_t rank);
+
+  Rank &rankState(uint32_t rank) const { return *rankStates[rank - first]; }
+
+  void decode(const fb::Program &program);
+  void decodeBlock(const flatbuffers::Vector<flatbuffers::Offset<fb::Command>> *commands,
+                   Decoded &into, std::unordered_map<uint32_t, StartedTransfer> &started,
+                   uint32_t &number, uint64_t iterations);
+  void decodeChannel(const fb::Command &command, Decoded &into,
+                     std::unordered_map<uint32_t, StartedTransfer> &started);
+  void addTransferWorkers();
+  uint32_t addCollective(const fb::Collective &collective, const char *label);
+  bool isWanted(const fb::Command &command) const;
+  size_t mostBindings() const;
+  std::vector<std::unique_ptr<Gpu>> makeGpus() const;
+  uint64_t residentEnd() const;
+  void stop();
+  void onEveryRank(Job job);
+  void awaitRanks();
+  [[noreturn]] void throwFirstError();
+  void serve(uint32_t rank);
+
+  void prepare(uint32_t rank);
+  void numberStep(uint32_t rank);
+  void execute(uint32_t rank);
+  void executeRange(uint32_t rank, const Instruction *begin, const Instruction *end,
+                    uint64_t iteration);
+  std::optional<uint32_t> gradientReduction(const fb::Program &program) const;
+  void inspect(uint32_t rank, const Instruction &instruction, uint64_t source);
+  bool isHostVisible(const Rank &rank, uint64_t offset) const;
+  bool holdsFinite(uint32_t rank, DType type, uint64_t offset, uint64_t bytes) const;
+  bool isOnStream(const Rank &rank, const Instruction &instruction) const;
+  void finishGpu(Rank &rank);
+  void finishGpus();
+  static void resetHeartbeat(Rank &rank);
+  void updateHeartbeat(Rank &rank);
+  std::string gpuProgress(const Rank &rank) const;
+  std::string progressReport() const;
+  Error withGpuProgress(const Rank &rank, const Error &reason) const;
+  void addTimelines(const Decoded &step);
+  void beginTimes(uint32_t rank);
+  void endTimes(uint32_t rank);
+  CudaSpan spanOf(uint32_t rank, const Instruction &instruction) const;
+  void executeRun(uint32_t rank);
+  void executeStamped(uint32_t rank, const Instruction &instruction, uint64_t iteration);
+  void start(Rank &rank, uint32_t index, const Instruction &instruction, uint64_t iteration);
+  void injectFault(uint32_t rank, const Instruction &instruction);
+  void executeTimed(uint32_t rank, const Instruction &instruction, uint64_t iteration);
+  void executeOne(uint32_t rank, const Instruction &instruction, uint64_t iteration);
+  void launch(Rank &rank, const fb::Launch &launch, uint64_t iteration, uint32_t index);
+  void launchOnGpu(Rank &rank, const fb::Kernel &kernel, uint32_t index);
+  void wait(Rank &rank, uint32_t index, const Instruction &instruction);
+  bool needsHost(const Instruction &instruction) const;
+  void checkRecordable(const Decoded &step) const;
+  void addRecording();
+  void record();
+  void recordRank(uint32_t rank);
+  void replay(uint32_t rank);
+  void runRecorded();
+  static void perform(Rank &rank, const AsyncCopy &transfer);
+  static void performInChunks(Rank &rank, const AsyncCopy &transfer);
+  AsyncCopy copyOf(uint32_t index, const fb::Copy &copy, uint64_t iteration,
+                   const char *label) const;
+  void copy(uint32_t index, const Instruction &instruction, uint64_t iteration);
+  void fill(uint32_t index, const fb::Slice &target, uint64_t iteration);
+  AsyncTransferWorker *workerOf(const Rank &rank, TransferKind transferKind) const;
+  void startCopy(uint32_t index, const Instruction &instruction, uint64_t iteration);
+  uint64_t offsetOf(uint32_t rank, const fb::Slice &slice, uint64_t iteration) const;
+  std::byte *at(uint32_t rank, const fb::Slice &slice, uint64_t iteration) const;
+  void initialise(uint32_t rank, const fb::Initialise &initialise);
+
+  std::shared_ptr<const Artifact> owned; // a rank that hangs is in its code
+  const Artifact &artifact;
+  Mesh mesh;
+  const fb::Layout &layout;
+  RankGroupOptions options;
+  std::unique_ptr<Communicator> communicator;
+  Watchdog &watchdog;
+  uint32_t spins, first, numAsyncCopies = 0; // copies on channels, of all programs
+  std::unordered_map<const fb::Program *, Decoded> programs;
+  std::vector<std::unique_ptr<Rank>> rankStates;
+  std::unique_ptr<CudaRecording> recording; // of 'step', where that was asked for
+  uint64_t recordedBytes[4] = {};           // that it exchanges
+  std::unique_ptr<Profile> profile;
+  std::unique_ptr<Trace> trace;
+
+  const Nvtx *nvtx = Nvtx::find(); // null: no tool asks for ranges
+  const std::vector<Instruction> *current = nullptr;
+  const NvtxRangeNames *currentNames = nullptr;
+  const char *currentName = "";
+  std::optional<uint32_t> faultedCollective; // by a planted fault
+  bool searching = false;                    // for what is not finite
+  bool timed = false;                        // the current program has the profile and the trace
+  uint64_t currentRun = 0, peak = 0;
+  Job job = nullptr;
+  FutexEvent jobEvent, doneEvent;
+  std::atomic<uint64_t> generation{0};
+  std::atomic<uint32_t> running{0};
+  std::atomic<int32_t> firstFailure{-1};
+  std::atomic<bool> ending{false};
+  bool hung = false;
+  std::function<void()> whileWaiting = [this] { communicator->poll(); }; // for a GPU
+};
+
+} // namespace fsdprt
+
+#endif // FSDPRT_EXECUTE_RANKGROUP_H

@@ -1,0 +1,80 @@
+//===- OutputLock.cpp - An output file is of one process --------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// bind(2) of a name fails when another process has bound it. Who that is, its socket tells to
+// whoever connects.
+//
+//===----------------------------------------------------------------------===//
+
+#include "io/OutputLock.h"
+#include "core/Error.h"
+#include "core/HashText.h"
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <filesystem>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+using namespace fsdprt;
+using ull = unsigned long long;
+namespace fs = std::filesystem;
+
+/// Returns the abstract name that stands for a file, or an empty text when it needs no claim.
+static std::string nameOf(const std::string &path) {
+  struct stat status;
+  if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
+    return "";
+  std::error_code error;
+  fs::path file = fs::absolute(path, error).lexically_normal();
+  if (error || stat(file.parent_path().c_str(), &status) != 0)
+    return "";
+  std::string where =
+      format("%llu:%llu/", (ull)status.st_dev, (ull)status.st_ino) + file.filename().string();
+  return "fsdp-run/output/" + sha256Text(where.data(), where.size());
+}
+
+/// " (process 42)", as far as it is known.
+static std::string ownerOf(const sockaddr_un &address, socklen_t bytes) {
+  int file = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  ucred who = {};
+  socklen_t size = sizeof who;
+  bool known = connect(file, reinterpret_cast<const sockaddr *>(&address), bytes) == 0 &&
+               getsockopt(file, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 && who.pid > 0;
+  if (file >= 0)
+    ::close(file);
+  return known ? format(" (process %d)", static_cast<int>(who.pid)) : "";
+}
+
+OutputLock::OutputLock(const std::string &path, const char *option) {
+  std::string name = nameOf(path);
+  if (name.empty())
+    return;
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path + 1, name.data(), name.size()); // the first byte stays 0
+  socklen_t bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (socket < 0)
+    failed("%s: cannot make a socket: %s", path.c_str(), strerror(errno));
+  if (bind(socket, reinterpret_cast<const sockaddr *>(&address), bytes) == 0) {
+    listen(socket, 8);
+    return;
+  }
+  bool taken = errno == EADDRINUSE;
+  ::close(std::exchange(socket, -1));
+  if (taken)
+    badInput("%s: another run%s writes this file; choose another file for %s, or wait until that "
+             "run has ended",
+             path.c_str(), ownerOf(address, bytes).c_str(), option);
+}
+
+OutputLock::~OutputLock() {
+  if (socket >= 0)
+    ::close(socket);
+}
