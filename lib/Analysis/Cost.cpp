@@ -20,7 +20,7 @@ FailureOr<Cluster> fsdp::loadCluster(MLIRContext *context, StringRef path) {
   if (path == gpuClusterName)
     return getGpuCluster();
   JsonProblem problem;
-  if (std::optional<Cluster> cluster = readCluster(path, problem))
+  if (std::optional<Cluster> cluster = readCluster(path.str(), problem))
     return *cluster;
   Location loc = problem.line
                      ? Location(FileLineColLoc::get(context, path, problem.line, problem.column))

@@ -19,8 +19,6 @@
 #include "fsdp/Analysis/LocatedJson.h"
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/JSON.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -50,39 +48,97 @@ static FailureOr<ParameterItem> parseItem(StringRef text, Location loc) {
   return item;
 }
 
+namespace {
+using Kind = JsonValue::Kind;
+
+/// Reads the sidecar. Every problem has its place in the file.
+class SidecarReader {
+public:
+  SidecarReader(StringRef file, Location loc) : file(file), loc(loc) {}
+  LogicalResult read(std::vector<SidecarEntry> &entries);
+
+private:
+  InFlightDiagnostic fail(unsigned line, unsigned column) {
+    return emitError(FileLineColLoc::get(loc.getContext(), file, line, column))
+           << "--params-file: ";
+  }
+  InFlightDiagnostic fail(const JsonValue &at) { return fail(at.line, at.column); }
+
+  /// Reads the text of a member of `kind`, if there is one. `expected`: the kind in words.
+  LogicalResult readText(const JsonValue &object, StringRef name, Kind kind, StringRef expected,
+                         std::string &text);
+  LogicalResult readNumber(const JsonValue &object, StringRef name, double &number);
+  FailureOr<InitAttr> readInit(const JsonValue &value);
+  FailureOr<SidecarEntry> readEntry(const JsonValue &value);
+
+  StringRef file;
+  Location loc;
+};
+} // namespace
+
+LogicalResult SidecarReader::readText(const JsonValue &object, StringRef name, Kind kind,
+                                      StringRef expected, std::string &text) {
+  const JsonMember *member = object.find(name);
+  if (!member)
+    return success();
+  if (!member->value.is(kind))
+    return fail(member->value) << "\"" << name << "\": expected " << expected << ", found "
+                               << member->value.describe();
+  text = member->value.text;
+  return success();
+}
+
+LogicalResult SidecarReader::readNumber(const JsonValue &object, StringRef name, double &number) {
+  const JsonMember *member = object.find(name);
+  if (!member)
+    return success();
+  const JsonValue &value = member->value;
+  if ((!value.is(Kind::number) && !value.is(Kind::integer)) ||
+      StringRef(value.text).getAsDouble(number))
+    return fail(value) << "\"" << name << "\": expected a number, found " << value.describe();
+  return success();
+}
+
 /// {"kind": "normal", "a": 0, "b": 0.02}
-static FailureOr<InitAttr> parseInit(const llvm::json::Value &value, Location loc) {
-  const llvm::json::Object *object = value.getAsObject();
-  std::optional<llvm::StringRef> kind = object ? object->getString("kind") : std::nullopt;
-  std::optional<InitKind> parsed = kind ? symbolizeInitKind(*kind) : std::nullopt;
+FailureOr<InitAttr> SidecarReader::readInit(const JsonValue &value) {
+  const JsonMember *kind = value.find("kind");
+  std::optional<InitKind> parsed = kind ? symbolizeInitKind(kind->value.text) : std::nullopt;
   if (!parsed)
-    return emitError(loc)
-           << "--params-file: \"init\" expected {\"kind\": \"constant\"|\"normal\"|\"uniform\", "
-              "\"a\": number, \"b\": number}";
-  double a = object->getNumber("a").value_or(0), b = object->getNumber("b").value_or(0);
+    return fail(value) << "\"init\" expected {\"kind\": \"constant\"|\"normal\"|\"uniform\", "
+                          "\"a\": number, \"b\": number}";
+  double a = 0, b = 0;
+  if (failed(readNumber(value, "a", a)) || failed(readNumber(value, "b", b)))
+    return failure();
   return InitAttr::get(loc.getContext(), *parsed, APFloat(a), APFloat(b));
 }
 
-static FailureOr<SidecarEntry> parseEntry(const llvm::json::Value &value, Location loc) {
-  const llvm::json::Object *object = value.getAsObject();
-  if (!object)
-    return emitError(loc) << "--params-file: expected a list of objects";
+FailureOr<SidecarEntry> SidecarReader::readEntry(const JsonValue &value) {
+  if (!value.is(Kind::object))
+    return fail(value) << "expected a list of objects";
   SidecarEntry entry;
-  entry.index = object->getInteger("index");
-  entry.name = object->getString("name").value_or("").str();
-  entry.resource = object->getString("resource").value_or("").str();
-  entry.rename = object->getString("rename").value_or("").str();
-  entry.frozen = object->getBoolean("frozen").value_or(false);
+  std::string index, frozen;
+  if (failed(readText(value, "index", Kind::integer, "an integer", index)) ||
+      failed(readText(value, "name", Kind::string, "a string", entry.name)) ||
+      failed(readText(value, "resource", Kind::string, "a string", entry.resource)) ||
+      failed(readText(value, "rename", Kind::string, "a string", entry.rename)) ||
+      failed(readText(value, "frozen", Kind::boolean, "true or false", frozen)))
+    return failure();
+  entry.frozen = frozen == "true";
+  if (int64_t number; !index.empty()) {
+    if (StringRef(index).getAsInteger(10, number))
+      return fail(value.find("index")->value)
+             << "\"index\": expected an integer of at most 64 bits";
+    entry.index = number;
+  }
   if (entry.index.has_value() + !entry.name.empty() + !entry.resource.empty() != 1)
-    return emitError(loc) << "--params-file: each entry expected exactly one of \"index\", "
-                             "\"name\" and \"resource\"";
-  for (const auto &field : *object)
+    return fail(value) << "each entry expected exactly one of \"index\", \"name\" and \"resource\"";
+  for (const JsonMember &field : value.members)
     if (!llvm::is_contained({"index", "name", "resource", "rename", "init", "frozen"},
-                            StringRef(field.first)))
-      return emitError(loc) << "--params-file: unknown field \"" << StringRef(field.first)
-                            << "\" at " << entry.describe();
-  if (const llvm::json::Value *init = object->get("init")) {
-    FailureOr<InitAttr> parsed = parseInit(*init, loc);
+                            StringRef(field.name)))
+      return fail(field.line, field.column)
+             << "unknown field \"" << field.name << "\" at " << entry.describe();
+  if (const JsonMember *init = value.find("init")) {
+    FailureOr<InitAttr> parsed = readInit(init->value);
     if (failed(parsed))
       return failure();
     entry.init = *parsed;
@@ -90,24 +146,23 @@ static FailureOr<SidecarEntry> parseEntry(const llvm::json::Value &value, Locati
   return entry;
 }
 
-static LogicalResult readSidecar(StringRef file, std::vector<SidecarEntry> &entries, Location loc) {
-  auto buffer = llvm::MemoryBuffer::getFile(file);
-  if (!buffer)
-    return emitError(loc) << "--params-file: cannot read '" << file
-                          << "': " << buffer.getError().message();
-  // LLVM's parser calls itself for each bracket, so the depth is limited first.
-  if (JsonProblem problem; !parseJson((*buffer)->getBuffer(), problem))
-    return emitError(FileLineColLoc::get(loc.getContext(), file, problem.line, problem.column))
-           << "--params-file: '" << file << "' is not JSON: " << problem.message;
-  llvm::Expected<llvm::json::Value> json = llvm::json::parse((*buffer)->getBuffer());
-  if (!json)
-    return emitError(loc) << "--params-file: '" << file
-                          << "' is not JSON: " << llvm::toString(json.takeError());
-  const llvm::json::Array *list = json->getAsArray();
-  if (!list)
-    return emitError(loc) << "--params-file: expected a list of objects in '" << file << "'";
-  for (const llvm::json::Value &value : *list) {
-    FailureOr<SidecarEntry> entry = parseEntry(value, loc);
+LogicalResult SidecarReader::read(std::vector<SidecarEntry> &entries) {
+  JsonProblem problem;
+  std::optional<JsonValue> list = readJson(file.str(), problem);
+  if (!list) {
+    StringRef why = problem.message;
+    if (why.consume_front("cannot be read: "))
+      return emitError(loc) << "--params-file: cannot read '" << file << "': " << why;
+    if (!problem.line)
+      return emitError(loc) << "--params-file: '" << file << "' is " << why;
+    why.consume_front("not JSON: ");
+    return fail(problem.line, problem.column) << "'" << file << "' is not JSON: " << why;
+  }
+  if (!list->is(Kind::array))
+    return fail(*list) << "expected a list of objects in '" << file << "', found "
+                       << list->describe();
+  for (const JsonValue &value : list->elements) {
+    FailureOr<SidecarEntry> entry = readEntry(value);
     if (failed(entry))
       return failure();
     entries.push_back(std::move(*entry));
@@ -128,7 +183,7 @@ FailureOr<ParameterList> ParameterList::parse(StringRef params, StringRef file, 
       return failure();
     list.items.push_back(std::move(*item));
   }
-  if (!file.empty() && failed(readSidecar(file, list.sidecar, loc)))
+  if (!file.empty() && failed(SidecarReader(file, loc).read(list.sidecar)))
     return failure();
   return list;
 }

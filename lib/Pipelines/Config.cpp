@@ -412,7 +412,7 @@ std::optional<Config> ConfigReader::read(const JsonValue &root) {
 std::optional<Config> mlir::fsdp::readConfig(StringRef path, llvm::ArrayRef<ConfigOption> options,
                                              ConfigReport report) {
   JsonProblem problem;
-  std::optional<JsonValue> root = readJson(path, problem);
+  std::optional<JsonValue> root = readJson(path.str(), problem);
   if (!root) {
     report(true, {problem.line, problem.column, ""}, problem.message);
     return std::nullopt;

@@ -102,7 +102,7 @@ LogicalResult WrapFile::readEntry(const JsonValue &value) {
 
 LogicalResult WrapFile::read() {
   JsonProblem problem;
-  std::optional<JsonValue> list = readJson(path, problem);
+  std::optional<JsonValue> list = readJson(path.str(), problem);
   if (!list)
     return emitError(problem.line ? at(problem.line, problem.column) : origin)
            << "wrap: '" << path << "' " << (problem.line ? "is " : "") << problem.message;

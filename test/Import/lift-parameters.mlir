@@ -20,6 +20,8 @@
 // RUN: not fsdp-opt %t/plain.mlir --fsdp-lift-parameters="params-file=%t/bad.json" 2>&1 | FileCheck %s --check-prefix=JSON
 // RUN: not fsdp-opt %t/plain.mlir --fsdp-lift-parameters="params-file=%t/field.json" 2>&1 | FileCheck %s --check-prefix=FIELD
 // RUN: not fsdp-opt %t/plain.mlir --fsdp-lift-parameters="params-file=%t/nobody.json" 2>&1 | FileCheck %s --check-prefix=NOBODY
+// RUN: not fsdp-opt %t/plain.mlir --fsdp-lift-parameters="params-file=%t/word.json" 2>&1 | FileCheck %s --check-prefix=WORD
+// RUN: not fsdp-opt %t/plain.mlir --fsdp-lift-parameters="params-file=%t/bound.json" 2>&1 | FileCheck %s --check-prefix=BOUND
 // RUN: not fsdp-opt %t/floats.mlir --fsdp-lift-parameters 2>&1 | FileCheck %s --check-prefix=NONE
 // RUN: not fsdp-opt %t/twice.mlir --fsdp-lift-parameters 2>&1 | FileCheck %s --check-prefix=TWICE
 
@@ -48,6 +50,8 @@ func.func @f(%a: tensor<2xi4>) {
 // MISSING: error: --params-file: cannot read
 // JSON: error: --params-file: {{.*}} is not JSON
 // FIELD: error: --params-file: unknown field "frozn" at index 0
+// WORD: word.json:1:25: error: --params-file: "frozen": expected true or false, found the string "no"
+// BOUND: bound.json:2:35: error: --params-file: "b": expected a number, found the string "1"
 // NOBODY: error: --params-file: the entry with name 'nobody' matches no argument or constant of '@f'
 func.func @f(%a: tensor<2xf32> loc("w"), %b: tensor<3xf32>, %i: tensor<4xi64>, %x: tensor<2xf32>) {
   return
@@ -60,6 +64,11 @@ func.func @f(%a: tensor<2xf32> loc("w"), %b: tensor<3xf32>, %i: tensor<4xi64>, %
 [{"name": "w",
 //--- field.json
 [{"index": 0, "frozn": true}]
+//--- word.json
+[{"index": 0, "frozen": "no"}]
+//--- bound.json
+[{"index": 0, "init":
+  {"kind": "normal", "a": 0, "b": "1"}}]
 //--- nobody.json
 [{"name": "nobody"}]
 

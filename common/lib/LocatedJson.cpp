@@ -13,21 +13,23 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Analysis/LocatedJson.h"
-#include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/SmallVector.h"
-#include "llvm/ADT/StringSet.h"
-#include "llvm/Support/MemoryBuffer.h"
+#include "fsdpcommon/LocatedJson.h"
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
 #include <nlohmann/json.hpp>
+#include <poll.h>
+#include <set>
+#include <unistd.h>
 
-using namespace mlir::fsdp;
-using llvm::StringRef;
+using namespace fsdpcommon;
 
 static constexpr size_t maxSize = 16 << 20, maxDepth = 64;
 
-const JsonMember *JsonValue::find(StringRef name) const {
-  auto found =
-      llvm::find_if(members, [&](const JsonMember &member) { return member.name == name; });
+const JsonMember *JsonValue::find(std::string_view name) const {
+  auto found = std::find_if(members.begin(), members.end(),
+                            [&](const JsonMember &member) { return member.name == name; });
   return found == members.end() ? nullptr : &*found;
 }
 
@@ -83,10 +85,10 @@ private:
 /// Builds the tree. Pointers on the stack stay valid: only the innermost value grows.
 class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
 public:
-  TreeBuilder(StringRef text, JsonProblem &problem) : text(text), problem(problem) {
+  TreeBuilder(std::string_view text, JsonProblem &problem) : text(text), problem(problem) {
     lines.push_back(0);
-    for (auto [index, c] : llvm::enumerate(text))
-      if (c == '\n')
+    for (size_t index = 0; index < text.size(); ++index)
+      if (text[index] == '\n')
         lines.push_back(index + 1);
   }
   size_t *getOffset() { return &offset; }
@@ -126,7 +128,7 @@ public:
   }
   bool parse_error(size_t position, const std::string &token,
                    const nlohmann::detail::exception &error) override {
-    StringRef what = error.what();
+    std::string_view what = error.what();
     constexpr int outOfRange = 406;
     if (error.id == outOfRange) {
       auto [line, column] = locate(position - token.size());
@@ -138,13 +140,14 @@ public:
     size_t begin = what.find(": ");
     auto [line, column] = locate(position ? position - 1 : 0);
     problem = {line, column,
-               "not JSON: " + what.substr(begin == StringRef::npos ? 0 : begin + 2).str()};
+               "not JSON: " +
+                   std::string(what.substr(begin == std::string_view::npos ? 0 : begin + 2))};
     return false;
   }
 
 private:
   std::pair<unsigned, unsigned> locate(size_t at) const {
-    size_t line = llvm::upper_bound(lines, at) - lines.begin();
+    size_t line = std::upper_bound(lines.begin(), lines.end(), at) - lines.begin();
     return {line, at - lines[line - 1] + 1};
   }
   /// Of the string that ends here.
@@ -171,18 +174,20 @@ private:
     return place;
   }
   bool scalar(JsonValue::Kind kind, size_t begin) {
-    add(kind, begin)->text = text.slice(begin, offset).str();
+    add(kind, begin)->text = text.substr(begin, offset - begin);
     return true;
   }
   bool number(JsonValue::Kind kind) {
-    auto belongs = [&](size_t at) { return StringRef("0123456789+-.eE").contains(text[at]); };
+    auto belongs = [&](size_t at) {
+      return std::string_view("0123456789+-.eE").find(text[at]) != std::string_view::npos;
+    };
     size_t end = offset;
     while (end > 0 && !belongs(end - 1))
       --end;
     size_t begin = end;
     while (begin > 0 && belongs(begin - 1))
       --begin;
-    add(kind, begin)->text = text.slice(begin, end).str();
+    add(kind, begin)->text = text.substr(begin, end - begin);
     return true;
   }
   bool open(JsonValue::Kind kind) {
@@ -197,34 +202,57 @@ private:
     return true;
   }
 
-  StringRef text;
+  std::string_view text;
   JsonProblem &problem;
   std::vector<size_t> lines; ///< offsets of their beginnings
   size_t offset = 0;         ///< behind what was read
   JsonValue root;
   std::vector<JsonValue *> stack;
-  std::vector<llvm::StringSet<>> names;
+  std::vector<std::set<std::string>> names;
 };
 
 } // namespace
 
-std::optional<JsonValue> mlir::fsdp::parseJson(StringRef text, JsonProblem &problem) {
+std::optional<JsonValue> fsdpcommon::parseJson(std::string_view text, JsonProblem &problem) {
   TreeBuilder builder(text, problem);
-  NotingIterator begin(text.begin(), builder.getOffset()), end(text.end(), nullptr);
+  NotingIterator begin(text.data(), builder.getOffset()), end(text.data() + text.size(), nullptr);
   if (!nlohmann::json::sax_parse(begin, end, &builder))
     return std::nullopt;
   return builder.take();
 }
 
-std::optional<JsonValue> mlir::fsdp::readJson(StringRef path, JsonProblem &problem) {
-  auto buffer = llvm::MemoryBuffer::getFile(path);
-  if (!buffer) {
-    problem = {0, 0, "cannot be read: " + buffer.getError().message()};
+/// Appends the rest of the file to `text`; says what went wrong, or nothing.
+static std::string readAll(int file, std::string &text) {
+  constexpr int limit = 10000; // milliseconds
+  char part[1 << 16];
+  while (text.size() <= maxSize) {
+    ssize_t count = read(file, part, sizeof(part));
+    if (count > 0)
+      text.append(part, count);
+    else if (count == 0)
+      return "";
+    else if (errno == EAGAIN) {
+      pollfd waiting{file, POLLIN, 0};
+      if (poll(&waiting, 1, limit) == 0)
+        return "cannot be read: nothing came within 10 seconds";
+    } else if (errno != EINTR)
+      return std::string("cannot be read: ") + std::strerror(errno);
+  }
+  return "larger than 16 MiB";
+}
+
+std::optional<JsonValue> fsdpcommon::readJson(const std::string &path, JsonProblem &problem) {
+  // A named pipe that nobody writes to is empty and does not wait.
+  int file = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) {
+    problem = {0, 0, std::string("cannot be read: ") + std::strerror(errno)};
     return std::nullopt;
   }
-  if ((*buffer)->getBufferSize() > maxSize) {
-    problem = {0, 0, "larger than 16 MiB"};
+  std::string text, why = readAll(file, text);
+  close(file);
+  if (!why.empty()) {
+    problem = {0, 0, why};
     return std::nullopt;
   }
-  return parseJson((*buffer)->getBuffer(), problem);
+  return parseJson(text, problem);
 }

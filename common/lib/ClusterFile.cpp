@@ -1,0 +1,307 @@
+//===- ClusterFile.cpp - Machines and what connects them --------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Every reader of a part returns false once something was wrong; the first problem stays.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdpcommon/ClusterFile.h"
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+using namespace fsdpcommon;
+using Kind = JsonValue::Kind;
+
+double Cluster::kernelSeconds(const std::string &kind, uint64_t multiplyAdds,
+                              uint64_t bf16MultiplyAdds, uint64_t bytes) const {
+  double wide = wideMultiplyAdds, narrow = narrowMultiplyAdds, memory = memoryBytesPerSecond;
+  auto known = kinds.find(kind);
+  if (known != kinds.end() && known->second.multiplyAdds > 0)
+    wide = narrow = known->second.multiplyAdds;
+  if (known != kinds.end() && known->second.bytesPerSecond > 0)
+    memory = known->second.bytesPerSecond;
+  double products =
+      static_cast<double>(multiplyAdds) / wide + static_cast<double>(bf16MultiplyAdds) / narrow;
+  return launchSeconds + std::max(products, static_cast<double>(bytes) / memory);
+}
+
+namespace {
+
+/// A member of an object.
+struct Member {
+  const char *name;
+  bool required = true;
+};
+
+class ClusterReader {
+public:
+  explicit ClusterReader(JsonProblem &problem) : problem(problem) {}
+  bool read(const JsonValue &root);
+  Cluster cluster;
+
+private:
+  using Text = std::string;
+
+  bool fail(const JsonValue &at, const Text &message) {
+    if (problem.message.empty())
+      problem = {at.line, at.column, message};
+    return false;
+  }
+  bool isObject(const JsonValue &value, const Text &what, const std::vector<Member> &known);
+  bool readNumber(const JsonValue &object, const Text &what, const char *name, double least,
+                  double most, const char *range, double &number);
+  bool readWhole(const JsonValue &value, const Text &what, const Text &expected,
+                 uint64_t multipleOf, uint64_t above, uint64_t &number);
+  bool readName(const JsonValue &object, const Text &what, Text &name);
+  const std::vector<JsonValue> *readList(const JsonValue &object, const Text &what,
+                                         const char *name);
+
+  /// Reads something per second. The least keeps times finite.
+  bool readRate(const JsonValue &object, const Text &what, const char *name, double &rate) {
+    return readNumber(object, what, name, 1, 1e24, "1 to 1e24", rate);
+  }
+  bool readSeconds(const JsonValue &object, const Text &what, const char *name, double &seconds) {
+    return readNumber(object, what, name, 0, 1e6, "0 to 1e6", seconds);
+  }
+
+  bool readDevice(const JsonValue &device);
+  bool readKinds(const JsonValue &kinds);
+  bool readProtocols(const JsonValue &root);
+  bool readLink(const JsonValue &value, bool isLast);
+  bool readLinkProtocols(const JsonValue &value, const Text &what, ClusterLink &link);
+  bool readSwitch(const JsonValue &value, const Text &what, SwitchReduce &result);
+
+  JsonProblem &problem;
+};
+
+} // namespace
+
+bool ClusterReader::isObject(const JsonValue &value, const Text &what,
+                             const std::vector<Member> &known) {
+  if (!value.is(Kind::object))
+    return fail(value, what + ": expected an object, found " + value.describe());
+  Text names;
+  for (const Member &member : known)
+    names += (names.empty() ? "\"" : ", \"") + Text(member.name) + "\"";
+  for (const JsonMember &member : value.members)
+    if (std::none_of(known.begin(), known.end(),
+                     [&](const Member &one) { return one.name == member.name; }))
+      return fail(member.value,
+                  what + ": unknown member \"" + member.name + "\"; expected " + names);
+  for (const Member &member : known)
+    if (member.required && !value.find(member.name))
+      return fail(value, what + ": expected a member \"" + member.name + "\"");
+  return true;
+}
+
+/// `range`: in words what `least` and `most` are. A member that is absent keeps `number`.
+bool ClusterReader::readNumber(const JsonValue &object, const Text &what, const char *name,
+                               double least, double most, const char *range, double &number) {
+  const JsonMember *member = object.find(name);
+  if (!member)
+    return true;
+  const JsonValue &value = member->value;
+  bool isNumber = value.is(Kind::integer) || value.is(Kind::number);
+  number = isNumber ? std::strtod(value.text.c_str(), nullptr) : NAN;
+  if (!(number >= least && number <= most))
+    return fail(value, what + ": \"" + name + "\": expected a number from " + range + ", found " +
+                           value.describe());
+  return true;
+}
+
+bool ClusterReader::readWhole(const JsonValue &value, const Text &what, const Text &expected,
+                              uint64_t multipleOf, uint64_t above, uint64_t &number) {
+  bool isWhole = value.is(Kind::integer) && value.text.front() != '-';
+  number = isWhole ? std::strtoull(value.text.c_str(), nullptr, 10) : 0;
+  if (number <= above || number % multipleOf != 0 || number > (uint64_t(1) << 32))
+    return fail(value, what + ": expected " + expected + ", found " + value.describe());
+  return true;
+}
+
+bool ClusterReader::readName(const JsonValue &object, const Text &what, Text &name) {
+  const JsonValue &value = object.find("name")->value;
+  if (!value.is(Kind::string))
+    return fail(value, what + ": \"name\": expected a string, found " + value.describe());
+  name = value.text;
+  return true;
+}
+
+const std::vector<JsonValue> *ClusterReader::readList(const JsonValue &object, const Text &what,
+                                                      const char *name) {
+  const JsonValue &value = object.find(name)->value;
+  if (value.is(Kind::array) && !value.elements.empty())
+    return &value.elements;
+  fail(value,
+       what + ": \"" + name + "\": expected a list that is not empty, found " + value.describe());
+  return nullptr;
+}
+
+bool ClusterReader::readDevice(const JsonValue &device) {
+  const Text what = "\"device\"";
+  if (!isObject(device, what,
+                {{"f32_multiply_adds_per_second"},
+                 {"bf16_multiply_adds_per_second"},
+                 {"bytes_per_second"},
+                 {"launch_seconds"},
+                 {"collective_seconds", false},
+                 {"kinds", false},
+                 {"host_bytes_per_second", false},
+                 {"file_bytes_per_second", false}}) ||
+      !readRate(device, what, "f32_multiply_adds_per_second", cluster.wideMultiplyAdds) ||
+      !readRate(device, what, "bf16_multiply_adds_per_second", cluster.narrowMultiplyAdds) ||
+      !readRate(device, what, "bytes_per_second", cluster.memoryBytesPerSecond) ||
+      !readSeconds(device, what, "launch_seconds", cluster.launchSeconds) ||
+      !readSeconds(device, what, "collective_seconds", cluster.collectiveSeconds) ||
+      !readRate(device, what, "host_bytes_per_second", cluster.hostBytesPerSecond) ||
+      !readRate(device, what, "file_bytes_per_second", cluster.fileBytesPerSecond))
+    return false;
+  const JsonMember *kinds = device.find("kinds");
+  return !kinds || readKinds(kinds->value);
+}
+
+bool ClusterReader::readKinds(const JsonValue &kinds) {
+  if (!kinds.is(Kind::object))
+    return fail(kinds, "\"kinds\": expected an object, found " + kinds.describe());
+  for (const JsonMember &kind : kinds.members) {
+    Text what = "kind \"" + kind.name + "\"";
+    KindRate &rates = cluster.kinds[kind.name];
+    if (!isObject(kind.value, what,
+                  {{"multiply_adds_per_second", false}, {"bytes_per_second", false}}) ||
+        !readRate(kind.value, what, "multiply_adds_per_second", rates.multiplyAdds) ||
+        !readRate(kind.value, what, "bytes_per_second", rates.bytesPerSecond))
+      return false;
+  }
+  return true;
+}
+
+bool ClusterReader::readProtocols(const JsonValue &root) {
+  if (!root.find("protocols"))
+    return true;
+  const std::vector<JsonValue> *protocols = readList(root, "a cluster", "protocols");
+  if (!protocols)
+    return false;
+  for (const JsonValue &protocol : *protocols) {
+    Text name;
+    double seconds = 0;
+    if (!isObject(protocol, "a protocol", {{"name"}, {"seconds"}}) ||
+        !readName(protocol, "a protocol", name) ||
+        !readSeconds(protocol, "protocol \"" + name + "\"", "seconds", seconds))
+      return false;
+    if (!cluster.protocols.emplace(name, seconds).second)
+      return fail(protocol, "protocol \"" + name + "\" is there twice");
+  }
+  return true;
+}
+
+bool ClusterReader::readSwitch(const JsonValue &value, const Text &what, SwitchReduce &result) {
+  if (!isObject(
+          value, what,
+          {{"least_ranks"}, {"seconds"}, {"bytes_per_second"}, {"round_seconds"}, {"rounds"}}) ||
+      !readWhole(value.find("least_ranks")->value, what + ": \"least_ranks\"",
+                 "a whole number of at least 2", 1, 1, result.leastRanks) ||
+      !readSeconds(value, what, "seconds", result.seconds) ||
+      !readRate(value, what, "bytes_per_second", result.bytesPerSecond) ||
+      !readSeconds(value, what, "round_seconds", result.roundSeconds))
+    return false;
+  const std::vector<JsonValue> *rounds = readList(value, what, "rounds");
+  if (!rounds)
+    return false;
+  for (const JsonValue &round : *rounds) {
+    RoundSize size;
+    if (!isObject(round, what + ": a round", {{"from_bytes"}, {"bytes"}}) ||
+        !readNumber(round, what, "from_bytes", 0, 1e24, "0 to 1e24", size.fromBytes) ||
+        !readNumber(round, what, "bytes", 1024, 1e24, "1024 to 1e24", size.bytes))
+      return false;
+    const JsonValue &from = round.find("from_bytes")->value;
+    if (result.rounds.empty() ? size.fromBytes != 0
+                              : size.fromBytes <= result.rounds.back().fromBytes)
+      return fail(from, what +
+                            ": \"from_bytes\": expected 0 in the first round and more in each, "
+                            "found " +
+                            from.describe());
+    result.rounds.push_back(size);
+  }
+  return true;
+}
+
+bool ClusterReader::readLinkProtocols(const JsonValue &value, const Text &what, ClusterLink &link) {
+  const std::vector<JsonValue> *protocols = readList(value, what, "protocols");
+  if (!protocols)
+    return false;
+  for (const JsonValue &protocol : *protocols) {
+    Text name;
+    if (!isObject(protocol, what + ": a protocol", {{"name"}, {"seconds"}, {"bytes_per_second"}}) ||
+        !readName(protocol, what, name))
+      return false;
+    Text where = what + ": protocol \"" + name + "\"";
+    if (!cluster.protocols.count(name))
+      return fail(protocol, where + ": expected one of the cluster's \"protocols\"");
+    LinkRate rate;
+    if (!readSeconds(protocol, where, "seconds", rate.stepSeconds) ||
+        !readRate(protocol, where, "bytes_per_second", rate.bytesPerSecond))
+      return false;
+    if (!link.protocols.emplace(name, rate).second)
+      return fail(protocol, where + " is there twice");
+  }
+  return true;
+}
+
+bool ClusterReader::readLink(const JsonValue &value, bool isLast) {
+  ClusterLink link;
+  if (!isObject(value, "a link",
+                {{"name"},
+                 {"ranks", false},
+                 {"bytes_per_second"},
+                 {"seconds"},
+                 {"protocols", false},
+                 {"switch_all_reduce", false}}) ||
+      !readName(value, "a link", link.name))
+    return false;
+  const Text what = "link \"" + link.name + "\"";
+  if (!readSeconds(value, what, "seconds", link.plain.stepSeconds) ||
+      !readRate(value, what, "bytes_per_second", link.plain.bytesPerSecond))
+    return false;
+  uint64_t inner = cluster.links.empty() ? 1 : cluster.links.back().ranks;
+  const JsonMember *ranks = value.find("ranks"), *reduce = value.find("switch_all_reduce");
+  if (!ranks && !isLast)
+    return fail(value, what + ": only the last link may be without \"ranks\"");
+  Text expected = inner == 1 ? "a whole number of at least 2"
+                             : "a multiple of the " + std::to_string(inner) +
+                                   " ranks of the link before it, and more";
+  if ((ranks &&
+       !readWhole(ranks->value, what + ": \"ranks\"", expected, inner, inner, link.ranks)) ||
+      (value.find("protocols") && !readLinkProtocols(value, what, link)) ||
+      (reduce && !readSwitch(reduce->value, what + ": \"switch_all_reduce\"", link.switchReduce)))
+    return false;
+  cluster.links.push_back(std::move(link));
+  return true;
+}
+
+bool ClusterReader::read(const JsonValue &root) {
+  if (!isObject(root, "a cluster",
+                {{"name"}, {"device"}, {"links"}, {"comment", false}, {"protocols", false}}) ||
+      !readName(root, "a cluster", cluster.name) || !readProtocols(root))
+    return false;
+  const std::vector<JsonValue> *links = readList(root, "a cluster", "links");
+  if (!links)
+    return false;
+  for (const JsonValue &link : *links)
+    if (!readLink(link, &link == &links->back()))
+      return false;
+  return readDevice(root.find("device")->value);
+}
+
+std::optional<Cluster> fsdpcommon::readCluster(const std::string &path, JsonProblem &problem) {
+  std::optional<JsonValue> root = readJson(path, problem);
+  if (!root)
+    return std::nullopt;
+  ClusterReader reader(problem);
+  reader.cluster.file = path;
+  if (!reader.read(*root))
+    return std::nullopt;
+  return std::move(reader.cluster);
+}
