@@ -18,12 +18,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Advice.h"
-#include "CheckLookups.h"
-#include "Lookups.h"
-#include "Positions.h"
-#include "Structured.h"
-#include "Traps.h"
+#include "Interface/Advice.h"
+#include "Interface/Positions.h"
+#include "Lookups/CheckLookups.h"
+#include "Lookups/Lookups.h"
+#include "Lookups/Traps.h"
+#include "Structure/Structured.h"
 #include "fsdp/Analysis/AttentionTiles.h"
 #include "fsdp/IR/Kernels.h"
 #include "fsdp/IR/StopGradient.h"

@@ -1,0 +1,151 @@
+//===- InferInit.cpp - Initial values from the uses -------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A module says nothing about how its parameters start. Their uses do:
+//
+//   read by a contraction or a lookup                 normal, mean 0, σ 0.02
+//   rank ≥ 2, added (a table of positions)            normal, mean 0, σ 0.02
+//   added: a bias; or 1 is added to it (Gemma)        0
+//   multiplies: the scale of a norm                   1
+//   not read                                          0
+//   integers, unless the file has their values        0, with a warning: nothing trains them
+//
+// Uses are followed through views, slices, copies and casts. A remark lists what
+// was inferred; the sidecar and a weights file override it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Structure/Structured.h"
+#include "fsdp/Import/Passes.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_INFERINITPASS
+#include "fsdp/Import/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+struct InferInitPass : public fsdp::impl::InferInitPassBase<InferInitPass> {
+  using InferInitPassBase::InferInitPassBase;
+  void runOnOperation() override;
+};
+
+/// How a parameter is read.
+struct Uses {
+  bool contracted = false, added = false, multiplied = false;
+};
+} // namespace
+
+/// Uses of a scalar inside a body; casts and selects are transparent.
+static void collectScalar(Value value, Uses &uses, SmallVectorImpl<Value> &further,
+                          unsigned depth) {
+  for (OpOperand &use : value.getUses()) {
+    Operation *op = use.getOwner();
+    if (isa<arith::AddFOp, arith::SubFOp>(op))
+      uses.added = true;
+    else if (isa<arith::MulFOp, arith::DivFOp>(op))
+      uses.multiplied = true;
+    else if (isa<linalg::YieldOp>(op))
+      further.push_back(op->getParentOp()->getResult(use.getOperandNumber()));
+    else if (op->getNumResults() == 1 && depth < 8)
+      collectScalar(op->getResult(0), uses, further, depth + 1);
+  }
+}
+
+/// Uses of what attention captures as operand `number`.
+static void collectCaptured(AttentionOp op, unsigned number, Uses &uses,
+                            SmallVectorImpl<Value> &further) {
+  for (auto [region, own] : {std::pair(&op.getScoreMod(), 5u), std::pair(&op.getMaskMod(), 4u),
+                             std::pair(&op.getWeightMod(), 4u)})
+    if (!region->empty())
+      for (Operation *user : region->getArgument(own + number).getUsers())
+        collectScalar(user->getResult(0), uses, further, 0);
+}
+
+static Uses collectUses(Value parameter) {
+  Uses uses;
+  SmallVector<Value> work{parameter};
+  llvm::SmallPtrSet<void *, 16> seen;
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    if (!seen.insert(value.getAsOpaquePointer()).second)
+      continue;
+    for (OpOperand &use : value.getUses()) {
+      Operation *op = use.getOwner();
+      if (isa<GatherRowsOp>(op)) {
+        uses.contracted = true;
+      } else if (auto attention = dyn_cast<AttentionOp>(op)) {
+        if (use.getOperandNumber() < 3)
+          uses.contracted = true;
+        else
+          collectCaptured(attention, use.getOperandNumber() - 3, uses, work);
+      } else if (auto structured = dyn_cast<linalg::LinalgOp>(op)) {
+        if (isContraction(structured))
+          uses.contracted = true;
+        else
+          collectScalar(structured.getMatchingBlockArgument(&use), uses, work, 0);
+      } else if (isa_and_nonnull<tensor::TensorDialect>(op->getDialect()) &&
+                 op->getNumResults() == 1) {
+        work.push_back(op->getResult(0));
+      }
+    }
+  }
+  return uses;
+}
+
+static InitAttr inferInit(BlockArgument parameter) {
+  auto make = [&](InitKind kind, double a, double b) {
+    return InitAttr::get(parameter.getContext(), kind, APFloat(a), APFloat(b));
+  };
+  if (!isa<FloatType>(getElementTypeOrSelf(parameter)))
+    return make(InitKind::constant, 0, 0);
+  Uses uses = collectUses(parameter);
+  int64_t rank = cast<RankedTensorType>(parameter.getType()).getRank();
+  if (uses.contracted || (uses.added && rank >= 2))
+    return make(InitKind::normal, 0, 0.02);
+  if (uses.multiplied && !uses.added)
+    return make(InitKind::constant, 1, 0);
+  return make(InitKind::constant, 0, 0);
+}
+
+void InferInitPass::runOnOperation() {
+  func::FuncOp func = getOperation();
+  llvm::MapVector<Attribute, SmallVector<StringRef>> inferred;
+  auto values = getOperation()->getParentOfType<ModuleOp>()->getAttrOfType<DictionaryAttr>(
+      FSDPDialect::valuesAttr);
+  for (BlockArgument arg : func.getArguments()) {
+    auto name = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), FSDPDialect::paramAttr);
+    if (!name || func.getArgAttr(arg.getArgNumber(), FSDPDialect::initAttr))
+      continue;
+    InitAttr init = inferInit(arg);
+    func.setArgAttr(arg.getArgNumber(), FSDPDialect::initAttr, init);
+    if (isa<FloatType>(getElementTypeOrSelf(arg)))
+      inferred[init].push_back(name.getValue());
+    else if (!arg.use_empty() && !(values && values.contains(name.getValue())))
+      emitWarning(arg.getLoc())
+          << "integer parameter '" << name.getValue() << "' is not trained and has no initial "
+          << "values: it is 0 unless a run gives it (fsdp-run --init); say what it is by "
+          << "'fsdp.init' or 'fsdp.values'";
+    ++numInferred;
+  }
+  for (auto &[init, names] : inferred) {
+    if (values)
+      llvm::erase_if(names, [&](StringRef name) { return values.contains(name); });
+    if (names.empty())
+      continue;
+    auto attr = cast<InitAttr>(init);
+    InFlightDiagnostic diag = emitRemark(func.getLoc(), "inferred initial values ");
+    if (attr.getKind() == InitKind::normal)
+      diag << "normal(0, 0.02)";
+    else
+      diag << (attr.getA().isZero() ? "0" : "1");
+    diag << " for " << names.size() << " parameters: " << llvm::join(names, ", ");
+  }
+}

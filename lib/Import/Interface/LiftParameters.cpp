@@ -1,0 +1,374 @@
+//===- LiftParameters.cpp - Name the parameters of a model ------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Decides which values are trained, and makes all of them named arguments.
+//
+//   func @f(%ids: tensor<4xi64>)              func @f(%ids: .., %w: tensor<8x8xf32>
+//     %w = constant dense_resource<h_w>   ->            {fsdp.param = "h_w"})
+//
+//  1. A parameter is named by `fsdp.param` or a foreign marker (`train.param`) on its
+//     argument, by --params, or by the sidecar; the latter two name constants, too, by
+//     resource key or location. Where anything is named, only named values are trained.
+//  2. Where nothing is named, the pass guesses, and warns: all float arguments before the
+//     first integer one; where there is none (a frozen module), all float tables but those
+//     that only reach sin and cos (rotary frequencies). --params=auto asks for the guess.
+//  3. Each constant becomes a parameter by itself, before anything could merge two whose
+//     text was elided. Copies of one constant (inlined twice) and equal resource keys stay one.
+//     Integers are never trained: an argument of them that is a parameter is frozen,
+//     a constant stays one.
+//  4. Float tables that are not trained keep their values: as constants, whose names are
+//     listed in `fsdp.constants`, or as frozen parameters where they are large, so that ranks
+//     share them. A table whose text was elided is an error.
+//  5. Names: the marker's value, the argument's location, the resource key, else
+//     `param.N`; then the sidecar's "rename". Values that are present stay with
+//     the module, as `fsdp.values = {name = dense_resource<..>}`.
+//
+// Not done here: initial values of the others (InferInit.cpp), names of batch
+// arguments (NameBatch.cpp), how the guess is made (GuessParameters.cpp).
+//
+//===----------------------------------------------------------------------===//
+
+#include "Interface/GuessParameters.h"
+#include "Interface/ParameterList.h"
+#include "Interface/Positions.h"
+#include "fsdp/IR/Kernels.h"
+#include "fsdp/IR/ModelConstants.h"
+#include "fsdp/Import/Passes.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_LIFTPARAMETERSPASS
+#include "fsdp/Import/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// The largest table, in bytes, that stays a constant in the kernels that read it.
+static constexpr int64_t maxConstantBytes = 1 << 20;
+
+namespace {
+/// Constants that are one value: copies of one another.
+struct Table {
+  SmallVector<Operation *> ops;
+  std::string name;                ///< of the location, else the resource key; may be empty
+  std::optional<int64_t> position; ///< among the constants of the file
+  SidecarEntry *entry = nullptr;
+  bool isNamed = false; ///< as a parameter
+
+  Operation *first() const { return ops.front(); }
+  Type type() const { return ops.front()->getResult(0).getType(); }
+  /// Returns the name that it has as a parameter, before the sidecar renames it.
+  std::string getName(unsigned number, const char *fallback = "param.") const {
+    return !name.empty() ? name : fallback + std::to_string(position.value_or(number));
+  }
+};
+
+struct LiftParametersPass : public fsdp::impl::LiftParametersPassBase<LiftParametersPass> {
+  using LiftParametersPassBase::LiftParametersPassBase;
+  void runOnOperation() override;
+
+private:
+  LogicalResult markArguments();
+  LogicalResult markArgument(BlockArgument arg, StringRef marker);
+  void collectTables();
+  LogicalResult liftTables();
+  LogicalResult lift(Table &table, bool isTrained);
+  LogicalResult keep(Table &table);
+  LogicalResult checkAllUsed(unsigned given);
+  std::string uniqueName(StringRef base);
+  void setModuleAttributes();
+
+  func::FuncOp func;
+  ParameterList list;
+  bool isMarked = false; ///< an argument carries a marker
+  bool guesses = false;
+  ParameterGuess guess;
+  unsigned numMarked = 0,
+           numTables =
+               0; ///< arguments and constants that are parameters; statistics cannot be read
+  llvm::MapVector<Attribute, Table> tables;
+  llvm::StringSet<> names;
+  SmallVector<NamedAttribute> values;
+  SmallVector<Attribute> constants;
+};
+} // namespace
+
+/// What a parameter may be: floats, or integers that nothing trains.
+static bool isParameterType(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor &&
+         (isa<FloatType>(tensor.getElementType()) || isStoredInteger(tensor.getElementType()));
+}
+
+/// The marker of an argument: `fsdp.param`, `train.param`, `x.parameter`; its
+/// string, or an empty one for a unit attribute. Removes foreign attributes.
+static std::optional<std::string> takeMarker(func::FuncOp func, unsigned index) {
+  std::optional<std::string> marker;
+  for (NamedAttribute attr : llvm::to_vector(
+           ArrayRef<NamedAttribute>(function_interface_impl::getArgAttrs(func, index)))) {
+    StringRef name = attr.getName().getValue();
+    if (name.ends_with(".param") || name.ends_with(".parameter")) {
+      auto text = dyn_cast<StringAttr>(attr.getValue());
+      marker = text ? text.getValue().str() : "";
+    }
+    if (!name.starts_with("fsdp."))
+      func.removeArgAttr(index, attr.getName());
+  }
+  return marker;
+}
+
+std::string LiftParametersPass::uniqueName(StringRef base) {
+  std::string name = base.str();
+  for (unsigned i = 1; !names.insert(name).second; ++i)
+    name = (base + "." + Twine(i)).str();
+  return name;
+}
+
+/// Gives an argument its name and what the sidecar says about it.
+LogicalResult LiftParametersPass::markArgument(BlockArgument arg, StringRef marker) {
+  std::string fromLoc = nameFromLocation(arg.getLoc());
+  StringRef name = marker.empty() ? StringRef(fromLoc) : marker;
+  SidecarEntry *entry = list.findSidecar(getPosition(arg), name, "");
+  if (Attribute batch = func.getArgAttr(arg.getArgNumber(), FSDPDialect::batchAttr))
+    return emitError(arg.getLoc()) << "argument " << getPosition(arg)
+                                   << " is listed as a parameter, and is the batch input " << batch
+                                   << "; expected one of them (see --params and --batch)";
+  if (!isParameterType(arg.getType()))
+    return emitError(arg.getLoc())
+           << "argument " << getPosition(arg) << " is listed as a parameter but has type "
+           << arg.getType() << "; parameters are tensors of floats, or of integers of 1, 8, 16, "
+           << "32 or 64 bits, which are not trained (see --params)";
+  Builder b(&getContext());
+  if (entry && !entry->rename.empty())
+    name = entry->rename;
+  std::string fallback = "param." + std::to_string(getPosition(arg));
+  std::string unique = uniqueName(name.empty() ? StringRef(fallback) : name);
+  if (unique != name && !name.empty() && !marker.empty())
+    return emitError(arg.getLoc())
+           << "two parameters are called '" << name << "'; names must differ";
+  func.setArgAttr(arg.getArgNumber(), FSDPDialect::paramAttr, b.getStringAttr(unique));
+  if (entry && entry->init)
+    func.setArgAttr(arg.getArgNumber(), FSDPDialect::initAttr, entry->init);
+  if ((entry && entry->frozen) || !isFloatTensor(arg.getType()))
+    func.setArgAttr(arg.getArgNumber(), FSDPDialect::frozenAttr, b.getUnitAttr());
+  guess.trained.push_back(unique + " (" + describeShape(arg.getType()) + ")");
+  ++numParameters;
+  ++numMarked;
+  return success();
+}
+
+LogicalResult LiftParametersPass::markArguments() {
+  SmallVector<std::optional<std::string>> markers;
+  bool adds = false;
+  for (BlockArgument arg : func.getArguments()) {
+    markers.push_back(takeMarker(func, arg.getArgNumber()));
+    std::string name = markers.back().value_or("");
+    if (name.empty())
+      name = nameFromLocation(arg.getLoc());
+    bool listed =
+        list.lists(getPosition(arg), name) || list.findSidecar(getPosition(arg), name, "");
+    isMarked |= markers.back().has_value();
+    adds |= listed && !markers.back();
+    if (listed && !markers.back())
+      markers.back() = "";
+  }
+  if (isMarked && (!list.items.empty() || list.isAuto) && !adds)
+    emitWarning(func.getLoc(), "--params has no effect: '@")
+        << func.getSymName()
+        << "' marks these parameters itself, and --params takes none away (--freeze does not train "
+           "some)";
+  guesses = !isMarked && (list.isAuto || !list.namesAny());
+  if (guesses) {
+    FailureOr<SmallVector<BlockArgument>> guessed = guessParameters(func);
+    if (failed(guessed))
+      return failure();
+    for (BlockArgument arg : *guessed)
+      if (!markers[arg.getArgNumber()])
+        markers[arg.getArgNumber()] = "";
+  }
+  for (BlockArgument arg : func.getArguments()) {
+    if (markers[arg.getArgNumber()] && failed(markArgument(arg, *markers[arg.getArgNumber()])))
+      return failure();
+    std::string name = nameFromLocation(arg.getLoc());
+    if (!markers[arg.getArgNumber()] && isFloatTensor(arg.getType()))
+      guess.untrained.push_back(
+          (name.empty() ? "argument " + std::to_string(getPosition(arg)) : name) + " (" +
+          describeShape(arg.getType()) + ")");
+  }
+  return success();
+}
+
+/// Groups the float tables of the function, in the order of their first copies.
+void LiftParametersPass::collectTables() {
+  unsigned given = func.getNumArguments();
+  func.walk([&](Operation *op) {
+    auto type =
+        op->getNumResults() == 1 ? dyn_cast<RankedTensorType>(op->getResult(0).getType()) : nullptr;
+    if (!type || !isTable(op) || !isa<FloatType>(type.getElementType()))
+      return;
+    Attribute key = op->getAttr(positionAttr);
+    if (!resourceKey(op).empty() && !isElided(op))
+      key = constantValue(op);
+    tables[key ? key : Attribute(IntegerAttr::get(IndexType::get(&getContext()), tables.size()))]
+        .ops.push_back(op);
+  });
+  for (auto &[key, table] : tables) {
+    StringRef resource = resourceKey(table.first());
+    std::string fromLoc = nameFromLocation(table.first()->getLoc());
+    table.name = fromLoc.empty() && resource != "__elided__" ? resource.str() : fromLoc;
+    table.position = getPosition(table.first());
+    table.entry = list.findSidecar(std::nullopt, fromLoc, resource);
+    if (!table.entry && table.position && given <= *table.position)
+      table.entry = list.findSidecar(table.position, "", "");
+    bool isListed = list.listsName(fromLoc);
+    isListed |= resource != "__elided__" && list.listsName(resource);
+    table.isNamed = isListed || table.entry;
+  }
+}
+
+/// Makes a table an argument that is a parameter.
+LogicalResult LiftParametersPass::lift(Table &table, bool isTrained) {
+  Builder b(&getContext());
+  std::string name = table.getName(numTables);
+  if (table.entry && !table.entry->rename.empty())
+    name = table.entry->rename;
+  name = uniqueName(name);
+  SmallVector<NamedAttribute> attrs{b.getNamedAttr(FSDPDialect::paramAttr, b.getStringAttr(name))};
+  if (table.entry && table.entry->init)
+    attrs.push_back(b.getNamedAttr(FSDPDialect::initAttr, table.entry->init));
+  if (!isTrained || (table.entry && table.entry->frozen))
+    attrs.push_back(b.getNamedAttr(FSDPDialect::frozenAttr, b.getUnitAttr()));
+  if (!isElided(table.first()))
+    values.push_back(b.getNamedAttr(name, constantValue(table.first())));
+  (isTrained ? guess.trained : guess.untrained)
+      .push_back(name + " (" + describeShape(table.type()) + ")");
+  unsigned index = func.getNumArguments();
+  if (failed(func.insertArgument(index, table.type(), b.getDictionaryAttr(attrs),
+                                 table.first()->getLoc())))
+    return failure();
+  for (Operation *op : table.ops) {
+    op->getResult(0).replaceAllUsesWith(func.getArgument(index));
+    op->erase();
+  }
+  ++numLifted;
+  ++numTables;
+  return success();
+}
+
+/// Replaces a resource by its values, which later stages read.
+static void writeInPlace(Operation *op) {
+  for (NamedAttribute attr : llvm::to_vector(op->getAttrs()))
+    if (auto resource = dyn_cast<DenseResourceElementsAttr>(attr.getValue()))
+      op->setAttr(attr.getName(),
+                  DenseElementsAttr::getFromRawBuffer(
+                      resource.getType(), resource.getRawHandle().getBlob()->getData()));
+}
+
+/// Leaves a table untrained, with its values: as a constant, or as a frozen parameter where it is
+/// large.
+LogicalResult LiftParametersPass::keep(Table &table) {
+  auto type = cast<RankedTensorType>(table.type());
+  std::string name = table.getName(constants.size(), "constant.");
+  if (llvm::all_of(table.ops, [](Operation *op) { return op->use_empty(); }))
+    return success();
+  if (isElided(table.first())) {
+    InFlightDiagnostic diag =
+        table.first()->emitError("the content of this ")
+        << type << " is not in the file (its text was elided), and nothing names it as a parameter";
+    std::string target = resourceKey(table.first()) == "__elided__"
+                             ? std::to_string(table.position.value_or(0))
+                             : resourceKey(table.first()).str();
+    diag.attachNote(func.getLoc()) << "give its content with --buffer=" << target
+                                   << "=FILE, or name it in --params-file; or let the "
+                                   << "exporter write it out";
+    return diag;
+  }
+  auto resource = dyn_cast<DenseResourceElementsAttr>(constantValue(table.first()));
+  if (resource && getStorageBytes(type) > maxConstantBytes)
+    return lift(table, /*isTrained=*/false);
+  if (resource)
+    for (Operation *op : table.ops)
+      writeInPlace(op);
+  guess.untrained.push_back(name + " (" + describeShape(type) + ")");
+  constants.push_back(StringAttr::get(&getContext(), name));
+  return success();
+}
+
+LogicalResult LiftParametersPass::liftTables() {
+  bool isFrozenModule = guesses && numMarked == 0;
+  for (auto &[key, table] : tables) {
+    bool isKept = table.first()->hasAttr(keepAttr);
+    bool isTrained =
+        !isKept && (table.isNamed || (isFrozenModule && !isFrequencyTable(table.first())));
+    if (failed(isTrained ? lift(table, /*isTrained=*/true) : keep(table)))
+      return failure();
+  }
+  return success();
+}
+
+/// Everything the user listed must have meant something.
+LogicalResult LiftParametersPass::checkAllUsed(unsigned given) {
+  for (const ParameterItem &item : list.items)
+    if (!item.used)
+      return emitError(func.getLoc(), "--params: '")
+             << item.text << "' does not match the arguments of '@" << func.getSymName()
+             << "', which has " << given
+             << " (positions from 0; names from their attributes and locations), or the name of a "
+                "constant of floats";
+  for (const SidecarEntry &entry : list.sidecar)
+    if (!entry.used)
+      return emitError(func.getLoc(), "--params-file: the entry with ")
+             << entry.describe() << " matches no argument or constant of '@" << func.getSymName()
+             << "'";
+  return success();
+}
+
+/// Values and the names of constants; those that the module has already stay.
+void LiftParametersPass::setModuleAttributes() {
+  ModuleOp module = getOperation();
+  if (auto given = module->getAttrOfType<DictionaryAttr>(FSDPDialect::valuesAttr))
+    for (NamedAttribute attr : given)
+      if (llvm::none_of(values,
+                        [&](NamedAttribute own) { return own.getName() == attr.getName(); }))
+        values.push_back(attr);
+  if (!values.empty())
+    module->setAttr(FSDPDialect::valuesAttr, DictionaryAttr::get(&getContext(), values));
+  if (!constants.empty() && !module->hasAttr(constantsAttr))
+    module->setAttr(constantsAttr, ArrayAttr::get(&getContext(), constants));
+}
+
+void LiftParametersPass::runOnOperation() {
+  func = getEntry(getOperation());
+  if (!func)
+    return;
+  FailureOr<ParameterList> parsed = ParameterList::parse(params, paramsFile, func.getLoc());
+  if (failed(parsed))
+    return signalPassFailure();
+  list = std::move(*parsed);
+  unsigned given = func.getNumArguments();
+  if (failed(markArguments()))
+    return signalPassFailure();
+  // Ranges are checked against the arguments of the file, before lifting adds more.
+  for (ParameterItem &item : list.items)
+    if (item.last >= static_cast<int64_t>(given))
+      item.used = false;
+  collectTables();
+  if (failed(checkAllUsed(given)) || failed(liftTables()))
+    return signalPassFailure();
+  if (guess.trained.empty()) {
+    emitError(func.getLoc(), "found no parameter in '@")
+        << func.getSymName()
+        << "'; mark arguments with {fsdp.param = \"name\"}, or list them: --params=0-147 or "
+        << "--params-file=FILE.json";
+    return signalPassFailure();
+  }
+  if (guesses && !list.isAuto)
+    warnOfGuess(func, guess);
+  setModuleAttributes();
+}

@@ -1,0 +1,153 @@
+//===- RefuseForeign.cpp - Say early what Import cannot take ----*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Located errors with advice, before any other pass could stumble:
+//
+//   before anything    ops of dialects nobody here lowers (torch, stablehlo,
+//                      tm_tensor, loops, memrefs), generators of random
+//                      numbers with a state, more than one block,
+//                      arguments of dynamic shape or without elements,
+//                      tensors of more than 2^48 elements,
+//                      complex numbers, resources of the wrong size
+//   after folding      values whose shape is still dynamic (option `shapes`)
+//
+// The first eight are reported.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Interface/Advice.h"
+#include "Interface/Positions.h"
+#include "fsdp/IR/Sizes.h"
+#include "fsdp/Import/Passes.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/MLProgram/IR/MLProgram.h"
+#include "mlir/Dialect/Tosa/IR/TosaOps.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_REFUSEFOREIGNPASS
+#include "fsdp/Import/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+struct RefuseForeignPass : public fsdp::impl::RefuseForeignPassBase<RefuseForeignPass> {
+  using RefuseForeignPassBase::RefuseForeignPassBase;
+  void runOnOperation() override;
+
+private:
+  LogicalResult checkOp(Operation *op);
+  LogicalResult checkShapes(Operation *op);
+};
+} // namespace
+
+/// Ops that some pass of Import takes away or lets through.
+static bool isKnown(Operation *op) {
+  if (isa<cf::AssertOp, ml_program::GlobalOp, ModuleOp>(op))
+    return true;
+  if (isa<linalg::FillRng2DOp>(op))
+    return false;
+  return op->getDialect() &&
+         isa<func::FuncDialect, arith::ArithDialect, math::MathDialect, linalg::LinalgDialect,
+             tensor::TensorDialect, tosa::TosaDialect, FSDPDialect>(op->getDialect());
+}
+
+static bool isComplex(Type type) { return isa<ComplexType>(getElementTypeOrSelf(type)); }
+
+/// Whether its elements are too many to count them.
+static bool isTooLarge(Type type) {
+  auto shaped = dyn_cast<ShapedType>(type);
+  return shaped && shaped.hasStaticShape() && !fitsElements(shaped.getShape());
+}
+
+/// A blob in the file's resource section must hold the tensor it stands for.
+static LogicalResult checkBlob(Operation *op) {
+  auto value = dyn_cast_or_null<DenseResourceElementsAttr>(constantValue(op));
+  auto blob = value ? value.getRawHandle().getBlob() : nullptr;
+  Type element = value ? value.getType().getElementType() : Type();
+  if (!blob || !element.isIntOrFloat())
+    return success();
+  size_t expected =
+      value.getType().getNumElements() * llvm::divideCeil(element.getIntOrFloatBitWidth(), 8);
+  if (blob->getData().size() == expected)
+    return success();
+  return emitError(op->getLoc()) << "the resource '" << value.getRawHandle().getKey()
+                                 << "' expected " << expected << " bytes for " << value.getType()
+                                 << ", found " << blob->getData().size();
+}
+
+LogicalResult RefuseForeignPass::checkOp(Operation *op) {
+  StringRef name = op->getName().getStringRef();
+  if (!isKnown(op)) {
+    StringRef what = isa<ml_program::GlobalLoadOp, ml_program::GlobalStoreOp>(op)
+                         ? " (a state from step to step) "
+                         : " ";
+    InFlightDiagnostic diag = emitError(op->getLoc())
+                              << "'" << name << "'" << what << "is not supported";
+    if (StringRef advice = adviceForOp(name); !advice.empty())
+      diag << "; " << advice;
+    return diag;
+  }
+  if (llvm::any_of(op->getOperandTypes(), isComplex) ||
+      llvm::any_of(op->getResultTypes(), isComplex))
+    return emitError(op->getLoc())
+           << "'" << name << "' works on complex numbers; " << adviceForOp("complex.");
+  for (Type type : op->getResultTypes())
+    if (isTooLarge(type))
+      return emitError(op->getLoc())
+             << "'" << name << "' expected results of at most 2^48 elements, found " << type;
+  if (failed(checkBlob(op)))
+    return failure();
+  auto func = dyn_cast<func::FuncOp>(op);
+  if (!func || func.isExternal())
+    return success();
+  if (!llvm::hasSingleElement(func.getBody()))
+    return emitError(func.getLoc())
+           << "'@" << func.getSymName() << "' has control flow; " << adviceForOp("cf.br");
+  for (BlockArgument arg : func.getArguments()) {
+    auto type = dyn_cast<ShapedType>(arg.getType());
+    if (isTooLarge(arg.getType()))
+      return emitError(arg.getLoc())
+             << "argument " << arg.getArgNumber() << " of '@" << func.getSymName()
+             << "' expected at most 2^48 elements, found " << arg.getType();
+    // A parameter that nothing reads may be empty.
+    if (type && type.hasStaticShape() && type.getNumElements() == 0 && !arg.use_empty())
+      return emitError(arg.getLoc())
+             << "argument " << arg.getArgNumber() << " of '@" << func.getSymName()
+             << "' has no elements, yet is used: " << arg.getType();
+    if (type && type.hasStaticShape())
+      continue;
+    return emitError(arg.getLoc())
+           << "argument " << arg.getArgNumber() << " of '@" << func.getSymName()
+           << "' expected a tensor of static shape, found " << arg.getType()
+           << "; export with fixed batch and sequence lengths";
+  }
+  return success();
+}
+
+LogicalResult RefuseForeignPass::checkShapes(Operation *op) {
+  for (Type type : op->getResultTypes())
+    if (auto shaped = dyn_cast<ShapedType>(type); shaped && !shaped.hasStaticShape())
+      return emitError(op->getLoc()) << "'" << op->getName() << "' has a result of dynamic shape, "
+                                     << type << "; export with fixed batch and sequence lengths";
+  return success();
+}
+
+void RefuseForeignPass::runOnOperation() {
+  unsigned refused = 0;
+  getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (failed(shapes ? checkShapes(op) : checkOp(op))) {
+      // What is inside a refused op is refused with it.
+      return ++refused < 8 ? WalkResult::skip() : WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  numRefused += refused;
+  if (refused)
+    signalPassFailure();
+}

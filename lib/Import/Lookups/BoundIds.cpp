@@ -1,0 +1,139 @@
+//===- BoundIds.cpp - No id leaves its table --------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The runtime checks a batch's ids against `fsdp.limit` and kernels check nothing,
+// so what reaches a lookup is bounded here.
+//
+//   %ids: tensor<7xi64> {fsdp.batch = "tokens"}       -> .. fsdp.limit = 11
+//   fsdp.gather_rows %table[%ids] : tensor<11x13xf32>
+//
+//  1. For each lookup (rows of a table, classes of a loss): the interval of its ids.
+//  2. Within the rows: nothing to do.
+//  3. From an argument without a limit: the largest one that keeps the ids within;
+//     of several lookups, the least.
+//  4. From an argument whose limit is too large, or from a constant that is outside: an
+//     error at the cause.
+//  5. From anything else: the ids are clamped and checked in each step (CheckLookups.cpp).
+//
+// O(lookups · ops). Lookups written as `tensor.extract`: DropAsserts.cpp.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Interface/Positions.h"
+#include "Lookups/CheckLookups.h"
+#include "Lookups/IdRanges.h"
+#include "Lookups/Lookups.h"
+#include "fsdp/Import/Passes.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_BOUNDIDSPASS
+#include "fsdp/Import/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+struct BoundIdsPass : public fsdp::impl::BoundIdsPassBase<BoundIdsPass> {
+  using BoundIdsPassBase::BoundIdsPassBase;
+  void runOnOperation() override;
+
+private:
+  LogicalResult bound(const RowLookup &lookup);
+  LogicalResult lowerLimit(const RowLookup &lookup, BlockArgument arg);
+
+  IdRanges ranges;
+  llvm::SmallPtrSet<void *, 4> inferred; // arguments whose limit is from here
+};
+} // namespace
+
+/// "in [0, 11), the rows of its table": what ids of a lookup must be.
+static std::string describe(const RowLookup &lookup) {
+  return "in [0, " + std::to_string(lookup.extent) + "), the " + lookup.what.str();
+}
+
+/// Gives an argument without a limit the largest that keeps the ids within the rows.
+LogicalResult BoundIdsPass::lowerLimit(const RowLookup &lookup, BlockArgument arg) {
+  int64_t limit = std::min(lookup.extent, getLargestLimit(arg.getType()));
+  func::FuncOp func = getOperation();
+  if (auto before = func.getArgAttrOfType<IntegerAttr>(arg.getArgNumber(), FSDPDialect::limitAttr))
+    limit = std::min(limit, before.getInt());
+  ranges.assume(arg, limit);
+  IdInterval range = ranges.get(lookup.ids);
+  if (lookup.admits(ranges.getSet(lookup.ids)))
+    range = {0, lookup.extent - 1};
+  if (range.lo >= 0 && range.hi >= lookup.extent && range.hi - (lookup.extent - 1) < limit) {
+    limit -= range.hi - (lookup.extent - 1); // an offset, `id + 2`
+    ranges.assume(arg, limit);
+    range = ranges.get(lookup.ids);
+  }
+  if (!range.within(0, lookup.extent - 1)) {
+    ranges.forget(arg);
+    return failure();
+  }
+  func.setArgAttr(arg.getArgNumber(), FSDPDialect::limitAttr,
+                  Builder(&getContext()).getI64IntegerAttr(limit));
+  inferred.insert(arg.getAsOpaquePointer());
+  ++numInferred;
+  return success();
+}
+
+/// The operand that the ids of a lookup are.
+static OpOperand &getIdsOperand(const RowLookup &lookup) {
+  for (OpOperand &operand : lookup.op->getOpOperands())
+    if (operand.get() == lookup.ids)
+      return operand;
+  llvm_unreachable("ids are an operand of their lookup");
+}
+
+LogicalResult BoundIdsPass::bound(const RowLookup &lookup) {
+  ++numLookups;
+  if (lookup.admits(ranges.getSet(lookup.ids)))
+    return success();
+  if (isConstantIds(lookup.ids)) {
+    IdInterval range = ranges.get(lookup.ids);
+    return lookup.op->emitError("expected ids ")
+           << describe(lookup) << ", found " << range.lo << " to " << range.hi;
+  }
+  llvm::SmallPtrSet<void *, 16> seen;
+  SmallVector<BlockArgument> arguments;
+  IdRanges::collectIdArguments(lookup.ids, seen, arguments);
+  if (arguments.size() == 1 &&
+      !getOperation().getArgAttr(arguments.front().getArgNumber(), FSDPDialect::paramAttr)) {
+    BlockArgument arg = arguments.front();
+    auto given =
+        getOperation().getArgAttrOfType<IntegerAttr>(arg.getArgNumber(), FSDPDialect::limitAttr);
+    bool isGiven = given && !inferred.contains(arg.getAsOpaquePointer());
+    if (!isGiven && succeeded(lowerLimit(lookup, arg)))
+      return success();
+    if (isGiven && ranges.followsArgument(lookup.ids)) {
+      InFlightDiagnostic diag = emitError(arg.getLoc())
+                                << "argument " << getPosition(arg) << " has 'fsdp.limit' "
+                                << given.getInt()
+                                << ", which lets ids leave a lookup; expected them "
+                                << describe(lookup) << ": lower 'fsdp.limit'";
+      diag.attachNote(lookup.op->getLoc()) << "the lookup is here";
+      return diag;
+    }
+  }
+  OpBuilder b(lookup.op);
+  getIdsOperand(lookup).set(checkLookup(getOperation(), lookup, b));
+  ++numCheckedAtRun;
+  return success();
+}
+
+void BoundIdsPass::runOnOperation() {
+  func::FuncOp func = getOperation();
+  if (func.isExternal())
+    return;
+  bool failedAny = false;
+  func.walk([&](Operation *op) {
+    if (std::optional<RowLookup> lookup = getRowLookup(op))
+      failedAny |= failed(bound(*lookup));
+  });
+  if (failedAny)
+    signalPassFailure();
+}

@@ -1,0 +1,218 @@
+//===- ExtraIds.cpp - Ids that a model handles itself -----------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// PyTorch's losses skip targets of a value that is no id, `ignore_index = -100`. Two
+// spellings keep such a target from the lookup:
+//
+//   %s = select(%t == -100, 0, %t)         %x = extract %logp[%i, %t]
+//   %x = extract %logp[%i, %s]             %l = select(%t == -100, 0, -%x)
+//
+//  1. Candidates: constants outside of the limit that an argument's elements are
+//     compared with for equality, and what `fsdp.extra_ids` lists.
+//  2. With every element of the argument being that value, each lookup must be in
+//     range, or its result go only into branches of selects that are not taken; each
+//     cf.assert must hold. That stands for one element among others only where the index,
+//     the selects and the asserts read one and the same element: else it is refused.
+//  3. A lookup of the second spelling gets the first one's guard.
+//
+// O(candidates x lookups x size of their indices). A value that is not found here is
+// refused by the runtime's check of ids, never looked up.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lookups/ExtraIds.h"
+#include "Interface/Positions.h"
+#include "Structure/Points.h"
+#include "fsdp/IR/FSDP.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+static bool dependsOnArgument(Value value, BlockArgument arg) {
+  llvm::SmallPtrSet<void *, 16> seen;
+  SmallVector<BlockArgument> arguments;
+  IdRanges::collectIdArguments(value, seen, arguments);
+  return llvm::is_contained(arguments, arg);
+}
+
+/// The one element of a tensor, among those that depend on `arg`, that a formula reads; false when
+/// it reads several, or when that is not known.
+static bool findElement(const Point &point, BlockArgument arg, std::optional<Point> &element,
+                        unsigned depth = 0) {
+  Point p = settle(point);
+  if (!dependsOnArgument(p.value, arg))
+    return true;
+  if (depth > 32)
+    return false;
+  if (p.isTensor()) {
+    if (!element)
+      element = p;
+    return element->value == p.value && element->at == p.at &&
+           !llvm::is_contained(p.at, AffineExpr());
+  }
+  Operation *op = p.value.getDefiningOp();
+  if (!op || op->getNumRegions() != 0 || isa<tensor::ExtractOp>(op))
+    return false;
+  for (unsigned i = 0, e = op->getNumOperands(); i < e; ++i)
+    if (!findElement(operandOf(p, i), arg, element, depth + 1))
+      return false;
+  return true;
+}
+
+/// A scalar of a body at the loops around it.
+static std::optional<Point> pointOf(Value value) {
+  auto generic = dyn_cast<linalg::GenericOp>(value.getParentRegion()->getParentOp());
+  if (!generic)
+    return std::nullopt;
+  Point point{value, {}};
+  for (unsigned d = 0; d < generic.getNumLoops(); ++d)
+    point.at.push_back(getAffineDimExpr(d, value.getContext()));
+  return point;
+}
+
+/// Every use of a scalar ends in a branch that a select does not take; the selects' conditions read
+/// `element`.
+static bool isThrownAway(Value value, BlockArgument arg, std::optional<Point> &element,
+                         IdRanges &ranges) {
+  return llvm::all_of(value.getUses(), [&](OpOperand &use) {
+    Operation *op = use.getOwner();
+    if (auto select = dyn_cast<arith::SelectOp>(op); select && use.getOperandNumber() != 0) {
+      IdInterval taken = ranges.get(select.getCondition());
+      std::optional<Point> condition = pointOf(select.getCondition());
+      if (taken.isSingle() && (taken.lo != 0) == (use.getOperandNumber() == 2))
+        return condition && findElement(*condition, arg, element);
+    }
+    bool scalar = isa_and_nonnull<arith::ArithDialect, math::MathDialect>(op->getDialect()) &&
+                  op->getNumResults() == 1;
+    return scalar && isThrownAway(op->getResult(0), arg, element, ranges);
+  });
+}
+
+/// Whether the model's result does not depend on a lookup out of range when the argument has this
+/// value.
+bool ExtraIds::handles(Case &trial, SmallVectorImpl<Guard> &guards) {
+  bool good = true;
+  func.walk([&](Operation *op) {
+    if (auto check = dyn_cast<cf::AssertOp>(op);
+        check && dependsOnArgument(check.getArg(), trial.arg)) {
+      std::optional<Point> element, condition = pointOf(check.getArg());
+      good &= condition && findElement(*condition, trial.arg, element) &&
+              trial.ranges.get(check.getArg()).within(1, 1);
+    }
+    auto extract = dyn_cast<tensor::ExtractOp>(op);
+    for (auto [dim, index] : llvm::enumerate(extract ? extract.getIndices() : ValueRange())) {
+      if (!good || !dependsOnArgument(index, trial.arg))
+        continue;
+      std::optional<Point> element, at = pointOf(index);
+      int64_t extent = cast<RankedTensorType>(extract.getTensor().getType()).getDimSize(dim);
+      good = at && findElement(*at, trial.arg, element);
+      IdInterval range = trial.ranges.get(index);
+      if (!good || range.within(0, extent - 1))
+        continue;
+      good =
+          range.isSingle() && isThrownAway(extract.getResult(), trial.arg, element, trial.ranges);
+      guards.push_back({extract, static_cast<unsigned>(dim), range.lo});
+    }
+  });
+  return good;
+}
+
+SmallVector<int64_t> ExtraIds::collectCandidates(BlockArgument arg, int64_t limit) {
+  SmallVector<int64_t> values;
+  func.walk([&](arith::CmpIOp cmp) {
+    if (!llvm::is_contained({arith::CmpIPredicate::eq, arith::CmpIPredicate::ne},
+                            cmp.getPredicate()))
+      return;
+    for (unsigned i : {0, 1}) {
+      APInt value;
+      if (!matchPattern(cmp->getOperand(i), m_ConstantInt(&value)) ||
+          value.getSignificantBits() > 64 || !dependsOnArgument(cmp->getOperand(1 - i), arg))
+        continue;
+      int64_t id = value.getSExtValue();
+      if ((id < 0 || id >= limit) && !llvm::is_contained(values, id))
+        values.push_back(id);
+    }
+  });
+  return values;
+}
+
+LogicalResult ExtraIds::run(func::FuncOp entry) {
+  func = entry;
+  Builder b(func.getContext());
+  for (BlockArgument arg : func.getArguments()) {
+    unsigned number = arg.getArgNumber();
+    auto limit = func.getArgAttrOfType<IntegerAttr>(number, FSDPDialect::limitAttr);
+    auto given = func.getArgAttrOfType<DenseI64ArrayAttr>(number, FSDPDialect::extraIdsAttr);
+    func.removeArgAttr(number, FSDPDialect::extraIdsAttr);
+    if (!limit)
+      continue;
+    ArrayRef<int64_t> listed = given ? given.asArrayRef() : ArrayRef<int64_t>();
+    SmallVector<int64_t> candidates = collectCandidates(arg, limit.getInt()), found;
+    for (int64_t id : listed)
+      if ((id < 0 || id >= limit.getInt()) && !llvm::is_contained(candidates, id))
+        candidates.push_back(id);
+    for (int64_t id : candidates) {
+      Case trial{arg, id, {}};
+      trial.ranges.assume(arg, IdInterval::of(id));
+      SmallVector<Guard> guards;
+      if (!handles(trial, guards)) {
+        if (llvm::is_contained(listed, id))
+          return emitError(arg.getLoc())
+                 << "argument " << getPosition(arg) << " lists the extra id " << id
+                 << ", which the model looks up; expected one that it replaces before";
+        continue;
+      }
+      for (Guard &guard : guards) {
+        OpBuilder at(guard.extract);
+        Location loc = guard.extract.getLoc();
+        OpOperand &index = guard.extract.getIndicesMutable()[guard.dim];
+        Value bad = arith::ConstantIndexOp::create(at, loc, guard.index),
+              zero = arith::ConstantIndexOp::create(at, loc, 0);
+        Value isBad = arith::CmpIOp::create(at, loc, arith::CmpIPredicate::eq, index.get(), bad);
+        index.set(arith::SelectOp::create(at, loc, isBad, zero, index.get()));
+      }
+      found.push_back(id);
+    }
+    if (!found.empty()) {
+      func.setArgAttr(number, FSDPDialect::extraIdsAttr, b.getDenseI64ArrayAttr(found));
+      accepted[arg] = found;
+    }
+  }
+  hulls.emplace();
+  for (auto &[arg, ids] : accepted) {
+    auto limit = func.getArgAttrOfType<IntegerAttr>(cast<BlockArgument>(arg).getArgNumber(),
+                                                    FSDPDialect::limitAttr);
+    IdInterval hull{0, limit.getInt() - 1};
+    for (int64_t id : ids) {
+      hull = {std::min(hull.lo, id), std::max(hull.hi, id)};
+      cases.push_back({cast<BlockArgument>(arg), id, {}});
+      cases.back().ranges.assume(cases.back().arg, IdInterval::of(id));
+    }
+    hulls->assume(cast<BlockArgument>(arg), hull);
+  }
+  return success();
+}
+
+bool ExtraIds::agree(Operation *op, llvm::function_ref<std::optional<int64_t>(IdRanges &)> decide) {
+  std::optional<int64_t> decided = decide(limits);
+  if (!decided)
+    return false;
+  for (Case &extra : cases) {
+    if (!llvm::any_of(op->getOperands(), [&](Value v) { return dependsOnArgument(v, extra.arg); }))
+      continue;
+    // Of several elements some may be extra ids and some not.
+    std::optional<Point> element;
+    bool alone = llvm::all_of(op->getOperands(), [&](Value v) {
+      std::optional<Point> point = pointOf(v);
+      return point ? findElement(*point, extra.arg, element) : !dependsOnArgument(v, extra.arg);
+    });
+    if (decide(alone ? extra.ranges : *hulls) != decided)
+      return false;
+  }
+  return true;
+}

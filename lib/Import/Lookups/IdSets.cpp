@@ -1,0 +1,312 @@
+//===- IdSets.cpp - Unions of intervals of integers -------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Labels are padded or masked with a value that is no id, and that value is replaced
+// before the lookup. One interval cannot tell the two apart:
+//
+//   %p = pad %labels with -100             [0, 256) or -100
+//   %k = cmpi ne, %p, -100
+//   %s = select %k, %p, 0                  [0, 256)
+//
+//  1. Padding, concatenation and select: the union of what goes in.
+//  2. A branch of a select keeps those values with which its condition holds, if the
+//     condition compares the same element with a constant, or that element before a
+//     constant was added. The comparison may be in another body: Points.h.
+//
+// At most 4 intervals; more are merged at the smallest gap. O(1) per value.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lookups/IdRanges.h"
+#include "Structure/Points.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+static constexpr int64_t lowest = std::numeric_limits<int64_t>::min(),
+                         highest = std::numeric_limits<int64_t>::max();
+static constexpr unsigned maxIntervals = 4;
+
+/// Sorts and merges intervals that touch, and those with the smallest gaps until there are few.
+static IdSet normalise(IdSet set) {
+  llvm::sort(set, [](IdInterval a, IdInterval b) {
+    return std::pair(a.lo, a.hi) < std::pair(b.lo, b.hi);
+  });
+  IdSet merged;
+  for (IdInterval next : set) {
+    bool touches =
+        !merged.empty() && (merged.back().hi == highest || next.lo <= merged.back().hi + 1);
+    if (touches)
+      merged.back().hi = std::max(merged.back().hi, next.hi);
+    else
+      merged.push_back(next);
+  }
+  while (merged.size() > maxIntervals) {
+    auto gap = [&](unsigned i) {
+      return static_cast<uint64_t>(merged[i + 1].lo) - static_cast<uint64_t>(merged[i].hi);
+    };
+    unsigned best = 0;
+    for (unsigned i = 1; i + 1 < merged.size(); ++i)
+      best = gap(i) < gap(best) ? i : best;
+    merged[best].hi = merged[best + 1].hi;
+    merged.erase(merged.begin() + best + 1);
+  }
+  return merged;
+}
+
+static IdSet unite(IdSet a, const IdSet &b) {
+  llvm::append_range(a, b);
+  return normalise(std::move(a));
+}
+
+static IdSet intersect(const IdSet &a, const IdSet &b) {
+  IdSet both;
+  for (IdInterval x : a)
+    for (IdInterval y : b)
+      if (IdInterval z{std::max(x.lo, y.lo), std::min(x.hi, y.hi)}; z.lo <= z.hi)
+        both.push_back(z);
+  return normalise(std::move(both));
+}
+
+/// The values that are not in `set`.
+static IdSet complement(const IdSet &set) {
+  IdSet rest;
+  int64_t next = lowest;
+  for (IdInterval x : set) {
+    if (x.lo > next)
+      rest.push_back({next, x.lo - 1});
+    if (x.hi == highest)
+      return rest;
+    next = x.hi + 1;
+  }
+  rest.push_back({next, highest});
+  return rest;
+}
+
+/// The values x with `x predicate c`.
+static IdSet valuesWith(arith::CmpIPredicate predicate, int64_t c) {
+  using P = arith::CmpIPredicate;
+  IdSet all{{lowest, highest}}, below;
+  switch (predicate) {
+  case P::eq:
+    return {IdInterval::of(c)};
+  case P::slt:
+    return c == lowest ? IdSet() : IdSet{{lowest, c - 1}};
+  case P::sle:
+    return {{lowest, c}};
+  case P::ult: // as unsigned numbers, negative ones are the largest
+    return c < 0 ? all : c == 0 ? IdSet() : IdSet{{0, c - 1}};
+  case P::ule:
+    return c < 0 ? all : IdSet{{0, c}};
+  case P::uge:
+  case P::ugt:
+    if (c < 0)
+      return all;
+    [[fallthrough]];
+  case P::ne:
+  case P::sge:
+  case P::sgt:
+    return complement(valuesWith(arith::invertPredicate(predicate), c));
+  }
+  return all;
+}
+
+/// `c predicate x` as `x predicate c`.
+static arith::CmpIPredicate swapSides(arith::CmpIPredicate predicate) {
+  using P = arith::CmpIPredicate;
+  switch (predicate) {
+  case P::slt:
+    return P::sgt;
+  case P::sle:
+    return P::sge;
+  case P::sgt:
+    return P::slt;
+  case P::sge:
+    return P::sle;
+  case P::ult:
+    return P::ugt;
+  case P::ule:
+    return P::uge;
+  case P::ugt:
+    return P::ult;
+  case P::uge:
+    return P::ule;
+  default:
+    return predicate;
+  }
+}
+
+/// Behind casts that keep the number.
+static Point withoutCasts(Point point) {
+  point = settle(point);
+  while (!point.isTensor() &&
+         isa_and_nonnull<arith::IndexCastOp, arith::ExtSIOp>(point.value.getDefiningOp()) &&
+         !point.value.getDefiningOp()->getOperand(0).getType().isInteger(1))
+    point = settle(operandOf(point, 0));
+  return point;
+}
+
+/// x + offset for each x, as far as an i64 holds it; ends that mean "nothing is known" stay.
+static IdSet shift(IdSet set, int64_t offset) {
+  auto move = [&](int64_t x) {
+    int64_t moved;
+    if (x == lowest || x == highest)
+      return x;
+    return llvm::AddOverflow(x, offset, moved) ? (offset < 0 ? lowest : highest) : moved;
+  };
+  for (IdInterval &x : set)
+    x = {move(x.lo), move(x.hi)};
+  return normalise(std::move(set));
+}
+
+namespace {
+/// An element plus a constant.
+struct Sum {
+  Point base;
+  int64_t offset = 0;
+};
+} // namespace
+
+/// Takes constants off an element, as long as the sum cannot wrap.
+static Sum decompose(const Point &point, IdRanges &ranges) {
+  Sum sum{withoutCasts(point)};
+  for (unsigned steps = 0; steps < 4; ++steps) {
+    auto add = sum.base.op<arith::AddIOp>();
+    if (!add && !sum.base.op<arith::SubIOp>())
+      return sum;
+    unsigned side = add && ranges.get(settle(operandOf(sum.base, 0)).value).isSingle() ? 1 : 0;
+    IdInterval constant = ranges.get(settle(operandOf(sum.base, 1 - side)).value);
+    Point base = withoutCasts(operandOf(sum.base, side));
+    IdInterval range = ranges.get(base.value), moved;
+    int64_t offset = add ? constant.lo : -constant.hi, total;
+    Type type = getElementTypeOrSelf(sum.base.value.getType());
+    int64_t half = type.isIndex() || type.getIntOrFloatBitWidth() >= 64
+                       ? 0
+                       : int64_t(1) << (type.getIntOrFloatBitWidth() - 1);
+    bool isKnown = constant.isSingle() && constant.lo != lowest &&
+                   !llvm::AddOverflow(range.lo, offset, moved.lo) &&
+                   !llvm::AddOverflow(range.hi, offset, moved.hi) &&
+                   (!half || moved.within(-half, half - 1)) &&
+                   !llvm::AddOverflow(sum.offset, offset, total);
+    if (!isKnown)
+      return sum;
+    sum = {base, total};
+  }
+  return sum;
+}
+
+/// The values of `x` with which a condition is `holds`; all where the condition says nothing about
+/// it.
+static IdSet valuesUnder(const Point &condition, bool holds, const Point &x, IdRanges &ranges,
+                         unsigned depth = 0) {
+  IdSet all{{lowest, highest}};
+  Point p = settle(condition);
+  if (depth > 8 || p.isTensor())
+    return all;
+  if (auto cmp = p.op<arith::CmpIOp>()) {
+    for (unsigned side : {0, 1}) {
+      IdInterval other = ranges.get(settle(operandOf(p, 1 - side)).value);
+      if (!other.isSingle() || cmp.getLhs().getType().isInteger(1))
+        continue;
+      Sum compared = decompose(operandOf(p, side), ranges);
+      if (!equal(compared.base, x) || compared.offset == lowest)
+        continue;
+      auto predicate = side == 0 ? cmp.getPredicate() : swapSides(cmp.getPredicate());
+      return shift(valuesWith(holds ? predicate : arith::invertPredicate(predicate), other.lo),
+                   -compared.offset);
+    }
+    return all;
+  }
+  if (holds ? static_cast<bool>(p.op<arith::AndIOp>()) : static_cast<bool>(p.op<arith::OrIOp>()))
+    return intersect(valuesUnder(operandOf(p, 0), holds, x, ranges, depth + 1),
+                     valuesUnder(operandOf(p, 1), holds, x, ranges, depth + 1));
+  if (p.op<arith::XOrIOp>() && p.value.getType().isInteger(1) &&
+      ranges.get(settle(operandOf(p, 1)).value).within(1, 1))
+    return valuesUnder(operandOf(p, 0), !holds, x, ranges, depth + 1);
+  return all;
+}
+
+/// The values of a branch of a select, an element plus a constant, with which the condition is
+/// `holds`.
+static IdSet refine(IdSet set, const Point &condition, bool holds, const Point &branch,
+                    IdRanges &ranges) {
+  Sum sum = decompose(branch, ranges);
+  IdSet under =
+      intersect(ranges.getSet(sum.base.value), valuesUnder(condition, holds, sum.base, ranges));
+  return intersect(set, shift(std::move(under), sum.offset));
+}
+
+IdSet IdRanges::computeSelect(arith::SelectOp op) {
+  IdInterval condition = get(op.getCondition());
+  auto generic = dyn_cast<linalg::GenericOp>(op->getParentOp());
+  Point here{op.getCondition(), {}};
+  for (unsigned d = 0; generic && d < generic.getNumLoops(); ++d)
+    here.at.push_back(getAffineDimExpr(d, op.getContext()));
+  auto branch = [&](Value value, bool holds) -> IdSet {
+    if (condition.isSingle() && (condition.lo != 0) != holds)
+      return {};
+    IdSet set = getSet(value);
+    if (!generic || !isa<IntegerType, IndexType>(value.getType()))
+      return set;
+    return refine(std::move(set), here, holds, {value, here.at}, *this);
+  };
+  return unite(branch(op.getTrueValue(), true), branch(op.getFalseValue(), false));
+}
+
+IdSet IdRanges::getSet(Value value) {
+  if (auto it = sets.find(value); it != sets.end())
+    return it->second;
+  IdSet set = isa<IntegerType, IndexType>(getElementTypeOrSelf(value.getType())) ? computeSet(value)
+                                                                                 : IdSet();
+  if (set.empty())
+    set = {IdInterval()}; // nothing is known, or nothing gets here
+  sets[value] = set;
+  return set;
+}
+
+IdSet IdRanges::computeSet(Value value) {
+  if (auto arg = dyn_cast<BlockArgument>(value)) {
+    auto structured = dyn_cast<linalg::LinalgOp>(arg.getOwner()->getParentOp());
+    if (structured && (arg.getArgNumber() < structured.getNumDpsInputs() ||
+                       structured.getNumReductionLoops() == 0))
+      return getSet(structured->getOperand(arg.getArgNumber()));
+    return {get(value)};
+  }
+  Operation *op = value.getDefiningOp();
+  auto all = [&](ValueRange values) {
+    IdSet set;
+    for (Value each : values)
+      if (!each.getDefiningOp<tensor::EmptyOp>()) // what is read of it is written first
+        set = unite(std::move(set), getSet(each));
+    return set;
+  };
+  return llvm::TypeSwitch<Operation *, IdSet>(op)
+      .Case([&](arith::SelectOp select) { return computeSelect(select); })
+      .Case([&](tensor::PadOp pad) {
+        Value with = pad.getConstantPaddingValue();
+        return with ? all({pad.getSource(), with}) : IdSet();
+      })
+      .Case([&](tensor::ConcatOp concat) { return all(concat.getInputs()); })
+      .Case(
+          [&](tensor::InsertSliceOp insert) { return all({insert.getSource(), insert.getDest()}); })
+      .Case([&](linalg::FillOp fill) { return getSet(fill.getInputs()[0]); })
+      .Case([&](linalg::GenericOp generic) -> IdSet {
+        if (generic.getNumReductionLoops() != 0)
+          return {get(value)};
+        return getSet(generic.getBody()->getTerminator()->getOperand(
+            cast<OpResult>(value).getResultNumber()));
+      })
+      .Case<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp, tensor::CastOp,
+            tensor::ExtractOp, tensor::SplatOp>([&](auto) { return getSet(op->getOperand(0)); })
+      .Case<arith::IndexCastOp, arith::ExtSIOp>([&](auto) -> IdSet {
+        IdInterval hull = get(value);
+        IdSet set = getSet(op->getOperand(0)); // another one where the cast wraps, or extends i1
+        return set.front().lo == hull.lo && set.back().hi == hull.hi ? set : IdSet{hull};
+      })
+      .Default([&](Operation *) -> IdSet { return {get(value)}; });
+}

@@ -1,0 +1,516 @@
+//===- AttentionMatch.cpp - Two products around a softmax -------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   %s = product(%q, %k)         P is read by one product alone, at a place that leads
+//   %f = elementwise(%s, ..)     back to the softmax; the softmax's input leads back to
+//   %p = softmax(%f)             another product
+//   %o = product(%p, %v)
+//
+//  1. From the softmax, follow the uses of its result through views, copies and casts
+//     to the one product that reads it. Its loops are the frame: every place is in their
+//     parts (LoopParts.h), from here on back to Q, K and V.
+//  2. From its operand P back to the softmax, through a guard against empty rows, and through
+//     factors (dropout).
+//  3. From the softmax's input back to the product Q·Kᵀ, along ops that hold a score.
+//  4. Trace Q, K and V back through views, copies and constant factors. A part that K
+//     and V both do not have is a row or a query head of a group (grouped heads: a
+//     broadcast that was traced through).
+//
+// A view that splits a part starts the match again with it. O(ops between) each time.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Raise/AttentionMatch.h"
+#include "Structure/Structured.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// Loops of one product are numbered from a multiple of this.
+static constexpr unsigned maxLoops = 64;
+
+static bool isView(Operation *op) {
+  return isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op);
+}
+
+/// An elementwise op: it and views are what formulas lead through.
+static bool isElementwise(Operation *op) {
+  auto generic = dyn_cast_or_null<linalg::GenericOp>(op);
+  return generic && isParallel(generic);
+}
+
+static linalg::LinalgOp asProduct(Operation *op) {
+  auto structured = dyn_cast_or_null<linalg::LinalgOp>(op);
+  if (!structured || !isContraction(structured))
+    return {};
+  auto init = dyn_cast_or_null<FloatAttr>(uniformConstant(structured.getDpsInits()[0]));
+  return init && init.getValue().isZero() ? structured : linalg::LinalgOp();
+}
+
+static bool leadsTo(Value value, Operation *target, DenseMap<Value, bool> &known) {
+  Operation *op = value.getDefiningOp();
+  if (op == target)
+    return true;
+  if (!isView(op) && !isElementwise(op))
+    return false;
+  auto [it, fresh] = known.try_emplace(value, false);
+  if (!fresh)
+    return it->second;
+  unsigned inputs = isView(op) ? 1 : cast<linalg::GenericOp>(op).getNumDpsInputs();
+  bool leads = llvm::any_of(op->getOperands().take_front(inputs),
+                            [&](Value v) { return leadsTo(v, target, known); });
+  return known[value] = leads;
+}
+
+bool fsdp::leadsTo(Value value, Operation *target) {
+  DenseMap<Value, bool> known;
+  return ::leadsTo(value, target, known);
+}
+
+namespace {
+/// What reads the softmax's result, and which products go into its input.
+struct Surroundings {
+  SetVector<Operation *> products; // that read the weights
+  Operation *other = nullptr;      // reads the weights and is something else
+  SetVector<Operation *> sources;  // products behind the input
+};
+
+class AttentionMatcher {
+public:
+  AttentionMatcher(AttentionMatch &match, Obstacle &obstacle) : m(match), obstacle(obstacle) {}
+
+  /// False with a split: again. False without: not attention.
+  bool run(const Surroundings &around);
+  std::optional<LoopParts::Split> needed;
+
+private:
+  bool fail(const Twine &reason, Operation *at) {
+    if (!needed)
+      obstacle = {reason.str(), at};
+    return false;
+  }
+  MLIRContext *context() { return m.softmax.getContext(); }
+  bool readWeights();
+  bool isGuard(Point condition, bool whenTrue);
+  bool holdsWeights(Point point, unsigned depth = 0);
+  bool takeFactor(Point &point);
+  bool readScores(const Surroundings &around);
+  std::optional<Point> findScore(Point point, Operation *product, unsigned depth);
+  bool readOperands();
+  Point traceOperand(Point point, bool withScale);
+  void collectIndices(Point point, DenseSet<unsigned> &indexed, DenseSet<Value> &seen);
+  bool group();
+  bool has(const Point &point, unsigned part) {
+    return llvm::any_of(point.at, [&](AffineExpr e) { return e.isFunctionOfDim(part); });
+  }
+  /// One step back, through any view.
+  std::optional<Point> back(const Point &point) {
+    if (std::optional<Point> next = step(point))
+      return next;
+    return m.parts.throughReshape(point, needed);
+  }
+
+  AttentionMatch &m;
+  Obstacle &obstacle;
+  Point weights; // at the softmax
+  Value valueOperand;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// From the product with V back to the softmax
+//===----------------------------------------------------------------------===//
+
+/// Rows of which all elements are -inf (`whenTrue`), or of which some are not.
+bool AttentionMatcher::isGuard(Point condition, bool whenTrue) {
+  Point p = settle(condition);
+  while (p.op<arith::XOrIOp>() && constantAt(operandOf(p, 1)) == 1.0) {
+    whenTrue = !whenTrue;
+    p = settle(operandOf(p, 0));
+  }
+  auto op = p.isTensor() ? p.value.getDefiningOp<linalg::GenericOp>() : nullptr;
+  if (!op || op.getNumReductionLoops() != 1 || op->getNumResults() != 1)
+    return false;
+  Operation *combiner = op.getBody()->getTerminator()->getOperand(0).getDefiningOp();
+  auto init = dyn_cast_or_null<IntegerAttr>(uniformConstant(op.getDpsInits()[0]));
+  bool isAll = isa_and_nonnull<arith::AndIOp>(combiner);
+  if (!combiner || !(isAll || isa<arith::OrIOp>(combiner)) || isAll != whenTrue || !init ||
+      init.getValue().isZero() == isAll)
+    return false;
+  BlockArgument out = op.getRegionOutputArgs()[0];
+  unsigned other = combiner->getOperand(0) == out ? 1 : 0;
+  auto loops = loopsAt(op.getIndexingMapsArray().back(), p.at);
+  if (combiner->getOperand(1 - other) != out || !loops)
+    return false;
+  AffineExpr key = weights.at[m.softmax.getDimension()];
+  for (AffineExpr &loop : *loops)
+    loop = loop ? loop : key;
+  Point term = settle({combiner->getOperand(other), *loops});
+  auto cmp = term.op<arith::CmpFOp>();
+  if (!cmp)
+    return false;
+  using P = arith::CmpFPredicate;
+  std::optional<double> bound = constantAt(operandOf(term, 1));
+  bool compares = isAll ? cmp.getPredicate() == P::OEQ
+                        : llvm::is_contained({P::UNE, P::ONE}, cmp.getPredicate());
+  return compares && bound && std::isinf(*bound) && *bound < 0 &&
+         equal(operandOf(term, 0), {m.softmax.getInput(), weights.at});
+}
+
+/// Whether a formula has the softmax in it.
+bool AttentionMatcher::holdsWeights(Point point, unsigned depth) {
+  if (isa<BlockArgument>(point.value) && !point.isTensor())
+    point = readElement(point);
+  if (point.isTensor())
+    return fsdp::leadsTo(point.value, m.softmax);
+  Operation *op = point.value.getDefiningOp();
+  for (unsigned i = 0, e = op && depth < 64 ? op->getNumOperands() : 0; i < e; ++i)
+    if (holdsWeights(operandOf(point, i), depth + 1))
+      return true;
+  return false;
+}
+
+/// Steps over a product or quotient of the weights and something without them.
+bool AttentionMatcher::takeFactor(Point &point) {
+  bool divides = static_cast<bool>(point.op<arith::DivFOp>());
+  if (!divides && !point.op<arith::MulFOp>())
+    return false;
+  bool first = holdsWeights(operandOf(point, 0)), second = holdsWeights(operandOf(point, 1));
+  if (first == second || (divides && second))
+    return false;
+  using Factor = AttentionMatch::Factor;
+  m.factors.push_back(
+      {divides ? Factor::Divides : Factor::Multiplies, operandOf(point, first ? 1 : 0)});
+  point = operandOf(point, first ? 0 : 1);
+  return true;
+}
+
+/// From an operand of the product with V to the softmax.
+bool AttentionMatcher::readWeights() {
+  auto maps = m.mixing.getIndexingMapsArray();
+  SmallVector<AffineExpr> loops;
+  for (auto [i, extent] : llvm::enumerate(m.mixing.getStaticLoopRanges()))
+    loops.push_back(m.parts.getLoop(i, extent));
+  bool first = fsdp::leadsTo(m.mixing.getDpsInputs()[0], m.softmax);
+  if (first && fsdp::leadsTo(m.mixing.getDpsInputs()[1], m.softmax))
+    return fail("both operands of this product are made of the weights", m.mixing);
+  Point point{m.mixing.getDpsInputs()[first ? 0 : 1], place(maps[first ? 0 : 1], loops)};
+  m.v = {m.mixing.getDpsInputs()[first ? 1 : 0], place(maps[first ? 1 : 0], loops)};
+  SmallVector<std::pair<Point, bool>> guards;
+  while (point.value.getDefiningOp() != m.softmax) {
+    if (auto next = back(point)) {
+      point = *next;
+      continue;
+    }
+    if (point.op<arith::ExtFOp>() || point.op<arith::TruncFOp>()) {
+      point = operandOf(point, 0);
+      continue;
+    }
+    if (takeFactor(point))
+      continue;
+    if (point.op<arith::SelectOp>()) {
+      bool zeroWhenTrue = constantAt(operandOf(point, 1)) == 0.0;
+      if (zeroWhenTrue || constantAt(operandOf(point, 2)) == 0.0) {
+        guards.push_back({operandOf(point, 0), zeroWhenTrue});
+        point = operandOf(point, zeroWhenTrue ? 2 : 1);
+        continue;
+      }
+    }
+    Operation *at = point.value.getDefiningOp();
+    return fail("the weights are changed between softmax and product", at ? at : m.mixing);
+  }
+  weights = point;
+  for (auto &[condition, whenTrue] : guards) {
+    using Factor = AttentionMatch::Factor;
+    if (isGuard(condition, whenTrue))
+      m.hasGuard = true;
+    else if (holdsWeights(condition))
+      return fail("the weights are changed between softmax and product", m.mixing);
+    else
+      m.factors.push_back({whenTrue ? Factor::Drops : Factor::Keeps, condition});
+  }
+  m.formula = {m.softmax.getInput(), weights.at};
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// From the softmax to the product of Q and K
+//===----------------------------------------------------------------------===//
+
+/// The element of the product that the formula reads; nothing when there are two different ones.
+std::optional<Point> AttentionMatcher::findScore(Point point, Operation *product, unsigned depth) {
+  for (unsigned steps = 0; steps < 256; ++steps) {
+    if (point.isTensor() && point.value.getDefiningOp() == product)
+      return point;
+    auto next = back(point);
+    if (!next)
+      break;
+    point = *next;
+  }
+  Operation *op = point.isTensor() ? nullptr : point.value.getDefiningOp();
+  std::optional<Point> found;
+  for (unsigned i = 0, e = op && depth < 64 ? op->getNumOperands() : 0; i < e; ++i) {
+    std::optional<Point> next = findScore(operandOf(point, i), product, depth + 1);
+    if (next && found && next->at != found->at)
+      return std::nullopt;
+    found = next ? next : found;
+  }
+  return found;
+}
+
+bool AttentionMatcher::readScores(const Surroundings &around) {
+  unsigned dims = weights.at.size();
+  for (auto [number, source] : llvm::enumerate(around.sources)) {
+    auto product = cast<linalg::LinalgOp>(source);
+    std::optional<Point> score = findScore(m.formula, source, 0);
+    if (needed)
+      return false;
+    if (!score)
+      continue;
+    // Keys in the score, in one operand only.
+    auto loops = loopsAt(product.getIndexingMapsArray()[2], score->at);
+    if (!loops || dims == 0)
+      continue;
+    for (auto [i, extent] : llvm::enumerate(product.getStaticLoopRanges()))
+      if (!(*loops)[i])
+        (*loops)[i] = m.parts.getLoop((number + 1) * maxLoops + i, extent);
+    Point x{product.getDpsInputs()[0], place(product.getIndexingMapsArray()[0], *loops)};
+    Point y{product.getDpsInputs()[1], place(product.getIndexingMapsArray()[1], *loops)};
+    auto keys = m.parts.termsOf(weights.at[m.softmax.getDimension()],
+                                cast<RankedTensorType>(m.softmax.getInput().getType())
+                                    .getDimSize(m.softmax.getDimension()));
+    if (!keys)
+      continue;
+    auto hasKeys = [&](const Point &p) {
+      return llvm::any_of(*keys, [&](auto &t) { return has(p, t.part); });
+    };
+    if (hasKeys(x) == hasKeys(y))
+      continue;
+    m.scoring = product;
+    m.score = *score;
+    m.q = hasKeys(x) ? y : x;
+    m.k = hasKeys(x) ? x : y;
+    for (auto &term : *keys)
+      m.keys.push_back(term.part);
+    return true;
+  }
+  return fail(
+      "what goes into the softmax is no elementwise function of one product of rows and keys",
+      m.softmax);
+}
+
+//===----------------------------------------------------------------------===//
+// Q, K and V
+//===----------------------------------------------------------------------===//
+
+/// Back through views, copies and, if wanted, products with a constant.
+Point AttentionMatcher::traceOperand(Point point, bool withScale) {
+  while (!needed) {
+    if (auto view = m.parts.throughReshape(point, needed)) {
+      point = *view;
+      continue;
+    }
+    auto generic = point.value.getDefiningOp<linalg::GenericOp>();
+    std::optional<Point> inner = generic ? step(point) : std::nullopt;
+    if (!inner)
+      return point;
+    if (isa<BlockArgument>(inner->value) && isCopy(generic)) {
+      point = readElement(*inner);
+      continue;
+    }
+    bool divides = static_cast<bool>(inner->op<arith::DivFOp>());
+    if (!withScale || (!divides && !inner->op<arith::MulFOp>()))
+      return point;
+    unsigned at = divides || constantAt(operandOf(*inner, 1)) ? 1 : 0;
+    std::optional<double> factor = constantAt(operandOf(*inner, at));
+    Point rest = operandOf(*inner, 1 - at);
+    if (!factor || *factor == 0 || !std::isfinite(*factor) || !isa<BlockArgument>(rest.value))
+      return point;
+    m.scale = divides ? m.scale / *factor : m.scale * *factor;
+    point = readElement(rest);
+  }
+  return point;
+}
+
+bool AttentionMatcher::readOperands() {
+  m.q = traceOperand(m.q, true);
+  m.k = traceOperand(m.k, true);
+  m.v = traceOperand(m.v, false);
+  if (needed)
+    return false;
+  for (const Point *p : {&m.q, &m.k, &m.v})
+    for (auto [coordinate, extent] :
+         llvm::zip_equal(p->at, cast<RankedTensorType>(p->value.getType()).getShape()))
+      if (!m.parts.termsOf(coordinate, extent))
+        return fail("an operand of this product is not read as a whole",
+                    p == &m.v ? m.mixing : m.scoring);
+  Type element = getElementTypeOrSelf(m.q.value.getType());
+  if (element != getElementTypeOrSelf(m.k.value.getType()) ||
+      element != getElementTypeOrSelf(m.v.value.getType()))
+    return fail("Q, K and V are of different types", m.mixing);
+  if (!element.isF16() && !element.isBF16() && !element.isF32() && !element.isF64())
+    return fail("Q, K and V are of a type that attention does not have", m.mixing);
+  return true;
+}
+
+/// The parts that indices in a formula depend on.
+void AttentionMatcher::collectIndices(Point point, DenseSet<unsigned> &indexed,
+                                      DenseSet<Value> &seen) {
+  while (seen.insert(point.value).second) {
+    if (auto next = back(point)) {
+      point = *next;
+      continue;
+    }
+    Operation *op = point.isTensor() ? nullptr : point.value.getDefiningOp();
+    if (auto index = dyn_cast_or_null<linalg::IndexOp>(op))
+      for (unsigned p = 0; p < m.parts.size(); ++p)
+        if (point.at[index.getDim()] && point.at[index.getDim()].isFunctionOfDim(p))
+          indexed.insert(p);
+    for (unsigned i = 0, e = op ? op->getNumOperands() : 0; i < e; ++i)
+      collectIndices(operandOf(point, i), indexed, seen);
+    return;
+  }
+}
+
+/// Sorts parts into groups by where they occur.
+bool AttentionMatcher::group() {
+  Point out{m.mixing->getResult(0), {}};
+  SmallVector<AffineExpr> loops;
+  for (auto [i, extent] : llvm::enumerate(m.mixing.getStaticLoopRanges()))
+    loops.push_back(m.parts.getLoop(i, extent));
+  out.at = place(m.mixing.getIndexingMapsArray()[2], loops);
+  DenseSet<unsigned> placed(m.keys.begin(), m.keys.end());
+  for (unsigned key : m.keys)
+    if (!has(m.k, key) || !has(m.v, key) || has(m.q, key) || has(out, key))
+      return fail("the keys of the softmax are not summed over with V", m.mixing);
+  // Coordinates of the weights, in order, without the keys.
+  SmallVector<SmallVector<unsigned>> coordinates;
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(m.softmax.getInput().getType()).getShape();
+  for (auto [d, at] : llvm::enumerate(weights.at)) {
+    auto terms = m.parts.termsOf(at, shape[d]);
+    if (!terms)
+      return fail("the weights are not read as a whole", m.mixing);
+    SmallVector<unsigned> own;
+    for (auto &term : *terms)
+      if (!placed.contains(term.part))
+        own.push_back(term.part);
+    placed.insert(own.begin(), own.end());
+    coordinates.push_back(own);
+  }
+  auto isQueryOnly = [&](unsigned p) { return has(m.q, p) && !has(m.k, p) && !has(m.v, p); };
+  // Rows: of the coordinates of Q alone one that the formula compares, else the largest, the last
+  // of equal ones.
+  DenseSet<unsigned> indexed;
+  DenseSet<Value> seen;
+  collectIndices(m.formula, indexed, seen);
+  std::pair<bool, int64_t> longest{false, 0};
+  SmallVector<unsigned> *rows = nullptr;
+  for (SmallVector<unsigned> &own : coordinates) {
+    int64_t extent = 1;
+    for (unsigned p : own)
+      extent *= m.parts.getExtent(p);
+    std::pair<bool, int64_t> rank{
+        llvm::any_of(own, [&](unsigned p) { return indexed.contains(p); }), extent};
+    if (!own.empty() && llvm::all_of(own, isQueryOnly) && rank >= longest) {
+      longest = rank;
+      rows = &own;
+    }
+  }
+  if (rows)
+    m.rows = *rows;
+  for (SmallVector<unsigned> &own : coordinates)
+    for (unsigned p : own)
+      if (!llvm::is_contained(m.rows, p)) {
+        if (!has(out, p))
+          return fail("this product sums over more than the keys", m.mixing);
+        (isQueryOnly(p) ? m.group : m.batch).push_back(p);
+      }
+  for (unsigned p = 0; p < m.parts.size(); ++p) {
+    if (placed.contains(p) || m.parts.getExtent(p) == 1 ||
+        !(has(m.q, p) || has(m.k, p) || has(m.v, p) || has(out, p)))
+      continue;
+    if (has(m.q, p) && has(m.k, p) && !has(m.v, p) && !has(out, p))
+      m.depth.push_back(p);
+    else if (has(m.v, p) && has(out, p) && !has(m.q, p) && !has(m.k, p))
+      m.width.push_back(p);
+    else
+      return fail("a loop of this product is neither of rows, keys nor head dimensions", m.mixing);
+  }
+  if (llvm::any_of(m.rows, [&](unsigned p) { return !has(out, p); }))
+    return fail("this product sums over rows", m.mixing);
+  return !needed;
+}
+
+bool AttentionMatcher::run(const Surroundings &around) {
+  if (!readWeights() || !readScores(around) || !readOperands() || !group())
+    return false;
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// The search
+//===----------------------------------------------------------------------===//
+
+/// What reads the weights, through views and elementwise ops.
+static void collectReaders(Value value, Surroundings &around, DenseSet<Value> &seen) {
+  if (!seen.insert(value).second)
+    return;
+  for (Operation *user : value.getUsers()) {
+    if (isView(user) || isElementwise(user))
+      collectReaders(user->getResult(0), around, seen);
+    else if (asProduct(user))
+      around.products.insert(user);
+    else
+      around.other = user;
+  }
+}
+
+static void collectSources(Value value, Surroundings &around, DenseSet<Value> &seen) {
+  Operation *op = value.getDefiningOp();
+  if (!op || !seen.insert(value).second)
+    return;
+  if (asProduct(op))
+    around.sources.insert(op);
+  unsigned inputs = isView(op)          ? 1
+                    : isElementwise(op) ? cast<linalg::GenericOp>(op).getNumDpsInputs()
+                                        : 0;
+  for (Value operand : op->getOperands().take_front(inputs))
+    collectSources(operand, around, seen);
+}
+
+std::optional<AttentionMatch> fsdp::matchAttention(linalg::SoftmaxOp softmax, Obstacle &obstacle) {
+  Surroundings around;
+  DenseSet<Value> seen;
+  collectReaders(softmax.getResult()[0], around, seen);
+  seen.clear();
+  collectSources(softmax.getInput(), around, seen);
+  if (around.products.empty() || around.sources.empty())
+    return std::nullopt;
+  if (around.other || around.products.size() > 1) {
+    obstacle = {"the weights are read by more than one product",
+                around.other ? around.other : around.products[1]};
+    return std::nullopt;
+  }
+  LoopParts parts(softmax.getContext());
+  for (unsigned attempts = 0; attempts < 32; ++attempts) {
+    AttentionMatch match(softmax.getContext());
+    match.parts = parts;
+    match.softmax = softmax;
+    match.mixing = cast<linalg::LinalgOp>(around.products[0]);
+    AttentionMatcher matcher(match, obstacle);
+    if (matcher.run(around))
+      return match;
+    if (!matcher.needed)
+      return std::nullopt;
+    parts = match.parts;
+    parts.split(matcher.needed->part, matcher.needed->inner);
+  }
+  obstacle = {"the views between these products split their loops too often", softmax};
+  return std::nullopt;
+}

@@ -1,0 +1,303 @@
+//===- LossTerms.cpp - What a term of a loss computes -----------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   -0.5 · select(t == -100, 0, log_softmax(x)[row, t])  ->  x, t, factor 0.5, ignore -100
+//
+//  1. Take layers off the term: a sign, constant factors, `select(t == ignore_index, 0, ..)`, sums
+//     over further rows.
+//  2. What is left has to be the log-probability of the target: log_softmax at [row, t], or
+//     logsumexp minus x at [row, t].
+//  3. The element is picked by tensor.extract, or by a sum against `t == column` (one-hot).
+//
+//===----------------------------------------------------------------------===//
+
+#include "Raise/LossTerms.h"
+#include "Structure/CaptureOperands.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// Behind casts between integer types.
+static Point stripIntegerCasts(Point point) {
+  for (;;) {
+    point = settle(point);
+    Operation *op = point.isTensor() ? nullptr : point.value.getDefiningOp();
+    if (!isa_and_nonnull<arith::IndexCastOp, arith::ExtSIOp, arith::TruncIOp, arith::ExtUIOp,
+                         arith::IndexCastUIOp>(op))
+      return point;
+    point = operandOf(point, 0);
+  }
+}
+
+/// log(Σ_v exp(z)): z with the class at `column`.
+static std::optional<Point> matchLogSumExp(const Point &point, AffineExpr column) {
+  Point log = settle(point);
+  if (!log.op<math::LogOp>())
+    return std::nullopt;
+  auto sum = matchReduction(operandOf(log, 0), Reduction::Sum);
+  if (!sum || sum->symbols.size() != 1)
+    return std::nullopt;
+  Point term = settle(substitute(sum->term, sum->symbols[0], column));
+  if (!term.op<math::ExpOp>())
+    return std::nullopt;
+  return operandOf(term, 0);
+}
+
+/// x of z = x - m where m is the same for all classes.
+static Point withoutShift(const Point &z, AffineExpr column) {
+  Point p = settle(z);
+  if (p.op<arith::SubFOp>() && !dependsOn(operandOf(p, 1), column))
+    return operandOf(p, 0);
+  return z;
+}
+
+/// x when `point` is log_softmax(x): z - log Σ exp(z), or x - (log Σ exp(x - m) + m).
+static std::optional<Point> matchLogSoftmax(const Point &point, AffineExpr column) {
+  Point p = settle(point);
+  if (!p.op<arith::SubFOp>())
+    return std::nullopt;
+  Point z = operandOf(p, 0);
+  if (auto inner = matchLogSumExp(operandOf(p, 1), column); inner && equal(*inner, z))
+    return withoutShift(z, column);
+  Point lse = settle(operandOf(p, 1));
+  if (!lse.op<arith::AddFOp>())
+    return std::nullopt;
+  for (unsigned i : {0, 1}) {
+    auto inner = matchLogSumExp(operandOf(lse, i), column);
+    Point shifted = inner ? settle(*inner) : Point{z};
+    if (inner && shifted.op<arith::SubFOp>() && equal(operandOf(shifted, 0), z) &&
+        equal(operandOf(shifted, 1), operandOf(lse, 1 - i)))
+      return z;
+  }
+  return std::nullopt;
+}
+
+/// `tensor[rows.., t]`: the tensor with `column` for t, and t.
+static std::optional<std::pair<Point, Point>> matchPick(const Point &point, AffineExpr column) {
+  auto extract = point.op<tensor::ExtractOp>();
+  if (!extract || extract.getIndices().empty())
+    return std::nullopt;
+  Point element{extract.getTensor(), {}};
+  std::optional<Point> target;
+  for (Value index : extract.getIndices()) {
+    if (AffineExpr expr = affineIndex(index)) {
+      element.at.push_back(expr.replaceDims(point.at));
+      continue;
+    }
+    if (target)
+      return std::nullopt;
+    target = stripIntegerCasts({index, point.at});
+    element.at.push_back(column);
+  }
+  if (!target)
+    return std::nullopt;
+  return std::pair(element, *target);
+}
+
+/// `t == column` for a summed column: t and the column's symbol.
+static std::optional<std::pair<Point, AffineExpr>> matchOneHot(const Point &condition) {
+  Point p = settle(condition);
+  auto cmp = p.op<arith::CmpIOp>();
+  if (!cmp || cmp.getPredicate() != arith::CmpIPredicate::eq)
+    return std::nullopt;
+  for (unsigned i : {0, 1}) {
+    Point side = stripIntegerCasts(operandOf(p, i));
+    if (auto index = side.op<linalg::IndexOp>())
+      if (isa_and_nonnull<AffineSymbolExpr>(side.at[index.getDim()]))
+        return std::pair(stripIntegerCasts(operandOf(p, 1 - i)), side.at[index.getDim()]);
+  }
+  return std::nullopt;
+}
+
+bool fsdp::matchIgnore(const Point &condition, int64_t &value, bool &equals, Point &target) {
+  Point p = settle(condition);
+  auto cmp = p.op<arith::CmpIOp>();
+  if (!cmp)
+    return false;
+  equals = cmp.getPredicate() == arith::CmpIPredicate::eq;
+  if (!equals && cmp.getPredicate() != arith::CmpIPredicate::ne)
+    return false;
+  std::optional<double> constant = constantAt(operandOf(p, 1));
+  if (!constant)
+    return false;
+  value = static_cast<int64_t>(*constant);
+  target = stripIntegerCasts(operandOf(p, 0));
+  return true;
+}
+
+/// The target behind `select(t != ignore, t, 0)`, which keeps lookups in range, in a loss that
+/// skips these rows.
+static Point withoutSafeguard(Point target, std::optional<int64_t> ignore) {
+  int64_t value;
+  bool equals;
+  Point asked;
+  if (!ignore || !target.op<arith::SelectOp>() ||
+      !matchIgnore(operandOf(target, 0), value, equals, asked) || value != *ignore ||
+      !constantAt(operandOf(target, equals ? 1 : 2)))
+    return target;
+  Point kept = stripIntegerCasts(operandOf(target, equals ? 2 : 1));
+  return equal(kept, asked) ? kept : target;
+}
+
+namespace {
+/// Reads a term of the sum down to the log-probability, one layer after another.
+class TermReader {
+public:
+  TermReader(Point term, ArrayRef<AffineExpr> symbols)
+      : point(term), column(getAffineDimExpr(0, term.value.getContext())) { // rows are symbols
+    loss.rows.assign(symbols.begin(), symbols.end());
+  }
+
+  std::optional<Loss> read() {
+    for (unsigned layer = 0; layer < 64; ++layer) {
+      point = settle(point);
+      if (readPick() || readDifference() || readOneHot())
+        return ignored && !equal(*ignored, loss.target) ? std::nullopt : std::optional(loss);
+      if (!peelSum() && !peelFactor() && !peelIgnore())
+        return std::nullopt;
+    }
+    return std::nullopt;
+  }
+
+private:
+  /// Sums over further rows, or over a one-hot's columns.
+  bool peelSum() {
+    auto sum = matchReduction(point, Reduction::Sum);
+    if (!sum)
+      return false;
+    loss.rows.append(sum->symbols);
+    point = sum->term;
+    return true;
+  }
+
+  /// Signs and constant factors.
+  bool peelFactor() {
+    if (point.op<arith::NegFOp>()) {
+      loss.factor = -loss.factor;
+      point = operandOf(point, 0);
+      return true;
+    }
+    bool divides = static_cast<bool>(point.op<arith::DivFOp>());
+    if (!divides && !point.op<arith::MulFOp>())
+      return false;
+    for (unsigned i : {1, 0}) {
+      std::optional<double> c = divides && i == 0 ? std::nullopt : constantAt(operandOf(point, i));
+      if (!c || *c == 0)
+        continue;
+      loss.factor = divides ? loss.factor / *c : loss.factor * *c;
+      point = operandOf(point, 1 - i);
+      return true;
+    }
+    return false;
+  }
+
+  /// select(t == ignore_index, 0, x), or the same with `!=`.
+  bool peelIgnore() {
+    int64_t value;
+    bool equals;
+    Point target;
+    if (ignored || !point.op<arith::SelectOp>() ||
+        !matchIgnore(operandOf(point, 0), value, equals, target) ||
+        constantAt(operandOf(point, equals ? 1 : 2)) != 0.0)
+      return false;
+    ignored = target;
+    loss.ignore = value;
+    point = operandOf(point, equals ? 2 : 1);
+    return true;
+  }
+
+  /// log_softmax(x)[row, t]
+  bool readPick() {
+    auto pick = matchPick(point, column);
+    auto x = pick ? matchLogSoftmax(pick->first, column) : std::nullopt;
+    if (!x)
+      return false;
+    finish(*x, withoutSafeguard(pick->second, loss.ignore), -1);
+    return true;
+  }
+
+  /// logsumexp(x)[row] - x[row, t], both shifted alike or not at all.
+  bool readDifference() {
+    if (!point.op<arith::SubFOp>())
+      return false;
+    auto pick = matchPick(settle(operandOf(point, 1)), column);
+    if (!pick)
+      return false;
+    const Point &picked = pick->first; // x, or x - m
+    if (auto inner = matchLogSumExp(operandOf(point, 0), column); inner && equal(*inner, picked)) {
+      bool isShifted = static_cast<bool>(settle(picked).op<arith::SubFOp>());
+      finish(isShifted ? withoutShift(picked, column) : picked,
+             withoutSafeguard(pick->second, loss.ignore), 1);
+      return true;
+    }
+    Point lse = settle(operandOf(point, 0));
+    for (unsigned i = 0; i < 2 && lse.op<arith::AddFOp>(); ++i) {
+      auto shifted = matchLogSumExp(operandOf(lse, i), column);
+      Point z = shifted ? settle(*shifted) : lse;
+      if (shifted && z.op<arith::SubFOp>() && equal(operandOf(z, 0), picked) &&
+          equal(operandOf(z, 1), operandOf(lse, 1 - i))) {
+        finish(picked, withoutSafeguard(pick->second, loss.ignore), 1);
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /// Σ_v select(t == v, log_softmax(x), 0), or with a product.
+  bool readOneHot() {
+    Point hot, kept;
+    if (point.op<arith::SelectOp>() && constantAt(operandOf(point, 2)) == 0.0) {
+      hot = operandOf(point, 0);
+      kept = operandOf(point, 1);
+      return finishOneHot(matchOneHot(hot), kept);
+    }
+    for (unsigned i = 0; i < 2 && point.op<arith::MulFOp>(); ++i) {
+      hot = settle(operandOf(point, i));
+      bool isSelect = hot.op<arith::SelectOp>() && constantAt(operandOf(hot, 1)) == 1.0 &&
+                      constantAt(operandOf(hot, 2)) == 0.0;
+      if (isSelect || hot.op<arith::UIToFPOp>())
+        hot = operandOf(hot, 0);
+      if (finishOneHot(matchOneHot(hot), operandOf(point, 1 - i)))
+        return true;
+    }
+    return false;
+  }
+
+  bool finishOneHot(std::optional<std::pair<Point, AffineExpr>> oneHot, Point kept) {
+    if (!oneHot)
+      return false;
+    double sign = -1;
+    kept = settle(kept);
+    if (kept.op<arith::NegFOp>()) {
+      sign = 1;
+      kept = operandOf(kept, 0);
+    }
+    auto x = matchLogSoftmax(kept, oneHot->second);
+    if (!x)
+      return false;
+    llvm::erase(loss.rows, oneHot->second);
+    finish(substitute(*x, oneHot->second, column), oneHot->first, sign);
+    return true;
+  }
+
+  void finish(const Point &x, Point target, double sign) {
+    loss.logits = readElement(x);
+    loss.target = target;
+    loss.factor *= sign;
+  }
+
+  Point point;
+  AffineExpr column; // stands for the class
+  Loss loss;
+  std::optional<Point> ignored;
+};
+} // namespace
+
+std::optional<Loss> fsdp::readLoss(Point term, ArrayRef<AffineExpr> symbols) {
+  return TermReader(term, symbols).read();
+}

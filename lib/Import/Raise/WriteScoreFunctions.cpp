@@ -1,0 +1,398 @@
+//===- WriteScoreFunctions.cpp - Regions of attention from a formula ------===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Writes what ScoreFunctions.cpp left of a formula into the regions of fsdp.attention:
+//
+//   select(c, x · 0.125 + t[h, q, k], -inf)  ->  score_mod { s + t[h, i, j] }  mask_mod { c }
+//
+//  1. Elements of other tensors become captured operands, read where the place says.
+//  2. Elementwise ops without the score are copied too, unless they hold a function like log:
+//     those stay outside.
+//  3. Factors after the softmax are weight_mod, numbers of fsdp.random elements that it draws.
+//  4. An op that has no place in a region is the obstacle that the caller reports.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Raise/ScoreFunctions.h"
+#include "Structure/Structured.h"
+#include "fsdp/Analysis/AttentionTiles.h"
+#include "fsdp/IR/Attention.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// Writes formulas into one region of the op.
+class ScoreFunctions::Writer {
+public:
+  Writer(ScoreFunctions &f, AttentionOp op, Region &region, bool hasScore, Obstacle &obstacle)
+      : f(f), op(op), wide(getElementTypeOrSelf(op.getLse().getType())), hasScore(hasScore),
+        obstacle(obstacle), b(op.getContext()) {
+    Location loc = op.getLoc();
+    Block &block = region.emplaceBlock();
+    if (hasScore)
+      block.addArgument(wide, loc);
+    for (unsigned i = 0; i < 4; ++i)
+      block.addArgument(b.getIndexType(), loc);
+    for (Value capture : op.getCaptures())
+      block.addArgument(capture.getType(), loc);
+    b.setInsertionPointToEnd(&block);
+  }
+
+  /// Null with an obstacle when it cannot be written.
+  Value get(const Point &point);
+  Value condition(const Mask &mask);
+  Value factor(const AttentionMatch::Factor &factor, Value product);
+  void yield(Value value) { YieldOp::create(b, op.getLoc(), value); }
+  OpBuilder &builder() { return b; }
+
+private:
+  Value make(const Point &point);
+  Value extract(Value tensor, ValueRange at);
+  Value copy(const Point &point);
+  Value random(RandomOp source, ArrayRef<AffineExpr> at);
+  Value whole(AffineExpr expr);
+  Value index(AffineExpr expr);
+  Value part(unsigned part);
+  Value fail(const Twine &reason, Operation *at) {
+    if (obstacle.reason.empty())
+      obstacle = {reason.str(), at};
+    return {};
+  }
+  Value argument(unsigned i) { return b.getInsertionBlock()->getArgument(i); }
+  Value constantIndex(int64_t v) { return arith::ConstantIndexOp::create(b, op.getLoc(), v); }
+
+  ScoreFunctions &f;
+  AttentionOp op;
+  Type wide;
+  bool hasScore;
+  Obstacle &obstacle;
+  OpBuilder b;
+  DenseMap<Key, Value> written;
+  DenseMap<unsigned, Value> writtenParts;
+};
+
+/// The iteration of a part, from the index of the dimension that it is in.
+Value ScoreFunctions::Writer::part(unsigned part) {
+  if (Value known = writtenParts.lookup(part))
+    return known;
+  for (auto [dim, parts] : llvm::enumerate(f.indices)) {
+    const unsigned *at = llvm::find(parts, part);
+    if (at == parts.end())
+      continue;
+    int64_t inner = 1;
+    for (const unsigned *p = at + 1; p != parts.end(); ++p)
+      inner *= f.m.parts.getExtent(*p);
+    Value value = argument(dim + hasScore);
+    if (inner != 1)
+      value = arith::DivUIOp::create(b, op.getLoc(), value, constantIndex(inner));
+    if (at != parts.begin())
+      value =
+          arith::RemUIOp::create(b, op.getLoc(), value, constantIndex(f.m.parts.getExtent(part)));
+    return writtenParts[part] = value;
+  }
+  return f.m.parts.getExtent(part) == 1 ? constantIndex(0) : Value();
+}
+
+/// b, h, i or j, when the expression is all of it.
+Value ScoreFunctions::Writer::whole(AffineExpr expr) {
+  for (auto [dim, parts] : llvm::enumerate(f.indices)) {
+    int64_t extent = 1;
+    for (unsigned p : parts)
+      extent *= f.m.parts.getExtent(p);
+    auto terms = f.m.parts.termsOf(expr, extent);
+    SmallVector<unsigned> wideParts;
+    llvm::copy_if(parts, std::back_inserter(wideParts),
+                  [&](unsigned p) { return f.m.parts.getExtent(p) != 1; });
+    if (terms && !terms->empty() &&
+        llvm::equal(*terms, wideParts,
+                    [](const LoopParts::Term &t, unsigned p) { return t.part == p; }))
+      return argument(dim + hasScore);
+  }
+  return {};
+}
+
+Value ScoreFunctions::Writer::index(AffineExpr expr) {
+  if (auto constant = dyn_cast<AffineConstantExpr>(expr))
+    return constantIndex(constant.getValue());
+  if (auto dim = dyn_cast<AffineDimExpr>(expr))
+    return part(dim.getPosition());
+  if (Value dimension = whole(expr))
+    return dimension;
+  auto binary = dyn_cast<AffineBinaryOpExpr>(expr);
+  Value lhs = binary ? index(binary.getLHS()) : Value(),
+        rhs = binary ? index(binary.getRHS()) : Value();
+  if (!lhs || !rhs)
+    return {};
+  switch (expr.getKind()) {
+  case AffineExprKind::Add:
+    return arith::AddIOp::create(b, op.getLoc(), lhs, rhs);
+  case AffineExprKind::Mul:
+    return arith::MulIOp::create(b, op.getLoc(), lhs, rhs);
+  default:
+    return {};
+  }
+}
+
+/// An element of a tensor outside, as a captured operand; wide.
+Value ScoreFunctions::Writer::extract(Value tensor, ValueRange at) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  Type element = type.getElementType();
+  if (!type.hasStaticShape() || element.isIndex() || !isAttentionScalar(element))
+    return fail("a tensor of this type cannot be captured", tensor.getDefiningOp());
+  unsigned own = 4 + hasScore,
+           number = llvm::find(op.getCaptures(), tensor) - op.getCaptures().begin();
+  if (number == op.getCaptures().size()) {
+    op.getCapturesMutable().append(tensor);
+    for (Region *region : {&op.getScoreMod(), &op.getMaskMod(), &op.getWeightMod()})
+      if (!region->empty())
+        region->front().addArgument(type, op.getLoc());
+  }
+  Value value = tensor::ExtractOp::create(b, op.getLoc(), argument(own + number), at);
+  bool narrow =
+      isa<FloatType>(element) && element.getIntOrFloatBitWidth() < wide.getIntOrFloatBitWidth();
+  return narrow ? Value(arith::ExtFOp::create(b, op.getLoc(), wide, value)) : value;
+}
+
+/// The element of random numbers at a place: of which sample, and which one of it.
+Value ScoreFunctions::Writer::random(RandomOp source, ArrayRef<AffineExpr> at) {
+  Location loc = op.getLoc();
+  auto type = cast<RankedTensorType>(source.getResult().getType());
+  // Neighbours that are one dimension here (kv heads and the query heads of each) count as one.
+  SmallVector<std::pair<AffineExpr, int64_t>> dims;
+  for (auto [expr, extent] : llvm::zip_equal(at, type.getShape())) {
+    if (!expr)
+      return fail("this is not read by batch, head, row and key", source);
+    AffineExpr joined = dims.empty() ? AffineExpr() : dims.back().first * extent + expr;
+    if (joined && whole(joined))
+      dims.back() = {joined, dims.back().second * extent};
+    else
+      dims.push_back({expr, extent});
+  }
+  int64_t perSample = source.getElementsPerSample(), inner = 1;
+  unsigned first = dims.size(); // of a sample
+  while (first > 0 && inner < perSample)
+    inner *= dims[--first].second;
+  auto count = [&](unsigned from, unsigned to) {
+    Value linear;
+    for (auto [expr, extent] : ArrayRef(dims).slice(from, to - from)) {
+      Value next = index(expr);
+      if (!next)
+        return fail("this is not read by batch, head, row and key", source);
+      linear = linear
+                   ? arith::AddIOp::create(
+                         b, loc, arith::MulIOp::create(b, loc, linear, constantIndex(extent)), next)
+                   : next;
+    }
+    return linear ? linear : constantIndex(0);
+  };
+  Value sample = count(0, inner == perSample ? first : dims.size()), element = sample;
+  if (inner == perSample)
+    element = count(first, dims.size());
+  if (!sample || !element)
+    return {};
+  if (inner != perSample) {
+    element = arith::RemUIOp::create(b, loc, element, constantIndex(perSample));
+    sample = arith::DivUIOp::create(b, loc, sample, constantIndex(perSample));
+  }
+  Value seed = extract(source.getSeed(), {}), step = extract(source.getStep(), {}),
+        start = extract(source.getFirst(), {});
+  sample = arith::AddIOp::create(b, loc, start,
+                                 arith::IndexCastOp::create(b, loc, b.getI64Type(), sample));
+  Type drawn = type.getElementType();
+  if (isa<FloatType>(drawn) && source.getKind() == RandomKind::bernoulli)
+    drawn = wide;
+  Value value = RandomElementOp::create(b, loc, drawn, source.getKindAttr(), source.getKeepAttr(),
+                                        seed, step, sample, element, source.getSiteAttr());
+  bool narrow =
+      isa<FloatType>(drawn) && drawn.getIntOrFloatBitWidth() < wide.getIntOrFloatBitWidth();
+  return narrow ? Value(arith::ExtFOp::create(b, loc, wide, value)) : value;
+}
+
+/// A scalar op with its operands; narrow floats are wide.
+Value ScoreFunctions::Writer::copy(const Point &point) {
+  Operation *source = point.value.getDefiningOp();
+  bool known = isa_and_nonnull<arith::ArithDialect, math::MathDialect>(source->getDialect());
+  if (!known || !isMemoryEffectFree(source) || source->getNumRegions() != 0 ||
+      source->getNumResults() != 1 || isa<arith::BitcastOp>(source))
+    return fail("'" + source->getName().getStringRef() +
+                    "' has no place in a function of attention",
+                source);
+  if (!llvm::all_of(source->getOperandTypes(), isAttentionScalar) ||
+      !isAttentionScalar(point.value.getType()))
+    return fail("a type that functions of attention do not compute with", source);
+  IRMapping mapping;
+  for (unsigned i = 0, e = source->getNumOperands(); i < e; ++i) {
+    Value operand = get(operandOf(point, i));
+    if (!operand)
+      return {};
+    mapping.map(source->getOperand(i), operand);
+  }
+  // One op can read one value at two places only if they are the same.
+  Operation *made = b.clone(*source, mapping);
+  if (isa<FloatType>(made->getResult(0).getType()))
+    made->getResult(0).setType(wide);
+  return made->getResult(0);
+}
+
+Value ScoreFunctions::Writer::make(const Point &p) {
+  Location loc = op.getLoc();
+  if (std::optional<double> constant = f.constantOf(p)) {
+    Type type = getElementTypeOrSelf(p.value.getType());
+    if (isa<FloatType>(type))
+      return arith::ConstantOp::create(b, loc, b.getFloatAttr(wide, *constant));
+    Attribute attr;
+    if (matchPattern(p.value, m_Constant(&attr)) && isa<IntegerAttr>(attr))
+      return arith::ConstantOp::create(b, loc, cast<TypedAttr>(attr));
+    return arith::ConstantOp::create(b, loc, type,
+                                     b.getIntegerAttr(type, static_cast<int64_t>(*constant)));
+  }
+  if (p.isTensor()) {
+    if (p.value.getDefiningOp() == f.m.scoring) {
+      if (!hasScore || p.at != f.m.score.at)
+        return fail("a mask that depends on scores", f.m.scoring);
+      return argument(0);
+    }
+    if (auto source = p.value.getDefiningOp<RandomOp>())
+      return random(source, p.at);
+    SmallVector<Value> at;
+    for (AffineExpr expr : p.at)
+      at.push_back(expr ? index(expr) : Value());
+    if (llvm::is_contained(at, Value()))
+      return fail("this is not read by batch, head, row and key", p.value.getDefiningOp());
+    return extract(p.value, at);
+  }
+  Operation *source = p.value.getDefiningOp();
+  if (!source)
+    return fail("a value of an unknown place", f.m.softmax);
+  if (isa<FloatType>(p.value.getType()) &&
+      p.value.getType().getIntOrFloatBitWidth() > wide.getIntOrFloatBitWidth())
+    return fail("this is computed in more bits than the scores of attention have", source);
+  for (auto *map : {&f.passed, &f.passedFinite})
+    if (auto it = map->find(f.keyOf(p)); it != map->end() && hasScore)
+      return get(operandOf(p, it->second));
+  if (auto at = dyn_cast<linalg::IndexOp>(source)) {
+    Value value = p.at[at.getDim()] ? index(p.at[at.getDim()]) : Value();
+    return value ? value : fail("an index of neither batch, head, row nor key", source);
+  }
+  if (isa<arith::ExtFOp, arith::TruncFOp>(source))
+    return get(operandOf(p, 0));
+  if (auto lookup = dyn_cast<tensor::ExtractOp>(source)) {
+    SmallVector<Value> at;
+    for (unsigned i = 1, e = source->getNumOperands(); i < e; ++i)
+      at.push_back(get(operandOf(p, i)));
+    return llvm::is_contained(at, Value()) ? Value() : extract(lookup.getTensor(), at);
+  }
+  return copy(p);
+}
+
+Value ScoreFunctions::Writer::get(const Point &point) {
+  Point p = f.settle(point);
+  if (llvm::is_contained(p.at, AffineExpr()))
+    return fail("this is not read by batch, head, row and key", p.value.getDefiningOp());
+  Key key = f.keyOf(p);
+  if (Value known = written.lookup(key))
+    return known;
+  Value value = make(p);
+  written[key] = value;
+  return value;
+}
+
+Value ScoreFunctions::Writer::condition(const Mask &mask) {
+  Value keep = get(mask.condition);
+  if (!keep || !mask.negated)
+    return keep;
+  if (auto cmp = keep.getDefiningOp<arith::CmpIOp>())
+    return arith::CmpIOp::create(b, op.getLoc(), arith::invertPredicate(cmp.getPredicate()),
+                                 cmp.getLhs(), cmp.getRhs());
+  Value yes = arith::ConstantOp::create(b, op.getLoc(), b.getBoolAttr(true));
+  return arith::XOrIOp::create(b, op.getLoc(), keep, yes);
+}
+
+/// `product` with a factor more.
+Value ScoreFunctions::Writer::factor(const AttentionMatch::Factor &factor, Value product) {
+  using Factor = AttentionMatch::Factor;
+  Location loc = op.getLoc();
+  Value value = get(factor.value);
+  if (!value)
+    return {};
+  if (factor.kind == Factor::Divides)
+    return arith::DivFOp::create(b, loc, product, value);
+  if (factor.kind == Factor::Multiplies)
+    return arith::MulFOp::create(b, loc, product, value);
+  Value zero = arith::ConstantOp::create(b, loc, b.getFloatAttr(wide, 0));
+  bool keeps = factor.kind == Factor::Keeps;
+  return arith::SelectOp::create(b, loc, value, keeps ? product : zero, keeps ? zero : product);
+}
+
+/// The factors of the weights. They have no gradient, so nothing that might have one is read.
+bool ScoreFunctions::writeFactors(AttentionOp op, Obstacle &obstacle) {
+  if (m.factors.empty())
+    return true;
+  Writer weight(*this, op, op.getWeightMod(), false, obstacle);
+  OpBuilder &b = weight.builder();
+  Value product = arith::ConstantOp::create(
+      b, op.getLoc(), b.getFloatAttr(getElementTypeOrSelf(op.getLse().getType()), 1));
+  for (const AttentionMatch::Factor &factor : m.factors)
+    if (product = weight.factor(factor, product); !product)
+      return false;
+  weight.yield(product);
+  for (auto read : op.getWeightMod().getOps<tensor::ExtractOp>())
+    if (isa<FloatType>(read.getType())) {
+      obstacle = {"the weights are changed between softmax and product by numbers that are read "
+                  "from memory",
+                  m.factors.front().value.value.getDefiningOp()};
+      return false;
+    }
+  return true;
+}
+
+bool ScoreFunctions::write(AttentionOp op, Obstacle &obstacle) {
+  Writer score(*this, op, op.getScoreMod(), true, obstacle);
+  Value s = score.get(m.formula);
+  if (!s)
+    return false;
+  score.yield(s);
+  Writer mask(*this, op, op.getMaskMod(), false, obstacle);
+  Value keep;
+  for (const Mask &part : masks) {
+    Value condition = mask.condition(part);
+    if (!condition)
+      return false;
+    keep = keep ? Value(arith::AndIOp::create(mask.builder(), op.getLoc(), keep, condition))
+                : condition;
+  }
+  mask.yield(keep ? keep
+                  : Value(arith::ConstantOp::create(mask.builder(), op.getLoc(),
+                                                    mask.builder().getBoolAttr(true))));
+  return writeFactors(op, obstacle);
+}
+
+AttentionOp ScoreFunctions::build(OpBuilder &b, Value q, Value k, Value v, Obstacle &obstacle) {
+  auto qType = cast<RankedTensorType>(q.getType()), vType = cast<RankedTensorType>(v.getType());
+  ArrayRef<int64_t> shape = qType.getShape();
+  Type element = qType.getElementType(), wide = element.isF64() ? element : Type(b.getF32Type());
+  auto oType = RankedTensorType::get({shape[0], shape[1], shape[2], vType.getDimSize(3)}, element);
+  auto op = AttentionOp::create(b, m.mixing.getLoc(), oType,
+                                RankedTensorType::get(shape.drop_back(), wide), q, k, v,
+                                ValueRange(), b.getF64FloatAttr(scale));
+  bool written = write(op, obstacle);
+  bool hasFinite = !passedFinite.empty(), isLow = written && mayMask(op);
+  bool isProven =
+      written && !isLow && (AttentionTiles(op).hasKeyInEveryRow() || isTableWithKeys(op));
+  if (written && (isProven || assumeKeys || !(hasFinite || isLow)))
+    return op;
+  if (written)
+    obstacle = {"a row may be masked throughout, and its scores count then, for they are masked by "
+                "finite numbers; if every "
+                "row keeps a key, --raise-attention=assume-keys says so",
+                m.formula.value.getDefiningOp()};
+  op.erase();
+  return {};
+}
