@@ -10,9 +10,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../../lib/Codegen/Gpu/GpuLowering.h"
 #include "../../tools/fsdp-kernel-test/EmulatorDevice.h"
-#include "fsdp/Codegen/Gpu/GpuBuilder.h"
+#include "Codegen/Gpu/Image/GpuLowering.h"
+#include "Codegen/Gpu/Ptx/GpuBuilder.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "gtest/gtest.h"
 #include <cmath>

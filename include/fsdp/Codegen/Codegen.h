@@ -29,14 +29,6 @@ namespace mlir::fsdp {
 
 class KernelCache;
 
-/// Names of attributes on phase functions.
-inline constexpr StringLiteral extentAttr = "fsdp.extent";
-inline constexpr StringLiteral tileAttr = "fsdp.tile";
-
-/// Fills name, bindingBytes and writes of `info` from the kernel's signature;
-/// fails with a diagnostic on a kernel that breaks the contract of Pipeline.md §6.
-LogicalResult describeKernel(func::FuncOp kernel, KernelInfo &info);
-
 /// Replaces a kernel on tensors by its phase functions: public func.func on
 /// memrefs (of static identity layout, storage element types) in binding order,
 /// then `memref<?xi8>` when info.sharedBytes > 0, then index begin, index end and

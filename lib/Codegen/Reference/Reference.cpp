@@ -17,8 +17,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Codegen/Attention.h"
-#include "fsdp/Codegen/Lowering.h"
+#include "Codegen/Cpu/Image/CpuLowering.h"
+#include "Codegen/Kernel/Attention/AttentionKernel.h"
+#include "fsdp/Codegen/Codegen.h"
 #include "fsdp/IR/FSDP.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"

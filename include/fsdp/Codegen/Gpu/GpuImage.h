@@ -23,8 +23,10 @@
 #define FSDP_CODEGEN_GPU_GPUIMAGE_H
 
 #include "fsdp/Analysis/GpuCode.h"
-#include "fsdp/Codegen/Codegen.h"
+#include "fsdp/Analysis/KernelImage.h"
 #include "fsdp/Codegen/Gpu/GpuTarget.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
 
 namespace mlir::fsdp {
 

@@ -1,0 +1,519 @@
+//===- AttentionBackward.cpp - Gradients without the scores -----*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A unit is a kv head, with the query heads that share it, and a chunk of its blocks of
+// columns (more than one chunk where there are few heads):
+//
+//   pack Q and dO of its heads;  δ = Σ O·dO for each row;  dQ = 0
+//   for each block of columns: pack K and V of it;  dK = dV = 0
+//     for each head of the group, each block of rows that the block of columns meets
+//       S = Q · Kᵀ;  dP = dO · Vᵀ                              tiles
+//       P = 2^((score_mod(scale · S) - lse) · log2(e)), 0 where masked
+//       f = weight_mod;  dP = f · dP
+//       dS = score_grad(P · (dP - δ)), 0 where masked; what it contributes: AttentionCaptures.cpp
+//       dV += (f · P)ᵀ · dO;  dK += dSᵀ · Q;  dQ += dS · K           tiles
+//     write scale · dK and dV
+//   write scale · dQ; with several chunks, a second phase adds theirs in order
+//
+// Each sum is a fold in the order of rows, or of columns within a chunk; chunks follow from the
+// shape, so bits depend on neither workers nor vectors. Time: five products over the
+// blocks that are met. Scratch: Q, dO and dQ of a kv head per worker, dQ of all heads
+// per chunk where there are several.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Attention.h"
+#include "AttentionCaptures.h"
+#include "Codegen/Kernel/Lowering.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::attention;
+using namespace mlir::fsdp::tile;
+
+static constexpr int64_t mostRows = 96, mostCols = 128;
+/// Elements behind a tile that fragments may read.
+static constexpr int64_t slack = 64;
+static constexpr double infinity = std::numeric_limits<double>::infinity();
+
+namespace {
+struct BackwardPlan : Plan {
+  BackwardPlan(const Shape &shape, const Numbers &numbers);
+  void takeParts(const Units &units);
+  bool isFma() const { return numbers.arithmetic == Arithmetic::Fma; }
+
+  int64_t paddedRows = 0; ///< of a head, so that the last fragment of a block fits
+  Part q, qAcross, dout, doutAcross, lse, delta, dq;
+  Part kT, vT, kAcross, dk, dv, scores, gradients, gradientsAcross, bounds;
+  int64_t dqShared = 0;
+};
+
+class BackwardEmitter : public Emitter {
+public:
+  BackwardEmitter(CpuTiles &b, BackwardPlan &plan, AttentionGradOp op, func::FuncOp kernel,
+                  Captures &captures, Units units)
+      : Emitter(b, plan), plan(plan), op(op), kernel(kernel), captures(captures), units(units),
+        ranges(AttentionTiles(op).getRowTiles(plan.blockRows)) {
+    plan.bounds = plan.take(std::max<int64_t>(ranges.size(), 1), 4, sizeof(int64_t));
+  }
+  void emitMain(func::FuncOp phase);
+  void emitClear(func::FuncOp phase);
+  void emitSum(func::FuncOp phase);
+  void emitFinish(func::FuncOp phase);
+
+private:
+  /// One row of a tile in registers.
+  struct RowContext {
+    Value row, lse, delta;
+    ScoreFunction::Values score, mask, weight, grad;
+  };
+  void keepFunctions();
+  bool hasMask() {
+    return !op.getMaskMod().empty() || shape.cols % plan.blockCols || shape.rows % plan.blockRows;
+  }
+  void emitHead(Head head, Value unit, Value chunk);
+  void packRows(const Head &head, Value group);
+  void packBlock(const Head &head, Value block);
+  void emitTile(const Head &head, Value group, Value rowBlock, Value firstCol, Value isFree,
+                Value unit);
+  void emitScores(const Head &head, Value group, Value firstRow, Value firstCol, Value unit,
+                  bool masked);
+  std::pair<Value, Value> emitVector(const Head &head, const RowContext &context, Value group,
+                                     Value firstRow, Value firstCol, Value col, Value unit,
+                                     bool masked);
+  Matrix rowsOf(const Part &part, Value group, Value row, bool across);
+  Matrix dqOf(const Head &head, Value group, Value chunk);
+  Value scaleVector() { return b.number(op.getScale().convertToDouble(), plan.numbers.rowLanes); }
+
+  BackwardPlan &plan;
+  AttentionGradOp op;
+  func::FuncOp kernel;
+  Captures &captures;
+  Units units;
+  SmallVector<TileRange> ranges;
+  std::optional<KeptFunction> score, mask, weight, grad;
+  Matrix dqHead;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Plan
+//===----------------------------------------------------------------------===//
+
+BackwardPlan::BackwardPlan(const Shape &shape, const Numbers &numbers) : Plan(shape, numbers) {
+  blockCols = std::min<int64_t>(mostCols, padded(shape.cols));
+  blockRows = std::min<int64_t>(mostRows, llvm::alignTo(shape.rows, 2));
+  rowBlocks = llvm::divideCeil(shape.rows, blockRows);
+  colBlocks = llvm::divideCeil(shape.cols, blockCols);
+  tileRows = std::max(CpuTiles::rowsOf(numbers, blockRows, blockCols),
+                      CpuTiles::rowsOf(numbers, blockRows, shape.dim));
+  paddedRows = llvm::alignTo((rowBlocks - 1) * blockRows + tileRows, 2);
+}
+
+void BackwardPlan::takeParts(const Units &units) {
+  int64_t wide = numbers.wide.getIntOrFloatBitWidth() / 8, step = numbers.stepBytes(),
+          per = numbers.perStep();
+  int64_t rows = shape.group * paddedRows, d = padded(shape.dim), dv_ = padded(shape.valueDim);
+  q = take(rows, d / per, step);
+  dout = take(rows, dv_ / per, step);
+  qAcross = isFma() ? q : take(rows / per, d, step);
+  doutAcross = isFma() ? dout : take(rows / per, dv_, step);
+  lse = take(rows, 1, wide);
+  delta = take(rows, 1, wide);
+  if (units.chunks > 1)
+    dqShared = takeShared(units.chunks * shape.batch * shape.heads * paddedRows * d * wide);
+  dq = units.chunks > 1 ? Part{0, d} : take(rows, d, wide);
+  kT = take(transposedSteps(shape.dim), blockCols, step);
+  vT = take(transposedSteps(shape.valueDim), blockCols, step);
+  kAcross = take(blockCols / per, d, step);
+  dk = take(CpuTiles::rowsOf(numbers, blockCols, shape.dim), d, wide);
+  dv = take(CpuTiles::rowsOf(numbers, blockCols, shape.valueDim), dv_, wide);
+  scores = take(tileRows, blockCols, wide);
+  (void)take(1, slack, wide);
+  gradients = take(tileRows, blockCols, wide);
+  (void)take(1, slack, wide);
+  gradientsAcross = isFma() ? gradients : take(tileRows, blockCols, step);
+  (void)take(1, slack, wide);
+}
+
+//===----------------------------------------------------------------------===//
+// Packing
+//===----------------------------------------------------------------------===//
+
+/// Rows of a head from `row` on, packed along rows or across them.
+Matrix BackwardEmitter::rowsOf(const Part &part, Value group, Value row, bool across) {
+  Matrix all = matrix(part, plan.numbers.stepType());
+  Value first = b.add(b.mul(group, plan.paddedRows), row);
+  if (across)
+    first = b.div(first, plan.numbers.perStep());
+  return {b.at(all, first, b.constant(0)), all.rowStride, 1};
+}
+
+/// dQ of a head: wide sums.
+Matrix BackwardEmitter::dqOf(const Head &head, Value group, Value chunk) {
+  int64_t elements = plan.paddedRows * plan.dq.stride;
+  if (units.chunks == 1) {
+    Matrix all = matrix(plan.dq, plan.numbers.wide);
+    return {b.shift(all.place, b.mul(group, elements)), all.rowStride, 1};
+  }
+  Value number = b.add(b.mul(b.add(b.mul(chunk, shape.batch), head.batch), shape.heads), head.head);
+  Pointer all{b.address(b.shift(shared, b.constant(plan.dqShared))), plan.numbers.wide,
+              b.mul(number, elements)};
+  return {all, plan.dq.stride, 1};
+}
+
+void BackwardEmitter::packRows(const Head &head, Value group) {
+  int64_t lanes = plan.numbers.rowLanes, d = plan.padded(shape.dim),
+          dv = plan.padded(shape.valueDim);
+  Type wide = plan.numbers.wide;
+  Value zero = b.constant(0), rows = b.constant(shape.rows);
+  Matrix q = slab(binding(op.getQ()), head.batch, head.head, shape.heads, shape.rows, shape.dim);
+  Matrix dout =
+      slab(binding(op.getDout()), head.batch, head.head, shape.heads, shape.rows, shape.valueDim);
+  Matrix o =
+      slab(binding(op.getO()), head.batch, head.head, shape.heads, shape.rows, shape.valueDim);
+  Matrix lse = slab(binding(op.getLse()), head.batch, head.head, shape.heads, shape.rows, 1);
+  b.packAlong(q, {rows, shape.dim}, rowsOf(plan.q, group, zero, false), plan.paddedRows, d);
+  b.packAlong(dout, {rows, shape.valueDim}, rowsOf(plan.dout, group, zero, false), plan.paddedRows,
+              dv);
+  if (!plan.isFma()) {
+    b.packAcross(q, {rows, shape.dim}, rowsOf(plan.qAcross, group, zero, true), plan.paddedRows, d);
+    b.packAcross(dout, {rows, shape.valueDim}, rowsOf(plan.doutAcross, group, zero, true),
+                 plan.paddedRows, dv);
+  }
+  Pointer ownLse = b.shift(scratch(plan.lse, wide), b.mul(group, plan.paddedRows));
+  Pointer ownDelta = b.shift(scratch(plan.delta, wide), b.mul(group, plan.paddedRows));
+  b.loop(zero, b.constant(plan.paddedRows), 1, [&](Value row) {
+    b.store(b.number(infinity), b.shift(ownLse, row));
+    b.store(b.number(0), b.shift(ownDelta, row));
+  });
+  b.loop(zero, rows, 1, [&](Value row) {
+    Value x = b.load(wide, b.at(lse, row, zero));
+    Value isEmpty =
+        arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, x, b.number(-infinity));
+    b.store(b.select(isEmpty, b.number(infinity), x), b.shift(ownLse, row));
+    Value sum = b.number(0, lanes);
+    for (int64_t col = 0; col < dv; col += lanes) {
+      Value mask = b.maskBelow(lanes, b.constant(shape.valueDim - col));
+      auto of = [&](const Matrix &x) {
+        return b.convertFloat(
+            b.load(VectorType::get({lanes}, x.place.type), b.at(x, row, b.constant(col)), mask),
+            wide);
+      };
+      sum = b.fma(of(o), of(dout), sum);
+    }
+    b.store(b.first(b.sumOfLanes(sum)), b.shift(ownDelta, row));
+  });
+}
+
+void BackwardEmitter::packBlock(const Head &head, Value block) {
+  Value first = b.mul(block, plan.blockCols), rows = b.sub(b.constant(shape.cols), first);
+  Type step = plan.numbers.stepType();
+  auto from = [&](Value tensor, int64_t cols) {
+    Matrix all = slab(binding(tensor), head.batch, head.kvHead, shape.kvHeads, shape.cols, cols);
+    return Matrix{b.at(all, first, b.constant(0)), all.rowStride, 1};
+  };
+  Matrix k = from(op.getK(), shape.dim), v = from(op.getV(), shape.valueDim);
+  b.packTransposed(k, {rows, shape.dim}, matrix(plan.kT, step), plan.blockCols, shape.dim);
+  b.packTransposed(v, {rows, shape.valueDim}, matrix(plan.vT, step), plan.blockCols,
+                   shape.valueDim);
+  b.packAcross(k, {rows, shape.dim}, matrix(plan.kAcross, step), plan.blockCols,
+               plan.padded(shape.dim));
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
+
+/// f · P and dS of one vector of scores.
+std::pair<Value, Value> BackwardEmitter::emitVector(const Head &head, const RowContext &context,
+                                                    Value group, Value firstRow, Value firstCol,
+                                                    Value col, Value unit, bool masked) {
+  int64_t lanes = plan.numbers.rowLanes;
+  auto vector = VectorType::get({lanes}, plan.numbers.wide);
+  double scale = op.getScale().convertToDouble();
+  Value x = b.load(vector, b.at(matrix(plan.scores, plan.numbers.wide), context.row, col));
+  Value dp = b.load(vector, b.at(matrix(plan.gradients, plan.numbers.wide), context.row, col));
+  Value row = b.add(firstRow, context.row);
+  Site site{head.batch, head.head, row, b.add(firstCol, col), {}, {}, lanes};
+  Value keep, minus = arith::NegFOp::create(b, b.loc, context.lse), zero = b.number(0, lanes);
+  if (masked) {
+    site.q = b.min(row, b.constant(shape.rows - 1));
+    site.lastColumn = b.constant(shape.cols - 1);
+    keep = b.both(keptLanes(*mask, context.mask, site, col),
+                  b.splat(b.isLess(row, b.constant(shape.rows)), lanes));
+  }
+  bool modifies = !score->function.empty();
+  Value exponent;
+  if (modifies) {
+    x = b.mulf(x, b.number(scale, lanes));
+    site.scores = {x};
+    ScoreFunction::Values values = known(*score, context.score, col);
+    Value s = splatted(score->function.emit(b, score->function.result(), site, values));
+    exponent = b.addf(s, minus);
+  } else {
+    exponent = b.fma(x, b.number(scale, lanes), minus);
+  }
+  exponent = b.mulf(
+      exponent,
+      b.number(log2e, lanes)); // now, not lse before: its rounding would be that of a whole row
+  // At most 0 but for rounding; where scores are so large that nothing is right, P is large as
+  // well.
+  Value most = b.number(127, lanes);
+  exponent = b.select(arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OGT, exponent, most),
+                      most, exponent);
+  Value p = b.exp2(exponent);
+  if (masked)
+    p = b.select(keep, p, zero);
+  Value mixed = p;
+  if (!weight->function.empty()) {
+    ScoreFunction::Values values = known(*weight, context.weight, col);
+    Value factor = splatted(weight->function.emit(b, weight->function.result(), site, values));
+    if (masked)
+      factor = b.select(keep, factor, zero);
+    mixed = b.mulf(p, factor);
+    dp = b.mulf(dp, factor);
+  }
+  Value ds = b.mulf(p, b.subf(dp, context.delta));
+  if (modifies) {
+    site.scores = {ds, x};
+    ScoreFunction::Values values = known(*grad, context.grad, col);
+    ds = splatted(grad->function.emit(b, grad->function.result(), site, values));
+    captures.add(*this, *grad, site, values, keep, unit, group, row);
+    if (masked)
+      ds = b.select(keep, ds, zero);
+  }
+  return {mixed, ds};
+}
+
+/// f · P over the scores, dS over dP, as the products behind read them.
+void BackwardEmitter::emitScores(const Head &head, Value group, Value firstRow, Value firstCol,
+                                 Value unit, bool masked) {
+  Type wide = plan.numbers.wide, step = plan.numbers.stepType();
+  int64_t lanes = plan.numbers.rowLanes, rowsPerTurn = plan.isFma() ? 1 : 2;
+  Matrix p = matrix(plan.scores, step), ds = matrix(plan.gradients, step),
+         dsAcross = matrix(plan.gradientsAcross, step);
+  auto perRow = [&](const Part &part, Value row) {
+    Value number = b.add(b.mul(group, plan.paddedRows), b.add(firstRow, row));
+    return b.broadcastLoad(b.shift(scratch(part, wide), number), lanes);
+  };
+  b.loop(b.constant(0), b.constant(plan.blockRows), rowsPerTurn, [&](Value row) {
+    SmallVector<RowContext> contexts;
+    for (int64_t i = 0; i < rowsPerTurn; ++i) {
+      Value at = b.add(row, i);
+      contexts.push_back({at, perRow(plan.lse, at), perRow(plan.delta, at), knownOfRow(*score, at),
+                          knownOfRow(*mask, at), knownOfRow(*weight, at), knownOfRow(*grad, at)});
+    }
+    b.loop(b.constant(0), b.constant(plan.blockCols), lanes, [&](Value col) {
+      SmallVector<std::pair<Value, Value>> values;
+      for (const RowContext &context : contexts)
+        values.push_back(emitVector(head, context, group, firstRow, firstCol, col, unit, masked));
+      auto second = [&](auto member) { return rowsPerTurn == 2 ? values.back().*member : Value(); };
+      using Pair = std::pair<Value, Value>;
+      b.storeAcross(values[0].first, second(&Pair::first), p, row, col);
+      for (auto [i, value] : llvm::enumerate(values))
+        b.storeAlong(value.second, ds, b.add(row, i), col);
+      if (!plan.isFma())
+        b.storeAcross(values[0].second, second(&Pair::second), dsAcross, row, col);
+    });
+    captures.endRow(*this);
+  });
+}
+
+void BackwardEmitter::emitTile(const Head &head, Value group, Value rowBlock, Value firstCol,
+                               Value isFree, Value unit) {
+  Numbers numbers = plan.numbers;
+  Type wide = numbers.wide, step = numbers.stepType();
+  Value firstRow = b.mul(rowBlock, plan.blockRows);
+  for (KeptFunction *f : {&*score, &*mask, &*weight, &*grad})
+    emitRows(*f, head, firstRow, plan.blockRows);
+  captures.beginTile(*this);
+  auto zero = [&](Layout layout, Value, Value) {
+    return b.fill(layout, b.number(0, layout.numLanes()));
+  };
+  Matrix scores = matrix(plan.scores, wide), gradients = matrix(plan.gradients, wide);
+  b.gemm(scores, rowsOf(plan.q, group, firstRow, false), matrix(plan.kT, step), plan.blockRows,
+         plan.blockCols, plan.dimSteps(), zero);
+  b.gemm(gradients, rowsOf(plan.dout, group, firstRow, false), matrix(plan.vT, step),
+         plan.blockRows, plan.blockCols, plan.valueSteps(), zero);
+  auto change = [&](bool masked) { emitScores(head, group, firstRow, firstCol, unit, masked); };
+  if (hasMask())
+    b.when(isFree, [&] { change(false); }, [&] { change(true); });
+  else
+    change(false);
+  auto accumulate = [&](const Matrix &to, const Matrix &left, const Matrix &right, int64_t rows,
+                        int64_t cols, int64_t steps) {
+    b.gemm(to, left, right, rows, cols, steps, [&](Layout layout, Value row, Value col) {
+      return b.load(layout, {b.at(to, row, col), to.rowStride, 1});
+    });
+  };
+  // Columns of a tile that is packed across rows are the rows of its transpose.
+  auto transposed = [&](const Part &part) { return Matrix{scratch(part, step), 1, part.stride}; };
+  int64_t rowSteps = numbers.steps(plan.blockRows);
+  accumulate(matrix(plan.dv, wide), transposed(plan.scores),
+             rowsOf(plan.doutAcross, group, firstRow, true), plan.blockCols, shape.valueDim,
+             rowSteps);
+  accumulate(matrix(plan.dk, wide), transposed(plan.gradientsAcross),
+             rowsOf(plan.qAcross, group, firstRow, true), plan.blockCols, shape.dim, rowSteps);
+  Matrix dq{b.at(dqHead, firstRow, b.constant(0)), dqHead.rowStride, 1};
+  accumulate(dq, matrix(plan.gradients, step), matrix(plan.kAcross, step), plan.blockRows,
+             shape.dim, numbers.steps(plan.blockCols));
+  captures.endTile(*this, group);
+}
+
+/// A kv head and a chunk of its columns.
+void BackwardEmitter::emitHead(Head head, Value unit, Value chunk) {
+  Type wide = plan.numbers.wide;
+  Value zero = b.constant(0);
+  auto eachGroup = [&](function_ref<void(Head, Value)> body) {
+    b.loop(zero, b.constant(shape.group), 1, [&](Value group) {
+      Head own = head;
+      own.head = b.add(b.mul(head.kvHead, shape.group), group);
+      body(own, group);
+    });
+  };
+  eachGroup([&](Head own, Value group) {
+    packRows(own, group);
+    captures.beginHead(*this, group);
+    b.fillTile(dqOf(own, group, chunk), plan.paddedRows, plan.dq.stride, b.number(0));
+  });
+  Value from = b.div(b.mul(chunk, plan.colBlocks), units.chunks);
+  Value to = b.div(b.mul(b.add(chunk, 1), plan.colBlocks), units.chunks);
+  Matrix dk = matrix(plan.dk, wide), dv = matrix(plan.dv, wide);
+  Pointer dkOut = destination(kernel, op.getDk()), dvOut = destination(kernel, op.getDv());
+  b.pipeline(from, to, nullptr, [&](Value block) {
+    Value firstCol = b.mul(block, plan.blockCols);
+    Value cols = b.min(b.constant(plan.blockCols), b.sub(b.constant(shape.cols), firstCol));
+    Value isWhole = b.isEqual(cols, plan.blockCols);
+    packBlock(head, block);
+    b.fillTile(dk, plan.blockCols, plan.dk.stride, b.number(0));
+    b.fillTile(dv, plan.blockCols, plan.dv.stride, b.number(0));
+    eachGroup([&](Head own, Value group) {
+      for (KeptFunction *f : {&*score, &*mask, &*weight, &*grad}) {
+        emitUnit(*f, own);
+        emitColumns(*f, own, firstCol);
+      }
+      captures.beginBlock(*this, own, group);
+      dqHead = dqOf(own, group, chunk);
+      forBlocks(ranges, plan.bounds, *mask, own, firstCol, b.add(firstCol, cols),
+                [&](Value rowBlock, Value isFree) {
+                  emitTile(own, group, rowBlock, firstCol, b.both(isFree, isWhole), unit);
+                });
+      captures.endBlock(*this, own, firstCol, cols);
+    });
+    if (dkOut.base)
+      storeRows(dk, scaleVector(), dkOut,
+                slab(dkOut, head.batch, head.kvHead, shape.kvHeads, shape.cols, shape.dim),
+                firstCol, cols, shape.dim);
+    if (dvOut.base)
+      storeRows(dv, Value(), dvOut,
+                slab(dvOut, head.batch, head.kvHead, shape.kvHeads, shape.cols, shape.valueDim),
+                firstCol, cols, shape.valueDim);
+  });
+  Pointer dqOut = destination(kernel, op.getDq());
+  eachGroup([&](Head own, Value group) {
+    captures.endHead(*this, own, group, chunk);
+    if (units.chunks == 1 && dqOut.base)
+      storeRows(dqOf(own, group, chunk), scaleVector(), dqOut,
+                slab(dqOut, own.batch, own.head, shape.heads, shape.rows, shape.dim), zero,
+                b.constant(shape.rows), shape.dim);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Phases
+//===----------------------------------------------------------------------===//
+
+void BackwardEmitter::keepFunctions() {
+  score.emplace(keep(op.getScoreMod(), 1, op.getCaptures()));
+  mask.emplace(keep(op.getMaskMod(), 0, op.getCaptures()));
+  weight.emplace(keep(op.getWeightMod(), 0, op.getCaptures()));
+  grad.emplace(keep(op.getScoreGrad(), 2, op.getCaptures()));
+}
+
+void BackwardEmitter::emitMain(func::FuncOp phase) {
+  enter(kernel, phase);
+  keepFunctions();
+  b.loop(begin, end, 1, [&](Value unit) {
+    captures.beginUnit(*this, unit);
+    Value chunk = b.rem(unit, units.chunks), rest = b.div(unit, units.chunks);
+    Value head = units.ownsHead ? b.rem(rest, shape.kvHeads) : Value();
+    Value batch = units.ownsBatch ? (units.ownsHead ? b.div(rest, shape.kvHeads) : rest) : Value();
+    auto each = [&](Value own, int64_t count, function_ref<void(Value)> body) {
+      own ? body(own) : b.loop(b.constant(0), b.constant(count), 1, body);
+    };
+    each(batch, shape.batch, [&](Value batch) {
+      each(head, shape.kvHeads, [&](Value head) { emitHead({batch, Value(), head}, unit, chunk); });
+    });
+  });
+}
+
+void BackwardEmitter::emitClear(func::FuncOp phase) {
+  enter(kernel, phase);
+  captures.emitClear(*this);
+}
+
+void BackwardEmitter::emitFinish(func::FuncOp phase) {
+  enter(kernel, phase);
+  grad.emplace(keep(op.getScoreGrad(), 2, op.getCaptures()));
+  captures.emitFinish(*this, *grad, units);
+}
+
+/// dQ of each head: the sum over chunks.
+void BackwardEmitter::emitSum(func::FuncOp phase) {
+  enter(kernel, phase);
+  Pointer out = destination(kernel, op.getDq());
+  if (!out.base)
+    return;
+  int64_t lanes = plan.numbers.rowLanes;
+  auto vector = VectorType::get({lanes}, plan.numbers.wide);
+  Value zero = b.constant(0);
+  b.loop(begin, end, 1, [&](Value number) {
+    Head head{b.div(number, shape.heads), b.rem(number, shape.heads), Value()};
+    Matrix sum = dqOf(head, zero, zero);
+    b.loop(b.constant(1), b.constant(units.chunks), 1, [&](Value chunk) {
+      Matrix other = dqOf(head, zero, chunk);
+      b.loop(zero, b.constant(shape.rows * plan.dq.stride), lanes, [&](Value i) {
+        Pointer to = b.shift(sum.place, i);
+        b.store(b.addf(b.load(vector, to), b.load(vector, b.shift(other.place, i))), to);
+      });
+    });
+    storeRows(sum, scaleVector(), out,
+              slab(out, head.batch, head.head, shape.heads, shape.rows, shape.dim), zero,
+              b.constant(shape.rows), shape.dim);
+  });
+}
+
+LogicalResult attention::lowerBackward(func::FuncOp kernel, AttentionGradOp op,
+                                       const CpuTarget &target, KernelInfo &info) {
+  Numbers numbers(cast<RankedTensorType>(op.getQ().getType()).getElementType(), target);
+  BackwardPlan plan(getShape(op.getQ().getType(), op.getK().getType(), op.getV().getType()),
+                    numbers);
+  Captures captures(op, kernel, plan.shape);
+  Units units = captures.chooseUnits(plan.colBlocks);
+  plan.takeParts(units);
+  captures.takeParts(plan, units, plan.paddedRows);
+  CpuTiles b(op.getLoc(), op.getContext(), numbers);
+  BackwardEmitter emitter(b, plan, op, kernel, captures, units);
+  auto phase = [&](int64_t extent, void (BackwardEmitter::*emit)(func::FuncOp)) {
+    std::string symbol =
+        info.phases.empty() ? info.name : info.name + "." + std::to_string(info.phases.size());
+    (emitter.*emit)(createPhase(b, kernel, symbol, extent, 1, plan.sharedBytes > 0));
+    info.phases.push_back({symbol, extent, 1});
+  };
+  int64_t gradients = op.getDcaptures().size();
+  if (captures.hasShared())
+    phase(gradients, &BackwardEmitter::emitClear);
+  phase(units.count(plan.shape), &BackwardEmitter::emitMain);
+  if (units.chunks > 1)
+    phase(plan.shape.batch * plan.shape.heads, &BackwardEmitter::emitSum);
+  if (!captures.empty())
+    phase(gradients, &BackwardEmitter::emitFinish);
+  info.sharedBytes = std::max(info.sharedBytes, plan.sharedBytes);
+  info.workerBytes = std::max(info.workerBytes, plan.workerBytes);
+  kernel.erase();
+  return success();
+}

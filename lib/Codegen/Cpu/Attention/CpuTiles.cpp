@@ -1,0 +1,272 @@
+//===- CpuTiles.cpp - Fragments and their products on CPU vectors -*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A product of tiles goes fragment by fragment, the sums of one in registers:
+//
+//                   b   | b0 | b1 |          step k: load a row of b, then broadcast
+//      a  a(0, k)       | s  | s  |          a(r, k), one row after the other, into
+//         a(1, k)       | s  | s  |          a multiply-add with each register of it
+//
+// Each sum is a fold over k in order, whatever the fragment's shape, so the bits
+// depend on neither registers nor lanes. Rows are summed and searched in vectors of one
+// length on every CPU, folded by halves.
+//
+//===----------------------------------------------------------------------===//
+
+#include "CpuTiles.h"
+#include "Codegen/Math/MathPatterns.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::tile;
+
+static constexpr int64_t lineBytes = 64;
+
+//===----------------------------------------------------------------------===//
+// Numbers
+//===----------------------------------------------------------------------===//
+
+Numbers::Numbers(Type element, const CpuTarget &target) : element(element) {
+  MLIRContext *context = element.getContext();
+  wide = element.isF64() ? element : Type(Float32Type::get(context));
+  if (element.isBF16())
+    arithmetic =
+        target.hasBf16Dot && target.hasAvx512() ? Arithmetic::Bf16Dot : Arithmetic::Bf16Pairs;
+  lanes = target.vectorBits / wide.getIntOrFloatBitWidth();
+  rowLanes = 512 / wide.getIntOrFloatBitWidth();
+  sums = target.hasAvx512() ? 24 : 12;
+  sumsPerRow = target.hasAvx512() ? 4 : 2;
+}
+
+Type Numbers::stepType() const {
+  return arithmetic == Arithmetic::Bf16Dot ? Type(IntegerType::get(wide.getContext(), 32)) : wide;
+}
+
+int64_t Numbers::steps(int64_t k) const {
+  switch (arithmetic) {
+  case Arithmetic::Fma:
+    return k;
+  case Arithmetic::Bf16Dot:
+    return llvm::divideCeil(k, 2);
+  case Arithmetic::Bf16Pairs:
+    return llvm::alignTo(k, 2);
+  }
+  llvm_unreachable("unknown arithmetic");
+}
+
+//===----------------------------------------------------------------------===//
+// Scalars and vectors
+//===----------------------------------------------------------------------===//
+
+Value CpuTiles::number(double value, int64_t lanes) {
+  TypedAttr attr = getFloatAttr(numbers.wide, value);
+  if (lanes)
+    attr = DenseElementsAttr::get(VectorType::get({lanes}, numbers.wide), attr);
+  return arith::ConstantOp::create(*this, loc, attr);
+}
+
+Value CpuTiles::exp2(Value x) {
+  if (numbers.wide.isF64())
+    return math::Exp2Op::create(*this, loc, x);
+  return expandSmallExp2(*this, loc, x);
+}
+
+Value CpuTiles::first(Value vector) {
+  return vector::ExtractOp::create(*this, loc, vector, ArrayRef<int64_t>{0});
+}
+
+Value CpuTiles::foldLanes(Value vector, function_ref<Value(Value, Value)> combine) {
+  int64_t lanes = cast<VectorType>(vector.getType()).getNumElements();
+  for (int64_t half = lanes / 2; half; half /= 2) {
+    SmallVector<int64_t> mask;
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      mask.push_back(lane ^ half);
+    vector = combine(vector, shuffle(vector, vector, mask));
+  }
+  return vector;
+}
+
+Value CpuTiles::sumOfLanes(Value vector) {
+  return foldLanes(vector, [&](Value a, Value b) { return addf(a, b); });
+}
+
+//===----------------------------------------------------------------------===//
+// Fragments
+//===----------------------------------------------------------------------===//
+
+Pointer CpuTiles::at(const Matrix &matrix, Value row, Value col) {
+  return shift(matrix.place, add(mul(row, matrix.rowStride), mul(col, matrix.colStride)));
+}
+
+Fragment CpuTiles::fill(Layout layout, Value vector) {
+  return {layout, SmallVector<Value>(layout.numRegisters(), vector)};
+}
+
+static Matrix placeOf(CpuTiles &b, const Matrix &matrix, const Layout &layout, int64_t reg) {
+  auto [row, col] = layout.place(reg);
+  Matrix moved = matrix;
+  moved.place = b.shift(matrix.place, b.constant(row * matrix.rowStride + col));
+  return moved;
+}
+
+Fragment CpuTiles::load(Layout layout, const Matrix &from, Value mask) {
+  Fragment result{layout, {}};
+  auto type = VectorType::get({layout.numLanes()}, from.place.type);
+  for (int64_t reg = 0; reg < layout.numRegisters(); ++reg)
+    result.registers.push_back(load(type, placeOf(*this, from, layout, reg).place, mask));
+  return result;
+}
+
+void CpuTiles::store(const Fragment &fragment, const Matrix &to) {
+  for (auto [reg, value] : llvm::enumerate(fragment.registers))
+    store(value, placeOf(*this, to, fragment.layout, reg).place);
+}
+
+Fragment CpuTiles::map(const Fragment &x, function_ref<Value(Value, int64_t)> body) {
+  Fragment result{x.layout, {}};
+  for (auto [reg, value] : llvm::enumerate(x.registers))
+    result.registers.push_back(body(value, reg));
+  return result;
+}
+
+SmallVector<Value> CpuTiles::rowMax(const Fragment &x) {
+  SmallVector<Value> rows(x.layout.numRows());
+  for (auto [reg, value] : llvm::enumerate(x.registers)) {
+    Value &row = rows[x.layout.place(reg).first];
+    row = row ? larger(row, value) : value;
+  }
+  for (Value &row : rows)
+    row = foldLanes(row, [&](Value a, Value b) { return larger(a, b); });
+  return rows;
+}
+
+SmallVector<Value> CpuTiles::rowSum(const Fragment &x) {
+  SmallVector<Value> rows(x.layout.numRows());
+  for (auto [reg, value] : llvm::enumerate(x.registers)) {
+    Value &row = rows[x.layout.place(reg).first];
+    row = row ? addf(row, value) : value;
+  }
+  return rows;
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+Value CpuTiles::multiplyAdd(Value a, Value b, Value sum) {
+  if (numbers.arithmetic != Arithmetic::Bf16Dot)
+    return fma(a, b, sum);
+  auto pairs = VectorType::get({2 * numbers.lanes}, getBF16Type());
+  a = vector::BitCastOp::create(*this, loc, pairs, a);
+  b = vector::BitCastOp::create(*this, loc, pairs, b);
+  return LLVM::CallIntrinsicOp::create(*this, loc, sum.getType(),
+                                       getStringAttr("llvm.x86.avx512bf16.dpbf16ps.512"),
+                                       ValueRange{sum, a, b})
+      .getResult(0);
+}
+
+Fragment CpuTiles::gemm(Fragment sums, const Matrix &a, const Matrix &b, int64_t steps) {
+  constexpr int64_t unroll = 2;
+  Layout layout = sums.layout;
+  auto stepRow = Layout::rowVectors(1, layout.numCols(), layout.numLanes());
+  auto step = [&](Value k, SmallVector<Value> &values) {
+    Matrix from = b;
+    from.place = shift(b.place, mul(k, b.rowStride));
+    Fragment right = load(stepRow, from);
+    Pointer left = shift(a.place, mul(k, a.colStride));
+    for (int64_t r = 0; r < layout.numRows(); ++r) {
+      Value scalar = broadcastLoad(shift(left, constant(r * a.rowStride)), layout.numLanes());
+      for (auto [v, register_] : llvm::enumerate(right.registers)) {
+        Value &sum = values[r * layout.registersPerRow() + v];
+        sum = multiplyAdd(scalar, register_, sum);
+      }
+    }
+  };
+  int64_t whole = steps / unroll * unroll;
+  SmallVector<Value> values = sums.registers;
+  if (whole > 0) {
+    auto op =
+        scf::ForOp::create(*this, loc, constant(0), constant(whole), constant(unroll), values);
+    InsertionGuard guard(*this);
+    setInsertionPointToStart(op.getBody());
+    values = llvm::to_vector_of<Value>(op.getRegionIterArgs());
+    for (int64_t i = 0; i < unroll; ++i)
+      step(add(op.getInductionVar(), i), values);
+    scf::YieldOp::create(*this, loc, values);
+    values = llvm::to_vector_of<Value>(op.getResults());
+  }
+  for (int64_t k = whole; k < steps; ++k)
+    step(constant(k), values);
+  return {layout, values};
+}
+
+/// Registers of a row of a fragment, evenly spread over the panels of columns.
+int64_t CpuTiles::sumsPerRowOf(int64_t cols, int64_t &panels) const {
+  int64_t registers = llvm::divideCeil(cols, numbers.lanes);
+  panels = llvm::divideCeil(registers, numbers.sumsPerRow);
+  return llvm::divideCeil(registers, panels);
+}
+
+/// Rows of a fragment with so many registers in each, evenly spread over all rows.
+static int64_t fragmentRows(const Numbers &numbers, int64_t rows, int64_t registers) {
+  int64_t most = std::min<int64_t>(numbers.sums / registers, 16);
+  return llvm::divideCeil(rows, llvm::divideCeil(rows, most));
+}
+
+int64_t CpuTiles::rowsOf(const Numbers &numbers, int64_t rows, int64_t cols) {
+  int64_t registers = llvm::divideCeil(cols, numbers.lanes), worst = rows;
+  for (int64_t n = 1; n <= std::min(registers, numbers.sumsPerRow); ++n)
+    worst = std::max<int64_t>(worst, llvm::alignTo(rows, fragmentRows(numbers, rows, n)));
+  return worst;
+}
+
+void CpuTiles::gemm(const Matrix &c, const Matrix &a, const Matrix &b, int64_t rows, int64_t cols,
+                    int64_t steps, Start start) {
+  int64_t panels, perRow = sumsPerRowOf(cols, panels),
+                  registers = llvm::divideCeil(cols, numbers.lanes);
+  auto panelsOf = [&](Value from, Value to, int64_t count) {
+    int64_t fragment = fragmentRows(numbers, rows, count);
+    auto layout = Layout::rowVectors(fragment, count * numbers.lanes, numbers.lanes);
+    loop(from, to, count * numbers.lanes, [&](Value col) {
+      loop(constant(0), constant(rows), fragment, [&](Value row) {
+        Fragment sums = start(layout, row, col);
+        Matrix left{at(a, row, constant(0)), a.rowStride, a.colStride};
+        Matrix right{at(b, constant(0), col), b.rowStride, b.colStride};
+        Matrix result{at(c, row, col), c.rowStride, c.colStride};
+        store(gemm(sums, left, right, steps), result);
+      });
+    });
+  };
+  int64_t whole = registers / perRow * perRow;
+  panelsOf(constant(0), constant(whole * numbers.lanes), perRow);
+  if (whole < registers)
+    panelsOf(constant(whole * numbers.lanes), constant(registers * numbers.lanes),
+             registers - whole);
+}
+
+void CpuTiles::fillTile(const Matrix &tile, int64_t rows, int64_t cols, Value scalar) {
+  Value vector = splat(scalar, numbers.rowLanes);
+  loop(constant(0), constant(rows), 1, [&](Value row) {
+    loop(constant(0), constant(cols), numbers.rowLanes,
+         [&](Value col) { store(vector, at(tile, row, col)); });
+  });
+}
+
+void CpuTiles::prefetchTile(const Pointer &place, int64_t bytes) {
+  int64_t step = lineBytes * 8 / place.type.getIntOrFloatBitWidth();
+  loop(constant(0), constant(bytes / lineBytes * step), step,
+       [&](Value i) { prefetch(shift(place, i)); });
+}
+
+void CpuTiles::pipeline(Value from, Value to, function_ref<void(Value)> fetch,
+                        function_ref<void(Value)> body) {
+  loop(from, to, 1, [&](Value i) {
+    if (fetch)
+      fetch(add(i, 1));
+    body(i);
+  });
+}

@@ -1,0 +1,24 @@
+//===- Gemm.h - Kernels that hold a contraction -----------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_CODEGEN_CPU_GEMM_GEMM_H
+#define FSDP_LIB_CODEGEN_CPU_GEMM_GEMM_H
+
+#include "Codegen/Kernel/Lowering.h"
+#include "fsdp/Codegen/CpuTarget.h"
+
+namespace mlir::fsdp {
+
+/// Whether lowerContractKernel takes this kernel; decided before anything is
+/// changed. What it leaves goes to the general lowering.
+bool handlesContractKernel(func::FuncOp kernel, const CpuTarget &target);
+
+/// Lowers a kernel with one linalg.contract and maps behind it; see lowerKernel.
+LogicalResult lowerContractKernel(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_LIB_CODEGEN_CPU_GEMM_GEMM_H

@@ -1,0 +1,199 @@
+//===- GemmPlan.cpp - How a contraction is blocked --------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//            n: panels of nr                  for each panel of columns
+//          +----+----+----+                     pack kc × nr of rhs     (L2)
+//       k  |rhs |    |    |                     for each panel of rows
+//          +----+----+----+                       mr × nr tile in registers
+//   +---+  +----+----+----+
+//   |lhs|  |tile|    |    | m: panels of mr   lhs is packed once per mc × kc (L3)
+//   +---+  +----+----+----+
+//
+// A tile is chosen by what it costs: steps of all tiles, padding included, each as
+// long as its multiply-adds or its loads take, whichever is longer, and a little for what
+// it reads from the caches.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GemmPlan.h"
+#include "Codegen/Kernel/Gemm/GemmShared.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::gemm;
+
+/// Bytes of lhs that are packed at a time: all rows, so that rhs is packed once, or blocks of
+/// which those of all workers fit in the last cache.
+static constexpr int64_t lhsWholeBytes = 6 << 20, lhsBlockBytes = 3 << 20;
+/// Bytes of one panel of rhs.
+static constexpr int64_t rhsPanelBytes = 256 << 10;
+/// Units that are enough to share among workers.
+static constexpr int64_t minUnits = 16;
+/// Panels of rows that use a panel of rhs so seldom that it is prefetched beside them; fewer have
+/// no time for it. What is smaller in memory is in a cache anyway.
+static constexpr int64_t minTilesBeside = 4, maxTilesBeside = 24, rhsInMemoryBytes = 4 << 20;
+/// Bytes of partial sums that wait in scratch.
+static constexpr int64_t sumsBytes = 2 << 20;
+
+int64_t Plan::kSteps(int64_t k) const {
+  switch (arithmetic) {
+  case Arithmetic::Fma:
+    return k;
+  case Arithmetic::Bf16Dot:
+    return llvm::divideCeil(k, 2);
+  case Arithmetic::Bf16Pairs:
+    return llvm::alignTo(k, 2);
+  }
+  llvm_unreachable("unknown arithmetic");
+}
+
+int64_t Plan::stepBytes() const { return packType.getIntOrFloatBitWidth() / 8 * kPerStep(); }
+
+static LogicalResult chooseTypes(const Problem &problem, Plan &plan, const CpuTarget &target) {
+  auto ours = [](Type type) {
+    return type.isF32() || type.isF64() || type.isBF16() || type.isF16();
+  };
+  Type lhs = getValueType(problem.lhs.access), rhs = getValueType(problem.rhs.access);
+  Type result = getElementTypeOrSelf(problem.root().getType());
+  if (!ours(lhs) || !ours(rhs) || !ours(result) || !ours(getValueType(problem.init.access)))
+    return failure();
+  MLIRContext *context = result.getContext();
+  plan.accType = result.isF64() ? Type(Float64Type::get(context)) : Type(Float32Type::get(context));
+  plan.packType = plan.accType;
+  plan.lanes = target.vectorBits / plan.accType.getIntOrFloatBitWidth();
+  if (lhs.isBF16() && rhs.isBF16() && plan.accType.isF32()) {
+    plan.arithmetic =
+        target.hasBf16Dot && target.hasAvx512() ? Arithmetic::Bf16Dot : Arithmetic::Bf16Pairs;
+    if (plan.arithmetic == Arithmetic::Bf16Dot)
+      plan.packType = lhs;
+  }
+  return success();
+}
+
+/// Whether `tile` neighbours of a role, counted through all its digits, never straddle
+/// the innermost one.
+static bool isFlat(const Problem &problem, ArrayRef<int> digits, int64_t tile) {
+  return digits.size() == 1 || problem.digits[digits.back()].size % tile == 0;
+}
+
+/// Rows (or columns) with padding, over all digits of the role.
+static int64_t padded(const Problem &problem, ArrayRef<int> digits, int64_t tile) {
+  int64_t all = product(problem, digits), inner = problem.digits[digits.back()].size;
+  return isFlat(problem, digits, tile) ? llvm::alignTo(all, tile)
+                                       : all / inner * llvm::alignTo(inner, tile);
+}
+
+static void chooseTile(const Problem &problem, Plan &plan, const CpuTarget &target) {
+  SmallVector<int> rows = problem.digitsOf(Role::M), cols = problem.digitsOf(Role::N);
+  // Sums, a row of rhs, a value of lhs; one register stays free, two where there are many.
+  int64_t registers = target.hasAvx512() ? 30 : 15;
+  double best = 0;
+  for (int64_t nv = 1; nv <= 4; ++nv)
+    for (int64_t mr = 1; mr * nv + nv + 1 <= registers && mr <= 16; ++mr) {
+      int64_t nr = nv * plan.lanes;
+      double tiles =
+          double(padded(problem, rows, mr) / mr) * double(padded(problem, cols, nr) / nr);
+      // Two multiply-adds and two loads a cycle; four cycles until a sum can be used again.
+      double step =
+          double(std::max({mr * nv, mr + nv, int64_t(8)})) + 0.1 * double(mr) + 0.25 * double(nv);
+      double cost = tiles * step;
+      for (auto [digits, tile] : {std::pair(rows, mr), std::pair(cols, nr)})
+        cost *= isFlat(problem, digits, tile) ? 1.0 : 1.05;
+      if (best != 0 && cost >= best)
+        continue;
+      best = cost;
+      plan.mr = mr;
+      plan.nv = nv;
+      plan.nr = nr;
+    }
+}
+
+/// Which digits are rows, columns, outer loops and k.
+static void assignDigits(const Problem &problem, Plan &plan) {
+  plan.outer = problem.digitsOf(Role::Batch);
+  for (auto [role, tile, flat, size] : {std::tuple(Role::M, plan.mr, &plan.rows, &plan.m),
+                                        std::tuple(Role::N, plan.nr, &plan.cols, &plan.n)}) {
+    *flat = problem.digitsOf(role);
+    if (!isFlat(problem, *flat, tile)) {
+      plan.outer.append(flat->begin(), std::prev(flat->end()));
+      *flat = {flat->back()};
+    }
+    *size = product(problem, *flat);
+  }
+  plan.kOuter = problem.digitsOf(Role::K);
+  plan.kInner = plan.kOuter.pop_back_val();
+  plan.k = problem.digits[plan.kInner].size;
+  plan.kOuterCount = product(problem, plan.kOuter);
+  plan.outerCount = product(problem, plan.outer);
+}
+
+static bool isDirect(const Problem &problem, const Plan &plan) {
+  if (!problem.maps.empty() || problem.stores.size() != 1)
+    return false;
+  const Operand &dest = problem.stores.front().dest;
+  return problem.stores.front().value == problem.root() &&
+         dest.access.elementType == plan.accType && dest.strides[plan.cols.back()] == 1 &&
+         (problem.init.access.binding < 0 || problem.init.sameAs(dest));
+}
+
+/// An even split of `size` into blocks of at most `limit`, each a multiple of `unit`.
+static int64_t evenBlock(int64_t size, int64_t limit, int64_t unit) {
+  int64_t blocks = llvm::divideCeil(size, std::max(limit, unit));
+  return llvm::alignTo(llvm::divideCeil(size, std::max<int64_t>(blocks, 1)), unit);
+}
+
+static void chooseBlocks(const Problem &problem, Plan &plan) {
+  int64_t kUnit = plan.lanes * plan.kPerStep();
+  plan.kc =
+      evenBlock(plan.k, rhsPanelBytes / (plan.nr * plan.stepBytes()) * plan.kPerStep(), kUnit);
+  plan.kBlocks = llvm::divideCeil(plan.k, plan.kc) * plan.kOuterCount;
+  int64_t lhsBytes = llvm::divideCeil(plan.m, plan.mr) * plan.panelBytes(plan.mr);
+  int64_t lhsLimit = lhsBytes <= lhsWholeBytes ? lhsBytes : lhsBlockBytes;
+  plan.mc = evenBlock(plan.m, lhsLimit / plan.panelBytes(plan.mr) * plan.mr, plan.mr);
+  plan.direct = isDirect(problem, plan);
+  plan.nc = llvm::alignTo(plan.n, plan.nr);
+  int64_t accBytes = plan.accType.getIntOrFloatBitWidth() / 8, tiles = 1;
+  if (!plan.direct && plan.kBlocks > 1) {
+    plan.nc = evenBlock(plan.n, sumsBytes / (plan.mc * accBytes), plan.nr);
+    tiles = plan.mc / plan.mr * (plan.nc / plan.nr);
+  }
+  // Every worker packs all of the side that is not shared out: the smaller one, unless too
+  // few units are left to share.
+  int64_t rowUnits = llvm::divideCeil(plan.m, plan.mr),
+          colUnits = llvm::divideCeil(plan.n, plan.nr);
+  plan.splitRows = plan.m > plan.n;
+  if (plan.outerCount * (plan.splitRows ? rowUnits : colUnits) < minUnits)
+    plan.splitRows = rowUnits > colUnits;
+  plan.unitsPerOuter = plan.splitRows ? rowUnits : colUnits;
+  plan.lhsOffset = 0;
+  int64_t lhsPanels = plan.mc / plan.mr + plan.panelsPerVector(plan.mr) - 1;
+  plan.rhsOffset = llvm::alignTo(lhsPanels * plan.panelBytes(plan.mr), 64);
+  plan.tileOffset = llvm::alignTo(plan.rhsOffset + plan.panelBytes(plan.nr), 64);
+  plan.workerBytes = llvm::alignTo(plan.tileOffset + tiles * plan.mr * plan.nr * accBytes, 64);
+}
+
+static bool wantsPrefetchOfRhs(const Problem &problem, const Plan &plan) {
+  int64_t tiles = plan.mc / plan.mr;
+  int64_t colStride = problem.rhs.strides[plan.cols.back()],
+          kStride = problem.rhs.strides[plan.kInner];
+  return problem.rhs.access.binding >= 0 && (colStride == 1 || kStride == 1) &&
+         tiles >= minTilesBeside && tiles <= maxTilesBeside &&
+         plan.n * plan.k * plan.stepBytes() / plan.kPerStep() >= rhsInMemoryBytes;
+}
+
+FailureOr<Plan> gemm::makePlan(Problem &problem, const CpuTarget &target) {
+  Plan plan;
+  if (failed(chooseTypes(problem, plan, target)))
+    return failure();
+  orient(problem);
+  chooseTile(problem, plan, target);
+  assignDigits(problem, plan);
+  chooseBlocks(problem, plan);
+  plan.prefetchesRhs = wantsPrefetchOfRhs(problem, plan);
+  return plan;
+}

@@ -1,0 +1,83 @@
+//===- GemmPlan.h - How a contraction is blocked ----------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Types, register tile, cache blocks and scratch of one contraction kernel: all
+// numbers of the generated code are decided here.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_CODEGEN_CPU_GEMM_GEMMPLAN_H
+#define FSDP_LIB_CODEGEN_CPU_GEMM_GEMMPLAN_H
+
+#include "Codegen/Kernel/Gemm/GemmProblem.h"
+#include "fsdp/Codegen/CpuTarget.h"
+
+namespace mlir::fsdp::gemm {
+
+/// How products are formed and summed.
+enum class Arithmetic {
+  Fma,      ///< one fused multiply-add per k
+  Bf16Dot,  ///< vdpbf16ps: pairs of k, the odd one first
+  Bf16Pairs ///< the same order with fused multiply-adds on widened values
+};
+
+struct Plan {
+  Type accType;  ///< of the accumulators: f32 or f64
+  Type packType; ///< of the values in packed panels: accType, or bf16 with Bf16Dot
+  Arithmetic arithmetic = Arithmetic::Fma;
+
+  // The register tile: mr rows by nr = nv · lanes columns.
+  int64_t lanes = 0, mr = 0, nv = 0, nr = 0;
+
+  // Digits: `rows` and `cols` are run through as one index (a tile never straddles
+  // their outer digits), k is outer digits and an inner one, the rest is `outer`.
+  SmallVector<int> rows, cols, outer, kOuter;
+  int kInner = -1;
+  int64_t m = 1, n = 1, k = 1, outerCount = 1, kOuterCount = 1;
+
+  // Blocks: mc × kc of lhs are packed at a time, and kc × nr of rhs; nc bounds the
+  // columns whose partial sums wait in scratch.
+  int64_t mc = 0, nc = 0, kc = 0, kBlocks = 1;
+
+  /// Partial sums and results stand in the result's own buffer.
+  bool direct = false;
+
+  /// Micro-kernels prefetch the panel of rhs that comes next.
+  bool prefetchesRhs = false;
+
+  // Workers share rows (or columns) in units of mr (nr).
+  bool splitRows = false;
+  int64_t unitsPerOuter = 1;
+
+  // Scratch of a worker, in bytes.
+  int64_t lhsOffset = 0, rhsOffset = 0, tileOffset = 0, workerBytes = 0;
+
+  int64_t extent() const { return outerCount * unitsPerOuter; }
+  /// k steps of the micro-kernel for `k` values: pairs with Bf16Dot.
+  int64_t kSteps(int64_t k) const;
+  /// Values of k per step.
+  int64_t kPerStep() const { return arithmetic == Arithmetic::Bf16Dot ? 2 : 1; }
+  /// Bytes of one step of one row or column in a panel.
+  int64_t stepBytes() const;
+  /// Elements (steps of one row) of a panel: whole blocks of steps, and one vector more,
+  /// as packing stores whole vectors.
+  int64_t panelSize(int64_t width) const {
+    return llvm::alignTo(kSteps(kc), lanes) * width + lanes;
+  }
+  /// Panels that one vector of rows fills; the last of them need not exist.
+  int64_t panelsPerVector(int64_t width) const {
+    return width < lanes && 4 * width >= lanes && lanes % width == 0 ? lanes / width : 1;
+  }
+  int64_t panelBytes(int64_t width) const { return panelSize(width) * stepBytes(); }
+};
+
+/// Orients the problem (columns are contiguous in the result where possible) and decides
+/// everything; fails when the types are not ours.
+FailureOr<Plan> makePlan(Problem &problem, const CpuTarget &target);
+
+} // namespace mlir::fsdp::gemm
+
+#endif // FSDP_LIB_CODEGEN_CPU_GEMM_GEMMPLAN_H

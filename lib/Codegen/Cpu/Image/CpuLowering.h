@@ -1,0 +1,35 @@
+//===- CpuLowering.h - Phase functions to objects and images ----*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_CODEGEN_CPU_IMAGE_CPULOWERING_H
+#define FSDP_LIB_CODEGEN_CPU_IMAGE_CPULOWERING_H
+
+#include "Codegen/Kernel/Lowering.h"
+#include "fsdp/Codegen/CpuTarget.h"
+
+namespace mlir::fsdp {
+
+/// Loads the dialects of phases, and what writes them as LLVM IR.
+void loadCpuDialects(MLIRContext &context);
+/// Lowers loops, vectors and memrefs in `module` to the LLVM dialect.
+LogicalResult lowerToLLVMDialect(ModuleOp module);
+
+using Object = SmallVector<char, 0>;
+/// Machine code of a module of LLVM functions, one per phase; as it stands where it is not to be
+/// `optimised`.
+FailureOr<Object> emitObject(ModuleOp module, const KernelInfo &info, const CpuTarget &target,
+                             bool optimised = true);
+/// Compiles each kernel in a module of its own by `compile`, and links.
+FailureOr<Image> compileImage(ModuleOp module, const CpuTarget &target,
+                              ArrayRef<StringRef> libraries,
+                              function_ref<FailureOr<Object>(func::FuncOp, KernelInfo &)> compile);
+/// Links objects; `libraries` are shared objects that may resolve symbols.
+FailureOr<std::vector<char>> linkImage(ArrayRef<Object> objects, ArrayRef<StringRef> libraries,
+                                       Location loc);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_LIB_CODEGEN_CPU_IMAGE_CPULOWERING_H

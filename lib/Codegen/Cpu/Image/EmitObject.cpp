@@ -1,0 +1,110 @@
+//===- EmitObject.cpp - Phase functions to an object file -------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// One kernel at a time: LLVM dialect, LLVM IR, a wrapper with the ABI of
+// docs/Pipeline.md §7 around each phase, optimisation, machine code.
+//
+//   void k(ptr bindings, i64 begin, i64 end, ptr workspace) {
+//     call @k.body(bindings[0], bindings[1], ..., begin, end, workspace)   ; inlined
+//   }
+//
+// Loop unrolling is off: unrolling the short column loops lets LICM hoist every
+// vector of weights out of the row loop, and spill it. The library functions are
+// disabled, or loops would become calls of memset and memcpy.
+//
+//===----------------------------------------------------------------------===//
+
+#include "CpuLowering.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/SmallVectorMemoryBuffer.h"
+#include "llvm/Target/TargetMachine.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// Bindings are distinct, begin at 64 bytes, and are never null.
+static void describeArguments(llvm::Function &body) {
+  llvm::LLVMContext &context = body.getContext();
+  for (llvm::Argument &argument : body.args()) {
+    if (!argument.getType()->isPointerTy())
+      continue;
+    argument.addAttr(llvm::Attribute::NoAlias);
+    argument.addAttr(llvm::Attribute::NoUndef);
+    argument.addAttr(llvm::Attribute::getWithAlignment(context, llvm::Align(64)));
+  }
+}
+
+static void addWrapper(llvm::Module &module, StringRef symbol) {
+  llvm::Function *body = module.getFunction(symbol);
+  body->setName(symbol + ".body");
+  body->setLinkage(llvm::GlobalValue::InternalLinkage);
+  body->addFnAttr(llvm::Attribute::AlwaysInline);
+  describeArguments(*body);
+  llvm::LLVMContext &context = module.getContext();
+  auto *ptr = llvm::PointerType::get(context, 0);
+  auto *i64 = llvm::Type::getInt64Ty(context);
+  auto *type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), {ptr, i64, i64, ptr}, false);
+  auto *wrapper = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, symbol, module);
+  llvm::IRBuilder<> b(llvm::BasicBlock::Create(context, "", wrapper));
+  SmallVector<llvm::Value *> arguments;
+  unsigned bindings = body->arg_size() - 3;
+  for (unsigned i = 0; i < bindings; ++i)
+    arguments.push_back(b.CreateLoad(ptr, b.CreateConstGEP1_64(ptr, wrapper->getArg(0), i)));
+  arguments.append({wrapper->getArg(1), wrapper->getArg(2), wrapper->getArg(3)});
+  b.CreateCall(body, arguments);
+  b.CreateRetVoid();
+}
+
+static void setFunctionAttributes(llvm::Module &module, const CpuTarget &target) {
+  std::string bits = std::to_string(target.vectorBits);
+  for (llvm::Function &function : module) {
+    if (function.isDeclaration())
+      continue;
+    function.addFnAttr("prefer-vector-width", bits);
+    function.addFnAttr("min-legal-vector-width", bits);
+    function.addFnAttr("tune-cpu", target.tune);
+    function.addFnAttr(llvm::Attribute::NoUnwind);
+  }
+}
+
+FailureOr<Object> fsdp::emitObject(ModuleOp module, const KernelInfo &info, const CpuTarget &target,
+                                   bool optimised) {
+  // The marks of arguments have been read; the translation would warn of each.
+  module.walk([](FunctionOpInterface function) {
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      for (NamedAttribute mark : SmallVector<NamedAttribute>(function.getArgAttrs(i)))
+        if (mark.getName().strref().starts_with("fsdp."))
+          function.removeArgAttr(i, mark.getName());
+  });
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> ir = translateModuleToLLVMIR(module, context, info.name);
+  if (!ir)
+    return module.emitError("kernel '") << info.name << "' cannot be written as LLVM IR";
+  std::unique_ptr<llvm::TargetMachine> machine = target.createTargetMachine();
+  if (!machine)
+    return module.emitError("this LLVM has no code generator for ") << target.triple;
+  ir->setTargetTriple(machine->getTargetTriple());
+  ir->setDataLayout(machine->createDataLayout());
+  for (const PhaseInfo &phase : info.phases)
+    addWrapper(*ir, phase.symbol);
+  setFunctionAttributes(*ir, target);
+  if (optimised)
+    optimise(*ir, *machine);
+  else
+    machine->setOptLevel(llvm::CodeGenOptLevel::None);
+
+  Object object;
+  llvm::raw_svector_ostream stream(object);
+  llvm::legacy::PassManager emitter;
+  if (machine->addPassesToEmitFile(emitter, stream, nullptr, llvm::CodeGenFileType::ObjectFile))
+    return module.emitError("this LLVM cannot write objects for ") << target.triple;
+  emitter.run(*ir);
+  return object;
+}

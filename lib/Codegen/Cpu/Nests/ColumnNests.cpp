@@ -1,0 +1,285 @@
+//===- ColumnNests.cpp - Sums over rows, and scatters -----------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A sum over rows has its lanes along the columns, so that each column is added in
+// the order of its rows. Many rows are cut into at most 16 blocks, a number that
+// follows from their count alone:
+//
+//   phase 1   for block: for k: for row in block: a[64 k + lane] += x[row, ..]
+//   phase 2   for k: y[64 k + lane] = init + (a of block 0 + block 1 + ...)
+//
+// The accumulators of a vector of columns stay in registers over the whole block.
+//
+// A scatter gives each worker a range of columns and walks all tokens in order:
+// no atomics, and whoever gets which range, the same sums in the same order.
+//
+//===----------------------------------------------------------------------===//
+
+#include "NestBuilder.h"
+#include "fsdp/IR/FSDP.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+static constexpr int64_t maxBlocks = 16, minBlockRows = 32;
+
+/// Static positions [begin, end) in pieces of a power of two.
+void NestBuilder::emitPieces(int64_t begin, int64_t end, Evaluator &at,
+                             function_ref<void(Evaluator &, AffineExpr)> body) {
+  while (begin < end) {
+    int64_t lanes =
+        std::min<int64_t>(llvm::bit_floor(uint64_t(end - begin)), vectorLanes(virtualLanes));
+    Evaluator piece = at.withLanes(lanes);
+    body(piece, piece.constant(begin) + piece.lane());
+    begin += lanes;
+  }
+}
+
+/// The positions of [begin, end) of a flat extent, begin a multiple of the tile:
+/// whole vectors in a loop, the rest of the extent for whoever has its end.
+void NestBuilder::emitRange(Phase &phase, int64_t size, Evaluator &at,
+                            function_ref<void(Evaluator &, AffineExpr)> body, int64_t lanes) {
+  lanes = lanes ? lanes : vectorLanes(virtualLanes);
+  int64_t whole = size / lanes, split = whole * lanes;
+  OpBuilder::InsertionGuard guard(builder);
+  if (whole > 0) {
+    Value first = arith::DivUIOp::create(builder, loc, phase.begin, index(lanes));
+    Value last = arith::MinUIOp::create(builder, loc, phase.end, index(split));
+    last = arith::DivUIOp::create(builder, loc, last, index(lanes));
+    auto loop = scf::ForOp::create(builder, loc, first, last, index(1));
+    OpBuilder::InsertionGuard inLoop(builder);
+    builder.setInsertionPointToStart(loop.getBody());
+    Evaluator inner = at.withLanes(lanes);
+    AffineExpr dim = inner.addDim(loop.getInductionVar(), 0, whole - 1);
+    body(inner, dim * lanes + inner.lane());
+  }
+  if (split == size)
+    return;
+  Value reaches =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, phase.end, index(size));
+  auto branch = scf::IfOp::create(builder, loc, reaches, /*withElseRegion=*/false);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  Evaluator inner(at);
+  emitPieces(split, size, inner, body);
+}
+
+namespace {
+/// The loops of a column reduction: columns (parallel) and rows (reduced).
+struct ColumnLoops {
+  SmallVector<int64_t> columns, rows;
+  int64_t outer, inner, count;
+
+  explicit ColumnLoops(const Step &step)
+      : columns(step.getType().getShape()), rows(getReducedShape(step)) {
+    inner = columns.back();
+    outer = ShapedType::getNumElements(columns) / std::max<int64_t>(inner, 1);
+    count = ShapedType::getNumElements(rows);
+  }
+
+  SmallVector<AffineExpr> position(const Step &step, Subscripts subscripts,
+                                   ArrayRef<AffineExpr> column, AffineExpr row) const {
+    return loopIndices(step, column, delinearise(subscripts, row, rows), /*zero=*/{});
+  }
+};
+} // namespace
+
+bool NestBuilder::buildColumnReduction(ArrayRef<Step> segment) {
+  const Step &front = segment.front();
+  for (const Step &step : segment)
+    if (!step.op || step.getType().getRank() == 0 ||
+        step.getType().getShape() != front.getType().getShape())
+      return false;
+  ColumnLoops loops(front);
+  if (loops.count == 0 || ShapedType::getNumElements(loops.columns) == 0)
+    return false;
+  int64_t blocks = std::clamp<int64_t>(loops.count / minBlockRows, 1, maxBlocks);
+  int64_t blockRows = llvm::divideCeil(loops.count, blocks);
+  blocks = llvm::divideCeil(loops.count, blockRows);
+
+  // The sums of rows [first, last) at one vector of columns.
+  auto sumRows = [&](Evaluator &at, ArrayRef<AffineExpr> column, Value first, Value last) {
+    Values carried;
+    for (const Step &step : segment)
+      carried.push_back(constantVector(getIdentity(step.combiner, step.getType().getElementType()),
+                                       at.getLanes()));
+    auto loop = scf::ForOp::create(builder, loc, first, last, index(1), carried);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToEnd(loop.getBody());
+    Evaluator inner(at);
+    AffineExpr row = inner.addDim(loop.getInductionVar(), 0, loops.count - 1);
+    Values sums;
+    for (auto [step, sum] : llvm::zip_equal(segment, loop.getRegionIterArgs()))
+      sums.push_back(inner.advance(step.op, step.result, sum,
+                                   loops.position(step, inner.subscripts(), column, row)));
+    scf::YieldOp::create(builder, loc, sums);
+    return Values(loop.getResults());
+  };
+  auto columnAt = [&](ArrayRef<AffineExpr> outer, AffineExpr position) {
+    SmallVector<AffineExpr> column(outer);
+    column.push_back(position);
+    return column;
+  };
+  ArrayRef<int64_t> outerShape = ArrayRef(loops.columns).drop_back();
+  SmallVector<int64_t> partials;
+  if (blocks > 1) {
+    for (const Step &step : segment) {
+      partials.push_back(sharedBytes);
+      sharedBytes += llvm::alignTo(blocks * getStorageBytes(step.getType()), 64);
+    }
+    Phase phase = begin(loops.outer * blocks, 1);
+    log.watch(phase.state);
+    auto work = scf::ForOp::create(builder, loc, phase.begin, phase.end, index(1));
+    builder.setInsertionPointToStart(work.getBody());
+    Evaluator at(builder, loc, phase.state, 1);
+    AffineExpr item = at.addDim(work.getInductionVar(), 0, loops.outer * blocks - 1);
+    AffineExpr block = at.subscripts().mod(item, blocks);
+    SmallVector<AffineExpr> outer =
+        delinearise(at.subscripts(), at.subscripts().floorDiv(item, blocks), outerShape);
+    Value first = at.materialise(block * blockRows);
+    Value last = arith::AddIOp::create(builder, loc, first, index(blockRows));
+    last = arith::MinUIOp::create(builder, loc, last, index(loops.count));
+    emitColumns(loops.inner, at, [&](Evaluator &piece, AffineExpr position) {
+      SmallVector<AffineExpr> column = columnAt(outer, position);
+      Values sums = sumRows(piece, column, first, last);
+      AffineExpr offset =
+          fsdp::linearise(piece.subscripts(), column, loops.columns, builder.getContext());
+      for (auto [step, sum, start] : llvm::zip_equal(segment, sums, partials)) {
+        Type element = step.getType().getElementType();
+        Value memory =
+            view(phase.shared, start, blocks * ShapedType::getNumElements(loops.columns), element);
+        piece.store(sum, memory, offset + block * ShapedType::getNumElements(loops.columns));
+      }
+    });
+    if (!commit(phase, {}))
+      return false;
+  }
+
+  // The blocks in order, behind the initial value.
+  bool flat = loops.outer == 1;
+  Phase phase = begin(flat ? loops.inner : loops.outer, flat ? flatTile : 1);
+  log.watch(phase.state);
+  auto finishAt = [&](Evaluator &piece, ArrayRef<AffineExpr> outer, AffineExpr position) {
+    ++log.body;
+    SmallVector<AffineExpr> column = columnAt(outer, position);
+    for (AffineExpr &expr : column)
+      expr = piece.subscripts().simplify(expr);
+    AffineExpr offset =
+        fsdp::linearise(piece.subscripts(), column, loops.columns, builder.getContext());
+    Values sums;
+    if (blocks == 1)
+      sums = sumRows(piece, column, index(0), index(loops.count));
+    Values totals;
+    for (auto [i, step] : llvm::enumerate(segment)) {
+      Type element = step.getType().getElementType();
+      if (blocks > 1) {
+        Value memory = view(phase.shared, partials[i],
+                            blocks * ShapedType::getNumElements(loops.columns), element);
+        Value sum;
+        for (int64_t block = 0; block < blocks; ++block) {
+          Value part = piece.load(memory, element,
+                                  offset + block * ShapedType::getNumElements(loops.columns));
+          sum = sum ? combine(builder, loc, step.combiner, sum, part) : part;
+        }
+        sums.push_back(sum);
+      }
+      Value init = piece.broadcast(
+          piece.evaluate(linalg::GenericOp(step.op).getDpsInits()[step.result], column));
+      totals.push_back(combine(builder, loc, step.combiner, init, sums[i]));
+    }
+    for (auto [step, total] : llvm::zip_equal(segment, totals)) {
+      log.store(step, column);
+      storeAll(piece, getTargets(phase, step), total, offset);
+    }
+  };
+  Evaluator at(builder, loc, phase.state, 1);
+  if (flat) {
+    SmallVector<AffineExpr> outer(outerShape.size(), at.constant(0));
+    emitRange(phase, loops.inner, at,
+              [&](Evaluator &piece, AffineExpr position) { finishAt(piece, outer, position); });
+  } else {
+    auto work = scf::ForOp::create(builder, loc, phase.begin, phase.end, index(1));
+    builder.setInsertionPointToStart(work.getBody());
+    AffineExpr item = at.addDim(work.getInductionVar(), 0, loops.outer - 1);
+    SmallVector<AffineExpr> outer = delinearise(at.subscripts(), item, outerShape);
+    emitColumns(loops.inner, at,
+                [&](Evaluator &piece, AffineExpr position) { finishAt(piece, outer, position); });
+  }
+  return commit(phase, segment);
+}
+
+/// A whole row of columns: vectors in a loop, then the rest.
+void NestBuilder::emitColumns(int64_t size, Evaluator &at,
+                              function_ref<void(Evaluator &, AffineExpr)> body) {
+  int64_t lanes = vectorLanes(virtualLanes), whole = size / lanes;
+  if (whole > 0) {
+    auto loop = scf::ForOp::create(builder, loc, index(0), index(whole), index(1));
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(loop.getBody());
+    Evaluator inner = at.withLanes(lanes);
+    AffineExpr dim = inner.addDim(loop.getInductionVar(), 0, whole - 1);
+    body(inner, dim * lanes + inner.lane());
+  }
+  emitPieces(whole * lanes, size, at, body);
+}
+
+bool NestBuilder::buildScatter(const Step &step) {
+  auto op = cast<ScatterAddRowsOp>(step.value.getDefiningOp());
+  RankedTensorType type = step.getType();
+  auto ids = cast<RankedTensorType>(op.getIds().getType());
+  int64_t columns = type.getDimSize(1), tokens = ids.getNumElements();
+  if (type.getNumElements() == 0 || tokens == 0)
+    return false;
+
+  // The initial value, unless it lies where the sums go.
+  bool inPlace =
+      op.getInit() && step.destinations.size() == 1 && op.getInit() == step.destinations.front();
+  if (!inPlace) {
+    Phase phase = begin(type.getNumElements(), flatTile);
+    log.watch(phase.state);
+    Evaluator at(builder, loc, phase.state, 1);
+    emitRange(phase, type.getNumElements(), at, [&](Evaluator &piece, AffineExpr position) {
+      ++log.body;
+      SmallVector<AffineExpr> indices = delinearise(piece.subscripts(), position, type.getShape());
+      Value value = constantVector(builder.getZeroAttr(type.getElementType()), piece.getLanes());
+      if (op.getInit())
+        value = piece.broadcast(piece.evaluate(op.getInit(), indices));
+      log.store(step, indices);
+      storeAll(piece, getTargets(phase, step), value, position);
+    });
+    if (!commit(phase, {}))
+      return false;
+  }
+
+  Phase phase = begin(columns, flatTile);
+  log.watch(phase.state);
+  Evaluator at(builder, loc, phase.state, 1);
+  SmallVector<Value> targets = getTargets(phase, step);
+  emitRange(phase, columns, at, [&](Evaluator &piece, AffineExpr position) {
+    auto loop = scf::ForOp::create(builder, loc, index(0), index(tokens), index(1));
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(loop.getBody());
+    Evaluator inner(piece);
+    AffineExpr token = inner.addDim(loop.getInductionVar(), 0, tokens - 1);
+    SmallVector<AffineExpr> indices = delinearise(inner.subscripts(), token, ids.getShape());
+    Value id = inner.evaluate(op.getIds(), indices);
+    indices.push_back(position);
+    Value update = inner.broadcast(inner.evaluate(op.getUpdates(), indices));
+    if (isa<VectorType>(id.getType())) {
+      phase.state.refusal = "ids that differ between columns";
+      return;
+    }
+    Value row = arith::IndexCastOp::create(builder, loc, builder.getIndexType(), id);
+    AffineExpr offset = inner.addDim(row, 0, type.getDimSize(0) - 1) * columns + position;
+    for (Value target : targets) {
+      Value old = inner.load(target, type.getElementType(), offset);
+      inner.store(arith::AddFOp::create(builder, loc, inner.broadcast(old), update), target,
+                  offset);
+    }
+  });
+  log.store(step, {});
+  return commit(phase, step);
+}

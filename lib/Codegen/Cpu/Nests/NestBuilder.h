@@ -1,0 +1,138 @@
+//===- NestBuilder.h - Phases as nests of vector loops ----------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// See NestKernels.cpp.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_CODEGEN_CPU_NESTS_NESTBUILDER_H
+#define FSDP_LIB_CODEGEN_CPU_NESTS_NESTBUILDER_H
+
+#include "Codegen/Kernel/AccessLog.h"
+#include "Codegen/Kernel/Lowering.h"
+#include "Codegen/Kernel/Segments.h"
+#include "fsdp/Codegen/CpuTarget.h"
+
+namespace mlir::fsdp {
+
+/// Lanes that a sum along a row has, for every instruction set.
+inline constexpr int64_t virtualLanes = 64;
+/// Elements by which a flat range is split.
+inline constexpr int64_t flatTile = 64;
+
+/// Lowers the steps of one kernel, phase by phase. Everything is emitted beside
+/// the kernel; nothing of it is changed, so that a refusal costs nothing.
+class NestBuilder {
+public:
+  NestBuilder(func::FuncOp kernel, const CpuTarget &target, SmallVector<Step> steps);
+  ~NestBuilder();
+  /// Emits all phases; false when some part is refused.
+  bool build();
+  /// Makes them the kernel's.
+  void finish(KernelInfo &info);
+
+private:
+  /// The phase that is being emitted.
+  struct Phase {
+    func::FuncOp function;
+    EvaluationState state;
+    Value begin, end, worker, shared;
+    int64_t workerBytes = 0;
+    int64_t extent = 1, tile = 1;
+  };
+  /// The columns of a row: loops around one vectorised loop.
+  struct Columns {
+    SmallVector<int64_t> shape, outer;
+    int64_t inner = 1;
+    SmallVector<int64_t> borders; // 0, places to split the inner loop at, inner
+  };
+  /// What emitting code once, to throw it away, has shown.
+  struct Trial {
+    int64_t gathers;
+    SmallVector<int64_t> splits;
+  };
+  using Values = SmallVector<Value>;
+
+  // NestKernels.cpp
+  bool buildSegments();
+  bool buildSegment(ArrayRef<Step> segment);
+  Phase begin(int64_t extent, int64_t tile);
+  bool commit(Phase &phase, ArrayRef<Step> segment);
+  Value view(Value bytes, int64_t offset, int64_t elements, Type element);
+  SmallVector<Value> getTargets(Phase &phase, const Step &step);
+  bool isReadLater(const Step &step, ArrayRef<Step> segment);
+  Value constantVector(TypedAttr element, int64_t lanes);
+  int64_t vectorLanes(int64_t lanes) const {
+    return std::min<int64_t>(lanes, target.vectorBits / 8);
+  }
+  void storeAll(Evaluator &at, ArrayRef<Value> targets, Value value, AffineExpr offset);
+  Value index(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
+
+  // RowNests.cpp
+  bool buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows);
+  bool buildFlat(ArrayRef<Step> segment);
+  void emitRow(Phase &phase, ArrayRef<Step> segment, ArrayRef<int64_t> rows, Evaluator &at,
+               AffineExpr row);
+  void emitGroup(Phase &phase, ArrayRef<Step> group, ArrayRef<int64_t> rows, Evaluator &at,
+                 ArrayRef<AffineExpr> rowIndices);
+  void emitBody(Phase &phase, ArrayRef<const Step *> members, ArrayRef<AffineExpr> rowIndices,
+                ArrayRef<AffineExpr> columnIndices, Evaluator &at, int64_t first, Values &carried,
+                int64_t pieces);
+  void emitStore(Phase &phase, const Step &step, Evaluator &at, SmallVector<AffineExpr> indices,
+                 Value value);
+  Trial attempt(Phase &phase, function_ref<void()> emit);
+  Columns chooseColumns(Phase &phase, ArrayRef<const Step *> members,
+                        ArrayRef<AffineExpr> rowIndices, ArrayRef<int64_t> shape, Evaluator &at);
+  Values emitLoops(const Columns &columns, unsigned level, SmallVector<AffineExpr> outer,
+                   Evaluator &at, int64_t chunk, Values carried,
+                   function_ref<void(Evaluator &, ArrayRef<AffineExpr>, int64_t, Values &)> body);
+  Value reduceLanes(const Step &step, ArrayRef<Value> parts);
+
+  // ShortRows.cpp
+  bool buildShortRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows);
+  void emitShortRows(Phase &phase, ArrayRef<Step> segment, ArrayRef<int64_t> rows, Evaluator &at,
+                     AffineExpr row);
+
+  // TransposedNests.cpp
+  bool buildTransposed(ArrayRef<Step> segment);
+  void emitSquare(Phase &phase, ArrayRef<Step> segment, Evaluator &at,
+                  SmallVector<AffineExpr> indices, unsigned across, AffineExpr row,
+                  AffineExpr column);
+  void emitUnits(Phase &phase, ArrayRef<Step> segment, unsigned across);
+
+  // ColumnNests.cpp
+  bool buildColumnReduction(ArrayRef<Step> segment);
+  bool buildScatter(const Step &step);
+  void emitRange(Phase &phase, int64_t size, Evaluator &at,
+                 function_ref<void(Evaluator &, AffineExpr)> body, int64_t lanes = 0);
+  void emitColumns(int64_t size, Evaluator &at, function_ref<void(Evaluator &, AffineExpr)> body);
+  void emitPieces(int64_t begin, int64_t end, Evaluator &at,
+                  function_ref<void(Evaluator &, AffineExpr)> body);
+
+  func::FuncOp kernel;
+  const CpuTarget &target;
+  SmallVector<Step> steps;
+  OpBuilder builder;
+  Location loc;
+  std::vector<Phase> phases;
+  /// Offset in the shared scratch of values that later phases read.
+  DenseMap<Value, int64_t> sharedOffsets;
+  /// Values of finished phases: where they lie.
+  SmallVector<Step> done;
+  int64_t sharedBytes = 0;
+  /// Where the columns of the group in progress go when that is a row buffer.
+  DenseMap<Value, Value> rowBuffers;
+  unsigned rowBufferSkip = 0;
+  AccessLog log;
+};
+
+/// Lowers a kernel of maps, row and column reductions and scatters; false, with
+/// the kernel as it was, when it holds something else.
+bool lowerNestKernel(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_LIB_CODEGEN_CPU_NESTS_NESTBUILDER_H

@@ -1,0 +1,226 @@
+//===- NestKernels.cpp - Kernels as nests of vector loops -------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Splits the steps of a kernel into segments, each of which is one phase:
+//
+//   rows      every step has the same leading dimensions, and reads the others only
+//             in its own row: one loop over rows, all steps inside (RowNests.cpp)
+//             the same with lanes along short rows (ShortRows.cpp)
+//   flat      maps of one shape: one loop over all elements (RowNests.cpp)
+//   squares   maps that read along another dimension than they write (TransposedNests.cpp)
+//   columns   a reduction over rows: lanes along columns (ColumnNests.cpp)
+//   scatter   lanes along columns, tokens in order (ColumnNests.cpp)
+//
+//  1. Take as many steps as fit into one segment; emit it. If something is read
+//     from another row, take one step less and try again.
+//  2. Values that a later segment reads lie in the scratch shared by the workers.
+//  3. An argument that is updated in place must have been read before, and within
+//     the same piece of a loop only where it is written.
+//
+// Phases are emitted beside the kernel, which is given up only when all are there.
+//
+//===----------------------------------------------------------------------===//
+
+#include "NestBuilder.h"
+#include "fsdp/IR/FSDP.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+NestBuilder::NestBuilder(func::FuncOp kernel, const CpuTarget &target, SmallVector<Step> steps)
+    : kernel(kernel), target(target), steps(std::move(steps)), builder(kernel.getContext()),
+      loc(kernel.getLoc()) {}
+
+NestBuilder::~NestBuilder() {
+  for (Phase &phase : phases)
+    eraseWithGlobals(phase.function);
+}
+
+/// A flat memref over an argument of any rank.
+static Value flatten(OpBuilder &b, Location loc, Value memory) {
+  auto type = cast<MemRefType>(memory.getType());
+  if (type.getRank() == 1)
+    return memory;
+  if (type.getRank() == 0) {
+    auto flat = MemRefType::get({1}, type.getElementType());
+    return memref::ExpandShapeOp::create(b, loc, flat, memory, ArrayRef<ReassociationIndices>{});
+  }
+  ReassociationIndices all = llvm::to_vector<2>(llvm::seq<int64_t>(0, type.getRank()));
+  return memref::CollapseShapeOp::create(b, loc, memory, ArrayRef<ReassociationIndices>{all});
+}
+
+Value NestBuilder::view(Value bytes, int64_t offset, int64_t elements, Type element) {
+  auto type = MemRefType::get({elements}, getStorageType(element));
+  return memref::ViewOp::create(builder, loc, type, bytes, index(offset), ValueRange());
+}
+
+NestBuilder::Phase NestBuilder::begin(int64_t extent, int64_t tile) {
+  Phase phase;
+  std::string symbol = kernel.getName().str();
+  if (!phases.empty())
+    symbol += "." + std::to_string(phases.size());
+  else
+    symbol += ".0"; // finish() gives the first phase the kernel's name
+  phase.function = createPhase(builder, kernel, symbol, extent, tile, /*shared=*/true);
+  phase.extent = extent;
+  phase.tile = tile;
+  Block &entry = phase.function.front();
+  unsigned bindings = kernel.getNumArguments();
+  phase.shared = entry.getArgument(bindings);
+  phase.begin = entry.getArgument(bindings + 1);
+  phase.end = entry.getArgument(bindings + 2);
+  phase.worker = entry.getArgument(bindings + 3);
+  phase.state.kernel = kernel;
+  phase.state.phase = phase.function;
+  builder.setInsertionPointToStart(&entry);
+  for (auto [tensor, memory] : llvm::zip(kernel.getArguments(), entry.getArguments()))
+    phase.state.stored[tensor] = {flatten(builder, loc, memory), 0};
+  for (const Step &step : done) {
+    if (!step.destinations.empty())
+      phase.state.stored[step.value] = phase.state.stored[step.destinations.front()];
+    else if (auto offset = sharedOffsets.find(step.value); offset != sharedOffsets.end())
+      phase.state.stored[step.value] = {view(phase.shared, offset->second,
+                                             step.getType().getNumElements(),
+                                             step.getType().getElementType()),
+                                        0};
+  }
+  log.begin();
+  rowBuffers.clear();
+  return phase;
+}
+
+/// Where a step's value goes: its destinations, or the shared scratch.
+SmallVector<Value> NestBuilder::getTargets(Phase &phase, const Step &step) {
+  SmallVector<Value> targets;
+  for (BlockArgument destination : step.destinations)
+    targets.push_back(phase.state.stored[destination].memory);
+  if (auto offset = sharedOffsets.find(step.value);
+      targets.empty() && offset != sharedOffsets.end())
+    targets.push_back(view(phase.shared, offset->second, step.getType().getNumElements(),
+                           step.getType().getElementType()));
+  return targets;
+}
+
+void NestBuilder::storeAll(Evaluator &at, ArrayRef<Value> targets, Value value, AffineExpr offset) {
+  for (Value target : targets)
+    at.store(value, target, offset);
+}
+
+bool NestBuilder::isReadLater(const Step &step, ArrayRef<Step> segment) {
+  const Step *end = segment.end();
+  return llvm::any_of(ArrayRef(end, steps.end()),
+                      [&](const Step &later) { return readsValue(later, step.value, steps); });
+}
+
+Value NestBuilder::constantVector(TypedAttr element, int64_t lanes) {
+  if (lanes == 1)
+    return arith::ConstantOp::create(builder, loc, element);
+  auto type = VectorType::get({lanes}, element.getType());
+  return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, Attribute(element)));
+}
+
+bool NestBuilder::commit(Phase &phase, ArrayRef<Step> segment) {
+  if (!phase.state.refusal.empty() || !log.isSafeInPlace()) {
+    eraseWithGlobals(phase.function);
+    return false;
+  }
+  log.finish(segment);
+  phases.push_back(std::move(phase));
+  return true;
+}
+
+bool NestBuilder::buildSegment(ArrayRef<Step> segment) {
+  for (const Step &step : segment)
+    if (step.destinations.empty() &&
+        (isReadLater(step, segment) || step.kind == StepKind::ColumnReduction ||
+         step.kind == StepKind::Scatter) &&
+        !sharedOffsets.count(step.value)) {
+      sharedOffsets[step.value] = sharedBytes;
+      sharedBytes += llvm::alignTo(getStorageBytes(step.getType()), 64);
+    }
+  const Step &first = segment.front();
+  bool built = false;
+  if (first.kind == StepKind::Scatter) {
+    built = segment.size() == 1 && buildScatter(first);
+  } else if (first.kind == StepKind::ColumnReduction) {
+    built = buildColumnReduction(segment);
+  } else {
+    // The rows of the segment are those of its first reduction.
+    auto reduction = llvm::find_if(segment, [](const Step &step) { return step.isReduction(); });
+    if (reduction != segment.end()) {
+      SmallVector<int64_t> rows(reduction->getType().getShape());
+      while (!rows.empty() && rows.back() == 1)
+        rows.pop_back();
+      built = buildShortRows(segment, rows) || buildRows(segment, rows);
+    } else {
+      built = buildTransposed(segment) || buildFlat(segment);
+      if (!built && first.getType().getRank() > 0)
+        built = buildRows(segment, first.getType().getShape().drop_back());
+    }
+  }
+  if (!built && segment.size() == 1 && first.isReduction()) {
+    // The other way round, whatever is nearer in memory.
+    Step other = first;
+    other.kind =
+        first.kind == StepKind::RowReduction ? StepKind::ColumnReduction : StepKind::RowReduction;
+    built = other.kind == StepKind::ColumnReduction ? buildColumnReduction(other)
+                                                    : buildRows(other, other.getType().getShape());
+  }
+  if (built)
+    done.append(segment.begin(), segment.end());
+  return built;
+}
+
+bool NestBuilder::buildSegments() {
+  for (size_t i = 0; i < steps.size();) {
+    size_t end = i + 1;
+    while (end < steps.size() && mayShareSegment(steps[end - 1], steps[end]))
+      ++end;
+    int64_t sharedBefore = sharedBytes;
+    DenseMap<Value, int64_t> offsetsBefore = sharedOffsets;
+    while (!buildSegment(ArrayRef(steps).slice(i, end - i))) {
+      sharedBytes = sharedBefore;
+      sharedOffsets = offsetsBefore;
+      if (--end == i)
+        return false;
+    }
+    i = end;
+  }
+  return true;
+}
+
+bool NestBuilder::build() { return buildSegments(); }
+
+void NestBuilder::finish(KernelInfo &info) {
+  info.sharedBytes = sharedBytes;
+  std::string name = kernel.getName().str();
+  unsigned shared = kernel.getNumArguments();
+  kernel.erase();
+  for (auto [number, phase] : llvm::enumerate(phases)) {
+    if (number == 0)
+      phase.function.setName(name);
+    if (sharedBytes == 0)
+      (void)phase.function.eraseArgument(shared);
+    info.workerBytes = std::max(info.workerBytes, phase.workerBytes);
+    info.phases.push_back({phase.function.getName().str(), phase.extent, phase.tile});
+    cleanUp(phase.function);
+    phase.function = {};
+  }
+  phases.clear();
+}
+
+bool fsdp::lowerNestKernel(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info) {
+  generaliseNamedOps(kernel);
+  splitArgReductions(kernel);
+  std::optional<SmallVector<Step>> steps = collectSteps(kernel);
+  if (!steps || steps->empty())
+    return false;
+  NestBuilder nest(kernel, target, std::move(*steps));
+  if (!nest.build())
+    return false;
+  nest.finish(info);
+  return true;
+}

@@ -1,0 +1,395 @@
+//===- RowNests.cpp - Rows and flat maps as vector loops --------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   for row in [begin, end)
+//     a0 = zeros; for k: a0 += x[row, 64 k + lane]            group 1: reductions
+//     s = tree(a0)                                            a scalar of the row
+//     for k: y[row, 64 k + lane] = x[row, ..] - s / n         group 2: maps
+//
+// Steps over the same columns that do not read one another form a group, one pass
+// over the row. A reduction has 64 virtual lanes (the least power of two when the
+// row is shorter) whatever the registers: lane l adds elements l, l + 64, ... of
+// the inner loop; then lanes l and l + 32 are added, l and l + 16, down to one; the
+// initial value comes first in the last addition. What is left of the row
+// behind the last 64 is cut into powers of two, for lanes 0, 1, ...
+//
+// Columns are flattened into one loop when consecutive positions are then
+// consecutive in memory, otherwise the innermost dimension is the vector loop.
+//
+//===----------------------------------------------------------------------===//
+
+#include "NestBuilder.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+//===----------------------------------------------------------------------===//
+// One position of the columns
+//===----------------------------------------------------------------------===//
+
+/// Writes a value of a step to memory, wherever it goes.
+void NestBuilder::emitStore(Phase &phase, const Step &step, Evaluator &at,
+                            SmallVector<AffineExpr> indices, Value value) {
+  Subscripts subscripts = at.subscripts();
+  for (AffineExpr &expr : indices)
+    expr = subscripts.simplify(expr);
+  log.store(step, indices);
+  ArrayRef<int64_t> shape = step.getType().getShape();
+  if (Value buffer = rowBuffers.lookup(step.value)) {
+    unsigned skip = rowBufferSkip;
+    at.store(value, buffer,
+             fsdp::linearise(subscripts, ArrayRef(indices).drop_front(skip), shape.drop_front(skip),
+                             builder.getContext()));
+    return;
+  }
+  storeAll(at, getTargets(phase, step), value,
+           fsdp::linearise(subscripts, indices, shape, builder.getContext()));
+}
+
+/// Evaluates all members at one vector of columns: reductions go into `carried`
+/// (`pieces` vectors for each), maps to memory once everything has been read.
+void NestBuilder::emitBody(Phase &phase, ArrayRef<const Step *> members,
+                           ArrayRef<AffineExpr> rowIndices, ArrayRef<AffineExpr> columnIndices,
+                           Evaluator &at, int64_t first, Values &carried, int64_t pieces) {
+  ++log.body;
+  AffineExpr zero = at.constant(0);
+  SmallVector<std::pair<const Step *, Value>> stores;
+  unsigned reduction = 0;
+  for (const Step *step : members) {
+    if (!step->isReduction()) {
+      stores.push_back(
+          {step, at.evaluate(step->value, valueIndices(*step, rowIndices, columnIndices, zero))});
+      continue;
+    }
+    SmallVector<AffineExpr> loops = loopIndices(*step, rowIndices, columnIndices, zero);
+    Value &head = carried[reduction++ * pieces];
+    auto type = dyn_cast<VectorType>(head.getType());
+    int64_t width = type ? type.getDimSize(0) : 1, offset = first % width, lanes = at.getLanes();
+    Value &sum = (&head)[first / width];
+    if (lanes == width) {
+      sum = at.advance(step->op, step->result, sum, loops);
+    } else if (lanes == 1) {
+      Value part = vector::ExtractOp::create(builder, loc, sum, offset);
+      part = at.advance(step->op, step->result, part, loops);
+      sum = vector::InsertOp::create(builder, loc, part, sum, offset);
+    } else {
+      Value part =
+          vector::ExtractStridedSliceOp::create(builder, loc, sum, ArrayRef<int64_t>{offset},
+                                                ArrayRef<int64_t>{lanes}, ArrayRef<int64_t>{1});
+      part = at.advance(step->op, step->result, part, loops);
+      sum = vector::InsertStridedSliceOp::create(builder, loc, part, sum, ArrayRef<int64_t>{offset},
+                                                 ArrayRef<int64_t>{1});
+    }
+  }
+  for (auto [step, value] : stores)
+    emitStore(phase, *step, at, valueIndices(*step, rowIndices, columnIndices, zero), value);
+}
+
+//===----------------------------------------------------------------------===//
+// Loops over columns
+//===----------------------------------------------------------------------===//
+
+/// What emitting something costs, and where it would like to be split; what is emitted
+/// is thrown away.
+NestBuilder::Trial NestBuilder::attempt(Phase &phase, function_ref<void()> emit) {
+  OpBuilder::InsertionGuard guard(builder);
+  Block *block = builder.createBlock(&phase.function.getBody(), phase.function.getBody().end());
+  EvaluationState saved = phase.state;
+  AccessLog savedLog = log;
+  phase.state.gathers = 0;
+  phase.state.splits.clear();
+  phase.state.onRead = nullptr;
+  emit();
+  Trial trial{phase.state.gathers, phase.state.splits};
+  // Tables that have become known stay, the code does not.
+  auto tables = phase.state.stored;
+  phase.state = saved;
+  for (auto [value, place] : tables)
+    if (value.getDefiningOp<arith::ConstantOp>())
+      phase.state.stored[value] = place;
+  log = savedLog;
+  block->erase();
+  return trial;
+}
+
+/// Flat or nested, and where the inner loop is split: by emitting the body once
+/// each way.
+NestBuilder::Columns NestBuilder::chooseColumns(Phase &phase, ArrayRef<const Step *> members,
+                                                ArrayRef<AffineExpr> rowIndices,
+                                                ArrayRef<int64_t> shape, Evaluator &at) {
+  auto emitOnce = [&](bool flat, const Columns &columns) {
+    int64_t lanes = std::min<int64_t>(virtualLanes, llvm::bit_floor(uint64_t(columns.inner)));
+    Evaluator inner = at.withLanes(lanes);
+    SmallVector<AffineExpr> indices;
+    Value any = index(0);
+    for (int64_t size : columns.outer)
+      indices.push_back(inner.addDim(any, 0, size - 1));
+    AffineExpr position =
+        inner.addDim(any, 0, std::max<int64_t>(columns.inner / lanes - 1, 0)) * lanes +
+        inner.lane();
+    inner.setColumn(inner.subscripts().simplify(position));
+    if (flat)
+      indices = fsdp::delinearise(inner.subscripts(), position, shape);
+    else
+      indices.push_back(position);
+    Values carried;
+    for (const Step *step : members)
+      if (step->isReduction())
+        carried.push_back(
+            constantVector(getIdentity(step->combiner, step->getType().getElementType()), lanes));
+    emitBody(phase, members, rowIndices, indices, inner, 0, carried, 1);
+  };
+  auto choose = [&](bool flat, Columns &columns) -> int64_t {
+    columns.shape.assign(shape.begin(), shape.end());
+    if (!flat)
+      columns.outer.assign(shape.begin(), shape.end() - 1);
+    columns.inner = flat ? ShapedType::getNumElements(shape) : shape.back();
+    Trial trial = attempt(phase, [&] { emitOnce(flat, columns); });
+    columns.borders = {0, columns.inner};
+    for (int64_t split : trial.splits)
+      if (split > 0 && split < columns.inner)
+        columns.borders.push_back(split);
+    llvm::sort(columns.borders);
+    columns.borders.erase(llvm::unique(columns.borders), columns.borders.end());
+    return trial.gathers;
+  };
+  Columns flat, nested;
+  int64_t flatCost = choose(true, flat);
+  if (shape.size() == 1 || flatCost == 0)
+    return flat;
+  return choose(false, nested) < flatCost ? nested : flat;
+}
+
+/// Loops of `columns` from `level` on; `body` gets the indices of a column and the
+/// virtual lane of its first element.
+NestBuilder::Values NestBuilder::emitLoops(
+    const Columns &columns, unsigned level, SmallVector<AffineExpr> outer, Evaluator &at,
+    int64_t chunk, Values carried,
+    function_ref<void(Evaluator &, ArrayRef<AffineExpr>, int64_t, Values &)> body) {
+  auto loop = [&](int64_t count, function_ref<void(Evaluator &, AffineExpr, Values &)> inside) {
+    auto forOp = scf::ForOp::create(builder, loc, index(0), index(count), index(1), carried);
+    OpBuilder::InsertionGuard guard(builder);
+    if (!carried.empty() || forOp.getBody()->empty())
+      builder.setInsertionPointToEnd(forOp.getBody());
+    else
+      builder.setInsertionPoint(forOp.getBody()->getTerminator());
+    Evaluator inner(at);
+    AffineExpr dim = inner.addDim(forOp.getInductionVar(), 0, count - 1);
+    Values values(forOp.getRegionIterArgs());
+    inside(inner, dim, values);
+    if (!carried.empty())
+      scf::YieldOp::create(builder, loc, values);
+    carried.assign(forOp.result_begin(), forOp.result_end());
+  };
+  if (level < columns.outer.size()) {
+    loop(columns.outer[level], [&](Evaluator &inner, AffineExpr dim, Values &values) {
+      SmallVector<AffineExpr> indices(outer);
+      indices.push_back(dim);
+      values = emitLoops(columns, level + 1, indices, inner, chunk, values, body);
+    });
+    return carried;
+  }
+  auto emit = [&](Evaluator &inner, AffineExpr position, int64_t lanes, int64_t first,
+                  Values &values) {
+    Evaluator piece = inner.withLanes(lanes);
+    position = position + piece.lane();
+    piece.setColumn(piece.subscripts().simplify(position));
+    SmallVector<AffineExpr> indices(outer);
+    if (columns.outer.empty())
+      indices = fsdp::delinearise(piece.subscripts(), position, columns.shape);
+    else
+      indices.push_back(position);
+    body(piece, indices, first, values);
+  };
+  int64_t lanes = vectorLanes(chunk);
+  for (auto [lo, hi] : llvm::zip(columns.borders, ArrayRef(columns.borders).drop_front())) {
+    int64_t count = (hi - lo) / chunk;
+    auto whole = [&, lo = lo](Evaluator &inner, AffineExpr start, Values &values) {
+      for (int64_t first = 0; first < chunk; first += lanes)
+        emit(inner, start + lo + first, lanes, first, values);
+    };
+    if (count == 1)
+      whole(at, at.constant(0), carried);
+    else if (count > 1)
+      loop(count, [&](Evaluator &inner, AffineExpr dim, Values &values) {
+        whole(inner, dim * chunk, values);
+      });
+    int64_t first = 0;
+    for (int64_t rest = (hi - lo) % chunk, position = lo + count * chunk; first < rest;) {
+      int64_t piece =
+          std::min<int64_t>(llvm::bit_floor(uint64_t(rest - first)), vectorLanes(virtualLanes));
+      emit(at, at.constant(position + first), piece, first, carried);
+      first += piece;
+    }
+  }
+  return carried;
+}
+
+/// The fixed tree: the upper half onto the lower, until one is left.
+Value NestBuilder::reduceLanes(const Step &step, ArrayRef<Value> parts) {
+  Values level(parts);
+  while (level.size() > 1) {
+    size_t half = level.size() / 2;
+    for (size_t i = 0; i < half; ++i)
+      level[i] = combine(builder, loc, step.combiner, level[i], level[i + half]);
+    level.resize(half);
+  }
+  Value value = level.front();
+  auto type = dyn_cast<VectorType>(value.getType());
+  if (!type)
+    return value;
+  for (int64_t width = type.getDimSize(0); width > 1; width /= 2) {
+    auto half = [&](int64_t offset) -> Value {
+      return vector::ExtractStridedSliceOp::create(builder, loc, value, ArrayRef<int64_t>{offset},
+                                                   ArrayRef<int64_t>{width / 2},
+                                                   ArrayRef<int64_t>{1});
+    };
+    Value low = half(0), high = half(width / 2);
+    value = combine(builder, loc, step.combiner, low, high);
+  }
+  return vector::ExtractOp::create(builder, loc, value, int64_t(0));
+}
+
+//===----------------------------------------------------------------------===//
+// Groups and rows
+//===----------------------------------------------------------------------===//
+
+void NestBuilder::emitGroup(Phase &phase, ArrayRef<Step> group, ArrayRef<int64_t> rows,
+                            Evaluator &at, ArrayRef<AffineExpr> rowIndices) {
+  ++log.stage;
+  SmallVector<const Step *> members;
+  SmallVector<int64_t> shape = *getColumnShape(group.front(), rows);
+  AffineExpr zero = at.constant(0);
+  bool reduces = false, scalars = ShapedType::getNumElements(shape) == 1;
+  rowBufferSkip = rows.size();
+  for (const Step &step : group) {
+    reduces |= step.isReduction();
+    members.push_back(&step);
+    // A row of a value that only this row reads lies in the worker's scratch.
+    if (!scalars && !step.isReduction() && step.destinations.empty() &&
+        !sharedOffsets.count(step.value)) {
+      Type element = step.getType().getElementType();
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToStart(&phase.function.front());
+      rowBuffers[step.value] =
+          view(phase.worker, phase.workerBytes, ShapedType::getNumElements(shape), element);
+      phase.workerBytes += llvm::alignTo(ShapedType::getNumElements(shape) *
+                                             getStorageType(element).getIntOrFloatBitWidth() / 8,
+                                         64);
+    }
+  }
+  if (scalars && !reduces) {
+    SmallVector<AffineExpr> column(shape.size(), zero);
+    for (const Step *step : members) {
+      ++log.body;
+      SmallVector<AffineExpr> indices = valueIndices(*step, rowIndices, column, zero);
+      Value value = at.evaluate(step->value, indices);
+      emitStore(phase, *step, at, indices, value);
+      if (!isa<BlockArgument>(step->value))
+        phase.state.rowValues[step->value] = value;
+    }
+    return;
+  }
+
+  Columns columns = chooseColumns(phase, members, rowIndices, shape, at);
+  int64_t chunk = reduces ? virtualLanes : vectorLanes(virtualLanes);
+  int64_t width = std::min<int64_t>(virtualLanes, llvm::bit_ceil(uint64_t(columns.inner)));
+  int64_t lanes = vectorLanes(width), pieces = width / lanes;
+  Values carried;
+  for (const Step *step : members)
+    if (step->isReduction())
+      carried.append(
+          pieces,
+          constantVector(getIdentity(step->combiner, step->getType().getElementType()), lanes));
+  carried =
+      emitLoops(columns, 0, {}, at, chunk, carried,
+                [&](Evaluator &inner, ArrayRef<AffineExpr> column, int64_t first, Values &values) {
+                  emitBody(phase, members, rowIndices, column, inner, first, values, pieces);
+                });
+  ++log.stage;
+  unsigned next = 0;
+  for (const Step *step : members) {
+    if (!step->isReduction()) {
+      // From here on the value is read from where it lies.
+      if (Value buffer = rowBuffers.lookup(step->value))
+        phase.state.stored[step->value] = {buffer, unsigned(rows.size())};
+      else if (!isa<BlockArgument>(step->value))
+        phase.state.stored[step->value] = {getTargets(phase, *step).front(), 0};
+      continue;
+    }
+    ++log.body;
+    Value total = reduceLanes(*step, ArrayRef(carried).slice(next, pieces));
+    next += pieces;
+    SmallVector<AffineExpr> indices = valueIndices(*step, rowIndices, {}, zero);
+    Value init = at.evaluate(linalg::GenericOp(step->op).getDpsInits()[step->result], indices);
+    Value value = combine(builder, loc, step->combiner, init, total);
+    emitStore(phase, *step, at, indices, value);
+    phase.state.rowValues[step->value] = value;
+  }
+}
+
+void NestBuilder::emitRow(Phase &phase, ArrayRef<Step> segment, ArrayRef<int64_t> rows,
+                          Evaluator &at, AffineExpr row) {
+  SmallVector<AffineExpr> rowIndices = fsdp::delinearise(at.subscripts(), row, rows);
+  for (AffineExpr &expr : rowIndices)
+    expr = at.subscripts().simplify(expr);
+  log.watchRow(phase.state, segment, rowIndices);
+  for (ArrayRef<Step> group : formGroups(segment, rows, steps))
+    emitGroup(phase, group, rows, at, rowIndices);
+  phase.state.onRead = nullptr;
+}
+
+bool NestBuilder::buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
+  for (const Step &step : segment)
+    if (!getColumnShape(step, rows) || step.getType().getNumElements() == 0 ||
+        step.kind == StepKind::ColumnReduction)
+      return false;
+  int64_t count = ShapedType::getNumElements(rows);
+  Phase phase = begin(count, 1);
+  auto loop = scf::ForOp::create(builder, loc, phase.begin, phase.end, index(1));
+  builder.setInsertionPointToStart(loop.getBody());
+  Evaluator at(builder, loc, phase.state, 1);
+  AffineExpr row = at.addDim(loop.getInductionVar(), 0, count - 1);
+  emitRow(phase, segment, rows, at, row);
+  return commit(phase, segment);
+}
+
+bool NestBuilder::buildFlat(ArrayRef<Step> segment) {
+  ArrayRef<int64_t> shape = segment.front().getType().getShape();
+  int64_t size = ShapedType::getNumElements(shape);
+  if (size == 0)
+    return false;
+  SmallVector<const Step *> members;
+  for (const Step &step : segment) {
+    if (step.getType().getShape() != shape)
+      return false;
+    for (const Step *other : members)
+      if (readsValue(step, other->value, steps))
+        return false;
+    members.push_back(&step);
+  }
+  Phase phase = begin(size, flatTile);
+  Evaluator at(builder, loc, phase.state, 1);
+  SmallVector<int64_t> columns(shape);
+  if (columns.empty())
+    columns.push_back(1);
+  Columns choice = chooseColumns(phase, members, {}, columns, at);
+  if (!choice.outer.empty() || choice.borders.size() > 2 || !phase.state.refusal.empty()) {
+    eraseWithGlobals(phase.function);
+    return false;
+  }
+  log.watch(phase.state);
+  Values none;
+  emitRange(phase, size, at, [&](Evaluator &piece, AffineExpr position) {
+    SmallVector<AffineExpr> indices = fsdp::delinearise(piece.subscripts(), position, columns);
+    indices.resize(shape.size());
+    emitBody(phase, members, {}, indices, piece, 0, none, 1);
+  });
+  phase.state.onRead = nullptr;
+  return commit(phase, segment);
+}

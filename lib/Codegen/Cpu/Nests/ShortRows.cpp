@@ -1,0 +1,117 @@
+//===- ShortRows.cpp - Rows of 2, 4 or 8, many at a time --------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A vector is longer than such a row, so its lanes go along the rows:
+//
+//   for 16 rows: c0 .. c7 = columns of x            8 loads, shuffles
+//     s = (c0 + c4 + (c2 + c6)) + ..                the tree of a row, in each lane
+//     y0 .. y7 = c0 / s ..                          shuffled back, 8 stores
+//
+// A row as long as its number of lanes has one element in each, so a sum is the tree of
+// RowNests.cpp and has the same bits. All that is between the steps stays in registers;
+// results are written once everything has been read.
+//
+// Taken where no load gathers (a trial shows it).
+//
+//===----------------------------------------------------------------------===//
+
+#include "NestBuilder.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+void NestBuilder::emitShortRows(Phase &phase, ArrayRef<Step> segment, ArrayRef<int64_t> rows,
+                                Evaluator &at, AffineExpr row) {
+  AffineExpr zero = at.constant(0);
+  SmallVector<AffineExpr> rowIndices = fsdp::delinearise(at.subscripts(), row, rows);
+  for (AffineExpr &expr : rowIndices)
+    expr = at.subscripts().simplify(expr);
+  log.stage = 0; // these rows read all, then write: no other rows read what they write
+  log.watchRow(phase.state, segment, rowIndices);
+  std::vector<std::pair<const Step *, Values>> results;
+  for (const Step &step : segment) {
+    SmallVector<int64_t> shape = *getColumnShape(step, rows);
+    Type element = step.getType().getElementType();
+    Values columns;
+    for (int64_t i = 0, e = ShapedType::getNumElements(shape); i < e; ++i) {
+      SmallVector<AffineExpr> column = fsdp::delinearise(at.subscripts(), at.constant(i), shape);
+      if (step.isReduction())
+        columns.push_back(
+            at.advance(step.op, step.result,
+                       constantVector(getIdentity(step.combiner, element), at.getLanes()),
+                       loopIndices(step, rowIndices, column, zero)));
+      else
+        columns.push_back(
+            at.broadcast(at.evaluate(step.value, valueIndices(step, rowIndices, column, zero))));
+    }
+    if (step.isReduction()) {
+      while (columns.size() > 1) { // the upper half onto the lower
+        size_t half = columns.size() / 2;
+        for (size_t i = 0; i < half; ++i)
+          columns[i] = combine(builder, loc, step.combiner, columns[i], columns[i + half]);
+        columns.resize(half);
+      }
+      Value init = at.evaluate(linalg::GenericOp(step.op).getDpsInits()[step.result],
+                               valueIndices(step, rowIndices, {}, zero));
+      columns[0] = combine(builder, loc, step.combiner, at.broadcast(init), columns[0]);
+      phase.state.rowValues[step.value] = columns[0];
+    }
+    results.push_back({&step, columns});
+  }
+  phase.state.rowValues.clear();
+  log.stage = 1;
+  AffineExpr start = at.subscripts().simplify(row - at.lane());
+  for (auto &[step, columns] : results) {
+    SmallVector<Value> targets = getTargets(phase, *step);
+    if (targets.empty())
+      continue;
+    log.store(*step, rowIndices);
+    int64_t count = columns.size();
+    if (at.getLanes() > 1)
+      interleave(builder, loc, columns);
+    for (auto [i, value] : llvm::enumerate(columns))
+      storeAll(at, targets, value, start * count + at.lane() + int64_t(i) * at.getLanes());
+  }
+  phase.state.onRead = nullptr;
+}
+
+bool NestBuilder::buildShortRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
+  int64_t count = ShapedType::getNumElements(rows), lanes = target.vectorBits / 32;
+  if (count < flatTile)
+    return false;
+  bool any = false;
+  for (const Step &step : segment) {
+    std::optional<SmallVector<int64_t>> shape = getColumnShape(step, rows);
+    if (!shape || step.kind == StepKind::ColumnReduction)
+      return false;
+    int64_t columns = ShapedType::getNumElements(*shape);
+    // One loop of columns: of several, the innermost alone would have the lanes.
+    if (columns > 8 || !llvm::isPowerOf2_64(columns) || (step.isReduction() && shape->size() != 1))
+      return false;
+    any |= columns > 1;
+  }
+  if (!any)
+    return false;
+  Phase phase = begin(count, flatTile);
+  Evaluator at(builder, loc, phase.state, 1);
+  Trial trial = attempt(phase, [&] {
+    Evaluator piece = at.withLanes(lanes);
+    AffineExpr position = piece.addDim(index(0), 0, count / lanes - 1) * lanes + piece.lane();
+    emitShortRows(phase, segment, rows, piece, position);
+  });
+  if (trial.gathers) {
+    eraseWithGlobals(phase.function);
+    return false;
+  }
+  emitRange(
+      phase, count, at,
+      [&](Evaluator &piece, AffineExpr position) {
+        ++log.body;
+        emitShortRows(phase, segment, rows, piece, position);
+      },
+      lanes);
+  return commit(phase, segment);
+}

@@ -1,0 +1,146 @@
+//===- Sm90Attention.cpp - Tiles of heads on wgmma --------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Sums of a product are in registers as mma leaves them; stmatrix takes them from there. Of a pair
+// of pieces of 8 columns it stores four matrices of 8 x 8, of which lane l names a row:
+//
+//   matrix   0              1               2               3
+//   rows     0 .. 7         8 .. 15         0 .. 7          8 .. 15        row l % 16
+//   piece    first          first           second          second         piece l / 16
+//
+// A piece of a row is one of the eight chunks of 16 bytes of its panel, and stands where the
+// swizzle puts it: at chunk c ^ (row % 8). Eight lanes meet eight different chunks.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Sm90Attention.h"
+#include "Codegen/Kernel/Lowering.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::attention;
+using namespace mlir::fsdp::tile;
+
+static constexpr int64_t elementBytes = 2, chunkBytes = 16;
+
+//===----------------------------------------------------------------------===//
+// Tensor maps
+//===----------------------------------------------------------------------===//
+
+bool attention::hasTensorMap(RankedTensorType type) {
+  constexpr int64_t largestSize = INT64_C(1) << 32, largestStride = INT64_C(1) << 40;
+  Type element = type.getElementType();
+  int64_t rowBytes = type.getDimSize(3) * elementBytes;
+  return (element.isBF16() || element.isF16()) && rowBytes % chunkBytes == 0 &&
+         type.getDimSize(0) * type.getDimSize(1) < largestSize &&
+         type.getDimSize(2) * rowBytes < largestStride;
+}
+
+static GpuTensorMap makeMap(int64_t binding, RankedTensorType type, int64_t boxRows) {
+  int64_t rows = type.getDimSize(2), cols = type.getDimSize(3);
+  GpuTensorMap map;
+  map.binding = binding;
+  map.isBf16 = type.getElementType().isBF16();
+  map.sizes = {cols, rows, type.getDimSize(0) * type.getDimSize(1)};
+  map.strides = {cols * elementBytes, rows * cols * elementBytes};
+  map.box = {Sm90Builder::panelCols, boxRows, 1};
+  return map;
+}
+
+GpuTensorMap attention::mapOfHeads(func::FuncOp kernel, Value tensor, int64_t boxRows) {
+  assert(cast<BlockArgument>(tensor).getOwner() == &kernel.front() && "attention reads bindings");
+  return makeMap(cast<BlockArgument>(tensor).getArgNumber(),
+                 cast<RankedTensorType>(tensor.getType()), boxRows);
+}
+
+std::optional<GpuTensorMap> attention::mapOfResult(func::FuncOp kernel, Value result,
+                                                   int64_t boxRows) {
+  for (OpOperand &operand : kernel.front().getTerminator()->getOpOperands())
+    if (operand.get() == result)
+      return mapOfHeads(kernel, getDestination(kernel, operand.getOperandNumber()), boxRows);
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
+
+static Value panelAt(Sm90Builder &b, const PanelTile &tile, int64_t panel) {
+  return b.shiftBytes(tile.base, panel * tile.rows * Sm90Builder::panelBytes);
+}
+
+void attention::copyTile(Sm90Builder &b, const PanelTile &to, Value map, Value firstRow,
+                         Value number, int64_t cols, Value barrier) {
+  for (int64_t i = 0; i < panelsOf(cols); ++i)
+    b.copyBox(panelAt(b, to, i), map, {b.i32(i * Sm90Builder::panelCols), firstRow, number},
+              barrier);
+}
+
+void attention::storeTile(Sm90Builder &b, const PanelTile &from, Value map, Value firstRow,
+                          Value number, int64_t cols) {
+  for (int64_t i = 0; i < panelsOf(cols); ++i)
+    b.storeBox(map, {b.i32(i * Sm90Builder::panelCols), firstRow, number}, panelAt(b, from, i));
+}
+
+void attention::storeWords(Sm90Builder &b, const Layout &layout, ArrayRef<Value> words,
+                           const PanelTile &to) {
+  constexpr int64_t chunks = Sm90Builder::panelBytes / chunkBytes;
+  assert(layout.numRows() == 16 && layout.numCols() % 16 == 0 && "pairs of pieces");
+  auto exclusive = [&](Value x, Value y) { return b.createOrFold<arith::XOrIOp>(b.loc, x, y); };
+  Value row = b.rem(b.lane(), 16), turned = exclusive(b.div(b.lane(), 16), b.rem(row, chunks));
+  Value rowPlace = b.shiftBytes(to.base, b.mul(row, Sm90Builder::panelBytes));
+  for (int64_t col = 0; col < layout.numCols(); col += 16) {
+    int64_t chunk = col % Sm90Builder::panelCols / 8;
+    Value place = b.shiftBytes(rowPlace, b.mul(exclusive(turned, b.i32(chunk)), chunkBytes));
+    place = b.shiftBytes(place, col / Sm90Builder::panelCols * to.rows * Sm90Builder::panelBytes);
+    b.storeMatrices(place, words.slice(col / 4, 4));
+  }
+}
+
+void attention::storeFragment(Sm90Builder &b, const Fragment &fragment, ArrayRef<Value> factors,
+                              Type element, const PanelTile &to) {
+  Fragment scaled = fragment;
+  if (!factors.empty())
+    for (auto [reg, value] : llvm::enumerate(scaled.registers))
+      if (Value factor = factors[fragment.layout.rowOf(reg)])
+        value = b.mulf(value, factor);
+  storeWords(b, fragment.layout, toFactor(b, scaled, element), to);
+}
+
+SmallVector<Value> attention::toFactor(GpuBuilder &b, const Fragment &fragment, Type element) {
+  // Pieces of 8 columns, two of them a step of 16: as they stand.
+  SmallVector<Value> words;
+  for (size_t i = 0; i < fragment.registers.size(); i += 2)
+    words.push_back(b.pack(fragment.registers[i], fragment.registers[i + 1], element));
+  return words;
+}
+
+//===----------------------------------------------------------------------===//
+// Registers of roles
+//===----------------------------------------------------------------------===//
+
+/// Of 65536 registers a block of so many warpgroups begins with the same share each, a multiple of
+/// 8; what the producer gives back the others take.
+RoleRegisters attention::registersOfRoles(int64_t groups) {
+  switch (groups) {
+  case 2:
+    return {24, 240};
+  case 3:
+    return {32, 160};
+  }
+  return {0, 255};
+}
+
+void attention::giveRegisters(Sm90Builder &b, int64_t groups) {
+  if (groups > 1)
+    b.giveRegisters(registersOfRoles(groups).producer);
+}
+
+void attention::takeRegisters(Sm90Builder &b, int64_t groups) {
+  if (groups > 1)
+    b.takeRegisters(registersOfRoles(groups).consumer);
+}

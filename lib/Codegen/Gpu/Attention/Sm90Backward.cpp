@@ -1,0 +1,175 @@
+//===- Sm90Backward.cpp - Attention's gradients on wgmma --------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   1. lse and δ of each query to scratch               Sm90QuerySums.cpp
+//   2. dK and dV, and in scratch the sums of dQ         Sm90KeyGradients.cpp
+//   3. dQ of its sums                                   Sm90QuerySums.cpp
+//
+// or, where dQ stays with Sm80QueryGradients.cpp, that and the second. Registers of a thread that
+// consumes:
+//
+//   (dim + valueDim) / 2         sums of dK and dV
+//   tileQueries                  S and dP, and of the other queries of the block
+//   .. / 2                       P and dS in 16 bits; or, if it is more,
+//   blockQueries / 2 + 32        those of all, and dQ
+//   tileQueries / 8              lse and δ on their way
+//   24                           addresses, counters, what functions of scores keep
+//   8                            where something may be masked: bounds of blocks that are free,
+//                                rows and keys that exist
+//   4                            where query heads share keys: the head, blocks of those before
+//
+// With a term less than there is ptxas spills: test/Codegen/Gpu/attention-spills.test.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Sm90Backward.h"
+#include "Codegen/Kernel/Attention/AttentionContributions.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::attention;
+using namespace mlir::fsdp::tile;
+
+using Places = Sm90KeyPlaces;
+
+//===----------------------------------------------------------------------===//
+// Plan
+//===----------------------------------------------------------------------===//
+
+Sm90KeyPlaces::Sm90KeyPlaces(const Sm90Keys &config, const Shape &shape)
+    : queryBytes(tileBytes(config.blockQueries, shape.dim)),
+      doutBytes(tileBytes(config.blockQueries, shape.valueDim)),
+      normsBytes(config.blockQueries * normBytes) {
+  values = tileBytes(config.blockKeys(), shape.dim);
+  queries = values + tileBytes(config.blockKeys(), shape.valueDim);
+  douts = queries + stages * queryBytes;
+  gradients = douts + stages * doutBytes;
+  sums = gradients + (config.addsToQ ? tileBytes(config.blockKeys(), config.blockQueries) : 0);
+  lse = sums + (config.addsToQ ? QuerySums(config, shape).floats() * 4 : 0);
+  delta = lse + stages * normsBytes;
+  barriers = delta + stages * normsBytes;
+}
+
+Sm80Needs attention::sm90KeyNeeds(const Sm90Keys &config, const Shape &shape, bool hasMask) {
+  int64_t scores = config.tileQueries + (config.blockQueries - config.tileQueries) / 2;
+  if (config.addsToQ)
+    scores = std::max(scores, config.blockQueries / 2 + QuerySums(config, shape).registers());
+  bool masks = hasMask || shape.rows % config.blockQueries != 0;
+  int64_t others = config.tileQueries / 8 + 24 + (masks ? 8 : 0) + (shape.group > 1 ? 4 : 0);
+  return {scores + paddedDim(shape.dim) / 2 + paddedDim(shape.valueDim) / 2 + others,
+          Places(config, shape).bytes()};
+}
+
+/// Whether contributions to captured tensors are summed beside dQ.
+static bool contributesByQueries(AttentionGradOp op) {
+  return llvm::any_of(op.getDcaptures(), [](Value v) { return !v.use_empty(); }) &&
+         llvm::any_of(collectContributions(op),
+                      [](const Contributed &c) { return c.where != Dependence::Column; });
+}
+
+std::optional<Sm90Keys> attention::chooseSm90Keys(AttentionGradOp op, const GpuTarget &target) {
+  for (Value tensor : {op.getQ(), op.getK(), op.getV(), op.getDout()})
+    if (!target.hasWarpgroups() || !hasTensorMap(cast<RankedTensorType>(tensor.getType())))
+      return std::nullopt;
+  Shape shape = getShape(op.getQ().getType(), op.getK().getType(), op.getV().getType());
+  bool hasFunctions =
+      !op.getScoreMod().empty() || !op.getWeightMod().empty() || !op.getCaptures().empty();
+  SmallVector<Sm90Keys> configs;
+  if (!contributesByQueries(op)) {
+    if (panelsOf(shape.dim) == 1) {
+      if (!hasFunctions)
+        configs.push_back({2, 128, 128, /*addsToQ=*/true});
+      configs.push_back({2, 128, 64, /*addsToQ=*/true});
+    } else { // a panel of columns of dQ for each warpgroup
+      configs.push_back({2, 64, 64, /*addsToQ=*/true});
+    }
+  }
+  configs.push_back({2, 64, 64, /*addsToQ=*/false});
+  for (const Sm90Keys &config : configs) {
+    Sm80Needs needs = sm90KeyNeeds(config, shape, !op.getMaskMod().empty());
+    if (needs.registers <= registersOfRoles(config.groups).consumer &&
+        needs.sharedBytes <= target.sharedPerBlock)
+      return config;
+  }
+  return std::nullopt;
+}
+
+void attention::placeSm90Scratch(Sm80Backward &plan, const Shape &shape) {
+  const Sm90Keys &config = *plan.keysOfGroups;
+  plan.placeNorms(shape, llvm::alignTo(shape.rows, config.blockQueries));
+  if (!config.addsToQ)
+    return;
+  constexpr int64_t lineFloats = 32;
+  int64_t blocks = shape.batch * shape.heads * (plan.rowStride / config.blockQueries);
+  plan.added = 2 * plan.delta;
+  plan.querySums = llvm::alignTo(plan.added + blocks, lineFloats);
+  plan.scratchBytes = (plan.querySums + blocks * QuerySums(config, shape).floats()) * 4;
+}
+
+//===----------------------------------------------------------------------===//
+// The kernel of dK and dV
+//===----------------------------------------------------------------------===//
+
+static void initBarriers(Sm90Builder &b, const Sm90Keys &config, const Places &places) {
+  b.when(b.isEqual(b.thread(), 0), [&] {
+    auto init = [&](int64_t which, int64_t count) {
+      b.initBarrier(b.sharedAt(places.barriers + which * Sm90Builder::barrierBytes), count);
+    };
+    int64_t warps = config.groups * Sm90Builder::groupThreads / 32;
+    init(Places::KeysFull, 1);
+    for (int64_t i = 0; i < Places::stages; ++i) {
+      init(Places::QueriesFull + i, 1);
+      init(Places::DoutFull + i, 1);
+      init(Places::QueriesEmpty + i, warps);
+      init(Places::DoutEmpty + i, warps);
+    }
+    b.fenceBarriers();
+  });
+  b.barrier();
+}
+
+static void emitKeys(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config) {
+  Layout layout = Layout::mmaSums(16, config.tileQueries);
+  KeyScores scores(b, problem, config.blockKeys(), config.blockQueries, layout, /*wantsK=*/true,
+                   /*wantsQ=*/config.addsToQ);
+  Value number = b.rem(b.block(), scores.keyBlocks());
+  // Who adds to dQ first begins first; else who has most to do.
+  scores.placeBlock(b.div(b.block(), scores.keyBlocks()),
+                    config.addsToQ ? b.sub(b.i32(scores.keyBlocks() - 1), number) : number);
+  initBarriers(b, config, Places(config, problem.shape));
+  Value group = b.warpgroup(), warp = b.uniform(b.warp());
+  b.when(
+      b.isEqual(group, 0),
+      [&] {
+        giveRegisters(b, config.groups);
+        b.when(b.isEqual(b.thread(), 0), [&] { emitKeyProducer(b, problem, config, scores); });
+        if (config.addsToQ)
+          b.when(b.isEqual(warp, 1), [&] { emitQueryAdder(b, problem, config, scores); });
+      },
+      [&] {
+        takeRegisters(b, config.groups);
+        emitKeyConsumer(b, problem, config, scores, b.sub(group, b.i32(1)));
+      });
+}
+
+void attention::lowerSm90Keys(const Sm80Problem &problem, const Sm90Keys &config, StringRef symbol,
+                              ModuleOp entries, GpuKernel &info) {
+  AttentionGradOp op = problem.op;
+  const Shape &shape = problem.shape;
+  auto map = [&](Value tensor, int64_t rows) { return mapOfHeads(problem.kernel, tensor, rows); };
+  std::vector<GpuTensorMap> maps = {
+      map(op.getQ(), config.blockQueries), map(op.getDout(), config.blockQueries),
+      map(op.getK(), config.blockKeys()), map(op.getV(), config.blockKeys())};
+  Sm90Builder b(op.getLoc(), op.getContext(), config.threads());
+  b.enter(entries, problem.kernel, symbol, 1, /*scratch=*/true, maps.size());
+  emitKeys(b, problem, config);
+  b.leave();
+  int64_t blocks = shape.batch * shape.kvHeads * llvm::divideCeil(shape.cols, config.blockKeys());
+  GpuLaunch launch{symbol.str(), blocks, config.threads(), Places(config, shape).bytes(), {}};
+  launch.maps = std::move(maps);
+  launch.copyThreads = Sm90Builder::groupThreads;
+  info.launches.push_back(std::move(launch));
+}

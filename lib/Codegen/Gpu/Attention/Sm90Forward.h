@@ -1,0 +1,139 @@
+//===- Sm90Forward.h - The forward on wgmma, role by role -------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// What the producer and the consumers have to agree about: where tiles and barriers are, in which
+// order a block of threads goes through blocks of queries, and each of these through blocks of
+// keys.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_CODEGEN_GPU_ATTENTION_SM90FORWARD_H
+#define FSDP_LIB_CODEGEN_GPU_ATTENTION_SM90FORWARD_H
+
+#include "Sm80Blocks.h"
+#include "Sm90Attention.h"
+
+namespace mlir::fsdp::attention {
+
+/// Columns of O that products have: pairs of pieces.
+inline int64_t paddedValueDim(const Shape &shape) { return llvm::alignTo(shape.valueDim, 16); }
+/// k of the products that give scores.
+inline int64_t paddedDim(const Shape &shape) { return llvm::alignTo(shape.dim, 16); }
+
+/// Where things lie in shared memory, in bytes.
+class Sm90Places {
+public:
+  static constexpr int64_t stages = 2;
+  /// Barriers: one of a kind, or `stages`. Full: bytes are there. Empty: all that consume have
+  /// read.
+  enum Barrier {
+    QueriesFull = 0,
+    QueriesEmpty = 1,
+    KeysFull = 2,
+    KeysEmpty = 4,
+    ValuesFull = 6,
+    ValuesEmpty = 8,
+    NumBarriers = 10
+  };
+
+  Sm90Places(const Sm90Config &config, const Shape &shape);
+
+  int64_t queries = 0, keys, values, output, barriers;
+  int64_t queryBytes, keyBytes, valueBytes; ///< of one tile
+  int64_t bytes() const { return barriers + NumBarriers * Sm90Builder::barrierBytes; }
+};
+
+/// What an entry is made from.
+struct Sm90Problem {
+  const Sm90Config &config;
+  const Shape &shape;
+  mutable AttentionOp op;
+  func::FuncOp kernel;
+  int64_t blocks; ///< of threads, in the launch
+  bool hasOutput; ///< whether O is returned
+  SmallVector<TileRange> ranges;
+  Sm90Places places;
+
+  /// Whether a mask may leave whole blocks of keys as they are.
+  bool leavesFree() const;
+  int64_t rowBlocks() const { return llvm::divideCeil(shape.rows, config.blockRows()); }
+  int64_t numTiles() const { return shape.batch * shape.heads * rowBlocks(); }
+};
+
+/// A block of queries of one head.
+struct QueryTile {
+  Head head;
+  Value number, kvNumber; ///< of the head, among those of all batches, 32 bits
+  Value firstRow, endRow;
+};
+
+/// The blocks of keys that a block of queries meets: first those of which something is masked, then
+/// the others.
+class KeySequence {
+public:
+  KeySequence(Sm90Builder &b, const Sm90Problem &problem, const FragmentFunction &mask,
+              const QueryTile &tile);
+
+  Value count;       ///< at least 1: where all is masked, one block shows it
+  Value maskedCount; ///< of those in front
+  /// The number of the block that comes `turn`-th.
+  Value at(Value turn) const;
+
+private:
+  Sm90Builder &b;
+  SmallVector<BlockRun> runs;
+  int64_t last;
+  Value isEmpty;
+};
+
+/// A place in a ring of `stages` buffers.
+struct Stage {
+  Value index, parity; ///< parity: of the phase that fills it
+};
+
+/// What both roles do with a problem.
+class Sm90Role {
+public:
+  Sm90Role(Sm90Builder &b, const Sm90Problem &problem)
+      : b(b), problem(problem), config(problem.config), shape(problem.shape),
+        barriers(b.sharedAt(problem.places.barriers)) {}
+
+protected:
+  /// body(tile, how many tiles came before, how many blocks of keys came before) for each tile of
+  /// this block; it gives the number of blocks of keys behind it.
+  void forEachTile(function_ref<Value(const QueryTile &, Value, Value)> body);
+  Value barrier(Sm90Places::Barrier which) {
+    return b.shiftBytes(barriers, which * Sm90Builder::barrierBytes);
+  }
+  Value barrier(Sm90Places::Barrier which, const Stage &stage) {
+    return b.shiftBytes(barrier(which), b.mul(stage.index, Sm90Builder::barrierBytes));
+  }
+  PanelTile queries() { return {b.sharedAt(problem.places.queries), config.blockRows()}; }
+  PanelTile keys(const Stage &stage);
+  PanelTile values(const Stage &stage);
+  /// Of the number-th block of keys that the block of threads meets.
+  Stage stageOf(Value number) {
+    return {b.rem(number, Sm90Places::stages), b.rem(b.div(number, Sm90Places::stages), 2)};
+  }
+
+  Sm90Builder &b;
+  const Sm90Problem &problem;
+  const Sm90Config &config;
+  const Shape &shape;
+  Value barriers; ///< where they begin
+
+private:
+  QueryTile tileAt(Value number);
+};
+
+/// Copies what the others consume; by one thread.
+void emitProducer(Sm90Builder &b, const Sm90Problem &problem);
+/// Of warpgroup `group` of those that consume.
+void emitConsumer(Sm90Builder &b, const Sm90Problem &problem, Value group);
+
+} // namespace mlir::fsdp::attention
+
+#endif // FSDP_LIB_CODEGEN_GPU_ATTENTION_SM90FORWARD_H

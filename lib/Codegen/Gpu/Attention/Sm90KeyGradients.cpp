@@ -1,0 +1,302 @@
+//===- Sm90KeyGradients.cpp - dK, dV and dQ by wgmma ------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A block of threads has 128 keys of one kv head. Warpgroup 0 produces: one lane of it copies. Two
+// warpgroups with 64 keys each consume. Buffers of queries are two, and go round from head to head:
+//
+//   producer                                  consumers
+//   copy K, V                                 wait for K, V
+//   for each query head that shares them      for each query head
+//     for each block i of queries               for each block i
+//       wait until its Q is empty                 wait for Q;   Sᵀ = K · Qᵀ
+//       copy Q[i], lse[i]                         wait for dO;  dPᵀ = V · dOᵀ
+//       wait until its dO is empty                f·P, dS: ScoreGradients.cpp
+//       copy dO[i], δ[i]                          dSᵀ to shared memory
+//                                                 dV += (f·P)ᵀ · dO;  dO is empty
+//                                                 part of dQ = dS · K, to shared memory
+//                                                 dK += dSᵀ · Q;  Q is empty
+//                                             scale · dK, dV
+//
+// Keys are the rows of Sᵀ and dPᵀ, so that Pᵀ and dSᵀ stand in registers as the left factors of the
+// products behind. For dQ both warpgroups need dS of all keys, with the queries as rows, which is
+// what descriptors make of its transpose. One block of threads adds to a row of dK and dV, in the
+// order of heads and queries. To a row of dQ all add, in a fixed order: Sm90KeyProducer.cpp.
+//
+// Where dS has to be computed for captured tensors in another order anyway, dQ stays with
+// Sm80QueryGradients.cpp.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Codegen/Gpu/Ptx/GpuRows.h"
+#include "Sm90Backward.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::attention;
+using namespace mlir::fsdp::tile;
+
+using Places = Sm90KeyPlaces;
+
+namespace {
+class KeyConsumer : public Sm90KeyRole {
+public:
+  KeyConsumer(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config, KeyScores &scores,
+              Value group)
+      : Sm90KeyRole(b, problem, config, scores), group(group),
+        element(cast<RankedTensorType>(op.getQ().getType()).getElementType()),
+        dim(paddedDim(shape.dim)), valueDim(paddedDim(shape.valueDim)),
+        keyLayout(Layout::mmaSums(16, dim)), valueLayout(Layout::mmaSums(16, valueDim)) {
+    // As in Sm90Consumer.cpp: an address that ptxas knows to be constant moves descriptors out of
+    // registers of the warp.
+    Value place = b.uniform(LLVM::PtrToIntOp::create(b, b.loc, b.getI32Type(), barriers));
+    barriers = LLVM::IntToPtrOp::create(b, b.loc, barriers.getType(), place);
+  }
+  void emit();
+
+private:
+  struct Sums {
+    SmallVector<Value> dk, dv, columns; ///< the last: of what each key of this lane contributes
+  };
+  Sums consumeHead(Value before, Sums sums);
+  Sums turn(Value number, const Stage &stage, Sums sums);
+  /// Of a block of queries, or some of its queries.
+  struct Gradients {
+    SmallVector<Value> p, ds, columns; ///< (f·P)ᵀ and dSᵀ as left factors, sums
+  };
+  Gradients gradients(Value block, const Stage &stage, SmallVector<Value> columns);
+  Gradients gradientsOf(ArrayRef<Value> s, ArrayRef<Value> dp, Value block, int64_t firstQuery,
+                        const Stage &stage, ArrayRef<Value> columns);
+  void shareGradients(ArrayRef<Value> ds);
+  SmallVector<Value> multiplyQueries();
+  void shareSums(ArrayRef<Value> dq);
+  void release(Value barrier);
+  SharedFactor rowsOfGroup(int64_t place, int64_t k);
+  SmallVector<Value> flat(const Sums &sums);
+  Sums sumsOf(ValueRange values);
+  void store(const Sums &sums);
+
+  Value group;
+  Type element;
+  int64_t dim, valueDim;
+  Layout keyLayout, valueLayout;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Scores
+//===----------------------------------------------------------------------===//
+
+/// This warp has read.
+void KeyConsumer::release(Value barrier) {
+  b.syncWarp();
+  b.when(b.isEqual(b.lane(), 0), [&] { b.arrive(barrier); });
+}
+
+/// Of K or V, the rows of this warpgroup.
+SharedFactor KeyConsumer::rowsOfGroup(int64_t place, int64_t k) {
+  Value first = b.shiftBytes(b.sharedAt(place),
+                             b.mul(group, Sm90Builder::groupRows * Sm90Builder::panelBytes));
+  return b.factorAlong(first, config.blockKeys(), k);
+}
+
+/// Of the queries from `firstQuery` of the block on.
+KeyConsumer::Gradients KeyConsumer::gradientsOf(ArrayRef<Value> s, ArrayRef<Value> dp, Value block,
+                                                int64_t firstQuery, const Stage &stage,
+                                                ArrayRef<Value> columns) {
+  auto norms = [&](int64_t place) {
+    Value own = b.shiftBytes(b.sharedAt(place), b.add(b.mul(stage.index, places.normsBytes),
+                                                      b.mul(b.colOfLane(), Places::normBytes)));
+    return [this, own, firstQuery](int64_t at) -> Value {
+      return LLVM::LoadOp::create(b, b.loc, b.getF32Type(),
+                                  b.shiftBytes(own, (firstQuery + at) * Places::normBytes));
+    };
+  };
+  auto emit = [&](bool masked) {
+    Value first = b.add(b.mul(block, config.blockQueries), firstQuery);
+    SmallVector<Value> all =
+        scores.emit(s, dp, first, norms(places.lse), norms(places.delta), masked, columns);
+    auto words = toFactor(
+        b, {scores.layout, SmallVector<Value>(ArrayRef(all).take_front(2 * s.size()))}, element);
+    words.append(all.end() - columns.size(), all.end());
+    return words;
+  };
+  SmallVector<Value> all;
+  if (!scores.isEverMasked()) {
+    all = emit(false);
+  } else {
+    SmallVector<Type> types(s.size(), b.getI32Type());
+    types.append(columns.size(), b.getF32Type());
+    all = b.choose(
+        scores.blocks->isFree(block), types, [&] { return emit(false); },
+        [&] { return emit(true); });
+  }
+  auto from = [&](size_t first, size_t count) {
+    return SmallVector<Value>(ArrayRef(all).slice(first, count));
+  };
+  return {from(0, s.size() / 2), from(s.size() / 2, s.size() / 2), from(s.size(), columns.size())};
+}
+
+KeyConsumer::Gradients KeyConsumer::gradients(Value block, const Stage &stage,
+                                              SmallVector<Value> columns) {
+  Value q = tileOfQueries(places.queries, places.queryBytes, stage).base,
+        dout = tileOfQueries(places.douts, places.doutBytes, stage).base;
+  int64_t rows = config.blockQueries, cols = config.tileQueries;
+  Gradients all;
+  for (int64_t first = 0; first < rows; first += cols) {
+    auto along = [&](Value tile, int64_t k) {
+      return b.factorAlong(b.shiftBytes(tile, first * Sm90Builder::panelBytes), rows, k);
+    };
+    if (first == 0)
+      b.wait(barrier(Places::QueriesFull, stage), stage.parity);
+    SmallVector<Value> both =
+        b.multiply({}, rowsOfGroup(places.keys, dim), along(q, dim), cols, element);
+    size_t count = both.size();
+    if (first == 0)
+      b.wait(barrier(Places::DoutFull, stage), stage.parity);
+    llvm::append_range(both, b.multiply({}, rowsOfGroup(places.values, valueDim),
+                                        along(dout, valueDim), cols, element));
+    if (first >
+        0) // else all that is read for later queries is read now, and does not fit into registers
+      both.push_back(block);
+    both = b.waitForSums(both);
+    if (first > 0)
+      block = both.pop_back_val();
+    Gradients some = gradientsOf(ArrayRef(both).take_front(count), ArrayRef(both).drop_front(count),
+                                 block, first, stage, columns);
+    llvm::append_range(all.p, some.p);
+    llvm::append_range(all.ds, some.ds);
+    columns = some.columns;
+  }
+  all.columns = columns;
+  return all;
+}
+
+//===----------------------------------------------------------------------===//
+// dQ
+//===----------------------------------------------------------------------===//
+
+/// dSᵀ to shared memory, once nobody multiplies what was there. It is there behind the barrier that
+/// follows.
+void KeyConsumer::shareGradients(ArrayRef<Value> ds) {
+  Value rowsOfWarp = b.mul(b.sub(b.warp(), b.i32(Sm90Builder::groupThreads / 32)), 16);
+  b.syncNamed(b.i32(Places::Gradients), consumers());
+  Value first =
+      b.shiftBytes(b.sharedAt(places.gradients), b.mul(rowsOfWarp, Sm90Builder::panelBytes));
+  storeWords(b, Layout::mmaSums(16, config.blockQueries), ds, {first, config.blockKeys()});
+  b.fenceAsync();
+}
+
+/// Begins this warpgroup's part of dS · K, of dS of all.
+SmallVector<Value> KeyConsumer::multiplyQueries() {
+  b.syncNamed(b.i32(Places::Gradients), consumers());
+  int64_t keys = config.blockKeys();
+  Value ownPanel = b.mul(group, keys * Sm90Builder::panelBytes),
+        gradients = b.sharedAt(places.gradients), k = b.sharedAt(places.keys);
+  SharedFactor lhs = b.factorAcross(
+      querySums.byColumns ? gradients : b.shiftBytes(gradients, ownPanel), keys, keys);
+  SharedFactor rhs =
+      b.factorAcross(querySums.byColumns ? b.shiftBytes(k, ownPanel) : k, keys, keys);
+  return b.multiply({}, lhs, rhs, querySums.cols, element);
+}
+
+/// To shared memory, once what was there has been read, and to the warp that adds it.
+void KeyConsumer::shareSums(ArrayRef<Value> dq) {
+  b.syncNamed(b.i32(Places::SumsEmpty), withAdder());
+  Value place = b.shiftBytes(b.sharedAt(places.sums), b.mul(group, querySums.floatsOfGroup() * 4));
+  place = b.shiftBytes(place, b.mul(b.threadOfGroup(), 16));
+  for (size_t i = 0; i < dq.size(); i += 4)
+    storeRow(
+        b, dq.slice(i, 4),
+        {b.shiftBytes(place, i * 4 * Sm90Builder::groupThreads), b.getF32Type(), b.constant(0)}, 4);
+  b.fenceAsync();
+  b.arriveNamed(b.i32(Places::SumsFull), withAdder());
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks of queries
+//===----------------------------------------------------------------------===//
+
+KeyConsumer::Sums KeyConsumer::turn(Value number, const Stage &stage, Sums sums) {
+  int64_t rows = config.blockQueries;
+  Gradients both = gradients(scores.blocks->at(number), stage, sums.columns);
+  sums.columns = both.columns;
+  SmallVector<Value> dq;
+  Value q = tileOfQueries(places.queries, places.queryBytes, stage).base,
+        dout = tileOfQueries(places.douts, places.doutBytes, stage).base;
+  if (config.addsToQ)
+    shareGradients(both.ds);
+  sums.dv = b.multiply(sums.dv, both.p, b.factorAcross(dout, rows, rows), valueDim, element);
+  if (config.addsToQ)
+    dq = multiplyQueries();
+  else
+    sums.dk = b.multiply(sums.dk, both.ds, b.factorAcross(q, rows, rows), dim, element);
+  sums.dv = b.waitForSums(sums.dv, 1);
+  release(barrier(Places::DoutEmpty, stage));
+  if (config.addsToQ) {
+    sums.dk = b.multiply(sums.dk, both.ds, b.factorAcross(q, rows, rows), dim, element);
+    shareSums(b.waitForSums(dq, 1));
+  }
+  sums.dk = b.waitForSums(sums.dk);
+  release(barrier(Places::QueriesEmpty, stage));
+  return sums;
+}
+
+SmallVector<Value> KeyConsumer::flat(const Sums &sums) {
+  SmallVector<Value> all(sums.dk);
+  llvm::append_range(all, sums.dv);
+  llvm::append_range(all, sums.columns);
+  return all;
+}
+
+KeyConsumer::Sums KeyConsumer::sumsOf(ValueRange values) {
+  int64_t dk = keyLayout.numRegisters(), dv = valueLayout.numRegisters();
+  return {llvm::to_vector(values.take_front(dk)), llvm::to_vector(values.slice(dk, dv)),
+          llvm::to_vector(values.drop_front(dk + dv))};
+}
+
+KeyConsumer::Sums KeyConsumer::consumeHead(Value before, Sums sums) {
+  sums.columns = scores.emptyColumns();
+  sums = sumsOf(
+      b.loop(b.i32(0), scores.blocks->count, 1, flat(sums), [&](Value number, ValueRange state) {
+        return flat(turn(number, stageOf(b.add(before, number)), sumsOf(state)));
+      }));
+  scores.storeColumns(sums.columns);
+  sums.columns.clear();
+  return sums;
+}
+
+void KeyConsumer::store(const Sums &sums) {
+  ArrayRef<Value> numbers = scores.numbers;
+  SmallVector<Value> scale(numbers.size(), b.number(op.getScale().convertToDouble())),
+      one(numbers.size());
+  auto rowsOf = [&](const Pointer &out, int64_t cols) {
+    return slabOf(b, out, scores.batch, scores.kvHead, shape.kvHeads, shape.cols, cols);
+  };
+  if (Pointer out = b.destination(kernel, op.getDk()); out.base)
+    storeRows(b, {keyLayout, sums.dk}, numbers, scale, rowsOf(out, shape.dim));
+  if (Pointer out = b.destination(kernel, op.getDv()); out.base)
+    storeRows(b, {valueLayout, sums.dv}, numbers, one, rowsOf(out, shape.valueDim));
+}
+
+void KeyConsumer::emit() {
+  scores.placeLane(b.sub(b.warp(), b.i32(Sm90Builder::groupThreads / 32)));
+  Value zero = b.i32(0);
+  SmallVector<Value> state(keyLayout.numRegisters() + valueLayout.numRegisters(), b.number(0));
+  state.push_back(zero);
+  b.wait(barrier(Places::KeysFull), zero);
+  state = b.loop(zero, b.i32(shape.group), 1, state, [&](Value head, ValueRange state) {
+    scores.placeHead(head);
+    SmallVector<Value> next = flat(consumeHead(state.back(), sumsOf(state.drop_back())));
+    next.push_back(b.add(state.back(), scores.blocks->count));
+    return next;
+  });
+  store(sumsOf(ValueRange(state).drop_back()));
+}
+
+void attention::emitKeyConsumer(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config,
+                                KeyScores &scores, Value group) {
+  KeyConsumer(b, problem, config, scores, group).emit();
+}

@@ -1,0 +1,359 @@
+//===- Sm90Gemm.cpp - Contractions by wgmma ---------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A block per multiprocessor goes through tiles of the result. One lane of the first warpgroup
+// produces, two warpgroups of 64 rows each consume; stages go round from one tile to the next:
+//
+//   producer                                  consumers
+//   for each tile, for each tile of k         for each tile
+//     wait until the stage is empty             for each tile of k
+//     expect its bytes                            wait until the stage is full
+//     copy both tensors' boxes to it              sums += its products, four of k = 16
+//                                                 the stage before is empty
+//                                               32 columns at a time: sums to shared memory,
+//                                                 strips of the result
+//
+// With k in parts, equal ones, a tile is done once for each; its sums go to scratch, and a second
+// launch adds and finishes them.
+//
+// Two blocks of a cluster have tiles one below the other, which need the same of rhs: each copies a
+// half of it to both, once the consumers of both have left the stage.
+//
+// A tile in shared memory is made of panels with rows of 128 bytes, as Sm90Builder.h
+// has them: 64 of k for each row of the result, or 64 rows of the result for each of k.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Codegen/Gpu/Ptx/Sm90Builder.h"
+#include "Codegen/Kernel/Fragment.h"
+#include "GpuGemmEpilogue.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::gemm;
+using namespace mlir::fsdp::tile;
+
+static constexpr int64_t groupThreads = Sm90Builder::groupThreads, consumers = 2,
+                         threads = (consumers + 1) * groupThreads;
+static constexpr int64_t panelBytes = Sm90Builder::panelBytes, panel = Sm90Builder::panelCols;
+static constexpr int64_t producerRegisters = 40, consumerRegisters = 232;
+
+//===----------------------------------------------------------------------===//
+// The kernel
+//===----------------------------------------------------------------------===//
+
+namespace {
+class Sm90Gemm {
+public:
+  Sm90Gemm(Sm90Builder &b, const Problem &problem, const GpuPlan &plan, func::FuncOp kernel,
+           int64_t blocks, bool storesBoxes)
+      : b(b), problem(problem), plan(plan), config(plan.config), kernel(kernel), blocks(blocks),
+        storesBoxes(storesBoxes) {}
+  void emit();
+
+private:
+  struct Stage {
+    Value begin, full, empty, parity;
+  };
+  void initBarriers();
+  Stage stageOf(Value number);
+  void forEachTile(function_ref<void(Value first)> body);
+  void produce();
+  void release(const Stage &stage);
+  void copySide(const GpuSide &side, const Operand &operand, int64_t map, int64_t parts,
+                const Stage &stage, Position position);
+  void consume();
+  SmallVector<Value> multiply(ArrayRef<Value> sums, const Stage &stage);
+  Value ownChunk();
+  std::pair<Value, Value> placeOfLane();
+  void finishInStrips(ArrayRef<Value> sums);
+  void finishInBoxes(ArrayRef<Value> sums);
+  SmallVector<Value> computeWords(ArrayRef<Value> sums, int64_t from);
+
+  Sm90Builder &b;
+  const Problem &problem;
+  const GpuPlan &plan;
+  const GpuConfig &config;
+  func::FuncOp kernel;
+  const int64_t blocks;
+  const bool storesBoxes;
+  Value inCluster, leaves, group, ownThread, outer, split, firstRow, firstCol;
+};
+} // namespace
+
+static int64_t barriersAt(const GpuPlan &plan) {
+  return plan.config.stages * plan.stageBytes() + consumers * groupBytes;
+}
+
+void Sm90Gemm::initBarriers() {
+  b.when(b.isEqual(b.thread(), 0), [&] {
+    for (int64_t i = 0; i < config.stages; ++i) {
+      b.initBarrier(b.sharedAt(barriersAt(plan) + 8 * i), 1);
+      b.initBarrier(b.sharedAt(barriersAt(plan) + 8 * (config.stages + i)),
+                    config.cluster * consumers * groupThreads / 32);
+    }
+    b.fenceBarriers();
+  });
+  config.cluster > 1 ? b.clusterBarrier() : b.barrier();
+}
+
+/// Of the number-th tile of k that the block meets.
+Sm90Gemm::Stage Sm90Gemm::stageOf(Value number) {
+  Value index = b.rem(number, config.stages),
+        barrier = b.shiftBytes(b.sharedAt(barriersAt(plan)), b.mul(index, 8));
+  return {b.shiftBytes(b.sharedAt(0), b.mul(index, plan.stageBytes())), barrier,
+          b.shiftBytes(barrier, 8 * config.stages), b.rem(b.div(number, config.stages), 2)};
+}
+
+/// `first`: how many tiles of k the block has met before.
+void Sm90Gemm::forEachTile(function_ref<void(Value)> body) {
+  int64_t tiles = plan.rowTiles() * plan.colTiles(), atATime = blocks / config.cluster;
+  b.loop(b.div(b.block(), config.cluster), b.i32(plan.tiles()), atATime, [&](Value number) {
+    Value rest = b.div(number, tiles);
+    split = b.rem(rest, plan.splits);
+    outer = b.div(rest, plan.splits);
+    std::tie(firstRow, firstCol) = emitTile(b, plan, b.rem(number, tiles));
+    if (config.cluster > 1)
+      firstRow = b.add(firstRow, b.mul(inCluster, config.blockRows));
+    body(b.mul(b.div(number, atATime), plan.partBlocks()));
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Producer
+//===----------------------------------------------------------------------===//
+
+/// Of `parts` blocks of a cluster each copies its part of the tile to all of them.
+void Sm90Gemm::copySide(const GpuSide &side, const Operand &operand, int64_t map, int64_t parts,
+                        const Stage &stage, Position position) {
+  int inner = side.digits.back(), first = side.alongK ? plan.kInner : inner,
+      second = side.alongK ? inner : plan.kInner;
+  auto at = [&](int digit) { return position[digit] ? position[digit] : b.i32(0); };
+  int64_t boxes = side.alongK ? 1 : side.width / panel / parts,
+          boxBytes = panelBytes * (side.alongK ? side.width / parts : config.blockK);
+  int64_t boxCols = side.alongK ? side.width / parts : panel;
+  for (int64_t i = 0; i < boxes; ++i) {
+    Value number = parts == 1 ? b.i32(i) : b.add(b.mul(inCluster, boxes), i),
+          shift = b.mul(number, boxCols);
+    SmallVector<Value> coordinates = {at(first), at(second)};
+    Value &moved = coordinates[side.alongK ? 1 : 0];
+    moved = b.add(moved, shift);
+    for (auto [digit, stride] : llvm::enumerate(operand.strides))
+      if (static_cast<int>(digit) != first && static_cast<int>(digit) != second && stride != 0)
+        coordinates.push_back(at(digit));
+    Value target = b.shiftBytes(b.shiftBytes(stage.begin, side.offset), b.mul(number, boxBytes));
+    if (parts == 1)
+      b.copyBox(target, b.tensorMap(map), coordinates, stage.full);
+    else
+      b.copyBoxToCluster(target, b.tensorMap(map), coordinates, stage.full, parts);
+  }
+}
+
+void Sm90Gemm::produce() {
+  int64_t innerBlocks = llvm::divideCeil(plan.k, config.blockK);
+  forEachTile([&](Value first) {
+    Position corner(problem.digits.size());
+    setDigits(b, problem, corner, outer, plan.outer);
+    setDigits(b, problem, corner, firstRow, plan.lhs.digits);
+    setDigits(b, problem, corner, firstCol, plan.rhs.digits);
+    Value kFirst = b.mul(split, plan.partBlocks());
+    b.loop(b.i32(0), b.i32(plan.partBlocks()), 1, [&](Value number) {
+      Stage stage = stageOf(b.add(first, number));
+      Value kBlock = b.add(kFirst, number);
+      b.wait(stage.empty, b.sub(b.i32(1), stage.parity));
+      b.expect(stage.full, plan.stageBytes());
+      Position position = corner;
+      position[plan.kInner] = b.mul(b.rem(kBlock, innerBlocks), config.blockK);
+      if (!plan.kOuter.empty())
+        setDigits(b, problem, position, b.div(kBlock, innerBlocks), plan.kOuter);
+      copySide(plan.lhs, problem.lhs, 0, 1, stage, position);
+      copySide(plan.rhs, problem.rhs, 1, config.cluster, stage, position);
+    });
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Consumers
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> Sm90Gemm::multiply(ArrayRef<Value> sums, const Stage &stage) {
+  // 64 rows are 64 rows of 128 bytes in one panel, or one panel of 64 k.
+  auto factor = [&](const GpuSide &side, Value place) {
+    return side.alongK ? b.factorAlong(place, side.width, config.blockK)
+                       : b.factorAcross(place, config.blockK, config.blockK);
+  };
+  SharedFactor lhs = factor(plan.lhs, b.shiftBytes(stage.begin, b.mul(group, panel * panelBytes)));
+  SharedFactor rhs = factor(plan.rhs, b.shiftBytes(stage.begin, plan.rhs.offset));
+  return b.multiply(sums, lhs, rhs, config.blockCols, plan.element);
+}
+
+/// What the warpgroup has of shared memory for its sums.
+Value Sm90Gemm::ownChunk() {
+  return b.shiftBytes(b.sharedAt(config.stages * plan.stageBytes()), b.mul(group, groupBytes));
+}
+
+/// First row and column, within the tile of the warpgroup, of what a lane has.
+std::pair<Value, Value> Sm90Gemm::placeOfLane() {
+  return {b.add(b.mul(b.div(ownThread, 32), 16), b.div(b.lane(), 4)), b.mul(b.rem(b.lane(), 4), 2)};
+}
+
+/// By way of strips of the result.
+void Sm90Gemm::finishInStrips(ArrayRef<Value> sums) {
+  GpuEpilogue epilogue(b, problem, plan, kernel);
+  Layout layout = Layout::mmaSums(16, config.blockCols);
+  auto [row, col] = placeOfLane();
+  Value rowOfGroup = b.add(firstRow, b.mul(group, panel));
+  Value chunk = ownChunk(), own = b.shiftBytes(chunk, b.add(b.mul(row, groupPitch), b.mul(col, 4))),
+        barrier = b.add(group, 1);
+  for (int64_t from = 0; from < config.blockCols; from += groupCols) {
+    b.syncNamed(barrier, groupThreads);
+    for (int64_t i = from / 8 * 4; i < (from + groupCols) / 8 * 4; i += 2) {
+      auto [r, c] = layout.place(i);
+      b.storePair(
+          sums[i], sums[i + 1],
+          {b.shiftBytes(own, r * groupPitch + (c - from) * 4), b.getF32Type(), b.constant(0)});
+    }
+    b.syncNamed(barrier, groupThreads);
+    epilogue.forEachStrip(
+        {chunk, groupPitch, panel, groupCols, outer, rowOfGroup, b.add(firstCol, from)}, ownThread,
+        groupThreads, [&](ArrayRef<Strip> strips, GpuEpilogue::SumsOf sums) {
+          epilogue.finishOrKeep(strips, split, sums);
+        });
+  }
+}
+
+/// Words of results, two for each four sums from register `from` on: of 16 rows and 64 columns.
+SmallVector<Value> Sm90Gemm::computeWords(ArrayRef<Value> sums, int64_t from) {
+  GpuPlan pairs = plan;
+  pairs.storeCols = 2;
+  GpuEpilogue epilogue(b, problem, pairs, kernel);
+  Layout layout = Layout::mmaSums(16, config.blockCols);
+  auto [row, col] = placeOfLane();
+  Value firstOfLane = b.add(b.add(firstRow, b.mul(group, panel)), row);
+  SmallVector<Value> words;
+  for (int64_t i = from; i < from + panel / 2; i += 2) {
+    auto [r, c] = layout.place(i);
+    Strip strip{outer, b.add(firstOfLane, r), b.add(b.add(firstCol, col), c), Value()};
+    if (plan.rhs.size % config.blockCols)
+      strip.exists = b.isLess(strip.col, b.i32(plan.rhs.size));
+    SmallVector<Value> results = epilogue.compute(strip, sums.slice(i, 2));
+    for (Value &result : results) {
+      auto narrowed = result.getDefiningOp<arith::TruncFOp>(); // both at once, by pack()
+      bool isPacked = narrowed && narrowed.getIn().getType().isF32() && !narrowed.getRoundingmode();
+      result = isPacked ? narrowed.getIn() : b.convertFloat(result, b.getF32Type());
+    }
+    words.push_back(b.pack(results[0], results[1], plan.element));
+  }
+  return words;
+}
+
+/// By way of boxes: a panel is written while the one before is stored.
+void Sm90Gemm::finishInBoxes(ArrayRef<Value> sums) {
+  const Operand &dest = problem.stores.front().dest;
+  int first = plan.rhs.digits.back(), second = plan.lhs.digits.back();
+  Value chunk = ownChunk(), barrier = b.add(group, 1), isFirst = b.isEqual(ownThread, 0),
+        lane = b.lane();
+  Value row = b.add(b.mul(b.div(ownThread, 32), 16), b.rem(lane, 16)); // that the lane names
+  Value turned = b.createOrFold<arith::XOrIOp>(b.loc, b.div(lane, 16), b.rem(lane, 8));
+  Value place = b.add(b.mul(row, panelBytes), b.mul(turned, 16));
+  for (int64_t from = 0; from < config.blockCols; from += panel) {
+    Value target = b.shiftBytes(chunk, from / panel % 2 * panel * panelBytes);
+    // With an odd number of panels the one before this tile's first was in the same place.
+    int64_t pending = from == 0 && config.blockCols / panel % 2 ? 0 : 1;
+    b.when(isFirst, [&] { b.waitForStores(pending, /*sourceOnly=*/true); });
+    b.syncNamed(barrier, groupThreads);
+    SmallVector<Value> words = computeWords(sums, from / 2);
+    for (int64_t i = 0; i < panel / 16; ++i) {
+      Value own = b.createOrFold<arith::XOrIOp>(b.loc, place, b.i32(i * 32));
+      b.storeMatrices(b.shiftBytes(target, own), ArrayRef(words).slice(4 * i, 4));
+    }
+    b.fenceAsync();
+    b.syncNamed(barrier, groupThreads);
+    b.when(isFirst, [&] {
+      Position position(problem.digits.size());
+      setDigits(b, problem, position, outer, plan.outer);
+      setDigits(b, problem, position, b.add(firstRow, b.mul(group, panel)), plan.lhs.digits);
+      setDigits(b, problem, position, b.add(firstCol, from), plan.rhs.digits);
+      SmallVector<Value> coordinates = {position[first], position[second]};
+      for (auto [digit, stride] : llvm::enumerate(dest.strides))
+        if (static_cast<int>(digit) != first && static_cast<int>(digit) != second && stride != 0)
+          coordinates.push_back(position[digit]);
+      b.storeBox(b.tensorMap(2), coordinates, target);
+      b.commitStores();
+    });
+  }
+}
+
+/// A lane of each warp for each block that copies to this one.
+void Sm90Gemm::release(const Stage &stage) {
+  b.when(b.isLower(b.lane(), config.cluster),
+         [&] { config.cluster > 1 ? b.arriveIn(stage.empty, leaves) : b.arrive(stage.empty); });
+}
+
+void Sm90Gemm::consume() {
+  leaves = b.rem(b.lane(), config.cluster); // a block that exists, in all lanes: mapa may be done
+                                            // in those that do not arrive
+  SmallVector<Value> zeros(config.blockCols / 2, b.number(0));
+  forEachTile([&](Value first) {
+    SmallVector<Value> sums =
+        b.loop(b.i32(0), b.i32(plan.partBlocks()), 1, zeros, [&](Value kBlock, ValueRange carried) {
+          Value number = b.add(first, kBlock);
+          Stage stage = stageOf(number);
+          b.wait(stage.full, stage.parity);
+          SmallVector<Value> next = multiply(llvm::to_vector(carried), stage);
+          b.waitForSums({}, 1);
+          b.when(b.isLess(b.i32(0), kBlock), [&] { release(stageOf(b.sub(number, b.i32(1)))); });
+          return next;
+        });
+    sums = b.waitForSums(sums);
+    release(stageOf(b.add(first, plan.partBlocks() - 1)));
+    storesBoxes ? finishInBoxes(sums) : finishInStrips(sums);
+  });
+  if (storesBoxes)
+    b.when(b.isEqual(ownThread, 0), [&] { b.waitForStores(0, /*sourceOnly=*/false); });
+}
+
+void Sm90Gemm::emit() {
+  Value number = b.warpgroup();
+  ownThread = b.threadOfGroup();
+  if (config.cluster > 1)
+    inCluster = b.blockInCluster();
+  initBarriers();
+  b.when(
+      b.isEqual(number, 0),
+      [&] {
+        b.giveRegisters(producerRegisters);
+        b.when(b.isEqual(b.thread(), 0), [&] { produce(); });
+      },
+      [&] {
+        b.takeRegisters(consumerRegisters);
+        group = b.sub(number, b.i32(1));
+        consume();
+      });
+  if (config.cluster > 1)
+    b.clusterBarrier();
+}
+
+void gemm::lowerSm90Gemm(func::FuncOp kernel, const Problem &problem, const GpuPlan &plan,
+                         std::array<GpuTensorMap, 2> maps, ModuleOp entries, GpuKernel &info) {
+  Sm90Builder b(kernel.getLoc(), kernel.getContext(), threads);
+  int64_t cluster = plan.config.cluster,
+          blocks = std::min(plan.blocks(), plan.multiprocessors / cluster * cluster);
+  std::string symbol = kernel.getName().str();
+  GpuLaunch launch{symbol, blocks, threads, plan.sharedBytes()};
+  launch.maps.assign(maps.begin(), maps.end());
+  auto resultMap = makeResultMap(problem, plan);
+  if (resultMap)
+    launch.maps.push_back(*resultMap);
+  info.scratchBytes = plan.scratchBytes();
+  b.enter(entries, kernel, symbol, 1, info.scratchBytes > 0, launch.maps.size(), cluster);
+  Sm90Gemm(b, problem, plan, kernel, blocks, resultMap.has_value()).emit();
+  b.leave();
+  launch.cluster = cluster;
+  launch.copyThreads = groupThreads;
+  info.launches.push_back(launch);
+  addPartSums(kernel, problem, plan, entries, info);
+}

@@ -1,0 +1,186 @@
+//===- CompileGpuImage.cpp - Kernels of a module to PTX ---------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//  1. Write each kernel that there is code for as entries of one module; those that a library has
+//     become calls of it.
+//  2. Lower the module, emit its text.
+//  3. Assemble the text, when there is a ptxas.
+//
+// Plan makes one kernel of equal dispatches, so that none is compiled twice.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Codegen/Gpu/Attention/Sm80Backward.h"
+#include "Codegen/Gpu/Attention/Sm90Attention.h"
+#include "Codegen/Gpu/Gemm/GpuGemm.h"
+#include "Codegen/Gpu/Gemm/LibraryGemm.h"
+#include "Codegen/Gpu/Nests/GpuNests.h"
+#include "Codegen/Kernel/Attention/AttentionKernel.h"
+#include "Codegen/Kernel/Lowering.h"
+#include "GpuLowering.h"
+#include "fsdp/Codegen/Gpu/MeasureGpu.h"
+#include "fsdp/Codegen/Gpu/Ptxas.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::attention;
+
+//===----------------------------------------------------------------------===//
+// What there is code for
+//===----------------------------------------------------------------------===//
+
+static std::string describeShape(const Shape &shape, Type type) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << "head dimensions " << shape.dim << " and " << shape.valueDim << " in " << type;
+  return text;
+}
+
+/// Of either op.
+template <typename Op, typename Choose>
+static std::optional<std::string> whyNone(Op op, StringRef what, const GpuTarget &target,
+                                          Choose choose) {
+  Shape shape = getShape(op.getQ().getType(), op.getK().getType(), op.getV().getType());
+  Type element = cast<RankedTensorType>(op.getQ().getType()).getElementType();
+  if (element.isF64())
+    return (what + " in f64").str();
+  // Places within a head are counted in 32 bits.
+  int64_t largest = std::max(shape.rows, shape.cols) * std::max(shape.dim, shape.valueDim) *
+                    tile::Sm80Tiles::bytesOf(element);
+  if (largest >= INT64_C(1) << 31)
+    return (what + " with heads of 2 GiB or more").str();
+  if (!choose(shape, element, target))
+    return (what + " with " + describeShape(shape, element)).str();
+  return std::nullopt;
+}
+
+/// Contractions by tiles of matrix instructions; those that have none are sums like any other.
+static bool isContraction(func::FuncOp kernel, const GpuTarget &target) {
+  bool contracts =
+      kernel.getBody().hasOneBlock() && !kernel.front().getOps<linalg::ContractOp>().empty();
+  return contracts && (kernel->hasAttr(gemm::gemmTileAttr) || !gemm::whyNoGpuGemm(kernel, target));
+}
+
+std::optional<std::string> fsdp::whyNoGpuAttention(Operation *op, const GpuTarget &target) {
+  if (auto forward = dyn_cast<AttentionOp>(op))
+    return whyNone(forward, "attention", target, chooseForward);
+  if (auto backward = dyn_cast<AttentionGradOp>(op))
+    return whyNone(backward, "gradients of attention", target, chooseBackward);
+  return std::nullopt;
+}
+
+std::optional<std::string> fsdp::whyNoGpuKernel(func::FuncOp kernel, const GpuTarget &target) {
+  if (isContraction(kernel, target))
+    return gemm::whyNoGpuGemm(kernel, target);
+  return handlesAttentionKernel(kernel) ? whyNoGpuAttention(&kernel.front().front(), target)
+                                        : std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// The way
+//===----------------------------------------------------------------------===//
+
+/// A score that bf16 or f16 would round is allowed the hyperbolic tangent that is right to 2^-21 of
+/// 1 (GpuMath.cpp): exponentials see the absolute error of a score, of which a cap times that is no
+/// more than the sum over products in f32 has.
+static void shortenTanh(func::FuncOp kernel, LLVM::LLVMFuncOp entry) {
+  Type element = getElementTypeOrSelf(kernel.front().front().getOperand(0).getType());
+  if (element.isF32())
+    return;
+  entry.walk([](math::TanhOp op) { op.setFastmath(op.getFastmath() | arith::FastMathFlags::afn); });
+}
+
+static LogicalResult lowerAttention(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries,
+                                    GpuKernel &info) {
+  if (auto forward = dyn_cast<AttentionOp>(kernel.front().front())) {
+    if (std::optional<Sm90Config> config = chooseSm90Forward(forward, target))
+      return lowerSm90Forward(kernel, forward, *config, target, entries, info);
+    return lowerSm80Forward(kernel, forward, target, entries, info);
+  }
+  return lowerSm80Backward(kernel, cast<AttentionGradOp>(kernel.front().front()), target, entries,
+                           info);
+}
+
+LogicalResult fsdp::lowerGpuKernel(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries,
+                                   GpuKernel &info) {
+  if (isContraction(kernel, target))
+    return gemm::lowerGpuGemm(kernel, target, entries, info);
+  if (!handlesAttentionKernel(kernel))
+    return lowerGpuNestKernel(kernel, target, entries, info);
+  if (failed(lowerAttention(kernel, target, entries, info)))
+    return failure();
+  for (const GpuLaunch &launch : info.launches)
+    shortenTanh(kernel, entries.lookupSymbol<LLVM::LLVMFuncOp>(launch.symbol));
+  return success();
+}
+
+/// Entries of all kernels of `module` that there is code for; their launches in `image`.
+static FailureOr<OwningOpRef<ModuleOp>> collectEntries(ModuleOp module, const GpuTarget &target,
+                                                       GpuImage &image) {
+  OwningOpRef<ModuleOp> entries = ModuleOp::create(module.getLoc());
+  for (auto kernel : module.getOps<func::FuncOp>()) {
+    if (!kernel->hasAttr(kernelAttr))
+      continue;
+    GpuKernel info;
+    if (failed(describeKernel(kernel, info.info)) || failed(verifyFloatContract(kernel)))
+      return failure();
+    if (std::optional<std::string> reason = whyNoGpuKernel(kernel, target)) {
+      kernel.emitWarning("no kernel for ")
+          << target.chip << ": " << *reason << " ('" << kernel.getName() << "')";
+      continue;
+    }
+    if (std::optional<GpuProduct> product = gemm::readAsLibraryProduct(kernel, target))
+      gemm::lowerToLibraryProduct(kernel, *product, target, info);
+    else if (failed(lowerGpuKernel(kernel, target, *entries, info)))
+      return failure();
+    image.kernels.push_back(std::move(info));
+  }
+  cleanUp(*entries);
+  return entries;
+}
+
+FailureOr<GpuImage> fsdp::measureGpuKernels(ModuleOp module, const GpuTarget &target) {
+  loadGpuDialects(*module.getContext());
+  GpuImage image;
+  image.chip = target.chip;
+  if (failed(collectEntries(module, target, image)))
+    return failure();
+  return image;
+}
+
+FailureOr<GpuImage> fsdp::compileGpuImage(ModuleOp module, const GpuTarget &target,
+                                          const GpuOptions &options) {
+  loadGpuDialects(*module.getContext());
+  GpuImage image;
+  image.chip = target.chip;
+  std::string ptxas = options.assemble ? findPtxas() : std::string();
+  if (options.assemble && ptxas.empty() && options.spills == SpillPolicy::Error)
+    return emitError(module.getLoc())
+           << "--spills=error needs a ptxas, and there is none in " << ptxasPlaces;
+  FailureOr<OwningOpRef<ModuleOp>> entries = collectEntries(module, target, image);
+  if (failed(entries))
+    return failure();
+  if (image.kernels.empty())
+    return image;
+  if (options.keepMlir)
+    llvm::raw_string_ostream(image.mlir) << **entries;
+  if (failed(lowerToNvvm(**entries)))
+    return failure();
+  FailureOr<std::string> ptx = emitPtx(**entries, target);
+  if (failed(ptx))
+    return failure();
+  image.ptx = std::move(*ptx);
+  if (!options.assemble)
+    return image;
+  if (ptxas.empty()) {
+    emitRemark(module.getLoc()) << "no ptxas in " << ptxasPlaces << ": PTX alone is written";
+    return image;
+  }
+  if (failed(assemble(image, ptxas, target, options, module.getLoc())))
+    return failure();
+  return image;
+}

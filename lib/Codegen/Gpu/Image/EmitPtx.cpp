@@ -1,0 +1,45 @@
+//===- EmitPtx.cpp - Entries to PTX -----------------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// NVVM, LLVM IR, optimisation, text. Loops are not unrolled: what is to be unrolled was
+// written out when the kernel was built, and more would only cost registers. Library
+// functions are disabled, as there is no library.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Codegen/Kernel/Lowering.h"
+#include "GpuLowering.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Target/TargetMachine.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+FailureOr<std::string> fsdp::emitPtx(ModuleOp entries, const GpuTarget &target) {
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> ir = translateModuleToLLVMIR(entries, context, "kernels");
+  if (!ir)
+    return entries.emitError("the kernels cannot be written as LLVM IR");
+  std::unique_ptr<llvm::TargetMachine> machine = target.createTargetMachine();
+  if (!machine)
+    return entries.emitError("this LLVM has no code generator for PTX");
+  ir->setTargetTriple(machine->getTargetTriple());
+  ir->setDataLayout(machine->createDataLayout());
+  for (llvm::Function &function : *ir)
+    if (!function.isDeclaration())
+      function.addFnAttr(llvm::Attribute::NoUnwind);
+  optimise(*ir, *machine);
+
+  SmallString<0> text;
+  llvm::raw_svector_ostream stream(text);
+  llvm::legacy::PassManager emitter;
+  if (machine->addPassesToEmitFile(emitter, stream, nullptr, llvm::CodeGenFileType::AssemblyFile))
+    return entries.emitError("this LLVM cannot write PTX");
+  emitter.run(*ir);
+  return text.str().str();
+}

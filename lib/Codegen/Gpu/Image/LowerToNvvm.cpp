@@ -1,0 +1,121 @@
+//===- LowerToNvvm.cpp - Entries to the LLVM dialect and NVVM ---*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Entries are functions of the LLVM dialect in which loops, branches, arithmetic and math
+// are still those of scf, arith and math. No op of math may reach NVPTX: instruction
+// selection ends the process at what it has no code for. What is left after legalising is
+// an error here.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Codegen/Gpu/Nests/GpuNests.h"
+#include "Codegen/Kernel/Lowering.h"
+#include "Codegen/Math/MathPatterns.h"
+#include "GpuLowering.h"
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+void fsdp::loadGpuDialects(MLIRContext &context) {
+  loadCodegenDialects(context);
+  DialectRegistry registry;
+  registerNVVMDialectTranslation(registry);
+  context.appendDialectRegistry(registry);
+  context.loadDialect<NVVM::NVVMDialect>();
+}
+
+/// Ops of math that have instructions: roundings to whole numbers, signs, square roots, fma,
+/// counting bits.
+static bool hasInstruction(Operation *op) {
+  return isa<math::FmaOp, math::AbsFOp, math::AbsIOp, math::CopySignOp, math::FloorOp, math::CeilOp,
+             math::TruncOp, math::RoundEvenOp, math::SqrtOp, math::CtPopOp,
+             math::CountLeadingZerosOp, math::CountTrailingZerosOp>(op);
+}
+
+static LogicalResult verifyMath(ModuleOp entries) {
+  WalkResult found = entries.walk([](Operation *op) {
+    if (!isa_and_nonnull<math::MathDialect>(op->getDialect()) || hasInstruction(op))
+      return WalkResult::advance();
+    op->emitError("'") << op->getName() << "' on " << op->getResult(0).getType()
+                       << " has no code for GPUs";
+    return WalkResult::interrupt();
+  });
+  return failure(found.wasInterrupted());
+}
+
+static LogicalResult legalise(ModuleOp entries) {
+  auto run = [&](function_ref<void(RewritePatternSet &)> fill) {
+    RewritePatternSet patterns(entries.getContext());
+    fill(patterns);
+    GreedyRewriteConfig config;
+    config.setMaxIterations(GreedyRewriteConfig::kNoLimit);
+    // Equal blocks are LLVM's to find: comparing all of a kernel takes longer than the patterns.
+    config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
+    return applyPatternsGreedily(entries, std::move(patterns), config);
+  };
+  // 16-bit arithmetic before the functions, which know f32 and f64.
+  if (failed(run([](RewritePatternSet &p) {
+        populateLegaliseFloatsPatterns(p);
+        arith::populateCeilFloorDivExpandOpsPatterns(p);
+      })) ||
+      failed(run([](RewritePatternSet &p) {
+        populateGpuMathPatterns(p);
+        populateExpandMathPatterns(p);
+        populateLegaliseFloatsPatterns(p);
+      })))
+    return entries.emitError("a step of the lowering for GPUs did not converge");
+  return verifyMath(entries);
+}
+
+/// Entries that are functions on memrefs become functions of the LLVM dialect on pointers.
+static void addMemoryPasses(PassManager &pm) {
+  pm.addPass(createConvertLinalgToLoopsPass());
+  pm.addPass(createLoopInvariantCodeMotionPass());
+  pm.addPass(memref::createExpandStridedMetadataPass());
+  pm.addPass(createLowerAffinePass());
+}
+
+LogicalResult fsdp::lowerToNvvm(ModuleOp entries) {
+  bool onMemory = !entries.getOps<func::FuncOp>().empty();
+  for (auto entry : entries.getOps<func::FuncOp>())
+    makeScratchStatic(entry);
+  if (failed(legalise(entries)))
+    return failure();
+  storeBf16AsBits(entries);
+  PassManager pm(entries.getContext());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  if (onMemory)
+    addMemoryPasses(pm);
+  pm.addPass(createSCFToControlFlowPass());
+  if (onMemory) {
+    pm.addPass(createFinalizeMemRefToLLVMConversionPass());
+    ConvertFuncToLLVMPassOptions function;
+    function.useBarePtrCallConv = true;
+    pm.addPass(createConvertFuncToLLVMPass(function));
+  }
+  pm.addPass(createConvertMathToLLVMPass());
+  pm.addPass(createArithToLLVMConversionPass());
+  pm.addPass(createUBToLLVMConversionPass());
+  pm.addPass(createConvertControlFlowToLLVMPass());
+  pm.addPass(createConvertNVVMToLLVMPass());
+  pm.addPass(createReconcileUnrealizedCastsPass());
+  pm.addPass(createCSEPass());
+  if (failed(pm.run(entries)))
+    return failure();
+  makeNestEntries(entries);
+  return success();
+}

@@ -1,0 +1,361 @@
+//===- GpuNests.cpp - Maps, reductions and scatters on a GPU ----*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Splits the steps of a kernel into segments, as for the CPU (NestKernels.cpp), each of
+// which is one launch or two:
+//
+//   flat      maps of one shape: a thread has 16 bytes of the result
+//   rows      all steps of a row: a group of threads, a warp or a block has one (GpuNestRows.cpp)
+//   columns   any reduction: a thread has 16 bytes of the result, and parts of what is
+//             reduced go to several (GpuNestColumns.cpp)
+//   scatter   a block has one of the rows that are added to (GpuNestColumns.cpp)
+//
+// Elements are evaluated one by one; LLVM makes one access of neighbours in memory. No
+// atomic operation, no order that differs between runs: the same bits each time.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuNests.h"
+#include "Codegen/Kernel/Lowering.h"
+#include "Codegen/Kernel/Segments.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// Bytes that a thread moves at once, and elements that it has at most.
+static constexpr int64_t maxBytes = 16, maxWidth = 8;
+static constexpr int64_t flatThreads = 256;
+
+GpuNests::GpuNests(func::FuncOp kernel, const GpuTarget &target, SmallVector<Step> steps, bool late)
+    : kernel(kernel), target(target), steps(std::move(steps)), late(late),
+      b(kernel.getLoc(), kernel.getContext(), flatThreads) {}
+
+GpuNests::~GpuNests() {
+  for (Entry &entry : entries)
+    eraseWithGlobals(entry.function);
+}
+
+//===----------------------------------------------------------------------===//
+// Entries
+//===----------------------------------------------------------------------===//
+
+static constexpr StringLiteral threadsAttr = "fsdp.threads", writtenAttr = "fsdp.written";
+
+void fsdp::describeNestEntry(func::FuncOp entry, func::FuncOp kernel, int64_t threads) {
+  Builder b(entry.getContext());
+  SmallVector<bool> written;
+  for (unsigned i = 0; i < entry.getNumArguments(); ++i)
+    written.push_back(i >= kernel.getNumArguments() || kernel.getArgAttr(i, outAttr) ||
+                      kernel.getArgAttr(i, inoutAttr));
+  entry->setAttr(threadsAttr, b.getI32IntegerAttr(threads));
+  entry->setAttr(writtenAttr, b.getDenseBoolArrayAttr(written));
+}
+
+void fsdp::makeNestEntries(ModuleOp entries) {
+  Builder b(entries.getContext());
+  for (auto entry : entries.getOps<LLVM::LLVMFuncOp>()) {
+    auto threads = dyn_cast_or_null<IntegerAttr>(entry->removeAttr(threadsAttr));
+    if (!threads)
+      continue;
+    entry->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), b.getUnitAttr());
+    entry->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
+                   b.getDenseI32ArrayAttr({static_cast<int32_t>(threads.getInt()), 1, 1}));
+    auto written = cast<DenseBoolArrayAttr>(entry->removeAttr(writtenAttr));
+    for (auto [i, isWritten] : llvm::enumerate(written.asArrayRef())) {
+      constexpr int64_t bindingAlignment = 64;
+      entry.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
+      entry.setArgAttr(i, LLVM::LLVMDialect::getNoUndefAttrName(), b.getUnitAttr());
+      entry.setArgAttr(i, LLVM::LLVMDialect::getAlignAttrName(),
+                       b.getI64IntegerAttr(bindingAlignment));
+      if (!isWritten)
+        entry.setArgAttr(i, LLVM::LLVMDialect::getReadonlyAttrName(), b.getUnitAttr());
+    }
+  }
+}
+
+GpuNests::Entry GpuNests::begin() {
+  Entry entry;
+  SmallVector<Type> types;
+  for (Type type : kernel.getArgumentTypes()) {
+    auto tensor = cast<RankedTensorType>(type);
+    types.push_back(
+        MemRefType::get({tensor.getNumElements()}, getStorageType(tensor.getElementType())));
+  }
+  types.push_back(MemRefType::get({ShapedType::kDynamic}, b.getI8Type()));
+  std::string symbol = kernel.getName().str() + "$" + std::to_string(entries.size());
+  b.setInsertionPoint(kernel);
+  entry.function = func::FuncOp::create(b, b.loc, symbol, b.getFunctionType(types, {}));
+  Block *block = entry.function.addEntryBlock();
+  b.setInsertionPointToStart(block);
+  func::ReturnOp::create(b, b.loc);
+  b.setInsertionPointToStart(block);
+  entry.scratch = block->getArguments().back();
+  entry.state.kernel = kernel;
+  entry.state.phase = entry.function;
+  for (auto [tensor, memory] : llvm::zip(kernel.getArguments(), block->getArguments()))
+    entry.state.stored[tensor] = {memory, 0};
+  for (const Step &step : done) {
+    if (!step.destinations.empty())
+      entry.state.stored[step.value] = entry.state.stored[step.destinations.front()];
+    else if (auto offset = offsets.find(step.value); offset != offsets.end())
+      entry.state.stored[step.value] = {view(entry, offset->second, step.getType().getNumElements(),
+                                             step.getType().getElementType()),
+                                        0};
+  }
+  log.begin();
+  return entry;
+}
+
+bool GpuNests::commit(Entry &entry, ArrayRef<Step> segment) {
+  if (!entry.state.refusal.empty() || !log.isSafeInPlace()) {
+    eraseWithGlobals(entry.function);
+    return false;
+  }
+  log.finish(segment);
+  entries.push_back(std::move(entry));
+  return true;
+}
+
+int64_t GpuNests::reserve(int64_t bytes) {
+  int64_t offset = scratchBytes;
+  scratchBytes += llvm::alignTo(bytes, 64);
+  return offset;
+}
+
+Value GpuNests::view(Entry &entry, int64_t offset, int64_t elements, Type element) {
+  auto type = MemRefType::get({elements}, getStorageType(element));
+  return memref::ViewOp::create(b, b.loc, type, entry.scratch, index(offset), ValueRange());
+}
+
+/// Where a step's value goes: its destinations, or the scratch.
+GpuNests::Values GpuNests::getTargets(Entry &entry, const Step &step) {
+  Values targets;
+  for (BlockArgument destination : step.destinations)
+    targets.push_back(entry.state.stored[destination].memory);
+  if (auto offset = offsets.find(step.value); targets.empty() && offset != offsets.end())
+    targets.push_back(view(entry, offset->second, step.getType().getNumElements(),
+                           step.getType().getElementType()));
+  return targets;
+}
+
+void GpuNests::storeAll(Entry &entry, const Step &step, Evaluator &at,
+                        SmallVector<AffineExpr> indices, Value value) {
+  for (AffineExpr &expr : indices)
+    expr = at.subscripts().simplify(expr);
+  log.store(step, indices);
+  AffineExpr offset =
+      fsdp::linearise(at.subscripts(), indices, step.getType().getShape(), b.getContext());
+  for (Value target : getTargets(entry, step))
+    at.store(value, target, offset);
+}
+
+bool GpuNests::isReadLater(const Step &step, ArrayRef<Step> segment) {
+  const Step *end = segment.end();
+  return llvm::any_of(ArrayRef(end, steps.end()),
+                      [&](const Step &later) { return readsValue(later, step.value, steps); });
+}
+
+/// Whether an argument that some step writes is read somewhere.
+bool GpuNests::readsWhatItWrites() const {
+  func::FuncOp function = kernel;
+  return llvm::any_of(function.getArguments(), [&](BlockArgument argument) {
+    return !argument.use_empty() && llvm::any_of(steps, [&](const Step &step) {
+      return llvm::is_contained(step.destinations, argument);
+    });
+  });
+}
+
+/// Elements of a thread: 16 bytes of the narrowest tensor, `inner` a multiple; fewer when
+/// there would not be enough threads.
+int64_t GpuNests::chooseWidth(ArrayRef<Step> segment, int64_t inner, int64_t total) const {
+  int64_t bits = 64;
+  auto include = [&](Type type) {
+    if (auto tensor = dyn_cast<RankedTensorType>(type); tensor && tensor.getNumElements() > 1)
+      bits =
+          std::min<int64_t>(bits, getStorageType(tensor.getElementType()).getIntOrFloatBitWidth());
+  };
+  for (const Step &step : segment)
+    include(step.value.getType());
+  func::FuncOp function = kernel;
+  for (Type type : function.getArgumentTypes())
+    if (isa<FloatType>(cast<RankedTensorType>(type).getElementType()))
+      include(type);
+  int64_t width = std::clamp<int64_t>(maxBytes * 8 / bits, 1, maxWidth);
+  while (width > 1 && (inner % width || total / width < fullThreads() / 4))
+    width /= 2;
+  return width;
+}
+
+//===----------------------------------------------------------------------===//
+// Flat maps
+//===----------------------------------------------------------------------===//
+
+/// One thread for `width` positions of [0, size), and one for the rest.
+void GpuNests::emitPositions(Entry &entry, int64_t size, int64_t width,
+                             function_ref<void(Evaluator &, AffineExpr, int64_t)> body) {
+  int64_t whole = size / width, rest = size % width, count = whole + (rest > 0);
+  entry.threads = std::min<int64_t>(flatThreads, llvm::alignTo(count, 32));
+  entry.blocks = llvm::divideCeil(count, entry.threads);
+  Value position = b.add(b.mul(toIndex(b.block()), entry.threads), toIndex(b.thread()));
+  auto emitWhole = [&] {
+    Evaluator at(b, b.loc, entry.state, 1);
+    body(at, at.addDim(position, 0, whole - 1) * width, width);
+  };
+  if (whole && entry.blocks * entry.threads == whole)
+    emitWhole();
+  else if (whole)
+    b.when(b.isLess(position, index(whole)), emitWhole);
+  if (rest)
+    b.when(b.isEqual(position, whole), [&] {
+      Evaluator at(b, b.loc, entry.state, 1);
+      body(at, at.constant(whole * width), rest);
+    });
+}
+
+bool GpuNests::buildFlat(ArrayRef<Step> segment) {
+  SmallVector<int64_t> shape(segment.front().getType().getShape());
+  int64_t size = segment.front().getType().getNumElements();
+  if (size == 0)
+    return false;
+  for (const Step &step : segment) {
+    if (step.getType().getShape() != ArrayRef(shape))
+      return false;
+    for (const Step &other : segment)
+      if (!late && &other != &step && readsValue(step, other.value, steps))
+        return false;
+  }
+  Entry entry = begin();
+  log.watch(entry.state);
+  Values none;
+  emitPositions(entry, size, chooseWidth(segment, size, size),
+                [&](Evaluator &at, AffineExpr first, int64_t count) {
+                  emitBody(entry, segment, shape, {}, at, first, count, count, none, Value());
+                });
+  entry.state.onRead = nullptr;
+  return commit(entry, segment);
+}
+
+//===----------------------------------------------------------------------===//
+// Segments
+//===----------------------------------------------------------------------===//
+
+bool GpuNests::buildSegment(ArrayRef<Step> segment) {
+  for (const Step &step : segment)
+    if (step.destinations.empty() && !offsets.count(step.value) &&
+        (isReadLater(step, segment) || step.kind == StepKind::ColumnReduction ||
+         step.kind == StepKind::Scatter))
+      offsets[step.value] = reserve(getStorageBytes(step.getType()));
+  const Step &first = segment.front();
+  if (first.kind == StepKind::Scatter)
+    return segment.size() == 1 && buildScatter(first);
+  if (first.kind == StepKind::ColumnReduction)
+    return buildColumns(segment);
+  bool built = false;
+  auto reduction = llvm::find_if(segment, [](const Step &step) { return step.isReduction(); });
+  if (reduction != segment.end()) {
+    SmallVector<int64_t> rows(reduction->getType().getShape());
+    while (!rows.empty() && rows.back() == 1)
+      rows.pop_back();
+    built = buildRows(segment, rows);
+    if (!built && segment.size() == 1)
+      built = buildColumns(segment);
+    return built;
+  }
+  built = buildFlat(segment);
+  if (!built && first.getType().getRank() > 0)
+    built = buildRows(segment, first.getType().getShape().drop_back());
+  return built;
+}
+
+bool GpuNests::build() {
+  // What is costly to repeat is still cheaper than memory.
+  llvm::erase_if(steps, [](const Step &step) {
+    return step.kind == StepKind::Map && step.destinations.empty();
+  });
+  if (steps.empty())
+    return false;
+  if (late) {
+    if (llvm::any_of(steps, [](const Step &s) {
+          return s.kind == StepKind::ColumnReduction || s.kind == StepKind::Scatter;
+        }))
+      return false;
+    std::stable_partition(steps.begin(), steps.end(),
+                          [](const Step &step) { return step.isReduction(); });
+  }
+  for (size_t i = 0; i < steps.size();) {
+    size_t end = i + 1, launches = entries.size();
+    while (end < steps.size() && mayShareSegment(steps[end - 1], steps[end]))
+      ++end;
+    int64_t bytesBefore = scratchBytes;
+    DenseMap<Value, int64_t> offsetsBefore = offsets;
+    while (!buildSegment(ArrayRef(steps).slice(i, end - i))) {
+      scratchBytes = bytesBefore;
+      offsets = offsetsBefore;
+      for (; entries.size() > launches; entries.pop_back())
+        eraseWithGlobals(entries.back().function);
+      if (--end == i)
+        return false;
+    }
+    done.append(steps.begin() + i, steps.begin() + end);
+    i = end;
+  }
+  return true;
+}
+
+void GpuNests::finish(GpuKernel &info) {
+  info.scratchBytes = scratchBytes;
+  for (Entry &entry : entries) {
+    if (!scratchBytes)
+      (void)entry.function.eraseArgument(entry.function.getNumArguments() - 1);
+    describeNestEntry(entry.function, kernel, entry.threads);
+    info.launches.push_back({entry.function.getName().str(), entry.blocks, entry.threads, 0});
+    entry.function = {};
+  }
+  entries.clear();
+}
+
+bool fsdp::lowerGpuNests(func::FuncOp kernel, const GpuTarget &target, GpuKernel &info) {
+  generaliseNamedOps(kernel);
+  IRRewriter rewriter(kernel.getContext());
+  for (auto op : llvm::make_early_inc_range(kernel.getOps<linalg::ContractOp>())) {
+    rewriter.setInsertionPoint(op);
+    if (failed(linalg::generalizeNamedOp(rewriter, op)))
+      return false;
+  }
+  splitArgReductions(kernel);
+  std::optional<SmallVector<Step>> steps = collectSteps(kernel);
+  if (!steps || steps->empty())
+    return false;
+  // In the order of the kernel; where that overwrites what is still read, with all stores at the
+  // end.
+  for (bool late : {false, true}) {
+    GpuNests nest(kernel, target, *steps, late);
+    if (!nest.build())
+      continue;
+    nest.finish(info);
+    return true;
+  }
+  return false;
+}
+
+LogicalResult fsdp::lowerGpuNestKernel(func::FuncOp kernel, const GpuTarget &target,
+                                       ModuleOp entries, GpuKernel &info) {
+  OwningOpRef<ModuleOp> own = ModuleOp::create(kernel.getLoc());
+  auto work = cast<func::FuncOp>(kernel->clone());
+  own->push_back(work);
+  speculateBranches(work);
+  if (lowerGpuNests(work, target, info))
+    work.erase();
+  else if (failed(lowerGpuLoops(work, kernel, info)))
+    return failure();
+  for (auto function : own->getOps<func::FuncOp>())
+    cleanUp(function);
+  entries.getBody()->getOperations().splice(entries.getBody()->end(),
+                                            own->getBody()->getOperations());
+  return success();
+}

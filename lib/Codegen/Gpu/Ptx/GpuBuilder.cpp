@@ -1,0 +1,198 @@
+//===- GpuBuilder.cpp - Short names for building GPU code -------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "GpuBuilder.h"
+#include "Codegen/Kernel/Lowering.h"
+#include "fsdp/Codegen/Gpu/GpuImage.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+static constexpr unsigned globalSpace = 1, sharedSpace = 3;
+/// Of bindings, in the arena.
+static constexpr int64_t bindingAlignment = 64;
+
+Value fsdp::callIntrinsic(OpBuilder &b, Location loc, StringRef name, ValueRange arguments) {
+  return LLVM::CallIntrinsicOp::create(b, loc, arguments.front().getType(), b.getStringAttr(name),
+                                       arguments)
+      .getResult(0);
+}
+
+//===----------------------------------------------------------------------===//
+// Entries
+//===----------------------------------------------------------------------===//
+
+/// No kernel's name, nor the begin of one: names of launches are those of kernels with something
+/// behind.
+static std::string nameShared(func::FuncOp kernel) {
+  std::string name = "shared";
+  auto functions = kernel->getParentOfType<ModuleOp>().getOps<func::FuncOp>();
+  while (llvm::any_of(functions,
+                      [&](func::FuncOp function) { return function.getName().starts_with(name); }))
+    name += '$';
+  return name;
+}
+
+/// The shared memory of the launch; its size is known to the launcher alone.
+static LLVM::GlobalOp getShared(OpBuilder &b, ModuleOp entries, func::FuncOp kernel) {
+  for (auto global : entries.getOps<LLVM::GlobalOp>())
+    if (global.getAddrSpace() == sharedSpace && global.getLinkage() == LLVM::Linkage::External)
+      return global;
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(entries.getBody());
+  auto type = LLVM::LLVMArrayType::get(b.getI8Type(), 0);
+  return LLVM::GlobalOp::create(b, entries.getLoc(), type, /*isConstant=*/false,
+                                LLVM::Linkage::External, nameShared(kernel), Attribute(),
+                                /*alignment=*/1024, sharedSpace);
+}
+
+/// A parameter that is a tensor map, of 128 bytes.
+static void describeMap(OpBuilder &b, LLVM::LLVMFuncOp entry, unsigned argument) {
+  auto bytes = LLVM::LLVMArrayType::get(b.getI8Type(), 128);
+  entry.setArgAttr(argument, LLVM::LLVMDialect::getByValAttrName(), TypeAttr::get(bytes));
+  entry.setArgAttr(argument, LLVM::LLVMDialect::getAlignAttrName(), b.getI64IntegerAttr(64));
+  entry.setArgAttr(argument, NVVM::NVVMDialect::getGridConstantAttrName(), b.getUnitAttr());
+}
+
+static void describe(OpBuilder &b, LLVM::LLVMFuncOp entry, func::FuncOp kernel, int64_t threads,
+                     int64_t minBlocks, int64_t maps) {
+  entry->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), b.getUnitAttr());
+  entry->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
+                 b.getDenseI32ArrayAttr({static_cast<int32_t>(threads), 1, 1}));
+  entry->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), b.getI32IntegerAttr(minBlocks));
+  for (unsigned i = 0; i < entry.getNumArguments(); ++i) {
+    if (i >= entry.getNumArguments() - maps) {
+      describeMap(b, entry, i);
+      continue;
+    }
+    entry.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
+    entry.setArgAttr(i, LLVM::LLVMDialect::getNoUndefAttrName(), b.getUnitAttr());
+    entry.setArgAttr(i, LLVM::LLVMDialect::getAlignAttrName(),
+                     b.getI64IntegerAttr(bindingAlignment));
+    bool written = i >= kernel.getNumArguments() || kernel.getArgAttr(i, outAttr) ||
+                   kernel.getArgAttr(i, inoutAttr);
+    if (!written)
+      entry.setArgAttr(i, LLVM::LLVMDialect::getReadonlyAttrName(), b.getUnitAttr());
+  }
+}
+
+void GpuBuilder::enter(ModuleOp entries, func::FuncOp kernel, StringRef symbol, int64_t minBlocks,
+                       bool scratch, int64_t maps, int64_t cluster) {
+  LLVM::GlobalOp shared = getShared(*this, entries, kernel);
+  auto pointer = LLVM::LLVMPointerType::get(getContext(), globalSpace);
+  SmallVector<Type> types(kernel.getNumArguments() + scratch, pointer);
+  types.append(maps, LLVM::LLVMPointerType::get(getContext()));
+  setInsertionPointToEnd(entries.getBody());
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(getContext()), types);
+  auto entry = LLVM::LLVMFuncOp::create(*this, loc, symbol, type);
+  describe(*this, entry, kernel, threads, minBlocks, maps);
+  if (cluster > 1)
+    entry->setAttr(NVVM::NVVMDialect::getClusterDimAttrName(),
+                   getDenseI32ArrayAttr({static_cast<int32_t>(cluster), 1, 1}));
+  Block *block = entry.addEntryBlock(*this);
+  setInsertionPointToStart(block);
+  bindings.clear();
+  for (BlockArgument argument : kernel.getArguments())
+    bindings[argument] = {block->getArgument(argument.getArgNumber()),
+                          cast<RankedTensorType>(argument.getType()).getElementType(), constant(0)};
+  scratchBase = scratch ? Value(block->getArgument(kernel.getNumArguments())) : Value();
+  tensorMaps.assign(block->args_end() - maps, block->args_end());
+  sharedBase = LLVM::AddressOfOp::create(*this, loc, shared);
+}
+
+void GpuBuilder::leave() { LLVM::ReturnOp::create(*this, loc, ValueRange()); }
+
+Pointer GpuBuilder::destination(func::FuncOp kernel, Value result) const {
+  for (OpOperand &operand : kernel.front().getTerminator()->getOpOperands())
+    if (operand.get() == result)
+      return binding(getDestination(kernel, operand.getOperandNumber()));
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Scalars
+//===----------------------------------------------------------------------===//
+
+Value GpuBuilder::i32(int64_t value) { return arith::ConstantIntOp::create(*this, loc, value, 32); }
+
+Value GpuBuilder::number(double value) {
+  return arith::ConstantOp::create(*this, loc, getF32FloatAttr(static_cast<float>(value)));
+}
+
+Value GpuBuilder::to64(Value value) {
+  return createOrFold<arith::ExtSIOp>(loc, getI64Type(), value);
+}
+Value GpuBuilder::to32(Value value) {
+  return createOrFold<arith::TruncIOp>(loc, getI32Type(), value);
+}
+Value GpuBuilder::thread() { return NVVM::ThreadIdXOp::create(*this, loc, getI32Type()); }
+Value GpuBuilder::block() { return NVVM::BlockIdXOp::create(*this, loc, getI32Type()); }
+
+//===----------------------------------------------------------------------===//
+// Threads
+//===----------------------------------------------------------------------===//
+
+void GpuBuilder::barrier() { NVVM::BarrierOp::create(*this, loc); }
+void GpuBuilder::syncWarp() { NVVM::SyncWarpOp::create(*this, loc, i32(-1)); }
+
+Value GpuBuilder::exchange(Value value, int64_t bits) {
+  return NVVM::ShflOp::create(*this, loc, value.getType(), i32(-1), value, i32(bits), i32(31),
+                              NVVM::ShflKind::bfly, UnitAttr());
+}
+
+Value GpuBuilder::overQuad(Value value, function_ref<Value(Value, Value)> combine) {
+  for (int64_t bits : {1, 2})
+    value = combine(value, exchange(value, bits));
+  return value;
+}
+
+Value GpuBuilder::overWarp(Value value, function_ref<Value(Value, Value)> combine) {
+  for (int64_t bits : {1, 2, 4, 8, 16})
+    value = combine(value, exchange(value, bits));
+  return value;
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+Value GpuBuilder::sharedAt(int64_t bytes) { return shiftBytes(sharedBase, bytes); }
+
+Value GpuBuilder::shiftBytes(Value pointer, Value bytes) {
+  return LLVM::GEPOp::create(*this, loc, pointer.getType(), getI8Type(), pointer,
+                             ValueRange{bytes});
+}
+
+Value GpuBuilder::shiftBytes(Value pointer, int64_t bytes) {
+  if (!bytes)
+    return pointer;
+  return LLVM::GEPOp::create(*this, loc, pointer.getType(), getI8Type(), pointer,
+                             ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(bytes)});
+}
+
+Value GpuBuilder::pack(Value low, Value high, Type element) {
+  auto pair = VectorType::get({2}, element);
+  auto nearest = NVVM::FPRoundingMode::RN;
+  Value packed;
+  if (element.isBF16())
+    packed = NVVM::ConvertF32x2ToBF16x2Op::create(*this, loc, pair, high, low, Value(), nearest);
+  else
+    packed = NVVM::ConvertF32x2ToF16x2Op::create(*this, loc, pair, high, low, Value(), nearest);
+  return LLVM::BitcastOp::create(*this, loc, getI32Type(), packed);
+}
+
+void GpuBuilder::storePair(Value first, Value second, const Pointer &place) {
+  if (!place.type.isF32()) {
+    LLVM::StoreOp::create(*this, loc, pack(first, second, place.type), address(place),
+                          /*alignment=*/4);
+    return;
+  }
+  Value both = LLVM::PoisonOp::create(*this, loc, VectorType::get({2}, place.type));
+  both = LLVM::InsertElementOp::create(*this, loc, both, first, i32(0));
+  both = LLVM::InsertElementOp::create(*this, loc, both, second, i32(1));
+  LLVM::StoreOp::create(*this, loc, both, address(place), /*alignment=*/8);
+}

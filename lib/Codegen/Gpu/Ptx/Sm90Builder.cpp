@@ -1,0 +1,325 @@
+//===- Sm90Builder.cpp - What Hopper has beyond sm_80 -----------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A product is one piece of assembly: fence, a wgmma for each step of k, commit. Sums are operands
+// and results of it that share a register, and so they are of the wait: nothing else tells LLVM
+// and ptxas that they change in between. An addition to a descriptor stands in there too, since
+// outside of it LLVM would keep the descriptors of all steps in registers.
+//
+// A matrix descriptor (9.7.15.5.1.2.2, "Matrix Descriptor Format") counts in 16 bytes:
+//
+//   bits     0 .. 13   address in shared memory
+//           16 .. 29   distance of panels; not read where columns are k, since a step lies in one
+//           32 .. 45   distance of groups of eight rows: 1024 bytes
+//           62 .. 63   1: swizzle of 128 bytes
+//
+// The turn of a chunk is that of bits 7 .. 9 of its address, so a step within a panel may begin at
+// any multiple of 32 bytes in a row, or of eight rows.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Sm90Builder.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// What a wait sleeps at most before it looks again.
+static constexpr int64_t waitNanoseconds = 10'000'000;
+/// Of k, in one instruction.
+static constexpr int64_t stepCols = 16, stepBytes = 32;
+
+//===----------------------------------------------------------------------===//
+// Assembly
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> Sm90Builder::assembly(const Twine &text, const Twine &constraints,
+                                         ValueRange operands, TypeRange results) {
+  SmallVector<Type> types;
+  if (results.size() == 1)
+    types.push_back(results.front());
+  else if (!results.empty())
+    types.push_back(LLVM::LLVMStructType::getLiteral(getContext(), llvm::to_vector(results)));
+  auto dialect = LLVM::AsmDialectAttr::get(getContext(), LLVM::AsmDialect::AD_ATT);
+  auto op = LLVM::InlineAsmOp::create(
+      *this, loc, types, operands, text.str(), constraints.str(), /*has_side_effects=*/true,
+      /*is_align_stack=*/false, LLVM::TailCallKind::None, dialect, ArrayAttr());
+  if (results.size() == 1)
+    return {op.getResult(0)};
+  SmallVector<Value> values;
+  for (size_t i = 0; i < results.size(); ++i)
+    values.push_back(LLVM::ExtractValueOp::create(*this, loc, op.getResult(0), i));
+  return values;
+}
+
+static std::string registerOf(Type type) { return type.isF32() ? "=f," : "=r,"; }
+
+/// Operands that stand where the results stand: "0,1,..".
+static std::string tied(size_t count) {
+  std::string text;
+  for (size_t i = 0; i < count; ++i)
+    text += std::to_string(i) + ",";
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// Roles
+//===----------------------------------------------------------------------===//
+
+Value Sm90Builder::uniform(Value value) {
+  return NVVM::ShflOp::create(*this, loc, value.getType(), i32(-1), value, i32(0), i32(31),
+                              NVVM::ShflKind::idx, UnitAttr());
+}
+
+Value Sm90Builder::isElected() {
+  return NVVM::ElectSyncOp::create(*this, loc, getI1Type(), Value());
+}
+
+void Sm90Builder::giveRegisters(int64_t count) {
+  NVVM::SetMaxRegisterOp::create(*this, loc, static_cast<uint32_t>(count),
+                                 NVVM::SetMaxRegisterAction::decrease);
+}
+
+void Sm90Builder::takeRegisters(int64_t count) {
+  NVVM::SetMaxRegisterOp::create(*this, loc, static_cast<uint32_t>(count),
+                                 NVVM::SetMaxRegisterAction::increase);
+}
+
+void Sm90Builder::syncNamed(Value number, int64_t count) {
+  NVVM::BarrierOp::create(*this, loc, Type(), number, i32(count), NVVM::BarrierReductionAttr(),
+                          Value());
+}
+
+void Sm90Builder::arriveNamed(Value number, int64_t count) {
+  NVVM::BarrierArriveOp::create(*this, loc, number, i32(count));
+}
+
+//===----------------------------------------------------------------------===//
+// Barriers in memory
+//===----------------------------------------------------------------------===//
+
+void Sm90Builder::initBarrier(Value barrier, int64_t count) {
+  NVVM::MBarrierInitOp::create(*this, loc, barrier, i32(count), Value());
+}
+
+void Sm90Builder::fenceBarriers() { NVVM::FenceMbarrierInitOp::create(*this, loc); }
+
+void Sm90Builder::wait(Value barrier, Value parity) {
+  NVVM::MBarrierTryWaitParityOp::create(*this, loc, barrier, parity, i32(waitNanoseconds));
+}
+
+void Sm90Builder::expect(Value barrier, int64_t bytes) {
+  NVVM::MBarrierArriveExpectTxOp::create(*this, loc, Type(), barrier, i32(bytes),
+                                         NVVM::MemScopeKind::CTA, /*relaxed=*/false, Value());
+}
+
+void Sm90Builder::arrive(Value barrier) {
+  NVVM::MBarrierArriveOp::create(*this, loc, getI64Type(), barrier, Value());
+}
+
+//===----------------------------------------------------------------------===//
+// Boxes
+//===----------------------------------------------------------------------===//
+
+void Sm90Builder::fenceAsync() {
+  auto space = NVVM::SharedSpaceAttr::get(getContext(), NVVM::SharedSpace::shared_cta);
+  NVVM::FenceProxyOp::create(*this, loc, NVVM::ProxyKind::async_shared, space);
+}
+
+void Sm90Builder::prefetchMap(Value map) {
+  NVVM::PrefetchOp::create(*this, loc, NVVM::PrefetchCacheLevelAttr(),
+                           NVVM::CacheEvictionPriorityAttr(), map, Value(), getUnitAttr());
+}
+
+void Sm90Builder::copyBox(Value target, Value map, ValueRange coordinates, Value barrier) {
+  NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
+      *this, loc, target, map, coordinates, barrier, ValueRange(), Value(), Value(),
+      NVVM::TMALoadMode::TILE, /*isCTAOnly=*/true, NVVM::CTAGroupKindAttr(), Value());
+}
+
+void Sm90Builder::copyBulk(Value target, Value source, Value bytes, Value barrier) {
+  NVVM::CpAsyncBulkGlobalToSharedClusterOp::create(*this, loc, target, source, barrier, bytes,
+                                                   Value(), Value());
+}
+
+void Sm90Builder::storeMatrices(Value place, ArrayRef<Value> words) {
+  NVVM::StMatrixOp::create(*this, loc, place, words, NVVM::MMALayout::row,
+                           NVVM::LdStMatrixShapeAttr::get(getContext(), 8, 8),
+                           NVVM::LdStMatrixEltType::B16);
+}
+
+void Sm90Builder::storeBox(Value map, ValueRange coordinates, Value source) {
+  NVVM::CpAsyncBulkTensorSharedCTAToGlobalOp::create(*this, loc, map, source, coordinates, Value(),
+                                                     NVVM::TMAStoreMode::TILE, Value());
+}
+
+void Sm90Builder::storeBulk(Value target, Value source, Value bytes) {
+  NVVM::CpAsyncBulkSharedCTAToGlobalOp::create(*this, loc, target, source, bytes, Value(), Value());
+}
+
+void Sm90Builder::addBulk(Value target, Value source, Value bytes) {
+  Value from = LLVM::PtrToIntOp::create(*this, loc, getI32Type(), source),
+        to = LLVM::PtrToIntOp::create(*this, loc, getI64Type(), target);
+  assembly("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [$0], [$1], $2;",
+           "l,r,r,~{memory}", {to, from, bytes}, {});
+}
+
+void Sm90Builder::commitStores() { NVVM::CpAsyncBulkCommitGroupOp::create(*this, loc); }
+
+void Sm90Builder::waitForStores(int64_t pending, bool sourceOnly) {
+  NVVM::CpAsyncBulkWaitGroupOp::create(*this, loc, static_cast<uint32_t>(pending),
+                                       sourceOnly ? getUnitAttr() : UnitAttr());
+}
+
+//===----------------------------------------------------------------------===//
+// Clusters
+//===----------------------------------------------------------------------===//
+
+static LLVM::LLVMPointerType clusterPointer(MLIRContext *context) {
+  return LLVM::LLVMPointerType::get(context,
+                                    static_cast<unsigned>(NVVM::NVVMMemorySpace::SharedCluster));
+}
+
+Value Sm90Builder::blockInCluster() {
+  return NVVM::BlockInClusterIdXOp::create(*this, loc, getI32Type());
+}
+
+void Sm90Builder::clusterBarrier() {
+  NVVM::ClusterArriveOp::create(*this, loc, UnitAttr());
+  NVVM::ClusterWaitOp::create(*this, loc, UnitAttr());
+}
+
+void Sm90Builder::copyBoxToCluster(Value target, Value map, ValueRange coordinates, Value barrier,
+                                   int64_t blocks) {
+  Value to = LLVM::AddrSpaceCastOp::create(*this, loc, clusterPointer(getContext()), target);
+  Value mask = arith::ConstantIntOp::create(*this, loc, (INT64_C(1) << blocks) - 1, 16);
+  NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
+      *this, loc, to, map, coordinates, barrier, ValueRange(), mask, Value(),
+      NVVM::TMALoadMode::TILE, /*isCTAOnly=*/false, NVVM::CTAGroupKindAttr(), Value());
+}
+
+void Sm90Builder::arriveIn(Value barrier, Value number) {
+  Value there = NVVM::MapaOp::create(*this, loc, clusterPointer(getContext()), barrier, number);
+  NVVM::MBarrierArriveOp::create(*this, loc, Type(), there, Value(), NVVM::MemScopeKind::CLUSTER);
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks of threads
+//===----------------------------------------------------------------------===//
+
+void Sm90Builder::fenceGlobal() {
+  NVVM::FenceProxyOp::create(*this, loc, NVVM::ProxyKind::async_global, NVVM::SharedSpaceAttr());
+}
+
+void Sm90Builder::waitForValue(Value place, Value value) {
+  Value address = LLVM::PtrToIntOp::create(*this, loc, getI64Type(), place);
+  assembly("{\n.reg .pred p;\n.reg .b32 v;\nagain:\nld.acquire.gpu.global.b32 v, "
+           "[$0];\nsetp.ne.s32 p, v, $1;\n@p bra again;\n}",
+           "l,r,~{memory}", {address, value}, {});
+}
+
+void Sm90Builder::increment(Value place) {
+  Value address = LLVM::PtrToIntOp::create(*this, loc, getI64Type(), place);
+  assembly("red.release.gpu.global.add.u32 [$0], 1;", "l,~{memory}", address, {});
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+Value Sm90Builder::describe(Value place, int64_t panelDistance) {
+  constexpr uint64_t swizzle128 = UINT64_C(1) << 62, eightRows = UINT64_C(8 * panelBytes / 16)
+                                                                 << 32;
+  constexpr int64_t addressBits = 18;
+  uint64_t rest = swizzle128 | eightRows | static_cast<uint64_t>(panelDistance / 16) << 16;
+  Value address = LLVM::PtrToIntOp::create(*this, loc, getI32Type(), place);
+  address = div(rem(address, INT64_C(1) << addressBits), 16);
+  Value wide = arith::ExtUIOp::create(*this, loc, getI64Type(), address);
+  return arith::OrIOp::create(*this, loc, wide, constant(static_cast<int64_t>(rest)));
+}
+
+SharedFactor Sm90Builder::factorAlong(Value place, int64_t rows, int64_t k) {
+  SharedFactor factor{describe(place, 16), {}, /*across=*/false};
+  for (int64_t col = 0; col < k; col += stepCols)
+    factor.steps.push_back(col / panelCols * rows * panelBytes +
+                           col % panelCols / stepCols * stepBytes);
+  return factor;
+}
+
+SharedFactor Sm90Builder::factorAcross(Value place, int64_t rows, int64_t k) {
+  SharedFactor factor{describe(place, rows * panelBytes), {}, /*across=*/true};
+  for (int64_t row = 0; row < k; row += stepCols)
+    factor.steps.push_back(row * panelBytes);
+  return factor;
+}
+
+/// "$first, $first+1, .."
+static std::string operandsFrom(size_t first, size_t count) {
+  std::string text = "{";
+  for (size_t i = 0; i < count; ++i)
+    text += (i ? ", $" : "$") + std::to_string(first + i);
+  return text + "}";
+}
+
+/// "add.s64 name, $operand, steps;"
+static std::string stepTo(StringRef name, size_t operand, int64_t bytes) {
+  return ("add.s64 " + name + ", $" + Twine(operand) + ", " + Twine(bytes / 16) + ";\n").str();
+}
+
+SmallVector<Value> Sm90Builder::multiply(ArrayRef<Value> sums, ArrayRef<Value> registers,
+                                         const SharedFactor *lhs, const SharedFactor &rhs,
+                                         int64_t cols, Type element) {
+  size_t count = cols / 2, first = count + sums.size();
+  StringRef type = element.isBF16() ? "bf16" : "f16";
+  std::string shape = ("m64n" + Twine(cols) + "k16.f32." + type + "." + type).str(), constraints;
+  for (size_t i = 0; i < count; ++i)
+    constraints += "=f,";
+  constraints += tied(sums.size());
+  SmallVector<Value> operands(sums);
+  llvm::append_range(operands, registers);
+  for (size_t i = 0; i < registers.size(); ++i)
+    constraints += "r,";
+  for (const SharedFactor *factor : {lhs, &rhs})
+    if (factor) {
+      operands.push_back(factor->descriptor);
+      constraints += "l,";
+    }
+  std::string text = "{\n.reg .b64 a, b;\n.reg .pred zero, sum;\nsetp.ne.b32 zero, 0, "
+                     "0;\nsetp.eq.b32 sum, 0, 0;\nwgmma.fence.sync.aligned;\n";
+  for (auto [i, step] : llvm::enumerate(rhs.steps)) {
+    if (lhs)
+      text += stepTo("a", first, lhs->steps[i]);
+    text += stepTo("b", first + registers.size() + (lhs ? 1 : 0), step);
+    text += "wgmma.mma_async.sync.aligned." + shape + " " + operandsFrom(0, count) + ", " +
+            (lhs ? "a" : operandsFrom(first + 4 * i, 4)) + ", b, " +
+            (i == 0 && sums.empty() ? "zero" : "sum") + ", 1, 1, " +
+            (lhs ? lhs->across ? "1, " : "0, " : "") + (rhs.across ? "1" : "0") + ";\n";
+  }
+  text += "wgmma.commit_group.sync.aligned;\n}";
+  return assembly(text, constraints + "~{memory}", operands,
+                  SmallVector<Type>(count, getF32Type()));
+}
+
+SmallVector<Value> Sm90Builder::multiply(ArrayRef<Value> sums, const SharedFactor &lhs,
+                                         const SharedFactor &rhs, int64_t cols, Type element) {
+  return multiply(sums, {}, &lhs, rhs, cols, element);
+}
+
+SmallVector<Value> Sm90Builder::multiply(ArrayRef<Value> sums, ArrayRef<Value> lhs,
+                                         const SharedFactor &rhs, int64_t cols, Type element) {
+  return multiply(sums, lhs, nullptr, rhs, cols, element);
+}
+
+SmallVector<Value> Sm90Builder::waitForSums(ArrayRef<Value> values, int64_t pending) {
+  std::string constraints;
+  SmallVector<Type> types;
+  for (Value value : values) {
+    constraints += registerOf(value.getType());
+    types.push_back(value.getType());
+  }
+  return assembly("wgmma.wait_group.sync.aligned " + Twine(pending) + ";",
+                  constraints + tied(values.size()) + "~{memory}", values, types);
+}

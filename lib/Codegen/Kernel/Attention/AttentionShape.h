@@ -1,0 +1,44 @@
+//===- AttentionShape.h - What all attention kernels have in common -*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Sizes, heads and bounds, for CPUs and GPUs alike.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_CODEGEN_KERNEL_ATTENTION_ATTENTIONSHAPE_H
+#define FSDP_LIB_CODEGEN_KERNEL_ATTENTION_ATTENTIONSHAPE_H
+
+#include "ScoreFunction.h"
+
+namespace mlir::fsdp::attention {
+
+inline constexpr double log2e = 0x1.71547652b82fep0, ln2 = 0x1.62e42fefa39efp-1;
+
+/// Sizes of both ops.
+struct Shape {
+  int64_t batch, heads, kvHeads, group, rows, cols, dim, valueDim;
+  SmallVector<int64_t> extents() const { return {batch, heads, rows, cols}; }
+};
+Shape getShape(RankedTensorType q, RankedTensorType k, RankedTensorType v);
+
+/// A head of one batch: 64-bit scalars.
+struct Head {
+  Value batch, head, kvHead;
+};
+
+/// Where an element of a head stands before anything of it is known.
+tile::Site siteOf(CodeBuilder &b, const Head &head);
+
+/// begin, fullBegin, fullEnd and end of `range` for the tile [first, last) of the other side, as
+/// 64-bit numbers of blocks. `unit` holds what of `mask` depends on the head alone.
+SmallVector<Value> emitBounds(CodeBuilder &b, const TileRange &range,
+                              const tile::ScoreFunction &mask,
+                              const tile::ScoreFunction::Values &unit, const Head &head,
+                              Value first, Value last);
+
+} // namespace mlir::fsdp::attention
+
+#endif // FSDP_LIB_CODEGEN_KERNEL_ATTENTION_ATTENTIONSHAPE_H

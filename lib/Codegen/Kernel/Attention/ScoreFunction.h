@@ -1,0 +1,104 @@
+//===- ScoreFunction.h - A region of attention on fragments -----*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// score_mod, mask_mod, weight_mod and score_grad are functions of one element (b, h, q, k). What
+// they compute is hoisted by what it depends on:
+//
+//   none      b, h          once per head
+//   row       b, h, q       once per row, kept beside the tile
+//   column    b, h, k       once per column of a tile, kept beside it
+//   both      q and k, or the score
+//
+// Integers whose ranges fit are computed in 32 bits, so that a register of indices is as
+// long as one of scores. Private to the stage.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_CODEGEN_KERNEL_ATTENTION_SCOREFUNCTION_H
+#define FSDP_LIB_CODEGEN_KERNEL_ATTENTION_SCOREFUNCTION_H
+
+#include "Codegen/Kernel/CodeBuilder.h"
+#include "fsdp/Analysis/AttentionTiles.h"
+#include "fsdp/IR/FSDP.h"
+#include "mlir/IR/Region.h"
+
+namespace mlir::fsdp::tile {
+
+/// A captured tensor in memory.
+struct Captured {
+  Pointer place;
+  RankedTensorType type;
+};
+
+/// Where a fragment's register stands, for the function's arguments.
+struct Site {
+  Value b, h, q;             ///< scalars of 64 bits
+  Value column;              ///< of lane 0, 64 bits
+  Value lastColumn;          ///< columns beyond are taken for it; null where all exist
+  SmallVector<Value> scores; ///< the leading arguments: (s), (), or (g, s)
+  int64_t lanes = 0;         ///< 0: one element, and `column` is its own
+};
+
+class ScoreFunction {
+public:
+  using Values = DenseMap<Value, Value>;
+
+  /// `extents` of b, h, q, k; `scores` leading arguments come before them.
+  ScoreFunction(Region &region, unsigned scores, ArrayRef<int64_t> extents,
+                ArrayRef<Captured> captures);
+
+  bool empty() const { return region.empty(); }
+  Region &getRegion() { return region; }
+  Dependence dependenceOf(Value value) const { return dependences.of(value); }
+  /// What it yields.
+  Value result() const { return region.front().getTerminator()->getOperand(0); }
+
+  /// Values of one dependence that are kept for elements to read.
+  ArrayRef<Value> staged(Dependence dependence) const {
+    return dependence == Dependence::Row ? rows : columns;
+  }
+  /// Their type in code.
+  Type typeOf(Value value) const;
+  /// Puts what depends on b and h alone into `known`.
+  void emitUnit(CodeBuilder &b, const Site &site, Values &known) const;
+  /// The value at a site; `known` holds what has been computed there and is added to.
+  /// Scalars when they do not depend on the lane.
+  Value emit(CodeBuilder &b, Value value, const Site &site, Values &known) const;
+  /// The position of an element in a captured tensor, as emit gives its indices: row-major, of 64
+  /// bits or less.
+  Value emitPosition(CodeBuilder &b, RankedTensorType type, ValueRange indices, const Site &site,
+                     Values &known) const;
+
+private:
+  using Range = std::pair<int64_t, int64_t>;
+  std::optional<Range> rangeOf(Operation *op) const;
+  std::optional<Range> rangeOf(Value value) const;
+  void findRanges();
+  void stage();
+  bool isCheap(Value value) const;
+  bool isNarrow(Value value) const;
+  bool computesNarrow(Operation *op) const;
+  Value emitArgument(CodeBuilder &b, BlockArgument argument, const Site &site) const;
+  Value emitCast(CodeBuilder &b, Operation *op, Value operand, const Site &site) const;
+  Value emitExtract(CodeBuilder &b, Operation *op, const Site &site, Values &known) const;
+  Value emitRandom(CodeBuilder &b, RandomElementOp op, const Site &site, Values &known) const;
+  void emitOp(CodeBuilder &b, Operation *op, const Site &site, Values &known) const;
+  Value widened(CodeBuilder &b, Value emitted, Value original) const;
+  Value emitIndex(CodeBuilder &b, Value index, int64_t stride, const Site &site, Values &known,
+                  bool narrow) const;
+
+  Region &region;
+  unsigned scores;
+  SmallVector<int64_t> extents;
+  SmallVector<Captured> captures;
+  RegionDependence dependences;
+  DenseMap<Value, Range> ranges;
+  SmallVector<Value> units, rows, columns;
+};
+
+} // namespace mlir::fsdp::tile
+
+#endif // FSDP_LIB_CODEGEN_KERNEL_ATTENTION_SCOREFUNCTION_H

@@ -1,0 +1,140 @@
+//===- KernelForm.cpp - Kernels and phase functions as IR -------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "Lowering.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Transforms/CSE.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// The result that an argument carries, from `fsdp.out` or `fsdp.inout`.
+static std::optional<int64_t> getResultOf(func::FuncOp kernel, unsigned argument) {
+  for (StringRef name : {outAttr, inoutAttr})
+    if (auto attr = kernel.getArgAttrOfType<IntegerAttr>(argument, name))
+      return attr.getInt();
+  return std::nullopt;
+}
+
+BlockArgument fsdp::getDestination(func::FuncOp kernel, unsigned index) {
+  for (BlockArgument argument : kernel.getArguments())
+    if (getResultOf(kernel, argument.getArgNumber()) == index)
+      return argument;
+  return {};
+}
+
+LogicalResult fsdp::describeKernel(func::FuncOp kernel, KernelInfo &info) {
+  if (!kernel.getBody().hasOneBlock())
+    return kernel.emitError("expected a kernel of one block");
+  info = KernelInfo();
+  info.name = kernel.getName().str();
+  SmallVector<bool> covered(kernel.getNumResults());
+  for (BlockArgument argument : kernel.getArguments()) {
+    unsigned number = argument.getArgNumber();
+    auto type = dyn_cast<RankedTensorType>(argument.getType());
+    if (!type || !type.hasStaticShape() || !type.getElementType().isIntOrIndexOrFloat())
+      return kernel.emitError("argument ")
+             << number << " expected a tensor of static shape, found " << argument.getType();
+    info.bindingBytes.push_back(getStorageBytes(type));
+    std::optional<int64_t> result = getResultOf(kernel, number);
+    info.writes.push_back(result.has_value());
+    info.reads.push_back(!argument.use_empty());
+    if (!result)
+      continue;
+    if (*result < 0 || *result >= kernel.getNumResults() || covered[*result])
+      return kernel.emitError("argument ")
+             << number << " expected the number of a result that has no other destination, found "
+             << *result;
+    if (kernel.getResultTypes()[*result] != type)
+      return kernel.emitError("argument ")
+             << number << " of type " << type << " cannot hold result " << *result << " of type "
+             << kernel.getResultTypes()[*result];
+    covered[*result] = true;
+  }
+  for (auto [index, has] : llvm::enumerate(covered))
+    if (!has)
+      return kernel.emitError("result ") << index << " has no destination: mark an argument with '"
+                                         << outAttr << "' or '" << inoutAttr << "'";
+  return success();
+}
+
+func::FuncOp fsdp::createPhase(OpBuilder &builder, func::FuncOp kernel, StringRef symbol,
+                               int64_t extent, int64_t tile, bool shared) {
+  MLIRContext *context = builder.getContext();
+  SmallVector<Type> types;
+  for (Type type : kernel.getArgumentTypes()) {
+    auto tensor = cast<RankedTensorType>(type);
+    types.push_back(MemRefType::get(tensor.getShape(), getStorageType(tensor.getElementType())));
+  }
+  auto scratch = MemRefType::get({ShapedType::kDynamic}, builder.getI8Type());
+  if (shared)
+    types.push_back(scratch);
+  types.append({builder.getIndexType(), builder.getIndexType(), scratch});
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(kernel);
+  auto phase =
+      func::FuncOp::create(builder, kernel.getLoc(), symbol, FunctionType::get(context, types, {}));
+  phase->setAttr(extentAttr, builder.getI64IntegerAttr(extent));
+  phase->setAttr(tileAttr, builder.getI64IntegerAttr(tile));
+  Block *entry = phase.addEntryBlock();
+  builder.setInsertionPointToStart(entry);
+  func::ReturnOp::create(builder, kernel.getLoc());
+  return phase;
+}
+
+void fsdp::cleanUp(Operation *root) {
+  MLIRContext *context = root->getContext();
+  RewritePatternSet patterns(context);
+  for (Dialect *dialect : context->getLoadedDialects())
+    dialect->getCanonicalizationPatterns(patterns);
+  for (RegisteredOperationName name : context->getRegisteredOperations())
+    name.getCanonicalizationPatterns(patterns, context);
+  // Whether it converges within the limit makes no difference to what the IR means.
+  (void)applyPatternsGreedily(root, std::move(patterns));
+  IRRewriter rewriter(context);
+  DominanceInfo dominance(root);
+  eliminateCommonSubExpressions(rewriter, dominance, root);
+}
+
+void fsdp::makeScratchStatic(func::FuncOp phase) {
+  OpBuilder b(&phase.front(), phase.front().begin());
+  for (BlockArgument argument : phase.getArguments()) {
+    auto type = dyn_cast<MemRefType>(argument.getType());
+    if (!type || type.hasStaticShape())
+      continue;
+    auto fixed = MemRefType::get({INT64_C(1) << 40}, type.getElementType());
+    argument.setType(fixed);
+    SmallVector<OpOperand *> uses;
+    for (OpOperand &use : argument.getUses())
+      uses.push_back(&use);
+    if (uses.empty())
+      continue;
+    Value dynamic = memref::CastOp::create(b, phase.getLoc(), type, argument);
+    for (OpOperand *use : uses)
+      use->set(dynamic);
+  }
+  phase.setType(FunctionType::get(phase.getContext(), phase.front().getArgumentTypes(), {}));
+}
+
+void fsdp::loadCodegenDialects(MLIRContext &context) {
+  DialectRegistry registry;
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+  context.appendDialectRegistry(registry);
+  context
+      .loadDialect<affine::AffineDialect, arith::ArithDialect, bufferization::BufferizationDialect,
+                   cf::ControlFlowDialect, func::FuncDialect, linalg::LinalgDialect,
+                   LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect, scf::SCFDialect,
+                   tensor::TensorDialect, ub::UBDialect, vector::VectorDialect>();
+}
+
+/// Scratch arguments are memref<?xi8>, but a bare pointer stands for a static
+/// shape; no bound is ever checked, so any size does.

@@ -1,0 +1,192 @@
+//===- LoopPhases.cpp - Plain loops over several workers --------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The general lowering (LoopKernels.cpp) leaves one structured op on buffers after the
+// other, for one worker. Here each large one becomes a phase of its own:
+//
+//   func @k { fill %b; generic %x -> %b; .. }
+//     =>
+//   func @k   {extent = 64} { fill: rows [begin, end) of %b }
+//   func @k.1 {extent = 64} { generic: rows [begin, end) }
+//
+//  1. Ops without effects (views, constants) go into every phase that needs them; reads
+//     of what nothing writes do too. Where anything else gives a value, one phase stays.
+//  2. Of a large op, a parallel loop that all results run over becomes the outermost
+//     and takes the phase's range. Each element is computed as before, so the bits are
+//     those of one worker.
+//  3. Small ops in a row share a phase of one worker: a barrier costs more.
+//
+// Linear in the ops, squared in the number of phases.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lowering.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// Iterations from which on an op is worth a barrier.
+static constexpr int64_t minIterations = 4096;
+
+namespace {
+/// Consecutive ops with effects, as positions in the function; of a phase that is
+/// split, one op and its loop.
+struct Piece {
+  size_t first, last;
+  int64_t extent = 1;
+  unsigned loop = 0;
+};
+} // namespace
+
+/// A read of an argument that is no result, nor scratch.
+static bool readsConstant(Operation &op, func::FuncOp function, ArrayRef<bool> writes) {
+  auto load = dyn_cast<memref::LoadOp>(op);
+  if (!load)
+    return false;
+  Value source = load.getMemRef();
+  while (auto view = source.getDefiningOp<ViewLikeOpInterface>())
+    source = view.getViewSource();
+  if (source.getDefiningOp<memref::GetGlobalOp>())
+    return true;
+  auto argument = dyn_cast<BlockArgument>(source);
+  return argument && argument.getOwner() == &function.front() &&
+         argument.getArgNumber() < writes.size() && !writes[argument.getArgNumber()];
+}
+
+/// The loop to split an op by; none when it is small or has none.
+static std::optional<unsigned> chooseLoop(linalg::LinalgOp op) {
+  SmallVector<int64_t> ranges = op.getStaticLoopRanges();
+  int64_t iterations = 1;
+  for (int64_t range : ranges) {
+    if (ShapedType::isDynamic(range))
+      return std::nullopt;
+    iterations *= range;
+  }
+  if (iterations < minIterations || op->getNumResults())
+    return std::nullopt;
+  std::optional<unsigned> best;
+  for (auto [loop, kind] : llvm::enumerate(op.getIteratorTypesArray())) {
+    AffineExpr dim = getAffineDimExpr(loop, op.getContext());
+    bool everywhere = llvm::all_of(op.getDpsInitsMutable(), [&](OpOperand &init) {
+      return llvm::is_contained(op.getMatchingIndexingMap(&init).getResults(), dim);
+    });
+    constexpr int64_t plenty = 16; // for any number of workers on one host
+    if (kind == utils::IteratorType::parallel && everywhere && ranges[loop] > 1 &&
+        (!best || (ranges[*best] < plenty && ranges[loop] > ranges[*best])))
+      best = loop;
+  }
+  return best;
+}
+
+static std::optional<SmallVector<Piece>> cutIntoPieces(func::FuncOp function,
+                                                       ArrayRef<bool> writes) {
+  SmallVector<Piece> pieces;
+  for (auto [position, op] : llvm::enumerate(function.front().without_terminator())) {
+    if (isMemoryEffectFree(&op) || readsConstant(op, function, writes))
+      continue;
+    if (op.getNumResults())
+      return std::nullopt;
+    auto structured = dyn_cast<linalg::LinalgOp>(op);
+    std::optional<unsigned> loop = structured ? chooseLoop(structured) : std::nullopt;
+    if (loop)
+      pieces.push_back({position, position, structured.getStaticLoopRanges()[*loop], *loop});
+    else if (!pieces.empty() && pieces.back().extent == 1)
+      pieces.back().last = position;
+    else
+      pieces.push_back({position, position});
+  }
+  return pieces;
+}
+
+/// The op as loops, the chosen one outermost over [begin, end).
+static LogicalResult splitLoop(linalg::LinalgOp op, unsigned loop, Value begin, Value end) {
+  IRRewriter rewriter(op.getContext());
+  rewriter.setInsertionPoint(op);
+  auto generic = dyn_cast<linalg::GenericOp>(op.getOperation());
+  if (!generic) {
+    FailureOr<linalg::GenericOp> general = linalg::generalizeNamedOp(rewriter, op);
+    if (failed(general))
+      return failure();
+    generic = *general;
+  }
+  SmallVector<unsigned> order{loop};
+  for (unsigned i = 0; i < generic.getNumLoops(); ++i)
+    if (i != loop)
+      order.push_back(i);
+  rewriter.setInsertionPoint(generic);
+  FailureOr<linalg::GenericOp> turned = linalg::interchangeGenericOp(rewriter, generic, order);
+  if (failed(turned))
+    return failure();
+  rewriter.setInsertionPoint(*turned);
+  FailureOr<linalg::LinalgLoops> loops = linalg::linalgOpToLoops(rewriter, *turned);
+  if (failed(loops) || loops->empty())
+    return failure();
+  auto outer = dyn_cast<scf::ForOp>(loops->front());
+  if (!outer)
+    return failure();
+  outer.setLowerBound(begin);
+  outer.setUpperBound(end);
+  rewriter.eraseOp(*turned);
+  return success();
+}
+
+/// What is left of a copy of the function: the ops of one piece.
+static LogicalResult keepPiece(func::FuncOp phase, const Piece &piece, ArrayRef<bool> writes) {
+  unsigned arguments = phase.getNumArguments();
+  Value begin = phase.getArgument(arguments - 3), end = phase.getArgument(arguments - 2);
+  SmallVector<Operation *> others;
+  Operation *split = nullptr;
+  for (auto [position, op] : llvm::enumerate(phase.front().without_terminator())) {
+    if (isMemoryEffectFree(&op) || readsConstant(op, phase, writes))
+      continue;
+    if (position < piece.first || position > piece.last)
+      others.push_back(&op);
+    else if (piece.extent > 1)
+      split = &op;
+  }
+  for (Operation *op : others)
+    op->erase();
+  if (split && failed(splitLoop(cast<linalg::LinalgOp>(split), piece.loop, begin, end)))
+    return failure();
+  Builder b(phase.getContext());
+  phase->setAttr(extentAttr, b.getI64IntegerAttr(piece.extent));
+  phase->setAttr(tileAttr, b.getI64IntegerAttr(1));
+  return success();
+}
+
+SmallVector<func::FuncOp> fsdp::splitLoopPhases(func::FuncOp function, KernelInfo &info) {
+  std::optional<SmallVector<Piece>> pieces = cutIntoPieces(function, info.writes);
+  bool splits =
+      pieces && llvm::any_of(*pieces, [](const Piece &piece) { return piece.extent > 1; });
+  SmallVector<func::FuncOp> phases;
+  for (size_t i = 0; splits && i < pieces->size(); ++i) {
+    func::FuncOp phase = function.clone();
+    function->getBlock()->getOperations().insert(Block::iterator(function), phase);
+    phases.push_back(phase);
+    splits = succeeded(keepPiece(phase, (*pieces)[i], info.writes));
+  }
+  if (!splits) {
+    for (func::FuncOp phase : phases)
+      phase.erase();
+    phases = {function};
+    Builder b(function.getContext());
+    for (StringRef name : {StringRef(extentAttr), StringRef(tileAttr)})
+      function->setAttr(name, b.getI64IntegerAttr(1));
+  } else {
+    function.erase();
+  }
+  for (auto [number, phase] : llvm::enumerate(phases)) {
+    phase.setName(number ? info.name + "." + std::to_string(number) : info.name);
+    info.phases.push_back(
+        {phase.getName().str(), phase->getAttrOfType<IntegerAttr>(extentAttr).getInt(), 1});
+    cleanUp(phase);
+  }
+  return phases;
+}

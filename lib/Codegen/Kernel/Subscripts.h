@@ -1,0 +1,70 @@
+//===- Subscripts.h - Index expressions with known ranges -------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Where an element lies, as affine expressions over the loops around it. Private
+// to the stage.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_CODEGEN_KERNEL_SUBSCRIPTS_H
+#define FSDP_LIB_CODEGEN_KERNEL_SUBSCRIPTS_H
+
+#include "mlir/IR/AffineExpr.h"
+#include "mlir/IR/Value.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace mlir::fsdp {
+
+/// A loop variable: its SSA value (none for the lane) and the values it takes.
+struct LoopDim {
+  Value value;
+  int64_t lo = 0, hi = 0;
+};
+
+/// Sum of coefficient * atom + constant; an atom is a dim, a floordiv or a mod.
+struct LinearForm {
+  llvm::MapVector<AffineExpr, int64_t> terms;
+  int64_t constant = 0;
+};
+
+/// Arithmetic on index expressions that uses the ranges of dims. All values are
+/// non-negative, all divisors positive constants.
+class Subscripts {
+public:
+  explicit Subscripts(ArrayRef<LoopDim> dims) : dims(dims) {}
+
+  /// Least and greatest value of `expr`.
+  std::pair<int64_t, int64_t> range(AffineExpr expr) const;
+  /// The same value, simpler: quotients and remainders that the ranges decide are
+  /// gone, (x floordiv c) * c + x mod c is x.
+  AffineExpr simplify(AffineExpr expr) const;
+  LinearForm linearise(AffineExpr expr) const;
+
+  AffineExpr floorDiv(AffineExpr expr, int64_t divisor) const;
+  AffineExpr mod(AffineExpr expr, int64_t divisor) const;
+
+private:
+  struct Grains {
+    int64_t grain;
+    LinearForm coarse, fine;
+  };
+  std::optional<Grains> peel(const LinearForm &form, int64_t divisor, MLIRContext *context) const;
+  void accumulate(AffineExpr expr, int64_t factor, LinearForm &form) const;
+  void recombine(LinearForm &form) const;
+  AffineExpr toExpr(const LinearForm &form, MLIRContext *context) const;
+  ArrayRef<LoopDim> dims;
+};
+
+/// Indices of position `linear` in row-major order of `shape`.
+SmallVector<AffineExpr> delinearise(const Subscripts &subscripts, AffineExpr linear,
+                                    ArrayRef<int64_t> shape);
+/// The inverse.
+AffineExpr linearise(const Subscripts &subscripts, ArrayRef<AffineExpr> indices,
+                     ArrayRef<int64_t> shape, MLIRContext *context);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_LIB_CODEGEN_KERNEL_SUBSCRIPTS_H

@@ -1,0 +1,26 @@
+//===- MathPatterns.h - Expansions of math and of 16-bit floats -*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_CODEGEN_MATH_MATHPATTERNS_H
+#define FSDP_LIB_CODEGEN_MATH_MATHPATTERNS_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/PatternMatch.h"
+
+namespace mlir::fsdp {
+
+/// 2^x of an f32 (or a vector) below 2^7, in fewer steps than math.exp2: 0 below 2^-125.
+Value expandSmallExp2(OpBuilder &b, Location loc, Value x);
+/// Own math: see ExpandMath.cpp.
+void populateExpandMathPatterns(RewritePatternSet &patterns);
+/// bf16 and f16 arithmetic in f32, exact conversions: see LegaliseFloats.cpp.
+void populateLegaliseFloatsPatterns(RewritePatternSet &patterns);
+/// Makes i16 of bf16 once nothing computes in it.
+void storeBf16AsBits(ModuleOp module);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_LIB_CODEGEN_MATH_MATHPATTERNS_H
