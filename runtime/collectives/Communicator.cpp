@@ -72,7 +72,7 @@ uint64_t Communicator::wireBytes(uint32_t collective) const {
   return bytes / members * (key.kind == fb::CollectiveKind::all_reduce ? 2 : 1);
 }
 
-CudaSpan Communicator::spanOnDevice(uint32_t, uint32_t) const { return {}; }
+DeviceSpan Communicator::spanOnDevice(uint32_t, uint32_t) const { return {}; }
 
 std::string Communicator::describe(uint32_t collective) const {
   const CollectiveKey &key = collectives[collective].key;

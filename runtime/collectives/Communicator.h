@@ -59,7 +59,7 @@
 namespace fsdprt {
 
 class CudaQueue;
-struct CudaSpan;
+struct DeviceSpan;
 
 /// A collective command: the same on all ranks.
 struct CollectiveKey {
@@ -142,7 +142,7 @@ public:
   virtual bool isOnDevice() const { return false; }
   /// Of a collective that a rank has waited for, where its queue has a timeline: when it was on the
   /// rank's streams.
-  virtual CudaSpan spanOnDevice(uint32_t collective, uint32_t rank) const;
+  virtual DeviceSpan spanOnDevice(uint32_t collective, uint32_t rank) const;
   /// The number of the GPU of the first rank here; the others go round from there.
   virtual uint32_t firstDevice() const { return 0; }
   /// Of the first rank here, by kind: the larger of source and target of what it completed.

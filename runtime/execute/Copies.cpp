@@ -30,10 +30,15 @@ using namespace fsdprt;
 static constexpr uint64_t chunkBytes = uint64_t(1) << 20; // of that buffer
 
 AsyncTransferWorker *RankGroup::workerOf(const Rank &rank, TransferKind transferKind) const {
-  return (transferKind == TransferKind::file     ? rank.fileWorker
-          : transferKind == TransferKind::copies ? rank.copyWorker
-                                                 : rank.transferWorker)
-      .get();
+  switch (transferKind) {
+  case TransferKind::collectives:
+    return rank.transferWorker.get();
+  case TransferKind::file:
+    return rank.fileWorker.get();
+  case TransferKind::copies: // the device's own
+    return nullptr;
+  }
+  return nullptr;
 }
 
 RankGroup::AsyncCopy RankGroup::copyOf(uint32_t index, const fb::Copy &copy, uint64_t iteration,
@@ -60,24 +65,20 @@ void RankGroup::performInChunks(Rank &rank, const AsyncCopy &transfer) {
   for (uint64_t done = 0, part; done < transfer.bytes; done += part) {
     part = std::min<uint64_t>(rank.chunk.size(), transfer.bytes - done);
     if (transfer.from)
-      rank.gpu->read(chunk, transfer.from + done, part);
+      rank.device->read(chunk, transfer.from + done, part);
     else
       rank.file->read(transfer.offset + done, chunk, part);
     if (transfer.to)
-      rank.gpu->write(transfer.to + done, chunk, part);
+      rank.device->write(transfer.to + done, chunk, part);
     else
       rank.file->write(transfer.offset + done, chunk, part);
   }
 }
 
+/// Copies from the file or to it.
 void RankGroup::perform(Rank &rank, const AsyncCopy &transfer) {
-  if (transfer.from && transfer.to) {
-    if (transfer.from != transfer.to)
-      std::memcpy(transfer.to, transfer.from, transfer.bytes);
-    return;
-  }
   try {
-    if (rank.gpu && !rank.gpu->isShared())
+    if (!rank.device->isHostVisible())
       performInChunks(rank, transfer);
     else if (transfer.to)
       rank.file->read(transfer.offset, transfer.to, transfer.bytes);
@@ -91,41 +92,28 @@ void RankGroup::perform(Rank &rank, const AsyncCopy &transfer) {
 
 void RankGroup::fill(uint32_t index, const fb::Slice &target, uint64_t iteration) {
   uint64_t offset = offsetOf(index, target, iteration);
-  Gpu *gpu = rankState(index).gpu.get();
-  if (gpu && isOnDevice(layout, offset) &&
-      gpu->fill(rankState(index).arena.at(offset), target.bytes()))
-    return;
-  finishGpu(rankState(index));
+  Rank &rank = rankState(index);
+  if (isOnDevice(layout, offset))
+    return rank.device->fill(rank.arena.at(offset), target.bytes());
+  finishDevice(rank);
   if (!isInFile(layout, offset)) {
-    std::memset(rankState(index).arena.at(offset), 0, target.bytes());
+    std::memset(rank.arena.at(offset), 0, target.bytes());
     return;
   }
   std::vector<std::byte> zeros(std::min<uint64_t>(target.bytes(), chunkBytes));
   for (uint64_t done = 0; done < target.bytes(); done += zeros.size())
-    rankState(index).file->write(offset - fileBegin(layout) + done, zeros.data(),
-                                 std::min<uint64_t>(zeros.size(), target.bytes() - done));
+    rank.file->write(offset - fileBegin(layout) + done, zeros.data(),
+                     std::min<uint64_t>(zeros.size(), target.bytes() - done));
 }
 
 void RankGroup::copy(uint32_t index, const Instruction &instruction, uint64_t iteration) {
   Rank &rank = rankState(index);
   AsyncCopy transfer =
       copyOf(index, *static_cast<const fb::Copy *>(instruction.body), iteration, instruction.label);
-  const std::byte *from = transfer.from;
-  std::byte *to = transfer.to;
-  uint64_t bytes = transfer.bytes;
-  if (rank.gpu && from && to && rank.gpu->copy(to, from, bytes))
-    return;
-  finishGpu(rank);
-  if (bytes < (256 << 10) || !from || !to)
-    return perform(rank, transfer);
-  if (from == to)
-    return;
-  rank.pool.run([&](uint32_t worker) {
-    uint64_t begin, end;
-    WorkerPool::split(bytes, 4096, rank.pool.size(), worker, begin, end);
-    if (begin < end)
-      std::memcpy(to + begin, from + begin, end - begin);
-  });
+  if (transfer.from && transfer.to)
+    return rank.device->copy(transfer.to, transfer.from, transfer.bytes);
+  finishDevice(rank);
+  perform(rank, transfer);
 }
 
 /// Its wait ends it.
@@ -133,14 +121,13 @@ void RankGroup::startCopy(uint32_t index, const Instruction &instruction, uint64
   const auto &copy = *static_cast<const fb::Copy *>(instruction.body);
   Rank &rank = rankState(index);
   AsyncCopy transfer = copyOf(index, copy, iteration, instruction.label);
-  bool isBetweenArenas = transfer.from && transfer.to;
-  if (rank.gpu && isBetweenArenas &&
-      rank.gpu->startCopy(instruction.collective, transfer.to, transfer.from, transfer.bytes))
-    return;
-  finishGpu(rank);
+  if (transfer.from && transfer.to)
+    return rank.device->startCopy(instruction.collective, transfer.to, transfer.from,
+                                  transfer.bytes);
+  finishDevice(rank);
   rank.transfers[instruction.collective] = transfer;
-  if (AsyncTransferWorker *transferWorker = workerOf(rank, instruction.transferKind))
-    transferWorker->post(instruction.collective);
+  if (rank.fileWorker)
+    rank.fileWorker->post(instruction.collective);
   else
     perform(rank, transfer);
 }

@@ -11,7 +11,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "device/cuda/CudaQueue.h"
 #include "execute/RankGroup.h"
 
 using namespace fsdprt;
@@ -21,10 +20,8 @@ void RankGroup::addTimelines(const Decoded &step) {
   uint64_t stamps = Trace::stampsOf(step.instructions);
   for (uint32_t i = 0; i < rankStates.size(); ++i) {
     Rank &rank = *rankStates[i];
-    if (!rank.gpu || !rank.gpu->queue() || (!trace && i > 0))
-      continue;
-    rank.timeline = std::make_unique<CudaTimeline>(*rank.gpu->queue(), stamps);
-    rank.gpu->queue()->setTimeline(rank.timeline.get());
+    if (trace || i == 0)
+      rank.timeline = rank.device->makeTimeline(stamps);
   }
 }
 
@@ -40,34 +37,34 @@ void RankGroup::beginTimes(uint32_t rank) {
 void RankGroup::endTimes(uint32_t rank) {
   if (profile && rank == first)
     profile->end();
-  if (const CudaTimeline *timeline = rankState(rank).timeline.get(); trace && timeline)
+  if (const DeviceTimeline *timeline = rankState(rank).timeline.get(); trace && timeline)
     trace->resolve(rank, [timeline](uint64_t stamp) {
       return timeline->timeOf(static_cast<uint32_t>(stamp));
     });
 }
 
 /// Of what a wait, or a command that is its own wait, ends.
-CudaSpan RankGroup::spanOf(uint32_t index, const Instruction &instruction) const {
+DeviceSpan RankGroup::spanOf(uint32_t index, const Instruction &instruction) const {
   bool isBlocking = instruction.kind == fb::Body::Collective &&
                     static_cast<const fb::Collective *>(instruction.body)->channel() == 0;
   if (instruction.kind != fb::Body::Wait && !isBlocking)
     return {};
   if (instruction.transferKind == TransferKind::copies)
-    return rankState(index).gpu->spanOfCopy(instruction.collective);
+    return rankState(index).device->spanOfCopy(instruction.collective);
   return instruction.transferKind == TransferKind::collectives
              ? communicator->spanOnDevice(instruction.collective, index)
-             : CudaSpan();
+             : DeviceSpan();
 }
 
 void RankGroup::executeStamped(uint32_t index, const Instruction &instruction, uint64_t iteration) {
   Rank &rank = rankState(index);
   uint64_t start = Profile::now();
-  uint32_t before = rank.timeline->stamp(CudaQueue::compute);
+  uint32_t before = rank.timeline->stampCommand();
   executeOne(index, instruction, iteration);
-  uint32_t behind = rank.timeline->stamp(CudaQueue::compute);
+  uint32_t behind = rank.timeline->stampCommand();
   auto number = static_cast<size_t>(&instruction - current->data());
   if (profile) {
-    finishGpu(rank); // what it takes by itself
+    finishDevice(rank); // what it takes by itself
     bool computes = instruction.kind == fb::Body::Launch || instruction.kind == fb::Body::Fill;
     uint64_t took = computes ? rank.timeline->timeOf(behind) - rank.timeline->timeOf(before)
                              : Profile::now() - start;
@@ -76,20 +73,19 @@ void RankGroup::executeStamped(uint32_t index, const Instruction &instruction, u
   }
   if (!trace)
     return;
-  CudaSpan moved = spanOf(index, instruction);
+  DeviceSpan moved = spanOf(index, instruction);
   trace->add(index, number, before, behind, moved.from, moved.to);
 }
 
 /// The run before has ended on it.
 void RankGroup::resetHeartbeat(Rank &rank) {
   rank.heartbeat = 0;
-  if (rank.gpu)
-    rank.gpu->resetHeartbeat();
+  rank.device->resetHeartbeat();
 }
 
 /// What the GPU goes on with is progress of its rank.
 void RankGroup::updateHeartbeat(Rank &rank) {
-  uint32_t heartbeat = rank.gpu->heartbeat();
+  uint32_t heartbeat = rank.device->heartbeat();
   if (heartbeat == rank.heartbeat)
     return;
   rank.heartbeat = heartbeat;
@@ -97,17 +93,16 @@ void RankGroup::updateHeartbeat(Rank &rank) {
 }
 
 /// Until all that the rank has launched has ended, or another rank has failed.
-void RankGroup::finishGpu(Rank &rank) {
-  if (rank.gpu)
-    rank.gpu->finish([this, &rank] {
-      communicator->poll();
-      updateHeartbeat(rank);
-    });
+void RankGroup::finishDevice(Rank &rank) {
+  rank.device->finish([this, &rank] {
+    communicator->poll();
+    updateHeartbeat(rank);
+  });
 }
 
 /// The same of all ranks here, which do nothing meanwhile.
-void RankGroup::finishGpus() {
-  rankState(first).gpu->finish([this] {
+void RankGroup::finishDevices() {
+  rankState(first).device->finish([this] {
     communicator->poll();
     for (const auto &each : rankStates)
       updateHeartbeat(*each);

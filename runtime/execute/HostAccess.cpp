@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The blocks of a rank and of its step, states, numbers that are not finite. Where the host has the
-// arena before its eyes it is memory like any other; on a GPU it is read and written by the Gpu.
+// device in its address space that is memory like any other; else the device reads and writes it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@ using namespace fsdprt;
 static constexpr uint64_t chunkBytes = uint64_t(1) << 20;
 
 bool RankGroup::isHostVisible(const Rank &rank, uint64_t offset) const {
-  return !rank.gpu || rank.gpu->isShared() || isOnHost(layout, offset);
+  return rank.device->isHostVisible() || isOnHost(layout, offset);
 }
 
 void RankGroup::read(uint32_t rank, uint64_t offset, void *to, uint64_t bytes) const {
@@ -27,7 +27,7 @@ void RankGroup::read(uint32_t rank, uint64_t offset, void *to, uint64_t bytes) c
   if (isHostVisible(of, offset))
     std::memcpy(to, of.arena.at(offset), bytes);
   else
-    of.gpu->read(to, of.arena.at(offset), bytes);
+    of.device->read(to, of.arena.at(offset), bytes);
 }
 
 void RankGroup::write(uint32_t rank, uint64_t offset, const void *from, uint64_t bytes) const {
@@ -35,7 +35,7 @@ void RankGroup::write(uint32_t rank, uint64_t offset, const void *from, uint64_t
   if (isHostVisible(of, offset))
     std::memcpy(of.arena.at(offset), from, bytes);
   else
-    of.gpu->write(of.arena.at(offset), from, bytes);
+    of.device->write(of.arena.at(offset), from, bytes);
 }
 
 //===- Blocks -------------------------------------------------------------===//

@@ -17,7 +17,7 @@
 #include "collectives/nccl/Nccl.h"
 #include "collectives/shm/Shm.h"
 #include "core/Error.h"
-#include "device/GpuFactory.h"
+#include "device/DeviceFactory.h"
 #include "device/cuda/LibraryGemm.h"
 #include <algorithm>
 #include <cstring>
@@ -101,7 +101,7 @@ void fsdprt::checkPlace(const Artifact &artifact, const fsdprt_session_options &
     badInput("%s: compiled for the CPU, asked to run on an %s GPU; compile with --target=sm_80 or "
              "later, or run with --device=cpu",
              file, emulates ? "emulated" : "NVIDIA");
-  if (emulates && !getEmulatedGpus())
+  if (emulates && !hasEmulatedDevices())
     badInput("%s: this program has no emulator of GPUs; run with --device=cuda", file);
   checkLibraryGemm(artifact, options);
   if (isDevice(options, "cuda") && !isControl(options, "local") && !isBackend(options, "nccl"))
@@ -109,10 +109,9 @@ void fsdprt::checkPlace(const Artifact &artifact, const fsdprt_session_options &
              "--backend=local or nccl, found '%s'",
              file, printable(controlOf(options)).c_str());
   checkBackend(options);
-  if (options.cuda_graph &&
-      (!isDevice(options, "cuda") || options.profile || options.trace_runs || options.rank_fault))
+  if (options.cuda_graph && (!isDevice(options, "cuda") || options.profile || options.trace_runs))
     badInput("a CUDA graph is for device 'cuda', and its commands are not seen one by one: no "
-             "profile, no trace, no planted fault");
+             "profile, no trace");
   uint64_t ranks = artifact.getMesh().ranks();
   if (options.ranks != 0 && options.ranks != ranks)
     badInput("%s: compiled for %llu rank%s (mesh %s), asked to run on %llu; run with --ranks=%llu "

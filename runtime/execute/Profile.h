@@ -12,9 +12,9 @@
 #ifndef FSDPRT_EXECUTE_PROFILE_H
 #define FSDPRT_EXECUTE_PROFILE_H
 
+#include "core/Clock.h"
 #include "execute/Instruction.h"
 #include "fsdprt/fsdprt.h"
-#include <ctime>
 #include <vector>
 
 namespace fsdprt {
@@ -25,11 +25,7 @@ public:
   Profile(const fb::Manifest &manifest, const std::vector<Instruction> &instructions)
       : manifest(manifest), instructions(instructions), counters(instructions.size()) {}
 
-  static uint64_t now() {
-    timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return static_cast<uint64_t>(time.tv_sec) * 1000000000 + static_cast<uint64_t>(time.tv_nsec);
-  }
+  static uint64_t now() { return monotonicNanoseconds(); }
 
   void begin() { began = now(); }
   void end() { total += now() - began; }

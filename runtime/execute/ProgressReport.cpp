@@ -10,7 +10,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "device/cuda/CudaHeartbeat.h"
 #include "execute/RankGroup.h"
 
 using namespace fsdprt;
@@ -44,20 +43,21 @@ static std::string textOf(const Instruction &at) {
 }
 
 /// ", on GPU 0 between commands 31 ('a') and 64 ('b')"; empty where that is not known.
-std::string RankGroup::gpuProgress(const Rank &rank) const {
-  if (!rank.gpu || !rank.gpu->queue() || !current)
+std::string RankGroup::deviceProgress(const Rank &rank) const {
+  HeartbeatInterval interval = rank.device->heartbeatInterval();
+  if (interval.launches == 0 || !current)
     return {};
   auto launchAt = [&](uint64_t beat) {
-    uint64_t left = beat * CudaHeartbeat::launches;
+    uint64_t left = beat * interval.launches;
     return beat ? findLaunch(artifact.manifest(), current->data(),
                              current->data() + current->size(), left)
                 : nullptr;
   };
-  uint64_t beats = rank.gpu->heartbeat();
+  uint64_t beats = rank.device->heartbeat();
   const Instruction *passed = launchAt(beats), *next = launchAt(beats + 1);
-  std::string on = format(", on GPU %d ", rank.gpu->queue()->getDevice());
+  std::string on = format(", on GPU %d ", rank.device->ordinal());
   if ((!passed && !next) ||
-      launchAt(CudaHeartbeat::numbers + 1)) // too short for a beat, or too long for numbers
+      launchAt(interval.numbers + 1)) // too short for a beat, or too long for numbers
     return {};
   if (!passed)
     return on + "before command " + textOf(*next);
@@ -70,7 +70,7 @@ std::string RankGroup::progressReport() const {
   std::string text;
   bool isBehind = false;
   for (uint32_t rank = first; rank < first + localRanks(); ++rank) {
-    std::string place = gpuProgress(rankState(rank));
+    std::string place = deviceProgress(rankState(rank));
     isBehind |= !place.empty();
     text += (rank > first ? "; " : "") + communicator->describeProgress(rank) + place;
   }
@@ -81,8 +81,8 @@ std::string RankGroup::progressReport() const {
 
 /// With what is known of a fault that ends a GPU, which is reported to all ranks and calls behind
 /// it.
-Error RankGroup::withGpuProgress(const Rank &rank, const Error &reason) const {
-  std::string fault = rank.gpu && rank.gpu->queue() ? rank.gpu->fault() : "";
+Error RankGroup::withDeviceProgress(const Rank &rank, const Error &reason) const {
+  std::string fault = rank.device->fault();
   if (fault.empty())
     return reason;
   std::string said = reason.message.find(fault) == std::string::npos ? " (" + fault + ")" : "";
@@ -91,6 +91,6 @@ Error RankGroup::withGpuProgress(const Rank &rank, const Error &reason) const {
       format("%s: %s, since something on GPU %d failed%s: %s; CUDA_LAUNCH_BLOCKING=1 waits for "
              "each kernel and so names it, "
              "--profile for each command of the first rank, compute-sanitizer says what it did",
-             artifact.getFile().c_str(), reason.what(), rank.gpu->queue()->getDevice(),
-             said.c_str(), progressReport().c_str()));
+             artifact.getFile().c_str(), reason.what(), rank.device->ordinal(), said.c_str(),
+             progressReport().c_str()));
 }

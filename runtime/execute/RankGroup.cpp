@@ -18,8 +18,6 @@
 #include "artifact/Arenas.h"
 #include "artifact/Launches.h"
 #include "core/Stack.h"
-#include "device/GpuFactory.h"
-#include "device/cuda/CudaGpu.h"
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -56,23 +54,22 @@ RankGroup::RankGroup(std::shared_ptr<const Artifact> shared,
     checkRecordable(programs.at(step));
   peak = residentEnd();
   size_t bindings = mostBindings();
-  std::vector<std::unique_ptr<Gpu>> gpus = makeGpus();
+  std::vector<std::unique_ptr<Device>> devices = makeDevices();
   for (uint32_t i = 0; i < communicator->localRanks(); ++i) {
     Arena::Kind kind = communicator->needsSharedArenas() ? Arena::Kind::shared : Arena::Kind::own;
-    rankStates.push_back(std::make_unique<Rank>(std::move(gpus[i]), layout, kind,
+    rankStates.push_back(std::make_unique<Rank>(std::move(devices[i]), layout, kind,
                                                 options.threadsPerRank, spins, bindings));
     rankStates[i]->number = first + i;
     if (layout.file_bytes())
       rankStates[i]->file =
           std::make_unique<RankFile>(options.offloadDirectory, first + i, layout.file_bytes());
-    if (layout.file_bytes() && rankStates[i]->gpu && !rankStates[i]->gpu->isShared())
+    if (layout.file_bytes() && !rankStates[i]->device->isHostVisible())
       rankStates[i]->chunk.resize(chunkBytes);
     const Arena &arena = rankStates[i]->arena;
-    Gpu *gpu = rankStates[i]->gpu.get();
-    if (gpu)
-      gpu->attach(arena);
-    communicator->registerArena(first + i, {arena.at(0), arena.mappedBytes(), arena.descriptor(),
-                                            gpu ? gpu->queue() : nullptr});
+    Device &device = *rankStates[i]->device;
+    device.attach(arena, rankStates[i]->pool);
+    communicator->registerArena(
+        first + i, {arena.at(0), arena.mappedBytes(), arena.descriptor(), device.queue()});
   }
   try {
     communicator->connect();
@@ -99,15 +96,11 @@ void RankGroup::addTransferWorkers() {
   for (uint32_t i = 0; i < localRanks(); ++i) {
     Rank &rank = *rankStates[i];
     if (hasChannels && communicator->allowsTransferWorkers())
-      rank.transferWorker = std::make_unique<AsyncTransferWorker>(*communicator, first + i,
-                                                                  options.linkBytesPerSecond);
+      rank.transferWorker =
+          makeCollectiveWorker(*communicator, first + i, options.linkBytesPerSecond);
     rank.transfers.resize(numAsyncCopies);
-    if (rank.gpu && rank.gpu->queue()) // which has a stream for copies
-      continue;
     auto performCopy = [&rank](uint32_t number) { perform(rank, rank.transfers[number]); };
-    if (numAsyncCopies)
-      rank.copyWorker = std::make_unique<AsyncTransferWorker>(numAsyncCopies, performCopy);
-    if (numAsyncCopies && rank.file)
+    if (numAsyncCopies && rank.file && !rank.device->isAsynchronous())
       rank.fileWorker = std::make_unique<AsyncTransferWorker>(numAsyncCopies, performCopy);
   }
 }
@@ -123,7 +116,7 @@ void RankGroup::stop() {
       rankState->thread.join();
   for (auto &rankState : rankStates) {
     rankState->transferWorker.reset();
-    rankState->copyWorker.reset();
+    rankState->device->detach();
     rankState->fileWorker.reset();
   }
   communicator->releaseArenas();
@@ -165,26 +158,21 @@ size_t RankGroup::mostBindings() const {
   return most + 1; // and the shared scratch
 }
 
-/// One for each rank here, or null for all.
-std::vector<std::unique_ptr<Gpu>> RankGroup::makeGpus() const {
-  std::vector<std::unique_ptr<Gpu>> gpus(communicator->localRanks());
-  if (artifact.gpu() && options.cuda)
-    return makeCudaGpus(artifact, communicator->localRanks(), layout.arena_bytes(), numAsyncCopies,
-                        communicator->firstDevice());
-  if (artifact.gpu())
-    for (std::unique_ptr<Gpu> &gpu : gpus)
-      gpu = getEmulatedGpus()(artifact);
-  return gpus;
+/// Makes a device for each rank here.
+std::vector<std::unique_ptr<Device>> RankGroup::makeDevices() const {
+  return fsdprt::makeDevices(
+      options.device, artifact, layout,
+      {communicator->localRanks(), numAsyncCopies, communicator->firstDevice()});
 }
 
-uint64_t RankGroup::gpuBytesBeside() const {
+uint64_t RankGroup::deviceBytesBeside() const {
   uint64_t bytes = 0;
   for (size_t i = 0; i < rankStates.size(); ++i) {
-    auto deviceOf = [&](size_t k) { return rankStates[k]->gpu->queue()->getDevice(); };
-    bool counts = rankStates[i]->gpu && rankStates[i]->gpu->queue();
-    for (size_t k = 0; counts && k < i; ++k)
-      counts = deviceOf(k) != deviceOf(i);
-    bytes += counts ? rankStates[i]->gpu->bytesBeside() : 0;
+    const Device &device = *rankStates[i]->device;
+    bool isFirst = true; // of those on the same physical device
+    for (size_t k = 0; k < i; ++k)
+      isFirst &= rankStates[k]->device->ordinal() != device.ordinal();
+    bytes += isFirst ? device.bytesBeside() : 0;
   }
   return bytes;
 }
@@ -382,7 +370,7 @@ void RankGroup::serve(uint32_t rank) {
       if (localRanks() < ranks()) // perhaps in another process
         error = communicator->abandoned();
     } catch (const Error &reason) {
-      error = withGpuProgress(rankState(rank), reason);
+      error = withDeviceProgress(rankState(rank), reason);
     } catch (const std::exception &reason) {
       error = Error(FSDPRT_FAILED, reason.what());
     }
@@ -444,7 +432,7 @@ void RankGroup::execute(uint32_t rank) {
   if (timed)
     beginTimes(rank);
   executeRun(rank);
-  finishGpu(rankState(rank));
+  finishDevice(rankState(rank));
   if (timed)
     endTimes(rank);
 }
@@ -494,24 +482,32 @@ void RankGroup::injectFault(uint32_t rank, const Instruction &instruction) {
     options.fault.inject();
 }
 
+/// Returns when a transfer ran that a wait ends, where a thread of the host did it.
+DeviceSpan RankGroup::hostSpanOf(const Rank &rank, const Instruction &instruction) const {
+  if (instruction.transferKind == TransferKind::copies)
+    return rank.device->spanOfCopy(instruction.collective);
+  const AsyncTransferWorker *worker = workerOf(rank, instruction.transferKind);
+  AsyncTransferWorker::Span span =
+      worker ? worker->span(instruction.collective) : AsyncTransferWorker::Span();
+  return {span.begin, span.end};
+}
+
 void RankGroup::executeTimed(uint32_t rank, const Instruction &instruction, uint64_t iteration) {
   if (rankState(rank).timeline)
     return executeStamped(rank, instruction, iteration);
   uint64_t start = Profile::now();
   executeOne(rank, instruction, iteration);
   if (profile) // what it takes by itself
-    finishGpu(rankState(rank));
+    finishDevice(rankState(rank));
   uint64_t end = Profile::now();
   size_t index = static_cast<size_t>(&instruction - current->data());
   if (profile && rank == first)
     profile->add(index, end - start);
   if (!trace)
     return;
-  const AsyncTransferWorker *transferWorker = workerOf(rankState(rank), instruction.transferKind);
-  bool isCarried = instruction.kind == fb::Body::Wait && transferWorker;
-  AsyncTransferWorker::Span span =
-      isCarried ? transferWorker->span(instruction.collective) : AsyncTransferWorker::Span();
-  trace->add(rank, index, start, end, span.begin, span.end);
+  DeviceSpan span =
+      instruction.kind == fb::Body::Wait ? hostSpanOf(rankState(rank), instruction) : DeviceSpan();
+  trace->add(rank, index, start, end, span.from, span.to);
 }
 
 uint64_t RankGroup::offsetOf(uint32_t rank, const fb::Slice &slice, uint64_t iteration) const {
@@ -523,7 +519,8 @@ std::byte *RankGroup::at(uint32_t rank, const fb::Slice &slice, uint64_t iterati
   return rankState(rank).arena.at(offsetOf(rank, slice, iteration));
 }
 
-/// Whether a rank's GPU, or what brings such ranks together, does it behind what was launched.
+/// Returns true if a command needs nothing of the host but to be enqueued: its device, or what
+/// brings such ranks together, executes it after the commands so far.
 bool RankGroup::isOnStream(const Rank &rank, const Instruction &instruction) const {
   switch (instruction.kind) {
   case fb::Body::Launch:
@@ -534,7 +531,7 @@ bool RankGroup::isOnStream(const Rank &rank, const Instruction &instruction) con
     return communicator->isOnDevice();
   case fb::Body::Wait:
     return instruction.transferKind == TransferKind::collectives ? communicator->isOnDevice()
-                                                                 : rank.gpu->queue() != nullptr;
+                                                                 : rank.device->isAsynchronous();
   default:
     return false;
   }
@@ -542,8 +539,8 @@ bool RankGroup::isOnStream(const Rank &rank, const Instruction &instruction) con
 
 void RankGroup::executeOne(uint32_t index, const Instruction &instruction, uint64_t iteration) {
   Rank &rank = rankState(index);
-  if (rank.gpu && !isOnStream(rank, instruction)) // the host does the rest
-    finishGpu(rank);
+  if (!isOnStream(rank, instruction)) // the host does the rest
+    finishDevice(rank);
   switch (instruction.kind) {
   case fb::Body::Launch:
     return launch(rank, *static_cast<const fb::Launch *>(instruction.body), iteration, index);
@@ -584,8 +581,8 @@ void RankGroup::start(Rank &rank, uint32_t index, const Instruction &instruction
 }
 
 void RankGroup::wait(Rank &rank, uint32_t index, const Instruction &instruction) {
-  if (instruction.transferKind == TransferKind::copies && rank.gpu && rank.gpu->queue())
-    return rank.gpu->awaitCopy(instruction.collective);
+  if (instruction.transferKind == TransferKind::copies)
+    return rank.device->awaitCopy(instruction.collective);
   if (AsyncTransferWorker *transferWorker = workerOf(rank, instruction.transferKind))
     transferWorker->await(instruction.collective);
   else if (instruction.transferKind == TransferKind::collectives)
@@ -597,32 +594,10 @@ void RankGroup::launch(Rank &rank, const fb::Launch &launch, uint64_t iteration,
   uint32_t count = launch.bindings() ? launch.bindings()->size() : 0;
   for (uint32_t i = 0; i < count; ++i)
     rank.bindings[i] = at(index, *launch.bindings()->Get(i), iteration);
-  std::byte *workspace = rank.arena.at(layout.workspace() ? layout.workspace()->offset() : 0);
-  rank.bindings[count] = workspace;
-  if (rank.gpu)
-    return launchOnGpu(rank, *artifact.manifest().kernels()->Get(launch.kernel()), index);
-  void *const *bindings = rank.bindings.data();
-  uint64_t workerBytes = layout.worker_bytes();
-  std::byte *scratch = workspace + layout.shared_bytes();
-  for (const KernelPhase &phase : artifact.kernel(launch.kernel())) {
+  rank.bindings[count] = rank.arena.at(layout.workspace() ? layout.workspace()->offset() : 0);
+  uint32_t phases = artifact.manifest().kernels()->Get(launch.kernel())->phases()->size();
+  for (uint32_t phase = 0; phase < phases; ++phase) {
     watchdog.beat(index);
-    if (rank.pool.size() == 1 || phase.extent <= phase.tile) {
-      phase.function(bindings, 0, static_cast<int64_t>(phase.extent), scratch);
-      continue;
-    }
-    rank.pool.run([&](uint32_t worker) {
-      uint64_t begin, end;
-      WorkerPool::split(phase.extent, phase.tile, rank.pool.size(), worker, begin, end);
-      if (begin < end)
-        phase.function(bindings, static_cast<int64_t>(begin), static_cast<int64_t>(end),
-                       scratch + worker * workerBytes);
-    });
-  }
-}
-
-void RankGroup::launchOnGpu(Rank &rank, const fb::Kernel &kernel, uint32_t index) {
-  for (const fb::Phase *phase : *kernel.phases()) {
-    watchdog.beat(index);
-    rank.gpu->launch(kernel, *phase, rank.bindings.data());
+    rank.device->launch(launch.kernel(), phase, rank.bindings.data());
   }
 }

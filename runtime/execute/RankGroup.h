@@ -23,11 +23,9 @@
 #include "artifact/Artifact.h"
 #include "collectives/Communicator.h"
 #include "device/Arena.h"
-#include "device/Gpu.h"
+#include "device/DeviceFactory.h"
 #include "device/RankFile.h"
-#include "device/cuda/CudaRecording.h"
-#include "device/cuda/CudaTimeline.h"
-#include "execute/AsyncTransferWorker.h"
+#include "execute/CollectiveWorker.h"
 #include "execute/Instruction.h"
 #include "execute/NvtxRanges.h"
 #include "execute/Profile.h"
@@ -42,7 +40,7 @@ struct RankGroupOptions {
   uint32_t threadsPerRank = 1;
   double timeoutSeconds = 60;
   uint64_t seed = 0;
-  bool cuda = false;      // an artifact for a GPU runs on CUDA's; else it is emulated
+  DeviceKind device = DeviceKind::cpu;
   bool cudaGraph = false; // 'step' is recorded once and launched as a whole
   bool profile = false;
   uint32_t traceRuns = 0;
@@ -101,7 +99,7 @@ public:
   const uint64_t *collectiveBytes() const { return communicator->exchangedBytes(); }
 
   /// Of the GPUs of the ranks here: what is in use beside arenas. 0 where there are none.
-  uint64_t gpuBytesBeside() const;
+  uint64_t deviceBytesBeside() const;
 
   /// Null without the option.
   Profile *getProfile() const { return profile.get(); }
@@ -134,29 +132,25 @@ private:
     const char *label = "";
   };
   struct Rank {
-    Rank(std::unique_ptr<Gpu> on, const fb::Layout &layout, Arena::Kind kind, uint32_t workers,
+    Rank(std::unique_ptr<Device> on, const fb::Layout &layout, Arena::Kind kind, uint32_t workers,
          uint32_t spins, size_t mostBindings)
-        : gpu(std::move(on)),
-          arena(gpu && gpu->arenaSource()
-                    ? Arena({layout.arena_bytes(), hostBegin(layout), layout.host_bytes()},
-                            *gpu->arenaSource())
-                    : Arena(mappedBytes(layout), kind)),
-          pool(workers, spins), bindings(mostBindings) {}
-    std::unique_ptr<Gpu> gpu; // where the artifact is for one
+        : device(std::move(on)), arena(device->allocate(layout, kind)), pool(workers, spins),
+          bindings(mostBindings) {}
+    std::unique_ptr<Device> device;
     Arena arena;
     WorkerPool pool;
     std::vector<void *> bindings; // room for a launch's pointers
     std::optional<Error> error;
     std::thread thread;
     std::unique_ptr<AsyncTransferWorker>
-        transferWorker;               // where a program has collectives on channels
-    std::vector<std::byte> chunk;     // of what goes between its file and a GPU
+        transferWorker; // where a program has collectives on channels
+    std::vector<std::byte>
+        chunk; // of what goes between its file and a device that the host does not address
     std::vector<AsyncCopy> transfers; // by the number of a copy on a channel: what it moves
     std::unique_ptr<RankFile> file;   // where the layout has one
-    std::unique_ptr<AsyncTransferWorker> copyWorker,
-        fileWorker;                         // of these: between the arenas, and of the file
-    std::unique_ptr<CudaTimeline> timeline; // where its commands are timed on a GPU
-    uint32_t number = 0, heartbeat = 0;     // the rank's; of its GPU, when that was felt last
+    std::unique_ptr<AsyncTransferWorker> fileWorker; // of copies of the file on channels
+    std::unique_ptr<DeviceTimeline> timeline;        // where its commands are timed on a GPU
+    uint32_t number = 0, heartbeat = 0;     // the rank's; of its device, when it was read last
     NvtxRun *ranges = nullptr;              // of its current run, where a tool asks for them
     const Instruction *nonfinite = nullptr; // the first reduction that this rank gave such a number
                                             // to, where that is looked for
@@ -188,7 +182,7 @@ private:
   uint32_t addCollective(const fb::Collective &collective, const char *label);
   bool isWanted(const fb::Command &command) const;
   size_t mostBindings() const;
-  std::vector<std::unique_ptr<Gpu>> makeGpus() const;
+  std::vector<std::unique_ptr<Device>> makeDevices() const;
   uint64_t residentEnd() const;
   void stop();
   void onEveryRank(Job job);
@@ -206,17 +200,18 @@ private:
   bool isHostVisible(const Rank &rank, uint64_t offset) const;
   bool holdsFinite(uint32_t rank, DType type, uint64_t offset, uint64_t bytes) const;
   bool isOnStream(const Rank &rank, const Instruction &instruction) const;
-  void finishGpu(Rank &rank);
-  void finishGpus();
+  void finishDevice(Rank &rank);
+  void finishDevices();
   static void resetHeartbeat(Rank &rank);
   void updateHeartbeat(Rank &rank);
-  std::string gpuProgress(const Rank &rank) const;
+  std::string deviceProgress(const Rank &rank) const;
   std::string progressReport() const;
-  Error withGpuProgress(const Rank &rank, const Error &reason) const;
+  Error withDeviceProgress(const Rank &rank, const Error &reason) const;
   void addTimelines(const Decoded &step);
   void beginTimes(uint32_t rank);
   void endTimes(uint32_t rank);
-  CudaSpan spanOf(uint32_t rank, const Instruction &instruction) const;
+  DeviceSpan spanOf(uint32_t rank, const Instruction &instruction) const;
+  DeviceSpan hostSpanOf(const Rank &rank, const Instruction &instruction) const;
   void executeRun(uint32_t rank);
   void executeStamped(uint32_t rank, const Instruction &instruction, uint64_t iteration);
   void start(Rank &rank, uint32_t index, const Instruction &instruction, uint64_t iteration);
@@ -224,7 +219,6 @@ private:
   void executeTimed(uint32_t rank, const Instruction &instruction, uint64_t iteration);
   void executeOne(uint32_t rank, const Instruction &instruction, uint64_t iteration);
   void launch(Rank &rank, const fb::Launch &launch, uint64_t iteration, uint32_t index);
-  void launchOnGpu(Rank &rank, const fb::Kernel &kernel, uint32_t index);
   void wait(Rank &rank, uint32_t index, const Instruction &instruction);
   bool needsHost(const Instruction &instruction) const;
   void checkRecordable(const Decoded &step) const;
@@ -255,8 +249,8 @@ private:
   uint32_t spins, first, numAsyncCopies = 0; // copies on channels, of all programs
   std::unordered_map<const fb::Program *, Decoded> programs;
   std::vector<std::unique_ptr<Rank>> rankStates;
-  std::unique_ptr<CudaRecording> recording; // of 'step', where that was asked for
-  uint64_t recordedBytes[4] = {};           // that it exchanges
+  std::unique_ptr<DeviceGraph> recording; // of 'step', where that was asked for
+  uint64_t recordedBytes[4] = {};         // that it exchanges
   std::unique_ptr<Profile> profile;
   std::unique_ptr<Trace> trace;
 

@@ -17,6 +17,7 @@
 #include "core/Error.h"
 #include "execute/MemoryFit.h"
 #include "execute/Placement.h"
+#include "execute/SessionHooks.h"
 #include <algorithm>
 #include <cstring>
 #include <set>
@@ -85,9 +86,17 @@ static MemoryDemand demandOf(const Artifact &artifact, const fb::Layout &layout,
   return demand;
 }
 
+SessionHooks &fsdprt::nextSessionHooks() {
+  thread_local SessionHooks hooks;
+  return hooks;
+}
+
 Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_options &options)
     : artifact(*shared) {
+  SessionHooks hooks = std::exchange(nextSessionHooks(), {});
   checkPlace(artifact, options);
+  if (options.cuda_graph && !hooks.rankFault.empty())
+    badInput("the commands of a CUDA graph are not seen one by one: no planted fault");
   const fb::Layout *layout = layoutOf(artifact, false);
   const fb::Layout *whole = options.with_reference ? layoutOf(artifact, true) : nullptr;
   if (!layout)
@@ -99,16 +108,18 @@ Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_op
       options.threads_per_rank ? options.threads_per_rank : artifact.manifest().threads_per_rank();
   group.timeoutSeconds = options.timeout_seconds > 0 ? options.timeout_seconds : 60;
   group.seed = options.seed;
-  group.cuda = isDevice(options, "cuda");
+  group.device = !artifact.gpu()             ? DeviceKind::cpu
+                 : isDevice(options, "cuda") ? DeviceKind::cuda
+                                             : DeviceKind::emulated;
   group.cudaGraph = options.cuda_graph != 0;
   if (group.threadsPerRank > layout->workers())
     badInput("%s: has scratch memory for %u threads per rank, asked to run with %u; compile with "
              "more --threads-per-rank",
              artifact.getFile().c_str(), layout->workers(), group.threadsPerRank);
-  if (options.only_kinds) {
+  if (!hooks.onlyKinds.empty()) {
     if (whole)
       badInput("with some kinds of kernels only there is nothing to compare with the reference");
-    group.onlyKinds = checkKinds(artifact, options.only_kinds);
+    group.onlyKinds = checkKinds(artifact, hooks.onlyKinds.c_str());
   }
   group.profile = options.profile != 0;
   group.traceRuns = options.trace_runs;
@@ -118,13 +129,13 @@ Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_op
   checkFits(artifact, demandOf(artifact, *layout, whole, options, group.threadsPerRank));
   const fb::Program *step = artifact.program("step");
   group.stepsBefore = options.steps_before;
-  if (options.rank_fault)
-    group.fault = RankFault::parse(options.rank_fault);
+  if (!hooks.rankFault.empty())
+    group.fault = RankFault::parse(hooks.rankFault);
   const Mesh &mesh = artifact.getMesh();
   ranks = std::make_unique<RankGroup>(
       shared, makeCommunicator(artifact, options, group.timeoutSeconds, group.threadsPerRank),
       *layout, false, group);
-  uint32_t dropped = options.drop_gradient_of_rank;
+  uint32_t dropped = hooks.dropGradientOfRank;
   if (dropped && (!step || dropped > mesh.ranks() || !ranks->dropGradient(*step, dropped - 1)))
     badInput("%s: has no reduction or no rank to drop a gradient of", artifact.getFile().c_str());
   if (!whole)
@@ -179,7 +190,7 @@ uint32_t Session::checkRank(uint32_t rank) const {
 }
 
 uint64_t Session::gpuBytesBeside() const {
-  uint64_t bytes = ranks->gpuBytesBeside();
+  uint64_t bytes = ranks->deviceBytesBeside();
   return bytes - std::min(bytes, reference ? reference->arenaBytes() : 0);
 }
 

@@ -51,10 +51,10 @@ void RankGroup::checkRecordable(const Decoded &step) const {
 }
 
 void RankGroup::addRecording() {
-  std::vector<const CudaQueue *> queues;
+  std::vector<Device *> devices;
   for (const auto &each : rankStates)
-    queues.push_back(each->gpu->queue());
-  recording = std::make_unique<CudaRecording>(std::move(queues));
+    devices.push_back(each->device.get());
+  recording = devices.front()->makeGraph(devices);
 }
 
 /// Of the current program.
@@ -88,7 +88,7 @@ void RankGroup::replay(uint32_t rank) {
   for (uint32_t each = first; each < first + localRanks(); ++each)
     numberStep(each), resetHeartbeat(rankState(each));
   recording->launch();
-  finishGpus();
+  finishDevices();
 }
 
 void RankGroup::runRecorded() {

@@ -44,7 +44,7 @@ public:
   void connect() override;
   bool allowsTransferWorkers() const override { return false; }
   bool isOnDevice() const override { return true; }
-  CudaSpan spanOnDevice(uint32_t collective, uint32_t rank) const override {
+  DeviceSpan spanOnDevice(uint32_t collective, uint32_t rank) const override {
     return slotOf(collective, rank).span;
   }
 
@@ -61,7 +61,7 @@ private:
     CudaPointer source = 0, target = 0;
     std::atomic<uint64_t> begins{0}; // so often
     CudaMark begun, summed, done;
-    CudaSpan span; // of what it put on the rank's stream
+    DeviceSpan span; // of what it put on the rank's stream
   };
   /// Of a group of ranks in a collective: that of its first member.
   struct Table {

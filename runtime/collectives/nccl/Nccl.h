@@ -43,7 +43,7 @@ public:
   bool needsSharedArenas() const override { return !onDevice && control->needsSharedArenas(); }
   bool allowsTransferWorkers() const override { return !onDevice; }
   bool isOnDevice() const override { return onDevice; }
-  CudaSpan spanOnDevice(uint32_t collective, uint32_t rank) const override {
+  DeviceSpan spanOnDevice(uint32_t collective, uint32_t rank) const override {
     return ncclRank(rank).spanOf(collective);
   }
   uint32_t firstDevice() const override { return static_cast<uint32_t>(deviceOf(firstRank())); }

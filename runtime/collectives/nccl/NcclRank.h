@@ -85,7 +85,7 @@ public:
   /// The same of a rank with a queue: what it computes from here on is behind the collective.
   bool isOrdered(uint32_t collective);
   /// When it was on its stream, where the queue has a timeline.
-  CudaSpan spanOf(uint32_t collective) const { return flights[collective].span; }
+  DeviceSpan spanOf(uint32_t collective) const { return flights[collective].span; }
   /// Throws Error if one has been reported.
   void check();
   /// How often a collective was begun.
@@ -106,7 +106,7 @@ private:
     std::byte *target = nullptr;
     State state = State::idle;
     bool joinsNext = false;
-    CudaSpan span;
+    DeviceSpan span;
     std::atomic<uint64_t> begun{0};
   };
   struct Lane {

@@ -1,153 +1,299 @@
-//===- CudaDevice.cpp - A GPU and an artifact's code on it ------*- C++ -*-===//
+//===- CudaDevice.cpp - NVIDIA GPUs -------------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Entries are found and given their shared memory once, so that a launch is a look into a table,
-// its tensor maps and one call.
+// What the host reads and writes goes through a buffer, piece by piece, on the compute stream, so
+// that it is behind what was launched.
 //
 //===----------------------------------------------------------------------===//
 
 #include "device/cuda/CudaDevice.h"
+#include "artifact/Arenas.h"
 #include "core/Error.h"
+#include "device/cuda/CudaHeartbeat.h"
+#include "device/cuda/CudaPhysicalDevice.h"
+#include "device/cuda/CudaRecording.h"
+#include "device/cuda/CudaTimeline.h"
 #include <algorithm>
-#include <cstdlib>
+#include <array>
 
 using namespace fsdprt;
 
-static constexpr uint64_t sharedWithoutAsking = 48 << 10;
-static constexpr uint64_t granularity = uint64_t(2) << 20; // of what a device gives
+namespace {
+constexpr uint64_t stagingBytes = uint64_t(4) << 20;
 
-std::string CudaDevice::Arenas::text() const {
-  return format("%s of memory for the arena%s of %u rank%s", bytesText(ranks * bytes).c_str(),
-                ranks == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s");
-}
+struct alignas(64) TensorMapBytes {
+  std::array<std::byte, 128> bytes;
+};
 
-CudaDevice::CudaDevice(const CudaDriver &cuda, const Artifact &artifact, int ordinal, Arenas arenas)
-    : cuda(cuda), artifact(artifact), ordinal(ordinal), arenas(arenas) {
-  cuda.check(cuda.deviceGet(&device, ordinal), "get a GPU");
-  checkCapability();
-  CudaResult result = cuda.primaryContextRetain(&context, device);
-  if (result == cudaOutOfMemory) {
-    size_t total = 0;
-    cuda.deviceTotalMem(&total, device);
-    badInput("%s: expected room for a context on %s beside %s, found not enough memory for that, "
-             "of %s in all; nvidia-smi says what else is on it",
-             artifact.getFile().c_str(), name().c_str(), arenas.text().c_str(),
-             bytesText(total).c_str());
+CudaPointer addressOf(const void *pointer) { return reinterpret_cast<CudaPointer>(pointer); }
+
+class CudaDevice : public Device, public ArenaSource {
+public:
+  CudaDevice(std::shared_ptr<CudaDriver> driver, std::shared_ptr<CudaPhysicalDevice> device,
+             const Artifact &artifact, uint32_t numCopies);
+  ~CudaDevice() override;
+
+  Arena allocate(const fb::Layout &layout, Arena::Kind kind) override;
+  void attach(const Arena &, WorkerPool &) override {}
+  void detach() override {}
+  bool isHostVisible() const override { return false; }
+  void read(void *hosts, const std::byte *from, uint64_t bytes) override;
+  void write(std::byte *to, const void *hosts, uint64_t bytes) override;
+  uint64_t bytesBeside() const override { return device->bytesBeside(); }
+  void launch(uint32_t kernel, uint32_t phase, void *const *bindings) override;
+  void fill(std::byte *to, uint64_t bytes) override;
+  void copy(std::byte *to, const std::byte *from, uint64_t bytes) override;
+  void startCopy(uint32_t number, std::byte *to, const std::byte *from, uint64_t bytes) override;
+  void awaitCopy(uint32_t number) override;
+  DeviceSpan spanOfCopy(uint32_t number) const override { return spans[number]; }
+  void finish(const std::function<void()> &idle) override { lanes.finish(idle); }
+  bool isAsynchronous() const override { return true; }
+  int ordinal() const override { return lanes.getDevice(); }
+  CudaQueue *queue() override { return &lanes; }
+  std::unique_ptr<DeviceTimeline> makeTimeline(uint64_t stamps) override;
+  std::unique_ptr<DeviceGraph> makeGraph(const std::vector<Device *> &devices) override;
+  void resetHeartbeat() override { heartbeats.begin(); }
+  uint32_t heartbeat() const override { return heartbeats.read(); }
+  HeartbeatInterval heartbeatInterval() const override {
+    return {CudaHeartbeat::launches, CudaHeartbeat::numbers};
   }
-  cuda.check(result, "use a GPU");
+  std::string fault() const override;
+
+  std::byte *allocate(uint64_t bytes, Place place) override;
+  void release(std::byte *memory, Place place) override;
+
+private:
+  void encode(const fb::TensorMap &table, void *const *bindings, TensorMapBytes &into) const;
+  void move(CudaQueue::Lane lane, std::byte *to, const std::byte *from, uint64_t bytes) const;
+  void awaitStaging() const {
+    lanes.finish([] {});
+  }
+
+  void launchEntry(const fb::Kernel &kernel, const fb::Phase &phase, void *const *bindings);
+
+  const Artifact &artifact;
+  std::shared_ptr<CudaDriver> driver; // outlives the device
+  std::shared_ptr<CudaPhysicalDevice> device;
+  const CudaDriver &cuda;
+  CudaQueue lanes;
+  CudaHeartbeat heartbeats;
+  std::byte *staging = nullptr;
+  uint64_t arenaBytes = 0;
+  CudaMark here;                                // where a copy beside others begins
+  std::vector<std::unique_ptr<CudaMark>> moved; // by the number of such a copy
+  std::vector<DeviceSpan> spans;                // likewise
+  std::unique_ptr<LibraryGemm> libraryGemm;
+};
+} // namespace
+
+CudaDevice::CudaDevice(std::shared_ptr<CudaDriver> givenDriver,
+                       std::shared_ptr<CudaPhysicalDevice> on, const Artifact &artifact,
+                       uint32_t numCopies)
+    : artifact(artifact), driver(std::move(givenDriver)), device(std::move(on)), cuda(device->cuda),
+      lanes(cuda, device->getOrdinal(), device->getContext(), &device->getSums()),
+      heartbeats(lanes), here(lanes), spans(numCopies) {
+  for (uint32_t i = 0; i < numCopies; ++i)
+    moved.push_back(std::make_unique<CudaMark>(lanes));
+  void *memory = nullptr;
+  cuda.check(cuda.memHostAlloc(&memory, stagingBytes, cudaPortableMapped),
+             "pin memory for what the host reads and writes on a GPU");
+  staging = static_cast<std::byte *>(memory);
+  libraryGemm = device->makeLibraryGemm();
 }
 
 CudaDevice::~CudaDevice() {
-  if (!context)
+  device->use();
+  libraryGemm.reset();
+  cuda.memFreeHost(staging);
+}
+
+//===- Memory -------------------------------------------------------------===//
+
+Arena CudaDevice::allocate(const fb::Layout &layout, Arena::Kind) {
+  return Arena({layout.arena_bytes(), hostBegin(layout), layout.host_bytes()}, *this);
+}
+
+std::byte *CudaDevice::allocate(uint64_t bytes, Place place) {
+  device->use();
+  if (place == Place::host) {
+    void *memory = nullptr;
+    cuda.check(cuda.memHostAlloc(&memory, bytes, cudaPortableMapped),
+               "pin memory of the host for what a rank offloads");
+    std::memset(memory, 0, bytes);
+    return static_cast<std::byte *>(memory);
+  }
+  CudaPointer memory = 0;
+  cuda.check(cuda.memAlloc(&memory, bytes), "get memory for a rank's arena on a GPU");
+  cuda.check(cuda.memsetAsync(memory, 0, bytes, lanes.stream(CudaQueue::compute)),
+             "fill a rank's arena with zeros");
+  arenaBytes = bytes;
+  device->countArena(static_cast<int64_t>(bytes));
+  return reinterpret_cast<std::byte *>(memory);
+}
+
+void CudaDevice::release(std::byte *memory, Place place) {
+  device->use();
+  if (place == Place::host) {
+    cuda.memFreeHost(memory);
     return;
-  use();
-  sums.reset();
-  plans.reset();
-  if (module)
-    cuda.moduleUnload(module);
-  cuda.primaryContextRelease(device);
-}
-
-int CudaDevice::attribute(int number) const {
-  int value = 0;
-  cuda.check(cuda.deviceGetAttribute(&value, number, device), "ask for a GPU's properties");
-  return value;
-}
-
-std::string CudaDevice::name() const {
-  char text[128] = "";
-  cuda.deviceGetName(text, sizeof(text) - 1, device);
-  return format("GPU %d, %s,", ordinal, printable(text).c_str());
-}
-
-/// sm_90a is for 9.0 alone; sm_80 for 8.0 and all that came later, by its PTX.
-void CudaDevice::checkCapability() const {
-  std::string chip = artifact.gpu()->chip()->str();
-  int wanted = std::atoi(chip.c_str() + std::min<size_t>(chip.size(), 3));
-  int found = attribute(cudaCapabilityMajor) * 10 + attribute(cudaCapabilityMinor);
-  bool isExact = !chip.empty() && chip.back() == 'a';
-  if (isExact ? found != wanted : found < wanted)
-    badInput("%s: compiled for %s, which needs compute capability %d.%d%s, found %s of %d.%d; "
-             "compile with another --target",
-             artifact.getFile().c_str(), printable(chip).c_str(), wanted / 10, wanted % 10,
-             isExact ? "" : " or later", name().c_str(), found / 10, found % 10);
-}
-
-void CudaDevice::checkMemory() const {
-  size_t free = 0, total = 0;
-  use();
-  cuda.check(cuda.memGetInfo(&free, &total), "ask for a GPU's memory");
-  uint64_t taken = (arenas.bytes + granularity - 1) / granularity * granularity * arenas.ranks;
-  if (taken > free)
-    badInput("%s: expected %s on %s found %s free of %s, with context and code loaded",
-             artifact.getFile().c_str(), arenas.text().c_str(), name().c_str(),
-             bytesText(free).c_str(), bytesText(total).c_str());
-}
-
-uint64_t CudaDevice::bytesBeside() const {
-  size_t free = 0, total = 0;
-  use();
-  cuda.check(cuda.memGetInfo(&free, &total), "ask for a GPU's memory");
-  return total - free - std::min<uint64_t>(total - free, static_cast<uint64_t>(arenaBytes.load()));
-}
-
-void CudaDevice::loadModule() {
-  const fb::Gpu &gpu = *artifact.gpu();
-  if (gpu.cubin_bytes()) {
-    CudaResult result = cuda.moduleLoadData(&module, artifact.cubin().data());
-    if (result != cudaNoBinary) // of an older chip than this: its PTX does
-      return cuda.check(result, "load the artifact's machine code");
   }
-  std::string text(artifact.ptx()); // with a zero behind it
-  module = cuda.translate(text.c_str(), "the artifact's PTX");
+  cuda.memFree(addressOf(memory));
+  device->countArena(-static_cast<int64_t>(arenaBytes));
 }
 
-void CudaDevice::findEntry(const fb::Phase &phase) {
-  CudaFunction function =
-      cuda.load(module, phase.symbol()->c_str(), "find a kernel in the artifact's code");
-  uint64_t shared = phase.grid()->shared_bytes();
-  if (shared > sharedWithoutAsking)
-    cuda.check(cuda.functionSetAttribute(function, cudaMostDynamicShared, static_cast<int>(shared)),
-               "give a kernel its shared memory");
-  if (phase.grid()->maps() && phase.grid()->maps()->size() > mostMaps)
-    badInput("%s: expected at most %u tensor maps of a launch, found %u",
-             artifact.getFile().c_str(), mostMaps, phase.grid()->maps()->size());
-  entries.emplace(&phase, function);
+void CudaDevice::move(CudaQueue::Lane lane, std::byte *to, const std::byte *from,
+                      uint64_t bytes) const {
+  device->use();
+  cuda.check(cuda.memcpyAsync(addressOf(to), addressOf(from), bytes, lanes.stream(lane)),
+             "copy on a GPU");
 }
 
-/// With the artifact and the GPU; where it is memory that lacks, what there is and what has to fit.
-void CudaDevice::explain(const CudaFailure &failure) const {
-  bool isBadPtx = failure.result == cudaInvalidPtx;
-  if (failure.result != cudaOutOfMemory)
-    throw Error(isBadPtx ? FSDPRT_BAD_INPUT : failure.status,
-                format("%s: on %s %s", artifact.getFile().c_str(), name().c_str(), failure.what()));
-  size_t free = 0, total = 0;
-  cuda.memGetInfo(&free, &total);
-  badInput("%s: expected room for code on %s beside %s, found %s free of %s: %s",
-           artifact.getFile().c_str(), name().c_str(), arenas.text().c_str(),
-           bytesText(free).c_str(), bytesText(total).c_str(), failure.what());
-}
-
-void CudaDevice::load() {
-  use();
-  try {
-    loadAll();
-  } catch (const CudaFailure &failure) {
-    explain(failure);
+void CudaDevice::read(void *hosts, const std::byte *from, uint64_t bytes) {
+  for (uint64_t done = 0; done < bytes; done += stagingBytes) {
+    uint64_t part = std::min(stagingBytes, bytes - done);
+    move(CudaQueue::compute, staging, from + done, part);
+    awaitStaging();
+    std::memcpy(static_cast<std::byte *>(hosts) + done, staging, part);
   }
 }
 
-void CudaDevice::loadAll() {
-  loadModule();
-  const auto *kernels = artifact.manifest().kernels();
-  for (uint32_t i = 0; kernels && i < kernels->size(); ++i)
-    for (const fb::Phase *phase : *kernels->Get(i)->phases())
-      if (phase->grid())
-        findEntry(*phase);
-  if (hasProducts(artifact.manifest()))
-    plans = std::make_shared<LibraryGemmPlans>(artifact);
-  sums = std::make_unique<CudaSums>(cuda);
+void CudaDevice::write(std::byte *to, const void *hosts, uint64_t bytes) {
+  for (uint64_t done = 0; done < bytes; done += stagingBytes) {
+    uint64_t part = std::min(stagingBytes, bytes - done);
+    std::memcpy(staging, static_cast<const std::byte *>(hosts) + done, part);
+    move(CudaQueue::compute, to + done, staging, part);
+    awaitStaging();
+  }
+}
+
+void CudaDevice::fill(std::byte *to, uint64_t bytes) {
+  device->use();
+  cuda.check(cuda.memsetAsync(addressOf(to), 0, bytes, lanes.stream(CudaQueue::compute)),
+             "fill a range with zeros on a GPU");
+}
+
+void CudaDevice::copy(std::byte *to, const std::byte *from, uint64_t bytes) {
+  if (to != from)
+    move(CudaQueue::compute, to, from, bytes);
+}
+
+void CudaDevice::startCopy(uint32_t number, std::byte *to, const std::byte *from, uint64_t bytes) {
+  here.record(CudaQueue::compute);
+  here.hold(lanes, CudaQueue::copies);
+  spans[number].from = lanes.stamp(CudaQueue::copies);
+  if (to != from)
+    move(CudaQueue::copies, to, from, bytes);
+  spans[number].to = lanes.stamp(CudaQueue::copies);
+  moved[number]->record(CudaQueue::copies);
+}
+
+void CudaDevice::awaitCopy(uint32_t number) { moved[number]->hold(lanes, CudaQueue::compute); }
+
+//===- Launches -----------------------------------------------------------===//
+
+void CudaDevice::encode(const fb::TensorMap &table, void *const *bindings,
+                        TensorMapBytes &into) const {
+  constexpr unsigned most = 5;
+  std::array<uint64_t, most> sizes{}, strides{};
+  std::array<uint32_t, most> box{}, steps{};
+  unsigned rank = std::min<unsigned>(table.sizes()->size(), most);
+  for (unsigned i = 0; i < rank; ++i) {
+    sizes[i] = table.sizes()->Get(i);
+    box[i] = table.box()->Get(i);
+    steps[i] = 1;
+    if (i > 0)
+      strides[i - 1] = table.strides()->Get(i - 1);
+  }
+  auto *address = static_cast<std::byte *>(bindings[table.binding()]) + table.offset();
+  cuda.check(cuda.tensorMapEncode(&into,
+                                  table.dtype() == fb::DType::bf16 ? cudaTensorBf16 : cudaTensorF16,
+                                  rank, address, sizes.data(), strides.data(), box.data(),
+                                  steps.data(), 0, cudaSwizzle128, cudaPromote256, 0),
+             "make a tensor map");
+}
+
+void CudaDevice::launch(uint32_t number, uint32_t index, void *const *bindings) {
+  const fb::Kernel &kernel = *artifact.manifest().kernels()->Get(number);
+  const fb::Phase &phase = *kernel.phases()->Get(index);
+  if (phase.product()) {
+    device->use();
+    libraryGemm->launch(kernel, phase, bindings, lanes.stream(CudaQueue::compute));
+  } else {
+    launchEntry(kernel, phase, bindings);
+  }
+  heartbeats.count();
+}
+
+void CudaDevice::launchEntry(const fb::Kernel &kernel, const fb::Phase &phase,
+                             void *const *bindings) {
+  const fb::Grid &grid = *phase.grid();
+  TensorMapBytes maps[CudaPhysicalDevice::mostMaps];
+  std::array<void *, 1024> arguments;
+  uint32_t count = 0, pointers = pointersOf(kernel), tables = grid.maps() ? grid.maps()->size() : 0;
+  if (pointers + tables > arguments.size())
+    failed("expected a kernel of at most %zu arguments, found %u", arguments.size(),
+           pointers + tables);
+  for (; count < pointers; ++count)
+    arguments[count] = const_cast<void **>(&bindings[count]);
+  for (uint32_t i = 0; i < tables; ++i) {
+    encode(*grid.maps()->Get(i), bindings, maps[i]);
+    arguments[count++] = &maps[i];
+  }
+  device->use();
+  CudaResult result = cuda.launchKernel(
+      device->entry(phase), static_cast<unsigned>(grid.blocks()), 1, 1,
+      static_cast<unsigned>(grid.threads()), 1, 1, static_cast<unsigned>(grid.shared_bytes()),
+      lanes.stream(CudaQueue::compute), arguments.data(), nullptr);
+  if (result != cudaOk)
+    failed("kernel '%s': cannot be launched: %s", printable(phase.symbol()->c_str()).c_str(),
+           cuda.reason(result).c_str());
+}
+
+/// What has no end is no fault, and neither is what may not be asked while a graph is recorded.
+std::string CudaDevice::fault() const {
+  device->use();
+  CudaResult result = cuda.streamQuery(lanes.stream(CudaQueue::compute));
+  return result == cudaOk || result == cudaNotReady || result >= cudaCaptureUnsupported
+             ? ""
+             : cuda.reason(result);
+}
+
+//===- Timelines and graphs -----------------------------------------------===//
+
+std::unique_ptr<DeviceTimeline> CudaDevice::makeTimeline(uint64_t stamps) {
+  auto timeline = std::make_unique<CudaTimeline>(lanes, stamps);
+  lanes.setTimeline(timeline.get());
+  return timeline;
+}
+
+std::unique_ptr<DeviceGraph> CudaDevice::makeGraph(const std::vector<Device *> &devices) {
+  std::vector<const CudaQueue *> queues;
+  for (Device *each : devices)
+    queues.push_back(each->queue());
+  return std::make_unique<CudaRecording>(std::move(queues));
+}
+
+std::vector<std::unique_ptr<Device>> fsdprt::makeCudaDevices(const Artifact &artifact,
+                                                             const fb::Layout &layout,
+                                                             const DeviceOptions &options) {
+  auto driver = std::make_shared<CudaDriver>("--device=cuda", CudaDriver::Use::kernels);
+  uint32_t count = static_cast<uint32_t>(driver->devices()), used = std::min(options.ranks, count);
+  std::vector<std::shared_ptr<CudaPhysicalDevice>> physical;
+  for (uint32_t i = 0; i < used; ++i)
+    physical.push_back(std::make_shared<CudaPhysicalDevice>(
+        *driver, artifact, static_cast<int>((options.firstDevice + i) % count),
+        CudaPhysicalDevice::Arenas{options.ranks / used + (i < options.ranks % used),
+                                   layout.arena_bytes()}));
+  for (const auto &each : physical)
+    each->load();
+  std::vector<std::unique_ptr<Device>> devices;
+  for (uint32_t i = 0; i < options.ranks; ++i)
+    devices.push_back(
+        std::make_unique<CudaDevice>(driver, physical[i % used], artifact, options.numCopies));
+  for (const auto &each : physical)
+    each->checkMemory();
+  return devices;
 }

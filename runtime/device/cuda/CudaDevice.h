@@ -1,81 +1,28 @@
-//===- CudaDevice.h - A GPU and an artifact's code on it --------*- C++ -*-===//
+//===- CudaDevice.h - NVIDIA GPUs ---------------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What the ranks on one GPU have in common: its context, the artifact's code, the runtime's own
-// kernels.
+// Kernels of an artifact on CUDA devices, through the driver's own interface. A rank has its arena
+// in one allocation of the device, what is offloaded in one of the host that the device reaches,
+// and streams (device/CudaQueue.h). The host sees the arena by copies through memory that is pinned
+// for that. Ranks of a process go round its devices.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef FSDPRT_DEVICE_CUDA_CUDADEVICE_H
 #define FSDPRT_DEVICE_CUDA_CUDADEVICE_H
 
-#include "artifact/Artifact.h"
-#include "device/cuda/CudaSums.h"
-#include "device/cuda/LibraryGemm.h"
-#include <atomic>
-#include <memory>
-#include <unordered_map>
+#include "device/DeviceFactory.h"
 
 namespace fsdprt {
 
-class CudaDevice {
-public:
-  /// What the ranks on a device need of it: `ranks` arenas of `bytes`.
-  struct Arenas {
-    uint32_t ranks;
-    uint64_t bytes;
-    std::string text() const;
-  };
-  /// Looks at a device; throws Error where the artifact's code does not run on it.
-  CudaDevice(const CudaDriver &cuda, const Artifact &artifact, int ordinal, Arenas arenas);
-  ~CudaDevice();
-  CudaDevice(const CudaDevice &) = delete;
-  CudaDevice &operator=(const CudaDevice &) = delete;
-
-  /// Loads machine code where it fits, else PTX, which the driver translates; and gives kernels
-  /// their shared memory.
-  void load();
-  /// That the arenas fit beside what is in use; throws Error.
-  void checkMemory() const;
-  /// What is in use beside what was counted as arenas.
-  uint64_t bytesBeside() const;
-  void countArena(int64_t bytes) { arenaBytes += bytes; }
-
-  void use() const { cuda.contextSetCurrent(context); }
-  CudaContext getContext() const { return context; }
-  int getOrdinal() const { return ordinal; }
-  CudaFunction entry(const fb::Phase &phase) const { return entries.at(&phase); }
-  const CudaSums &getSums() const { return *sums; }
-  /// Of one rank; null where no library computes products.
-  std::unique_ptr<LibraryGemm> makeLibraryGemm() const {
-    return plans ? std::make_unique<LibraryGemm>(plans, artifact) : nullptr;
-  }
-
-  const CudaDriver &cuda;
-  static constexpr unsigned mostMaps = 8;
-
-private:
-  void checkCapability() const;
-  int attribute(int number) const;
-  std::string name() const;
-  void loadAll();
-  void loadModule();
-  [[noreturn]] void explain(const CudaFailure &failure) const;
-  void findEntry(const fb::Phase &phase);
-
-  const Artifact &artifact;
-  int device = 0, ordinal;
-  const Arenas arenas;
-  CudaContext context = nullptr;
-  CudaModule module = nullptr;
-  std::unique_ptr<CudaSums> sums;
-  std::unordered_map<const fb::Phase *, CudaFunction> entries;
-  std::shared_ptr<const LibraryGemmPlans> plans;
-  std::atomic<int64_t> arenaBytes{0};
-};
+/// Makes one for each rank; they go round the machine's devices. Throws Error when there is no
+/// driver, no device that runs the artifact's code, or not enough memory on one; no arena is
+/// allocated before all of that was checked.
+std::vector<std::unique_ptr<Device>>
+makeCudaDevices(const Artifact &artifact, const fb::Layout &layout, const DeviceOptions &options);
 
 } // namespace fsdprt
 

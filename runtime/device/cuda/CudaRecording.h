@@ -13,28 +13,29 @@
 #ifndef FSDPRT_DEVICE_CUDA_CUDARECORDING_H
 #define FSDPRT_DEVICE_CUDA_CUDARECORDING_H
 
+#include "device/Device.h"
 #include "device/cuda/CudaQueue.h"
 #include <memory>
 #include <vector>
 
 namespace fsdprt {
 
-class CudaRecording {
+class CudaRecording : public DeviceGraph {
 public:
   /// Of ranks whose queues these are, and which outlive it.
   explicit CudaRecording(std::vector<const CudaQueue *> queues);
-  ~CudaRecording();
+  ~CudaRecording() override;
   CudaRecording(const CudaRecording &) = delete;
   CudaRecording &operator=(const CudaRecording &) = delete;
 
   /// All three throw Error.
-  void begin();
-  void end();
+  void begin() override;
+  void end() override;
   /// Behind it, on the first rank's compute stream.
-  void launch() const;
+  void launch() const override;
   /// Instead of end(): what was kept is forgotten.
-  void cancel() noexcept;
-  bool isReady() const { return runs != nullptr; }
+  void cancel() noexcept override;
+  bool isReady() const override { return runs != nullptr; }
 
 private:
   const CudaQueue &first() const { return *queues.front(); }

@@ -10,17 +10,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "device/cuda/CudaTimeline.h"
+#include "core/Clock.h"
 #include "core/Error.h"
 #include <algorithm>
-#include <ctime>
 
 using namespace fsdprt;
-
-static uint64_t nanoseconds() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<uint64_t>(time.tv_sec) * 1000000000 + static_cast<uint64_t>(time.tv_nsec);
-}
 
 CudaTimeline::CudaTimeline(const CudaQueue &queue, uint64_t stamps) : queue(queue), events(stamps) {
   queue.use();
@@ -45,7 +39,7 @@ void CudaTimeline::begin(const std::function<void()> &idle) {
   queue.driver().check(queue.driver().eventRecord(base, queue.stream(CudaQueue::compute)),
                        "record an event");
   queue.finish(idle);
-  hostBase = nanoseconds();
+  hostBase = monotonicNanoseconds();
 }
 
 uint32_t CudaTimeline::stamp(CudaQueue::Lane lane) noexcept {

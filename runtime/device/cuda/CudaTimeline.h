@@ -16,32 +16,29 @@
 #ifndef FSDPRT_DEVICE_CUDA_CUDATIMELINE_H
 #define FSDPRT_DEVICE_CUDA_CUDATIMELINE_H
 
+#include "device/Device.h"
 #include "device/cuda/CudaQueue.h"
 #include <atomic>
 #include <vector>
 
 namespace fsdprt {
 
-/// Of a transfer: the stamps around it; 0: none.
-struct CudaSpan {
-  uint32_t from = 0, to = 0;
-};
-
-class CudaTimeline {
+class CudaTimeline : public DeviceTimeline {
 public:
   CudaTimeline(const CudaQueue &queue, uint64_t stamps);
-  ~CudaTimeline();
+  ~CudaTimeline() override;
   CudaTimeline(const CudaTimeline &) = delete;
   CudaTimeline &operator=(const CudaTimeline &) = delete;
 
   /// A run begins, whose streams stand still: finds out which time of the host is which of the GPU.
-  void begin(const std::function<void()> &idle);
+  void begin(const std::function<void()> &idle) override;
+  uint32_t stampCommand() override { return stamp(CudaQueue::compute); }
   /// Puts one on a stream, and returns its number. May be called by any thread. A stream that has
   /// failed says so at the next call.
   uint32_t stamp(CudaQueue::Lane lane) noexcept;
   /// Nanoseconds of the host's monotonic clock at which a stamp was passed, which has been waited
   /// for.
-  uint64_t timeOf(uint32_t stamp) const;
+  uint64_t timeOf(uint32_t stamp) const override;
 
 private:
   const CudaQueue &queue;

@@ -31,8 +31,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FSDPRT_ABI_MAJOR 1
-#define FSDPRT_ABI_MINOR 10
+#define FSDPRT_ABI_MAJOR 2
+#define FSDPRT_ABI_MINOR 0
 
 #if defined(__GNUC__)
 #define FSDPRT_API __attribute__((visibility("default")))
@@ -243,14 +243,7 @@ typedef struct fsdprt_session_options {
                           `rank`.    "nccl": over NCCL, and ranks are where `control` says */
   double timeout_seconds; /* of a wait, from a peer's last sign of progress; 0: 60 */
   uint64_t seed;          /* of initial values */
-  /* A planted fault, for tests of the checks: 1 + the rank whose contribution to the
-   * first reduce-scatter of the program `step` is left out; 0: none. */
-  uint32_t drop_gradient_of_rank;
-  uint32_t profile; /* 1: time every command of the program `step` on rank 0 */
-  /* For benchmarks: kinds of kernels, with commas between. Of the programs beside init only the
-   * launches of these kinds are run, and no collective, copy or fill: what is computed then means
-   * nothing. NULL: all. */
-  const char *only_kinds;
+  uint32_t profile;       /* 1: time every command of the program `step` on rank 0 */
   uint32_t trace_runs; /* keep when each command ran, for this many last runs of the program `step`;
                           0: none */
   double link_bytes_per_second; /* collectives take as long as a ring of such links would, or
@@ -258,16 +251,11 @@ typedef struct fsdprt_session_options {
   uint32_t rank;                /* of this process, where each has one */
   int32_t channel; /* shm: the descriptor that the process which starts the ranks has given; it is
                       taken */
-  uint64_t steps_before;  /* of the run, before the first that is run here: for messages */
-  double meeting_seconds; /* mpi: how long the others are waited for; 0: 60 */
-  const char *agreement;  /* mpi, shm: lines of "name=value" that have to be the same in all
-                             processes; or NULL */
-  uint32_t own_sums;      /* mpi: 1: the library's own sums, in its own order */
-  /* A planted fault, for tests: what a rank does when it reaches a place, "kill:1:gather:3": kill,
-   * stop (its process), exit, hang (its thread), slow (4 s each time) or nan (in its gradients);
-   * the rank; behind the start of a gather or reduce, or before compute (a launch); the step. NULL:
-   * nothing. */
-  const char *rank_fault;
+  uint64_t steps_before;     /* of the run, before the first that is run here: for messages */
+  double meeting_seconds;    /* mpi: how long the others are waited for; 0: 60 */
+  const char *agreement;     /* mpi, shm: lines of "name=value" that have to be the same in all
+                                processes; or NULL */
+  uint32_t own_sums;         /* mpi: 1: the library's own sums, in its own order */
   uint32_t ranks_on_machine; /* mpi: how many of the ranks share this process's memory; 0: not
                                 known, it is taken for the only one */
   const char *control; /* nccl: what else brings ranks together: NULL or "local", "shm", "mpi" */

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "execute/AsyncTransferWorker.h"
 #include "collectives/local/Local.h"
+#include "execute/CollectiveWorker.h"
 #include "execute/Profile.h"
 #include <cstring>
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ struct Meeting {
     }
     communicator.connect();
     for (uint32_t rank = 0; rank < ranks; ++rank)
-      workers.push_back(std::make_unique<AsyncTransferWorker>(communicator, rank, bytesPerSecond));
+      workers.push_back(makeCollectiveWorker(communicator, rank, bytesPerSecond));
   }
   static std::byte *bytes(float *at) { return reinterpret_cast<std::byte *>(at); }
   float *target(uint32_t rank, uint32_t i) {

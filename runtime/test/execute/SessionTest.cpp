@@ -13,6 +13,7 @@
 #include "core/Error.h"
 #include "core/Initialise.h"
 #include "core/Philox.h"
+#include "testing/faults/FaultInjection.h"
 #include "testing/toy/ToyModel.h"
 #include <cmath>
 #include <cstring>
@@ -242,7 +243,9 @@ TEST(Session, ComparisonFindsOneElement) {
 TEST(Session, ADroppedGradientIsSeen) {
   auto artifact = toy({});
   fsdprt_session_options options = sessionOptions();
-  options.drop_gradient_of_rank = 2;
+  SessionHooks hooks;
+  hooks.dropGradientOfRank = 2;
+  injectFaults(hooks);
   Session session(artifact, options);
   session.run("init");
   session.run("reference_init");

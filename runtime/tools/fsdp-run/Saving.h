@@ -12,7 +12,7 @@
 #define FSDP_RUN_SAVING_H
 
 #include "core/Error.h"
-#include "execute/RankFault.h"
+#include "testing/faults/FaultInjection.h"
 #include "train/SaveFolder.h"
 #include "train/SaveIndex.h"
 #include <map>

@@ -76,9 +76,10 @@ void Trainer::createSession() {
   wanted.rank = options.launchedRank.value_or(0);
   wanted.channel = options.launchedChannel;
   wanted.steps_before = stepsBefore;
+  SessionHooks hooks;
   if (!options.rankFault.empty() && options.launchedResume.empty()) {
     rankFault = RankFault::parse(options.rankFault);
-    wanted.rank_fault = options.rankFault.c_str();
+    hooks.rankFault = options.rankFault;
     if (rankFault.isAt(RankFault::Phase::start, wanted.rank, 0))
       rankFault.inject();
   }
@@ -98,8 +99,9 @@ void Trainer::createSession() {
   wanted.profile = options.profile;
   wanted.link_bytes_per_second = options.linkBandwidth;
   wanted.trace_runs = options.trace.empty() ? 0 : options.traceSteps;
-  wanted.only_kinds = options.onlyKinds.empty() ? nullptr : options.onlyKinds.c_str();
-  wanted.drop_gradient_of_rank = options.fault == Fault::dropGradient ? ranks : 0;
+  hooks.onlyKinds = options.onlyKinds;
+  hooks.dropGradientOfRank = options.fault == Fault::dropGradient ? ranks : 0;
+  injectFaults(hooks);
   uint64_t samples = tokens ? tokens->size() : batches->trainRows() + batches->validationRows();
   std::string agreement = agreementOf(options, rate.lr, samples, stepsBefore,
                                       options.launchedRank ? contents() : std::vector<Content>());

@@ -21,9 +21,9 @@
 #include "Printer.h"
 #include "Saving.h"
 #include "Weights.h"
-#include "execute/RankFault.h"
 #include "io/Batches.h"
 #include "io/OutputLock.h"
+#include "testing/faults/FaultInjection.h"
 #include "train/LearningRate.h"
 #include <vector>
 

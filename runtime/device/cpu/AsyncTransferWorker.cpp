@@ -9,28 +9,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "execute/AsyncTransferWorker.h"
+#include "device/cpu/AsyncTransferWorker.h"
+#include "core/Clock.h"
 #include "core/Stack.h"
-#include "execute/Profile.h"
 
 using namespace fsdprt;
 
 static constexpr uint32_t pollMilliseconds = 20;
-
-void fsdprt::finishPaced(Communicator &communicator, uint32_t collective, uint32_t rank,
-                         WorkerPool &pool, double bytesPerSecond) {
-  double begin = bytesPerSecond > 0 ? monotonicSeconds() : 0;
-  communicator.wait(collective, rank, pool);
-  if (bytesPerSecond <= 0)
-    return;
-  double end = begin + static_cast<double>(communicator.wireBytes(collective)) / bytesPerSecond;
-  for (double now = monotonicSeconds(); now < end && !communicator.getWatchdog().hasFailed();
-       now = monotonicSeconds()) {
-    double nap = std::min(end - now, 0.01);
-    timespec time = {0, static_cast<long>(nap * 1e9)};
-    nanosleep(&time, nullptr);
-  }
-}
 
 AsyncTransferWorker::AsyncTransferWorker(uint32_t numTransfers,
                                          std::function<void(uint32_t)> perform)
@@ -40,14 +25,6 @@ AsyncTransferWorker::AsyncTransferWorker(uint32_t numTransfers,
       doneEvent, 0, pollMilliseconds, [&] { return isReady.load(std::memory_order_acquire); },
       [] {});
 }
-
-AsyncTransferWorker::AsyncTransferWorker(Communicator &communicator, uint32_t rank,
-                                         double bytesPerSecond)
-    : AsyncTransferWorker(communicator.numCollectives(),
-                          [&communicator, rank, bytesPerSecond,
-                           pool = std::make_shared<WorkerPool>(1, 0)](uint32_t collective) {
-                            finishPaced(communicator, collective, rank, *pool, bytesPerSecond);
-                          }) {}
 
 AsyncTransferWorker::~AsyncTransferWorker() {
   ending = true;
@@ -89,9 +66,9 @@ void AsyncTransferWorker::serve() {
     uint32_t transfer = queue[next % queue.size()];
     if (!failed.load(std::memory_order_relaxed)) {
       try {
-        spans[transfer].begin = Profile::now();
+        spans[transfer].begin = monotonicNanoseconds();
         perform(transfer);
-        spans[transfer].end = Profile::now();
+        spans[transfer].end = monotonicNanoseconds();
         done.store(next, std::memory_order_release);
       } catch (...) {
         error = std::current_exception();

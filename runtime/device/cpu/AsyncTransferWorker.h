@@ -4,40 +4,35 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Collectives on a channel are completed by a thread of their own, in the order in which they were
-// started, while the rank computes:
+// Transfers are completed by a thread of their own, in the order in which they were posted, while
+// the rank computes:
 //
-//     rank      start | launch | launch | launch | wait
-//     transfer worker         [ waits for peers, copies ]
+//     rank        post | launch | launch | launch | await
+//     worker         [ waits for peers, copies ]
 //
-// A rank has one, so that it does one transfer at a time: that is how many its links could do at
-// full speed. The order is the program's on every rank, so that transfer workers never wait for
-// each other in a circle. Copies between the arenas of device and host, which wait for nobody, have
-// a transfer worker of their own.
+// A rank has one worker for its collectives, so that it does one transfer at a time: that is how
+// many its links could do at full speed. The order is the program's on every rank, so that workers
+// never wait for each other in a circle. Copies between the arenas of device and host, which wait
+// for nobody, have a worker of their own.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FSDPRT_EXECUTE_ASYNCTRANSFERWORKER_H
-#define FSDPRT_EXECUTE_ASYNCTRANSFERWORKER_H
+#ifndef FSDPRT_DEVICE_CPU_ASYNCTRANSFERWORKER_H
+#define FSDPRT_DEVICE_CPU_ASYNCTRANSFERWORKER_H
 
-#include "collectives/Communicator.h"
+#include "core/FutexEvent.h"
 #include <exception>
 #include <functional>
+#include <thread>
+#include <vector>
 
 namespace fsdprt {
-
-/// Completes a collective, and takes at least as long as links of `bytesPerSecond` would (0: as
-/// fast as it goes).
-void finishPaced(Communicator &communicator, uint32_t collective, uint32_t rank, WorkerPool &pool,
-                 double bytesPerSecond);
 
 class AsyncTransferWorker {
 public:
   /// Calls `perform`, on its thread, with each number below `numTransfers` that is posted. The
   /// thread has what it needs when this returns: nothing of it is allocated within a step.
   AsyncTransferWorker(uint32_t numTransfers, std::function<void(uint32_t)> perform);
-  /// Of `rank`, for all collectives that the communicator has.
-  AsyncTransferWorker(Communicator &communicator, uint32_t rank, double bytesPerSecond);
   ~AsyncTransferWorker();
   AsyncTransferWorker(const AsyncTransferWorker &) = delete;
   AsyncTransferWorker &operator=(const AsyncTransferWorker &) = delete;
@@ -50,7 +45,7 @@ public:
   bool isDone(uint32_t transfer) const {
     return done.load(std::memory_order_acquire) >= tickets[transfer];
   }
-  /// When it was moved, the last time: nanoseconds of Profile::now.
+  /// When it was moved, the last time: monotonicNanoseconds().
   struct Span {
     uint64_t begin = 0, end = 0;
   };
@@ -72,4 +67,4 @@ private:
 
 } // namespace fsdprt
 
-#endif // FSDPRT_EXECUTE_ASYNCTRANSFERWORKER_H
+#endif // FSDPRT_DEVICE_CPU_ASYNCTRANSFERWORKER_H

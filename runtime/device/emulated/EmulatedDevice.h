@@ -1,4 +1,4 @@
-//===- EmulatedGpu.h - A rank's GPU, emulated -------------------*- C++ -*-===//
+//===- EmulatedDevice.h - A rank's GPU, emulated -------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -10,28 +10,29 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FSDPRT_DEVICE_EMULATED_EMULATEDGPU_H
-#define FSDPRT_DEVICE_EMULATED_EMULATEDGPU_H
+#ifndef FSDPRT_DEVICE_EMULATED_EMULATEDDEVICE_H
+#define FSDPRT_DEVICE_EMULATED_EMULATEDDEVICE_H
 
-#include "device/Gpu.h"
+#include "device/cpu/HostDevice.h"
 #include <memory>
 
 namespace fsdprt {
 
-class EmulatedGpu : public Gpu {
+class EmulatedDevice : public HostDevice {
 public:
   /// Of an artifact for a GPU, which has to outlive it.
-  explicit EmulatedGpu(const Artifact &artifact);
-  ~EmulatedGpu() override;
+  EmulatedDevice(const Artifact &artifact, uint32_t numCopies);
+  ~EmulatedDevice() override;
 
-  void attach(const Arena &arena) override;
-  void launch(const fb::Kernel &kernel, const fb::Phase &phase, void *const *bindings) override;
+  void attach(const Arena &arena, WorkerPool &pool) override;
+  void launch(uint32_t kernel, uint32_t phase, void *const *bindings) override;
 
 private:
   struct State;
+  const Artifact &artifact;
   std::unique_ptr<State> state;
 };
 
 } // namespace fsdprt
 
-#endif // FSDPRT_DEVICE_EMULATED_EMULATEDGPU_H
+#endif // FSDPRT_DEVICE_EMULATED_EMULATEDDEVICE_H

@@ -1,12 +1,12 @@
-//===- EmulatedGpu.cpp - A rank's GPU, emulated -----------------*- C++ -*-===//
+//===- EmulatedDevice.cpp - A rank's GPU, emulated -----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "device/emulated/EmulatedGpu.h"
+#include "device/emulated/EmulatedDevice.h"
 #include "core/Error.h"
-#include "device/GpuFactory.h"
+#include "device/DeviceFactory.h"
 #include "emulator/Emulator.h"
 #include "emulator/TensorMap.h"
 #include "fsdprt/emulator.h"
@@ -15,18 +15,20 @@
 using namespace fsdprt;
 using namespace fsdprt::emulate;
 
-struct EmulatedGpu::State {
+struct EmulatedDevice::State {
   explicit State(const Artifact &artifact)
       : emulator("PTX of " + artifact.getFile(), std::string(artifact.ptx())) {}
   Emulator emulator;
   Storage *memory = nullptr;
 };
 
-EmulatedGpu::EmulatedGpu(const Artifact &artifact) : state(std::make_unique<State>(artifact)) {}
+EmulatedDevice::EmulatedDevice(const Artifact &artifact, uint32_t numCopies)
+    : HostDevice(numCopies), artifact(artifact), state(std::make_unique<State>(artifact)) {}
 
-EmulatedGpu::~EmulatedGpu() = default;
+EmulatedDevice::~EmulatedDevice() = default;
 
-void EmulatedGpu::attach(const Arena &arena) {
+void EmulatedDevice::attach(const Arena &arena, WorkerPool &pool) {
+  HostDevice::attach(arena, pool);
   state->memory = &state->emulator.memory().attach("the arena", arena.at(0), arena.mappedBytes());
 }
 
@@ -45,7 +47,9 @@ static TensorMapBytes encode(const fb::TensorMap &table, uint64_t address) {
   return encodeTensorMap(map);
 }
 
-void EmulatedGpu::launch(const fb::Kernel &kernel, const fb::Phase &phase, void *const *bindings) {
+void EmulatedDevice::launch(uint32_t number, uint32_t index, void *const *bindings) {
+  const fb::Kernel &kernel = *artifact.manifest().kernels()->Get(number);
+  const fb::Phase &phase = *kernel.phases()->Get(index);
   const fb::Grid &grid = *phase.grid();
   uint32_t count = pointersOf(kernel);
   auto addressOf = [&](uint32_t binding) {
@@ -69,7 +73,8 @@ void EmulatedGpu::launch(const fb::Kernel &kernel, const fb::Phase &phase, void 
 }
 
 void fsdprt_register_emulator() {
-  registerEmulatedGpus([](const Artifact &artifact) -> std::unique_ptr<Gpu> {
-    return std::make_unique<EmulatedGpu>(artifact);
-  });
+  registerEmulatedDevices(
+      [](const Artifact &artifact, uint32_t numCopies) -> std::unique_ptr<Device> {
+        return std::make_unique<EmulatedDevice>(artifact, numCopies);
+      });
 }

@@ -1,0 +1,36 @@
+//===- CpuDevice.h - Kernels on the rank's threads --------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A phase of a kernel is a loop that is cut into tiles; each worker thread takes a range of them,
+// with workspace of its own.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_DEVICE_CPU_CPUDEVICE_H
+#define FSDPRT_DEVICE_CPU_CPUDEVICE_H
+
+#include "device/cpu/HostDevice.h"
+
+namespace fsdprt {
+
+class CpuDevice : public HostDevice {
+public:
+  /// The artifact, which has code for a CPU, and its layout have to outlive the device.
+  CpuDevice(const Artifact &artifact, const fb::Layout &layout, uint32_t numCopies)
+      : HostDevice(numCopies), artifact(artifact), layout(layout) {}
+
+  void attach(const Arena &arena, WorkerPool &pool) override;
+  void launch(uint32_t kernel, uint32_t phase, void *const *bindings) override;
+
+private:
+  const Artifact &artifact;
+  const fb::Layout &layout;
+  std::byte *scratch = nullptr; // of the first worker; the others' follow
+};
+
+} // namespace fsdprt
+
+#endif // FSDPRT_DEVICE_CPU_CPUDEVICE_H

@@ -1,0 +1,82 @@
+//===- CudaPhysicalDevice.h - A GPU and an artifact's code on it --------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// What the ranks on one GPU have in common: its context, the artifact's code, the runtime's own
+// kernels.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_DEVICE_CUDA_CUDAPHYSICALDEVICE_H
+#define FSDPRT_DEVICE_CUDA_CUDAPHYSICALDEVICE_H
+
+#include "artifact/Artifact.h"
+#include "device/cuda/CudaSums.h"
+#include "device/cuda/LibraryGemm.h"
+#include <atomic>
+#include <memory>
+#include <unordered_map>
+
+namespace fsdprt {
+
+class CudaPhysicalDevice {
+public:
+  /// What the ranks on a device need of it: `ranks` arenas of `bytes`.
+  struct Arenas {
+    uint32_t ranks;
+    uint64_t bytes;
+    std::string text() const;
+  };
+  /// Looks at a device; throws Error where the artifact's code does not run on it.
+  CudaPhysicalDevice(const CudaDriver &cuda, const Artifact &artifact, int ordinal, Arenas arenas);
+  ~CudaPhysicalDevice();
+  CudaPhysicalDevice(const CudaPhysicalDevice &) = delete;
+  CudaPhysicalDevice &operator=(const CudaPhysicalDevice &) = delete;
+
+  /// Loads machine code where it fits, else PTX, which the driver translates; and gives kernels
+  /// their shared memory.
+  void load();
+  /// That the arenas fit beside what is in use; throws Error.
+  void checkMemory() const;
+  /// What is in use beside what was counted as arenas.
+  uint64_t bytesBeside() const;
+  void countArena(int64_t bytes) { arenaBytes += bytes; }
+
+  void use() const { cuda.contextSetCurrent(context); }
+  CudaContext getContext() const { return context; }
+  int getOrdinal() const { return ordinal; }
+  CudaFunction entry(const fb::Phase &phase) const { return entries.at(&phase); }
+  const CudaSums &getSums() const { return *sums; }
+  /// Of one rank; null where no library computes products.
+  std::unique_ptr<LibraryGemm> makeLibraryGemm() const {
+    return plans ? std::make_unique<LibraryGemm>(plans, artifact) : nullptr;
+  }
+
+  const CudaDriver &cuda;
+  static constexpr unsigned mostMaps = 8;
+
+private:
+  void checkCapability() const;
+  int attribute(int number) const;
+  std::string name() const;
+  void loadAll();
+  void loadModule();
+  [[noreturn]] void explain(const CudaFailure &failure) const;
+  void findEntry(const fb::Phase &phase);
+
+  const Artifact &artifact;
+  int device = 0, ordinal;
+  const Arenas arenas;
+  CudaContext context = nullptr;
+  CudaModule module = nullptr;
+  std::unique_ptr<CudaSums> sums;
+  std::unordered_map<const fb::Phase *, CudaFunction> entries;
+  std::shared_ptr<const LibraryGemmPlans> plans;
+  std::atomic<int64_t> arenaBytes{0};
+};
+
+} // namespace fsdprt
+
+#endif // FSDPRT_DEVICE_CUDA_CUDAPHYSICALDEVICE_H
