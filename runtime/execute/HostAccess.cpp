@@ -11,7 +11,6 @@
 
 #include "artifact/Arenas.h"
 #include "execute/RankGroup.h"
-#include <cmath>
 #include <cstring>
 
 using namespace fsdprt;
@@ -91,45 +90,4 @@ void RankGroup::writeState(uint32_t rank, const fb::State &state, uint64_t first
     rankState(rank).file->write(state.offset() - fileBegin(layout) + first, from, bytes);
   else
     write(rank, state.offset() + first, from, bytes);
-}
-
-//===- Numbers that are not finite ----------------------------------------===//
-
-static bool isFinite(DType type, const std::byte *from, uint64_t bytes) {
-  bool finite = true;
-  for (uint64_t at = 0, each = sizeOf(type); at + each <= bytes; at += each)
-    finite &= std::isfinite(loadElement(type, from + at));
-  return finite;
-}
-
-bool RankGroup::holdsFinite(uint32_t rank, DType type, uint64_t offset, uint64_t bytes) const {
-  if (isHostVisible(rankState(rank), offset))
-    return isFinite(type, rankState(rank).arena.at(offset), bytes);
-  std::vector<std::byte> chunk(std::min(bytes, chunkBytes));
-  bool finite = true;
-  for (uint64_t done = 0; done < bytes && finite; done += chunk.size()) {
-    uint64_t part = std::min<uint64_t>(chunk.size(), bytes - done);
-    read(rank, offset + done, chunk.data(), part);
-    finite = isFinite(type, chunk.data(), part);
-  }
-  return finite;
-}
-
-/// Of a reduction, before its start: plants a number that is not finite, and looks for one.
-void RankGroup::inspect(uint32_t rank, const Instruction &instruction, uint64_t source) {
-  const auto &collective = *static_cast<const fb::Collective *>(instruction.body);
-  bool reduces = collective.kind() == fb::CollectiveKind::reduce_scatter ||
-                 collective.kind() == fb::CollectiveKind::all_reduce;
-  if (!reduces || !isFloat(collective.dtype()))
-    return;
-  if (options.fault.kind == RankFault::Kind::nan && std::strcmp(currentName, "step") == 0 &&
-      options.fault.isAt(RankFault::Phase::reduce, rank, currentRun) &&
-      instruction.collective == faultedCollective) {
-    std::byte number[8];
-    storeElement(collective.dtype(), NAN, number);
-    write(rank, source, number, sizeOf(collective.dtype()));
-  }
-  if (searching && !rankState(rank).nonfinite &&
-      !holdsFinite(rank, collective.dtype(), source, collective.source()->bytes()))
-    rankState(rank).nonfinite = &instruction;
 }

@@ -107,3 +107,23 @@ void NvtxRun::begin(const Instruction &instruction) {
   }
   nvtx->push(names->nameOf(instruction));
 }
+
+void NvtxObserver::prepare(const std::vector<Instruction> &program) {
+  std::unique_ptr<NvtxRangeNames> &of = names[program.data()];
+  if (!of)
+    of = std::make_unique<NvtxRangeNames>(manifest, program);
+}
+
+void NvtxObserver::beginRun(const RankRun &run) {
+  runs[run.rank - firstRank].emplace(&nvtx, names.at(run.begin).get(), run.program, run.number);
+}
+
+void NvtxObserver::beforeCommand(const RankRun &run, const Instruction &instruction) {
+  runs[run.rank - firstRank]->begin(instruction);
+}
+
+void NvtxObserver::afterCommand(const RankRun &run, const Instruction &) {
+  runs[run.rank - firstRank]->end();
+}
+
+void NvtxObserver::endCommands(const RankRun &run) noexcept { runs[run.rank - firstRank].reset(); }

@@ -19,8 +19,11 @@
 #define FSDPRT_EXECUTE_NVTXRANGES_H
 
 #include "device/cuda/Nvtx.h"
-#include "execute/Instruction.h"
+#include "execute/RankObserver.h"
+#include <memory>
+#include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace fsdprt {
@@ -66,6 +69,27 @@ private:
   const Nvtx *nvtx;
   const NvtxRangeNames *names;
   int phase = -1;
+};
+
+/// Gives a tool the ranges of every run of a group of ranks.
+class NvtxObserver : public RankObserver {
+public:
+  /// Of ranks [firstRank, firstRank + ranks). `nvtx` outlives it.
+  NvtxObserver(const Nvtx &nvtx, const fb::Manifest &manifest, uint32_t firstRank, uint32_t ranks)
+      : nvtx(nvtx), manifest(manifest), firstRank(firstRank), runs(ranks) {}
+
+  void prepare(const std::vector<Instruction> &program) override;
+  void beginRun(const RankRun &run) override;
+  void beforeCommand(const RankRun &run, const Instruction &instruction) override;
+  void afterCommand(const RankRun &run, const Instruction &instruction) override;
+  void endCommands(const RankRun &run) noexcept override;
+
+private:
+  const Nvtx &nvtx;
+  const fb::Manifest &manifest;
+  uint32_t firstRank;
+  std::vector<std::optional<NvtxRun>> runs;                                       // by rank
+  std::unordered_map<const Instruction *, std::unique_ptr<NvtxRangeNames>> names; // by program
 };
 
 } // namespace fsdprt

@@ -94,3 +94,37 @@ Error RankGroup::withDeviceProgress(const Rank &rank, const Error &reason) const
              artifact.getFile().c_str(), reason.what(), rank.device->ordinal(), said.c_str(),
              progressReport().c_str()));
 }
+
+//===- Heartbeats ---------------------------------------------------------===//
+
+/// The run before has ended on it.
+void RankGroup::resetHeartbeat(Rank &rank) {
+  rank.heartbeat = 0;
+  rank.device->resetHeartbeat();
+}
+
+/// What the GPU goes on with is progress of its rank.
+void RankGroup::updateHeartbeat(Rank &rank) {
+  uint32_t heartbeat = rank.device->heartbeat();
+  if (heartbeat == rank.heartbeat)
+    return;
+  rank.heartbeat = heartbeat;
+  watchdog.beat(rank.number);
+}
+
+/// Until all that the rank has launched has ended, or another rank has failed.
+void RankGroup::finishDevice(Rank &rank) {
+  rank.device->finish([this, &rank] {
+    communicator->poll();
+    updateHeartbeat(rank);
+  });
+}
+
+/// The same of all ranks here, which do nothing meanwhile.
+void RankGroup::finishDevices() {
+  rankState(first).device->finish([this] {
+    communicator->poll();
+    for (const auto &each : rankStates)
+      updateHeartbeat(*each);
+  });
+}

@@ -18,6 +18,7 @@
 #include "artifact/Arenas.h"
 #include "artifact/Launches.h"
 #include "core/Stack.h"
+#include "execute/NvtxRanges.h"
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -42,13 +43,6 @@ RankGroup::RankGroup(std::shared_ptr<const Artifact> shared,
     if (isReferenceProgram(program->name()->str()) == reference)
       decode(*program);
   const fb::Program *step = artifact.program("step");
-  if (options.profile && step && !reference)
-    profile = std::make_unique<Profile>(artifact.manifest(), programs.at(step).instructions);
-  if (options.traceRuns && step && !reference)
-    trace = std::make_unique<Trace>(artifact.manifest(), programs.at(step).instructions, first,
-                                    communicator->localRanks(), options.traceRuns);
-  if (options.fault.kind == RankFault::Kind::nan && step && !reference)
-    faultedCollective = gradientReduction(*step);
   bool records = options.cudaGraph && step && !reference;
   if (records)
     checkRecordable(programs.at(step));
@@ -71,13 +65,13 @@ RankGroup::RankGroup(std::shared_ptr<const Artifact> shared,
     communicator->registerArena(
         first + i, {arena.at(0), arena.mappedBytes(), arena.descriptor(), device.queue()});
   }
+  if (const Nvtx *nvtx = Nvtx::find()) // a tool asks for ranges
+    attach(std::make_shared<NvtxObserver>(*nvtx, artifact.manifest(), first, localRanks()));
   try {
     communicator->connect();
     addTransferWorkers();
     if (records)
       addRecording();
-    if (profile || trace)
-      addTimelines(programs.at(step));
     for (uint32_t rank = first; rank < first + localRanks(); ++rank)
       rankState(rank).thread = std::thread([this, rank] { serve(rank); });
     currentName = "start";
@@ -276,29 +270,6 @@ uint32_t RankGroup::addCollective(const fb::Collective &collective, const char *
                             label, std::move(unit)});
 }
 
-/// The first reduce-scatter of a program, else its largest all-reduce.
-std::optional<uint32_t> RankGroup::gradientReduction(const fb::Program &program) const {
-  std::optional<uint32_t> largest;
-  for (const Instruction &instruction : programs.at(&program).instructions) {
-    if (instruction.kind != fb::Body::Collective)
-      continue;
-    const CollectiveKey &key = communicator->getKey(instruction.collective);
-    if (key.kind == fb::CollectiveKind::reduce_scatter)
-      return instruction.collective;
-    if (key.kind == fb::CollectiveKind::all_reduce &&
-        (!largest || key.count > communicator->getKey(*largest).count))
-      largest = instruction.collective;
-  }
-  return largest;
-}
-
-bool RankGroup::dropGradient(const fb::Program &program, uint32_t rank) {
-  std::optional<uint32_t> gradient = gradientReduction(program);
-  if (gradient)
-    communicator->dropContribution(*gradient, rank);
-  return gradient.has_value();
-}
-
 uint64_t RankGroup::firstElement(const fb::State &state, uint32_t rank) const {
   return mesh.pieceOf(static_cast<uint64_t>(state.split()), rank) * state.elements();
 }
@@ -385,61 +356,65 @@ void RankGroup::serve(uint32_t rank) {
   }
 }
 
-void RankGroup::collectTrace() {
-  if (communicator->processes() > 1)
-    trace->collect(*communicator);
-}
-
 void RankGroup::run(const fb::Program &program) {
   Decoded &decoded = programs.at(&program);
   current = &decoded.instructions;
-  if (nvtx && !decoded.names)
-    decoded.names = std::make_unique<NvtxRangeNames>(artifact.manifest(), decoded.instructions);
-  currentNames = decoded.names.get();
+  for (const std::shared_ptr<RankObserver> &observer : observers)
+    observer->prepare(decoded.instructions);
   peak = std::max(peak, decoded.end);
   currentName = program.name()->c_str();
   bool step = std::strcmp(currentName, "step") == 0;
-  timed = (profile || trace) && step;
   currentRun = ++decoded.runs + (step ? options.stepsBefore : 0);
-  if (recording && step && !searching)
+  if (recording && step && !isAgain)
     return runRecorded();
   onEveryRank(&RankGroup::execute);
 }
 
-RankGroup::NonFiniteSource RankGroup::findNonfinite(const fb::Program &program) {
+void RankGroup::runAgain(const fb::Program &program, std::shared_ptr<RankObserver> observer) {
   --programs.at(&program).runs;
-  searching = true;
+  observers.push_back(std::move(observer));
+  isAgain = true;
   run(program);
-  searching = false;
-  NonFiniteSource origin;
-  for (uint32_t rank = first; rank < first + localRanks(); ++rank) {
-    const Instruction *found = rankState(rank).nonfinite;
-    if (!found || found->number > origin.number)
-      continue;
-    if (found->number < origin.number)
-      origin = {found->number, found->collective, 0, rank};
-    ++origin.ranks;
-  }
-  return origin;
+  isAgain = false;
+  observers.pop_back();
 }
 
 //===- Execution ----------------------------------------------------------===//
 
-void RankGroup::execute(uint32_t rank) {
+void RankGroup::beginRun(uint32_t rank) {
   watchdog.beginRun(rank, currentName, currentRun);
+  rankState(rank).run = {this,
+                         rank,
+                         currentName,
+                         currentRun,
+                         current->data(),
+                         current->data() + current->size(),
+                         std::strcmp(currentName, "step") == 0};
+}
+
+void RankGroup::execute(uint32_t rank) {
+  beginRun(rank);
   numberStep(rank);
   resetHeartbeat(rankState(rank));
-  if (timed)
-    beginTimes(rank);
   executeRun(rank);
   finishDevice(rankState(rank));
-  if (timed)
-    endTimes(rank);
+  for (const std::shared_ptr<RankObserver> &observer : observers)
+    observer->endRun(rankState(rank).run);
+}
+
+RankGroup::ObservedRun::ObservedRun(const RankGroup &group, const RankRun &run)
+    : group(group), run(run) {
+  for (const std::shared_ptr<RankObserver> &observer : group.observers)
+    observer->beginRun(run);
+}
+
+RankGroup::ObservedRun::~ObservedRun() {
+  for (const std::shared_ptr<RankObserver> &observer : group.observers)
+    observer->endCommands(run);
 }
 
 void RankGroup::executeRun(uint32_t rank) {
-  NvtxRun ranges(nvtx, currentNames, currentName, currentRun);
-  rankState(rank).ranges = nvtx ? &ranges : nullptr;
+  ObservedRun observed(*this, rankState(rank).run);
   executeRange(rank, current->data(), current->data() + current->size(), 0);
 }
 
@@ -447,18 +422,12 @@ void RankGroup::executeRange(uint32_t rank, const Instruction *begin, const Inst
                              uint64_t iteration) {
   for (const Instruction *at = begin; at != end; ++at) {
     watchdog.beat(rank, at->number, at->label);
-    if (options.fault.kind != RankFault::Kind::none && at->kind == fb::Body::Launch)
-      injectFault(rank, *at);
     if (at->kind != fb::Body::Loop) {
-      NvtxRun *ranges = rankState(rank).ranges;
-      if (ranges)
-        ranges->begin(*at);
-      if (timed && (trace || rank == first))
-        executeTimed(rank, *at, iteration);
-      else
-        executeOne(rank, *at, iteration);
-      if (ranges)
-        ranges->end();
+      for (const std::shared_ptr<RankObserver> &observer : observers)
+        observer->beforeCommand(rankState(rank).run, *at);
+      executeOne(rank, *at, iteration);
+      for (const std::shared_ptr<RankObserver> &observer : observers)
+        observer->afterCommand(rankState(rank).run, *at);
       continue;
     }
     uint32_t count = static_cast<const fb::Loop *>(at->body)->count();
@@ -468,46 +437,27 @@ void RankGroup::executeRange(uint32_t rank, const Instruction *begin, const Inst
   }
 }
 
-/// A planted fault: of a launch before it, of a collective behind its start.
-void RankGroup::injectFault(uint32_t rank, const Instruction &instruction) {
-  RankFault::Phase phase = RankFault::Phase::compute;
-  if (const auto *collective = instruction.kind == fb::Body::Collective
-                                   ? static_cast<const fb::Collective *>(instruction.body)
-                                   : nullptr) {
-    bool gathers = collective->kind() == fb::CollectiveKind::all_gather ||
-                   collective->kind() == fb::CollectiveKind::broadcast;
-    phase = gathers ? RankFault::Phase::gather : RankFault::Phase::reduce;
-  }
-  if (std::strcmp(currentName, "step") == 0 && options.fault.isAt(phase, rank, currentRun))
-    options.fault.inject();
-}
-
-/// Returns when a transfer ran that a wait ends, where a thread of the host did it.
-DeviceSpan RankGroup::hostSpanOf(const Rank &rank, const Instruction &instruction) const {
+DeviceSpan RankGroup::spanOnHost(uint32_t rank, const Instruction &instruction) const {
+  if (instruction.kind != fb::Body::Wait)
+    return {};
   if (instruction.transferKind == TransferKind::copies)
-    return rank.device->spanOfCopy(instruction.collective);
-  const AsyncTransferWorker *worker = workerOf(rank, instruction.transferKind);
+    return deviceOf(rank).spanOfCopy(instruction.collective);
+  const AsyncTransferWorker *worker = workerOf(rankState(rank), instruction.transferKind);
   AsyncTransferWorker::Span span =
       worker ? worker->span(instruction.collective) : AsyncTransferWorker::Span();
   return {span.begin, span.end};
 }
 
-void RankGroup::executeTimed(uint32_t rank, const Instruction &instruction, uint64_t iteration) {
-  if (rankState(rank).timeline)
-    return executeStamped(rank, instruction, iteration);
-  uint64_t start = Profile::now();
-  executeOne(rank, instruction, iteration);
-  if (profile) // what it takes by itself
-    finishDevice(rankState(rank));
-  uint64_t end = Profile::now();
-  size_t index = static_cast<size_t>(&instruction - current->data());
-  if (profile && rank == first)
-    profile->add(index, end - start);
-  if (!trace)
-    return;
-  DeviceSpan span =
-      instruction.kind == fb::Body::Wait ? hostSpanOf(rankState(rank), instruction) : DeviceSpan();
-  trace->add(rank, index, start, end, span.from, span.to);
+DeviceSpan RankGroup::spanOnDevice(uint32_t rank, const Instruction &instruction) const {
+  bool isBlocking = instruction.kind == fb::Body::Collective &&
+                    static_cast<const fb::Collective *>(instruction.body)->channel() == 0;
+  if (instruction.kind != fb::Body::Wait && !isBlocking)
+    return {};
+  if (instruction.transferKind == TransferKind::copies)
+    return deviceOf(rank).spanOfCopy(instruction.collective);
+  return instruction.transferKind == TransferKind::collectives
+             ? communicator->spanOnDevice(instruction.collective, rank)
+             : DeviceSpan();
 }
 
 uint64_t RankGroup::offsetOf(uint32_t rank, const fb::Slice &slice, uint64_t iteration) const {
@@ -562,18 +512,26 @@ void RankGroup::executeOne(uint32_t index, const Instruction &instruction, uint6
   }
 }
 
+/// Returns true for a sum of floats.
+static bool isReduction(const fb::Collective &collective) {
+  return (collective.kind() == fb::CollectiveKind::reduce_scatter ||
+          collective.kind() == fb::CollectiveKind::all_reduce) &&
+         isFloat(collective.dtype());
+}
+
 void RankGroup::start(Rank &rank, uint32_t index, const Instruction &instruction,
                       uint64_t iteration) {
   const auto &collective = *static_cast<const fb::Collective *>(instruction.body);
   uint64_t source = offsetOf(index, *collective.source(), iteration);
-  if (searching || options.fault.kind == RankFault::Kind::nan)
-    inspect(index, instruction, source);
+  if (isReduction(collective))
+    for (const std::shared_ptr<RankObserver> &observer : observers)
+      observer->beforeReduction(rank.run, instruction, source);
   if (instruction.joinsNext)
     communicator->joinNext(index);
   communicator->start(instruction.collective, index, rank.arena.at(source),
                       at(index, *collective.target(), iteration));
-  if (options.fault.kind != RankFault::Kind::none)
-    injectFault(index, instruction);
+  for (const std::shared_ptr<RankObserver> &observer : observers)
+    observer->afterStart(rank.run, instruction);
   if (rank.transferWorker) // all of them, so that one thread waits for peers
     rank.transferWorker->post(instruction.collective);
   if (collective.channel() == 0)

@@ -26,11 +26,7 @@
 #include "device/DeviceFactory.h"
 #include "device/RankFile.h"
 #include "execute/CollectiveWorker.h"
-#include "execute/Instruction.h"
-#include "execute/NvtxRanges.h"
-#include "execute/Profile.h"
-#include "execute/RankFault.h"
-#include "execute/Trace.h"
+#include "execute/RankObserver.h"
 #include <optional>
 #include <unordered_map>
 
@@ -41,15 +37,12 @@ struct RankGroupOptions {
   double timeoutSeconds = 60;
   uint64_t seed = 0;
   DeviceKind device = DeviceKind::cpu;
-  bool cudaGraph = false; // 'step' is recorded once and launched as a whole
-  bool profile = false;
-  uint32_t traceRuns = 0;
+  bool cudaGraph = false;       // 'step' is recorded once and launched as a whole
   std::string offloadDirectory; // of the ranks' files, where the layout has them
   double linkBytesPerSecond =
       0; // collectives take at least as long as such links would; 0: as fast as it goes
-  RankFault fault;
   uint64_t stepsBefore = 0; // of the run, before the first run of 'step' here: for messages
-  std::vector<std::string> onlyKinds; // see fsdprt_session_options
+  std::vector<std::string> onlyKinds; // see SessionHooks; empty: all
 };
 
 class RankGroup {
@@ -101,27 +94,24 @@ public:
   /// Of the GPUs of the ranks here: what is in use beside arenas. 0 where there are none.
   uint64_t deviceBytesBeside() const;
 
-  /// Null without the option.
-  Profile *getProfile() const { return profile.get(); }
-  const Trace *getTrace() const { return trace.get(); }
-  /// Brings the other processes' traces to that of rank 0. All processes call it.
-  void collectTrace();
+  /// Adds an observer of all further runs.
+  void attach(std::shared_ptr<RankObserver> observer) { observers.push_back(std::move(observer)); }
+  const std::vector<Instruction> &instructionsOf(const fb::Program &program) const {
+    return programs.at(&program).instructions;
+  }
+  Device &deviceOf(uint32_t rank) const { return *rankState(rank).device; }
+  /// Waits until the device of a rank here has done all its commands, or another rank has failed.
+  void finishDevice(uint32_t rank) { finishDevice(rankState(rank)); }
+  /// Returns when a transfer ran that a wait ends, where a thread of the host did it.
+  DeviceSpan spanOnHost(uint32_t rank, const Instruction &instruction) const;
+  /// Returns the stamps of what a wait, or a command that is its own wait, ends.
+  DeviceSpan spanOnDevice(uint32_t rank, const Instruction &instruction) const;
 
   /// Throws Error with the first failure.
   void run(const fb::Program &program);
-  /// Plants a fault: leaves out what `rank` contributes to the first reduce-scatter of `program`,
-  /// else to its largest all-reduce. Returns false when there is neither.
-  bool dropGradient(const fb::Program &program, uint32_t rank);
-
-  /// Where a number that is not finite comes from.
-  struct NonFiniteSource {
-    uint32_t number = UINT32_MAX; ///< of the command in the program; UINT32_MAX: none was found
-    uint32_t collective = 0, ranks = 0; ///< how many of those here gave it such a number
-    uint32_t first = 0;                 ///< of these
-  };
   /// Runs a program once more as the run that was its last, whose inputs, states and blocks are
-  /// there again, and looks into what each rank here gives to reductions.
-  NonFiniteSource findNonfinite(const fb::Program &program);
+  /// there again, with one more observer.
+  void runAgain(const fb::Program &program, std::shared_ptr<RankObserver> observer);
 
 private:
   /// A copy on a channel, from its start to its wait.
@@ -149,18 +139,23 @@ private:
     std::vector<AsyncCopy> transfers; // by the number of a copy on a channel: what it moves
     std::unique_ptr<RankFile> file;   // where the layout has one
     std::unique_ptr<AsyncTransferWorker> fileWorker; // of copies of the file on channels
-    std::unique_ptr<DeviceTimeline> timeline;        // where its commands are timed on a GPU
-    uint32_t number = 0, heartbeat = 0;     // the rank's; of its device, when it was read last
-    NvtxRun *ranges = nullptr;              // of its current run, where a tool asks for them
-    const Instruction *nonfinite = nullptr; // the first reduction that this rank gave such a number
-                                            // to, where that is looked for
+    uint32_t number = 0, heartbeat = 0; // the rank's; of its device, when it was read last
+    RankRun run;                        // its current one
+  };
+  /// Tells observers that a run begins and, perhaps with an error, that its commands end.
+  struct ObservedRun {
+    ObservedRun(const RankGroup &group, const RankRun &run);
+    ~ObservedRun();
+    ObservedRun(const ObservedRun &) = delete;
+    ObservedRun &operator=(const ObservedRun &) = delete;
+    const RankGroup &group;
+    const RankRun &run;
   };
   struct Decoded {
     std::vector<Instruction> instructions;
-    uint64_t end = 0;                      // of the highest range
-    uint64_t runs = 0;                     // so far
-    std::unique_ptr<NvtxRangeNames> names; // where a tool asks for ranges
-    bool all = true;                       // kinds of kernels, and other commands
+    uint64_t end = 0;  // of the highest range
+    uint64_t runs = 0; // so far
+    bool all = true;   // kinds of kernels, and other commands
     bool hasChannels = false;
   };
   /// What a wait is for: the number of a collective, or of a copy.
@@ -195,10 +190,7 @@ private:
   void execute(uint32_t rank);
   void executeRange(uint32_t rank, const Instruction *begin, const Instruction *end,
                     uint64_t iteration);
-  std::optional<uint32_t> gradientReduction(const fb::Program &program) const;
-  void inspect(uint32_t rank, const Instruction &instruction, uint64_t source);
   bool isHostVisible(const Rank &rank, uint64_t offset) const;
-  bool holdsFinite(uint32_t rank, DType type, uint64_t offset, uint64_t bytes) const;
   bool isOnStream(const Rank &rank, const Instruction &instruction) const;
   void finishDevice(Rank &rank);
   void finishDevices();
@@ -207,16 +199,9 @@ private:
   std::string deviceProgress(const Rank &rank) const;
   std::string progressReport() const;
   Error withDeviceProgress(const Rank &rank, const Error &reason) const;
-  void addTimelines(const Decoded &step);
-  void beginTimes(uint32_t rank);
-  void endTimes(uint32_t rank);
-  DeviceSpan spanOf(uint32_t rank, const Instruction &instruction) const;
-  DeviceSpan hostSpanOf(const Rank &rank, const Instruction &instruction) const;
+  void beginRun(uint32_t rank);
   void executeRun(uint32_t rank);
-  void executeStamped(uint32_t rank, const Instruction &instruction, uint64_t iteration);
   void start(Rank &rank, uint32_t index, const Instruction &instruction, uint64_t iteration);
-  void injectFault(uint32_t rank, const Instruction &instruction);
-  void executeTimed(uint32_t rank, const Instruction &instruction, uint64_t iteration);
   void executeOne(uint32_t rank, const Instruction &instruction, uint64_t iteration);
   void launch(Rank &rank, const fb::Launch &launch, uint64_t iteration, uint32_t index);
   void wait(Rank &rank, uint32_t index, const Instruction &instruction);
@@ -251,16 +236,9 @@ private:
   std::vector<std::unique_ptr<Rank>> rankStates;
   std::unique_ptr<DeviceGraph> recording; // of 'step', where that was asked for
   uint64_t recordedBytes[4] = {};         // that it exchanges
-  std::unique_ptr<Profile> profile;
-  std::unique_ptr<Trace> trace;
-
-  const Nvtx *nvtx = Nvtx::find(); // null: no tool asks for ranges
+  std::vector<std::shared_ptr<RankObserver>> observers;
   const std::vector<Instruction> *current = nullptr;
-  const NvtxRangeNames *currentNames = nullptr;
   const char *currentName = "";
-  std::optional<uint32_t> faultedCollective; // by a planted fault
-  bool searching = false;                    // for what is not finite
-  bool timed = false;                        // the current program has the profile and the trace
   uint64_t currentRun = 0, peak = 0;
   Job job = nullptr;
   FutexEvent jobEvent, doneEvent;
@@ -269,7 +247,7 @@ private:
   std::atomic<int32_t> firstFailure{-1};
   std::atomic<bool> ending{false};
   bool hung = false;
-  std::function<void()> whileWaiting = [this] { communicator->poll(); }; // for a GPU
+  bool isAgain = false; // runAgain(): nothing recorded is used
 };
 
 } // namespace fsdprt

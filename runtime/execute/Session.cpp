@@ -16,6 +16,7 @@
 #include "artifact/Arenas.h"
 #include "core/Error.h"
 #include "execute/MemoryFit.h"
+#include "execute/NonFiniteSearch.h"
 #include "execute/Placement.h"
 #include "execute/SessionHooks.h"
 #include <algorithm>
@@ -95,7 +96,7 @@ Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_op
     : artifact(*shared) {
   SessionHooks hooks = std::exchange(nextSessionHooks(), {});
   checkPlace(artifact, options);
-  if (options.cuda_graph && !hooks.rankFault.empty())
+  if (options.cuda_graph && hooks.seesCommands)
     badInput("the commands of a CUDA graph are not seen one by one: no planted fault");
   const fb::Layout *layout = layoutOf(artifact, false);
   const fb::Layout *whole = options.with_reference ? layoutOf(artifact, true) : nullptr;
@@ -121,31 +122,29 @@ Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_op
       badInput("with some kinds of kernels only there is nothing to compare with the reference");
     group.onlyKinds = checkKinds(artifact, hooks.onlyKinds.c_str());
   }
-  group.profile = options.profile != 0;
-  group.traceRuns = options.trace_runs;
   group.offloadDirectory =
       options.offload_directory ? options.offload_directory : temporaryDirectory();
   group.linkBytesPerSecond = options.link_bytes_per_second;
   checkFits(artifact, demandOf(artifact, *layout, whole, options, group.threadsPerRank));
   const fb::Program *step = artifact.program("step");
   group.stepsBefore = options.steps_before;
-  if (!hooks.rankFault.empty())
-    group.fault = RankFault::parse(hooks.rankFault);
   const Mesh &mesh = artifact.getMesh();
   ranks = std::make_unique<RankGroup>(
       shared, makeCommunicator(artifact, options, group.timeoutSeconds, group.threadsPerRank),
       *layout, false, group);
-  uint32_t dropped = hooks.dropGradientOfRank;
-  if (dropped && (!step || dropped > mesh.ranks() || !ranks->dropGradient(*step, dropped - 1)))
-    badInput("%s: has no reduction or no rank to drop a gradient of", artifact.getFile().c_str());
+  if (step && (options.profile || options.trace_runs)) {
+    timer = std::make_shared<CommandTimer>(*ranks, ranks->instructionsOf(*step),
+                                           options.profile != 0, options.trace_runs);
+    ranks->attach(timer);
+  }
+  if (hooks.prepare)
+    hooks.prepare(*ranks);
   if (!whole)
     return;
   // Alone while it runs: it may use the threads of all ranks. Their number changes no bit.
   uint64_t threads = std::min<uint64_t>(std::thread::hardware_concurrency(),
                                         uint64_t(group.threadsPerRank) * ranks->ranks());
   group.threadsPerRank = static_cast<uint32_t>(std::clamp<uint64_t>(threads, 1, whole->workers()));
-  group.profile = false;
-  group.traceRuns = 0;
   // Others may wait for this process's rank meanwhile.
   auto watchdog = ranks->getCommunicator().getWatchdog().alone(ranks->firstRank());
   reference = std::make_unique<RankGroup>(
@@ -171,16 +170,17 @@ const RankGroup &Session::group(uint32_t rank) const {
 }
 
 Profile &Session::profile() const {
-  if (!ranks->getProfile())
+  if (!timer || !timer->getProfile())
     badInput("the session was made without a profile");
-  return *ranks->getProfile();
+  return *timer->getProfile();
 }
 
 const Trace &Session::trace() const {
-  if (!ranks->getTrace())
+  if (!timer || !timer->getTrace())
     badInput("the session was made without a trace");
-  ranks->collectTrace();
-  return *ranks->getTrace();
+  if (ranks->getCommunicator().processes() > 1)
+    timer->getTrace()->collect(ranks->getCommunicator());
+  return *timer->getTrace();
 }
 
 uint32_t Session::checkRank(uint32_t rank) const {
@@ -231,11 +231,13 @@ std::string Session::findNonfinite(const char *name) {
   if (!program || isReferenceProgram(name))
     badInput("%s: has no program '%s' to run on ranks", artifact.getFile().c_str(),
              printable(name).c_str());
-  RankGroup::NonFiniteSource mine = ranks->findNonfinite(*program), earliest;
+  auto search = std::make_shared<NonFiniteSearch>(ranks->firstRank(), ranks->localRanks());
+  ranks->runAgain(*program, search);
+  NonFiniteSource mine = search->result(), earliest;
   Communicator &communicator = ranks->getCommunicator();
-  std::vector<RankGroup::NonFiniteSource> all(communicator.processes());
+  std::vector<NonFiniteSource> all(communicator.processes());
   communicator.exchange(&mine, sizeof mine, all.data());
-  for (const RankGroup::NonFiniteSource &source : all) {
+  for (const NonFiniteSource &source : all) {
     if (source.number < earliest.number)
       earliest = source;
     else if (source.number == earliest.number)

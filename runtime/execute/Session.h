@@ -11,6 +11,7 @@
 #ifndef FSDPRT_EXECUTE_SESSION_H
 #define FSDPRT_EXECUTE_SESSION_H
 
+#include "execute/CommandTimer.h"
 #include "execute/RankGroup.h"
 
 namespace fsdprt {
@@ -73,6 +74,7 @@ private:
 
   const Artifact &artifact;
   std::unique_ptr<RankGroup> ranks, reference;
+  std::shared_ptr<CommandTimer> timer; // where a profile or a trace is asked for; the ranks', too
 };
 
 uint64_t elementsOf(const fb::Param &param);

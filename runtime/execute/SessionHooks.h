@@ -12,17 +12,17 @@
 #ifndef FSDPRT_EXECUTE_SESSIONHOOKS_H
 #define FSDPRT_EXECUTE_SESSIONHOOKS_H
 
-#include <cstdint>
-#include <string>
+#include "execute/RankGroup.h"
+#include <functional>
 
 namespace fsdprt {
 
 struct SessionHooks {
-  /// 1 + the rank whose contribution to the first reduce-scatter of the program 'step', else to its
-  /// largest all-reduce, is left out; 0: none.
-  uint32_t dropGradientOfRank = 0;
-  /// A fault of one rank, as RankFault::parse takes it; empty: none.
-  std::string rankFault;
+  /// Called with the group of sharded ranks, before anything runs: attaches observers, or plants
+  /// faults in collectives.
+  std::function<void(RankGroup &ranks)> prepare;
+  /// Whether observers have to see each command, which a CUDA graph does not show.
+  bool seesCommands = false;
   /// Kinds of kernels, with commas between. Of the programs beside 'init' only the launches of
   /// these kinds are run, and no collective, copy or fill: what is computed then means nothing.
   /// Empty: all.

@@ -75,16 +75,16 @@ void RankGroup::record() {
 }
 
 void RankGroup::recordRank(uint32_t rank) {
-  watchdog.beginRun(rank, currentName, currentRun);
+  beginRun(rank);
   resetHeartbeat(rankState(rank));
   executeRun(rank);
 }
 
 void RankGroup::replay(uint32_t rank) {
-  watchdog.beginRun(rank, currentName, currentRun);
+  beginRun(rank);
   if (rank != first)
     return;
-  NvtxRun ranges(nvtx, currentNames, currentName, currentRun);
+  ObservedRun observed(*this, rankState(rank).run);
   for (uint32_t each = first; each < first + localRanks(); ++each)
     numberStep(each), resetHeartbeat(rankState(each));
   recording->launch();

@@ -243,9 +243,9 @@ TEST(Session, ComparisonFindsOneElement) {
 TEST(Session, ADroppedGradientIsSeen) {
   auto artifact = toy({});
   fsdprt_session_options options = sessionOptions();
-  SessionHooks hooks;
-  hooks.dropGradientOfRank = 2;
-  injectFaults(hooks);
+  InjectedFaults faults;
+  faults.dropGradientOfRank = 2;
+  injectFaults(faults);
   Session session(artifact, options);
   session.run("init");
   session.run("reference_init");

@@ -11,13 +11,22 @@
 #ifndef FSDPRT_TESTING_FAULTS_FAULTINJECTION_H
 #define FSDPRT_TESTING_FAULTS_FAULTINJECTION_H
 
-#include "execute/RankFault.h"
-#include "execute/SessionHooks.h"
+#include "testing/faults/RankFault.h"
 
 namespace fsdprt {
 
-/// Gives these to the next session that this thread creates.
-inline void injectFaults(const SessionHooks &hooks) { nextSessionHooks() = hooks; }
+struct InjectedFaults {
+  /// 1 + the rank whose contribution to the first reduce-scatter of the program 'step', else to its
+  /// largest all-reduce, is left out; 0: none.
+  uint32_t dropGradientOfRank = 0;
+  /// What a rank does when it reaches a place, as RankFault::parse takes it; empty: nothing.
+  std::string rankFault;
+  /// Kinds of kernels that alone are run (execute/SessionHooks.h); empty: all.
+  std::string onlyKinds;
+};
+
+/// Gives these to the next session that this thread creates. Throws Error.
+void injectFaults(const InjectedFaults &faults);
 
 } // namespace fsdprt
 

@@ -76,10 +76,10 @@ void Trainer::createSession() {
   wanted.rank = options.launchedRank.value_or(0);
   wanted.channel = options.launchedChannel;
   wanted.steps_before = stepsBefore;
-  SessionHooks hooks;
+  InjectedFaults faults;
   if (!options.rankFault.empty() && options.launchedResume.empty()) {
     rankFault = RankFault::parse(options.rankFault);
-    hooks.rankFault = options.rankFault;
+    faults.rankFault = options.rankFault;
     if (rankFault.isAt(RankFault::Phase::start, wanted.rank, 0))
       rankFault.inject();
   }
@@ -99,9 +99,9 @@ void Trainer::createSession() {
   wanted.profile = options.profile;
   wanted.link_bytes_per_second = options.linkBandwidth;
   wanted.trace_runs = options.trace.empty() ? 0 : options.traceSteps;
-  hooks.onlyKinds = options.onlyKinds;
-  hooks.dropGradientOfRank = options.fault == Fault::dropGradient ? ranks : 0;
-  injectFaults(hooks);
+  faults.onlyKinds = options.onlyKinds;
+  faults.dropGradientOfRank = options.fault == Fault::dropGradient ? ranks : 0;
+  injectFaults(faults);
   uint64_t samples = tokens ? tokens->size() : batches->trainRows() + batches->validationRows();
   std::string agreement = agreementOf(options, rate.lr, samples, stepsBefore,
                                       options.launchedRank ? contents() : std::vector<Content>());

@@ -9,8 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FSDPRT_EXECUTE_RANKFAULT_H
-#define FSDPRT_EXECUTE_RANKFAULT_H
+#ifndef FSDPRT_TESTING_FAULTS_RANKFAULT_H
+#define FSDPRT_TESTING_FAULTS_RANKFAULT_H
 
 #include <cstdint>
 #include <string>
@@ -38,4 +38,4 @@ struct RankFault {
 
 } // namespace fsdprt
 
-#endif // FSDPRT_EXECUTE_RANKFAULT_H
+#endif // FSDPRT_TESTING_FAULTS_RANKFAULT_H

@@ -8,7 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "execute/RankFault.h"
+#include "testing/faults/RankFault.h"
 #include "core/Error.h"
 #include <algorithm>
 #include <charconv>

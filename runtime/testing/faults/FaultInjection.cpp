@@ -1,0 +1,94 @@
+//===- FaultInjection.cpp - Faults of a session, for tests ------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "testing/faults/FaultInjection.h"
+#include "core/DType.h"
+#include "core/Error.h"
+#include "execute/SessionHooks.h"
+#include <cmath>
+#include <optional>
+
+using namespace fsdprt;
+
+/// Returns the first reduce-scatter of the program 'step', else its largest all-reduce.
+static std::optional<uint32_t> gradientReduction(const RankGroup &ranks) {
+  std::optional<uint32_t> largest;
+  const fb::Program *step = ranks.getArtifact().program("step");
+  if (!step)
+    return largest;
+  const Communicator &communicator = ranks.getCommunicator();
+  for (const Instruction &instruction : ranks.instructionsOf(*step)) {
+    if (instruction.kind != fb::Body::Collective)
+      continue;
+    const CollectiveKey &key = communicator.getKey(instruction.collective);
+    if (key.kind == fb::CollectiveKind::reduce_scatter)
+      return instruction.collective;
+    if (key.kind == fb::CollectiveKind::all_reduce &&
+        (!largest || key.count > communicator.getKey(*largest).count))
+      largest = instruction.collective;
+  }
+  return largest;
+}
+
+namespace {
+/// Does what a fault says when its rank is at the place.
+class FaultInjector : public RankObserver {
+public:
+  FaultInjector(const RankFault &fault, std::optional<uint32_t> gradient)
+      : fault(fault), gradient(gradient) {}
+
+  void beforeCommand(const RankRun &run, const Instruction &instruction) override {
+    if (instruction.kind == fb::Body::Launch && isAt(RankFault::Phase::compute, run))
+      fault.inject();
+  }
+
+  void beforeReduction(const RankRun &run, const Instruction &instruction,
+                       uint64_t source) override {
+    if (fault.kind != RankFault::Kind::nan || instruction.collective != gradient ||
+        !isAt(RankFault::Phase::reduce, run))
+      return;
+    DType type = static_cast<const fb::Collective *>(instruction.body)->dtype();
+    std::byte number[8];
+    storeElement(type, NAN, number);
+    run.group->write(run.rank, source, number, sizeOf(type));
+  }
+
+  void afterStart(const RankRun &run, const Instruction &instruction) override {
+    fb::CollectiveKind kind = static_cast<const fb::Collective *>(instruction.body)->kind();
+    bool gathers = kind == fb::CollectiveKind::all_gather || kind == fb::CollectiveKind::broadcast;
+    if (isAt(gathers ? RankFault::Phase::gather : RankFault::Phase::reduce, run))
+      fault.inject();
+  }
+
+private:
+  bool isAt(RankFault::Phase phase, const RankRun &run) const {
+    return run.isStep && fault.isAt(phase, run.rank, run.number);
+  }
+
+  RankFault fault;
+  std::optional<uint32_t> gradient;
+};
+} // namespace
+
+void fsdprt::injectFaults(const InjectedFaults &faults) {
+  SessionHooks hooks;
+  hooks.onlyKinds = faults.onlyKinds;
+  hooks.seesCommands = !faults.rankFault.empty();
+  std::optional<RankFault> fault;
+  if (!faults.rankFault.empty())
+    fault = RankFault::parse(faults.rankFault);
+  hooks.prepare = [fault, dropped = faults.dropGradientOfRank](RankGroup &ranks) {
+    std::optional<uint32_t> gradient = gradientReduction(ranks);
+    if (dropped && (!gradient || dropped > ranks.ranks()))
+      badInput("%s: has no reduction or no rank to drop a gradient of",
+               ranks.getArtifact().getFile().c_str());
+    if (dropped)
+      ranks.getCommunicator().dropContribution(*gradient, dropped - 1);
+    if (fault)
+      ranks.attach(std::make_shared<FaultInjector>(*fault, gradient));
+  };
+  nextSessionHooks() = hooks;
+}
