@@ -26,6 +26,7 @@
 #include "device/DeviceFactory.h"
 #include "device/RankFile.h"
 #include "execute/CollectiveWorker.h"
+#include "execute/DecodedProgram.h"
 #include "execute/RankObserver.h"
 #include <optional>
 #include <unordered_map>
@@ -151,34 +152,12 @@ private:
     const RankGroup &group;
     const RankRun &run;
   };
-  struct Decoded {
-    std::vector<Instruction> instructions;
-    uint64_t end = 0;  // of the highest range
-    uint64_t runs = 0; // so far
-    bool all = true;   // kinds of kernels, and other commands
-    bool hasChannels = false;
-  };
-  /// What a wait is for: the number of a collective, or of a copy.
-  struct StartedTransfer {
-    uint32_t number;
-    TransferKind transferKind;
-  };
   using Job = void (RankGroup::*)(uint32_t rank);
 
   Rank &rankState(uint32_t rank) const { return *rankStates[rank - first]; }
 
-  void decode(const fb::Program &program);
-  void decodeBlock(const flatbuffers::Vector<flatbuffers::Offset<fb::Command>> *commands,
-                   Decoded &into, std::unordered_map<uint32_t, StartedTransfer> &started,
-                   uint32_t &number, uint64_t iterations);
-  void decodeChannel(const fb::Command &command, Decoded &into,
-                     std::unordered_map<uint32_t, StartedTransfer> &started);
   void addTransferWorkers();
-  uint32_t addCollective(const fb::Collective &collective, const char *label);
-  bool isWanted(const fb::Command &command) const;
-  size_t mostBindings() const;
   std::vector<std::unique_ptr<Device>> makeDevices() const;
-  uint64_t residentEnd() const;
   void stop();
   void onEveryRank(Job job);
   void awaitRanks();
@@ -206,7 +185,7 @@ private:
   void launch(Rank &rank, const fb::Launch &launch, uint64_t iteration, uint32_t index);
   void wait(Rank &rank, uint32_t index, const Instruction &instruction);
   bool needsHost(const Instruction &instruction) const;
-  void checkRecordable(const Decoded &step) const;
+  void checkRecordable(const DecodedProgram &step) const;
   void addRecording();
   void record();
   void recordRank(uint32_t rank);
@@ -232,7 +211,7 @@ private:
   std::unique_ptr<Communicator> communicator;
   Watchdog &watchdog;
   uint32_t spins, first, numAsyncCopies = 0; // copies on channels, of all programs
-  std::unordered_map<const fb::Program *, Decoded> programs;
+  std::unordered_map<const fb::Program *, DecodedProgram> programs;
   std::vector<std::unique_ptr<Rank>> rankStates;
   std::unique_ptr<DeviceGraph> recording; // of 'step', where that was asked for
   uint64_t recordedBytes[4] = {};         // that it exchanges

@@ -36,7 +36,7 @@ bool RankGroup::needsHost(const Instruction &instruction) const {
 }
 
 /// Before there is anything to record.
-void RankGroup::checkRecordable(const Decoded &step) const {
+void RankGroup::checkRecordable(const DecodedProgram &step) const {
   if (communicator->localRanks() > 1 && std::strcmp(communicator->name(), "nccl") == 0)
     badInput("%s: expected a process for each rank, for a CUDA graph over NCCL, found %u ranks in "
              "one; run with --processes, or without --cuda-graph",

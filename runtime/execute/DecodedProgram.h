@@ -1,0 +1,75 @@
+//===- DecodedProgram.h - A program as a flat list --------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Programs are decoded once, before the first run: a loop is followed by its body, and each
+// collective and each copy on a channel has a number, which its wait has, too.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_EXECUTE_DECODEDPROGRAM_H
+#define FSDPRT_EXECUTE_DECODEDPROGRAM_H
+
+#include "artifact/Artifact.h"
+#include "collectives/Communicator.h"
+#include "execute/Instruction.h"
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace fsdprt {
+
+struct DecodedProgram {
+  std::vector<Instruction> instructions;
+  uint64_t end = 0;         ///< of the highest range that a command names
+  uint64_t runs = 0;        ///< so far
+  bool hasChannels = false; ///< collectives on channels
+};
+
+class ProgramDecoder {
+public:
+  /// Of the programs of one layout. `onlyKinds`: of other programs than 'init' only launches of
+  /// these kinds of kernels are kept; empty: all commands.
+  ProgramDecoder(const Artifact &artifact, const fb::Layout &layout, Communicator &communicator,
+                 const std::vector<std::string> &onlyKinds)
+      : artifact(artifact), layout(layout), mesh(communicator.getMesh()),
+        communicator(communicator), onlyKinds(onlyKinds) {}
+
+  /// Adds the program's collectives to the communicator.
+  DecodedProgram decode(const fb::Program &program);
+  /// Returns the numbers of copies on channels, of all programs so far.
+  uint32_t numAsyncCopies() const { return copies; }
+
+private:
+  /// What a wait is for: the number of a collective, or of a copy.
+  struct StartedTransfer {
+    uint32_t number;
+    TransferKind transferKind;
+  };
+  void decodeBlock(const flatbuffers::Vector<flatbuffers::Offset<fb::Command>> *commands,
+                   DecodedProgram &into, std::unordered_map<uint32_t, StartedTransfer> &started,
+                   uint32_t &number, uint64_t iterations);
+  void decodeChannel(const fb::Command &command, DecodedProgram &into,
+                     std::unordered_map<uint32_t, StartedTransfer> &started);
+  uint32_t addCollective(const fb::Collective &collective, const char *label);
+  bool isWanted(const fb::Command &command) const;
+
+  const Artifact &artifact;
+  const fb::Layout &layout;
+  const Mesh &mesh;
+  Communicator &communicator;
+  const std::vector<std::string> &onlyKinds;
+  bool keepsAll = true; // of the current program
+  uint32_t copies = 0;
+};
+
+/// Returns the end of what a layout has before any command: states, inputs, blocks and workspace.
+uint64_t residentEnd(const fb::Layout &layout, const Mesh &mesh);
+/// Returns the most addresses that a launch of a kernel has.
+size_t mostBindings(const Artifact &artifact);
+
+} // namespace fsdprt
+
+#endif // FSDPRT_EXECUTE_DECODEDPROGRAM_H
