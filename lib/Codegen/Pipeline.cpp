@@ -1,17 +1,36 @@
-//===- Pipeline.cpp - The pipeline of Codegen -------------------*- C++ -*-===//
+//===- Pipeline.cpp - The pipeline of Codegen as text --------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Codegen/Pipeline.h"
 #include "fsdp/Codegen/Passes.h"
+#include "fsdp/IR/Kernels.h"
+#include "fsdp/Options/PassConfiguration.h"
 #include "mlir/Pass/PassManager.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_KEEPKERNELSPASS
+#include "fsdp/Codegen/Passes.h.inc"
+} // namespace mlir::fsdp
 
 using namespace mlir;
 
-void fsdp::buildCodegenPipeline(OpPassManager &pm, const CodegenOptions &options) {
-  LowerKernelsPassOptions lower;
-  lower.targetCpu = options.targetCpu;
-  pm.addPass(createLowerKernelsPass(lower));
+namespace {
+struct KeepKernelsPass : fsdp::impl::KeepKernelsPassBase<KeepKernelsPass> {
+  void runOnOperation() override {
+    // Uses come after what they use.
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*getOperation().getBody())))
+      if (!op.hasAttr(fsdp::kernelAttr)) {
+        ++numDropped;
+        op.erase();
+      }
+  }
+};
+} // namespace
+
+void fsdp::buildCodegenPipeline(OpPassManager &pm, const StepOptions &options) {
+  pm.addPass(
+      createKeepKernelsPass()); // programs launch kernels; phase functions are something else
+  pm.addPass(configure(createLowerKernelsPass(), options));
 }

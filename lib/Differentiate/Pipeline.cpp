@@ -4,29 +4,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Differentiate/Pipeline.h"
 #include "fsdp/Differentiate/Passes.h"
+#include "fsdp/Options/PassConfiguration.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
 
-void fsdp::buildDifferentiatePipeline(OpPassManager &pm, const DifferentiateOptions &options) {
-  if (options.weighLoss)
+void fsdp::buildDifferentiatePipeline(OpPassManager &pm, const StepOptions &options) {
+  if (options.update.gradDivide == "tokens") // batches in which more targets count weigh more
     pm.addPass(createWeighLossPass());
-  DifferentiatePassOptions differentiate;
-  differentiate.reduceDtype = options.reduceDtype;
-  differentiate.gradPredivide = options.gradPredivide;
-  differentiate.lossScale = options.lossScale;
-  pm.addPass(createDifferentiatePass(differentiate));
+  pm.addPass(configure(createAddBackwardPass(), options, {{"remarks", "false"}}));
   // Bodies of adjoints repeat what the sweep read twice. This has to come before the
   // clones: they are equal to their originals.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   // Clones read parameters, so gathering again comes last.
-  if (options.cloneCheapForward)
-    pm.addPass(createCloneCheapForwardPass());
+  pm.addPass(createCloneCheapForwardPass());
   pm.addPass(createRegatherParametersPass());
   pm.addPass(createVerifyDifferentiatedPass());
 }

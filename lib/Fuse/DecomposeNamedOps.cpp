@@ -22,9 +22,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fsdp/Analysis/TargetInfo.h"
 #include "fsdp/Fuse/Passes.h"
 #include "fsdp/IR/Decompositions.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+
+#include <mutex>
+#include <set>
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_DECOMPOSENAMEDOPSPASS
@@ -286,18 +290,37 @@ static void decompose(GatherRowsOp op, OpBuilder &b) {
 }
 
 namespace {
+/// Which attention a target has a kernel for. A model's programs and layers have the same: each
+/// reason is said once. Functions may ask at once.
+class AttentionKernels {
+public:
+  explicit AttentionKernels(std::shared_ptr<const TargetInfo> target) : target(std::move(target)) {}
+
+  bool have(Operation *op) {
+    std::optional<std::string> reason = target->whyNoAttention(op);
+    std::lock_guard<std::mutex> guard(mutex);
+    if (reason && said.insert(*reason).second)
+      op->emitWarning("no kernel for ") << *reason << "; scores are whole in memory";
+    return !reason;
+  }
+
+private:
+  std::shared_ptr<const TargetInfo> target;
+  std::mutex mutex;
+  std::set<std::string> said;
+};
+
 struct DecomposeNamedOpsPass : fsdp::impl::DecomposeNamedOpsPassBase<DecomposeNamedOpsPass> {
   using DecomposeNamedOpsPassBase::DecomposeNamedOpsPassBase;
-  explicit DecomposeNamedOpsPass(const FuseOptions &options)
-      : DecomposeNamedOpsPassBase(DecomposeNamedOpsPassOptions{options.fuseAttention}),
-        hasKernel(options.hasAttentionKernel) {}
+  explicit DecomposeNamedOpsPass(std::shared_ptr<const TargetInfo> target)
+      : kernels(std::make_shared<AttentionKernels>(std::move(target))) {}
 
   void runOnOperation() override {
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) { ops.push_back(op); });
     IRRewriter rewriter(&getContext());
     for (Operation *op : ops) {
-      if (fuseAttention && isa<AttentionOp, AttentionGradOp>(op) && (!hasKernel || hasKernel(op)))
+      if (fuseAttention && isa<AttentionOp, AttentionGradOp>(op) && (!kernels || kernels->have(op)))
         continue;
       rewriter.setInsertionPoint(op);
       bool raised = llvm::TypeSwitch<Operation *, bool>(op)
@@ -328,10 +351,11 @@ struct DecomposeNamedOpsPass : fsdp::impl::DecomposeNamedOpsPassBase<DecomposeNa
     return op->emitError("cannot be written as linalg.generic");
   }
 
-  std::function<bool(Operation *)> hasKernel; ///< as of FuseOptions
+  std::shared_ptr<AttentionKernels>
+      kernels; ///< of the target; null: there is one for each attention
 };
 } // namespace
 
-std::unique_ptr<Pass> fsdp::createDecomposeNamedOpsPass(const FuseOptions &options) {
-  return std::make_unique<DecomposeNamedOpsPass>(options);
+std::unique_ptr<Pass> fsdp::createDecomposeNamedOpsPass(std::shared_ptr<const TargetInfo> target) {
+  return std::make_unique<DecomposeNamedOpsPass>(std::move(target));
 }

@@ -4,25 +4,31 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Fuse/Pipeline.h"
+#include "fsdp/Analysis/TargetInfo.h"
 #include "fsdp/Fuse/Passes.h"
+#include "fsdp/Options/PassConfiguration.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
 
-void fsdp::buildFusePipeline(OpPassManager &pm, const FuseOptions &options) {
-  pm.addNestedPass<func::FuncOp>(createDecomposeNamedOpsPass(options));
+void fsdp::buildFusePipeline(OpPassManager &pm, const StepOptions &options) {
+  std::shared_ptr<const TargetInfo> target = getTargetInfo(options.codegen);
+  pm.addNestedPass<func::FuncOp>(configure(createDecomposeNamedOpsPass(target), options));
   // Merges the chains that a loss and its gradient both need. Fills may be
   // shared here: each dispatch gets a copy of its own.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
-  if (ChunkLimits chunks = options.chunks.value_or(cpuChunks); chunks.maxBytes)
-    pm.addNestedPass<func::FuncOp>(
-        createChunkRowsPass({chunks.maxBytes, chunks.minRows, options.remarks}));
+  ChunkLimits chunks = target->getChunkLimits();
+  if (options.fuse.maxChunkBytes >= 0) // what is given holds, however few rows it is
+    chunks = {options.fuse.maxChunkBytes, TargetInfo().getChunkLimits().minRows};
+  if (chunks.maxBytes)
+    pm.addNestedPass<func::FuncOp>(configure(createChunkRowsPass(), options,
+                                             {{"max-bytes", std::to_string(chunks.maxBytes)},
+                                              {"min-rows", std::to_string(chunks.minRows)}}));
   pm.addNestedPass<func::FuncOp>(createFormDispatchesPass());
-  if (options.rowAlignment)
-    pm.addNestedPass<func::FuncOp>(createAlignRowsPass({options.rowAlignment}));
+  if (int64_t bytes = target->getRowAlignment())
+    pm.addNestedPass<func::FuncOp>(createAlignRowsPass({bytes}));
   pm.addNestedPass<func::FuncOp>(createAssignInplacePass());
   pm.addNestedPass<func::FuncOp>(createVerifyFusedPass());
 }

@@ -4,12 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Import/Pipeline.h"
 #include "fsdp/Import/Passes.h"
+#include "fsdp/Options/PassConfiguration.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Pass/PassManager.h"
-#include "mlir/Pass/PassOptions.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
@@ -22,26 +21,17 @@ static void addCleanUp(OpPassManager &pm) {
 }
 
 /// Weights become arguments before anything may merge equal-looking constants.
-static void addInterface(OpPassManager &pm, const ImportOptions &options) {
+static void addInterface(OpPassManager &pm, const StepOptions &options) {
   pm.addPass(createRefuseForeignPass());
   pm.addPass(createReadStopMarkersPass());
-  SelectEntryPassOptions entry;
-  entry.entry = options.entry;
-  pm.addPass(createSelectEntryPass(entry));
+  pm.addPass(configure(createSelectEntryPass(), options));
   pm.addPass(createCheckMarksPass());
-  MarkBatchPassOptions batch;
-  batch.batch.assign(options.batch.begin(), options.batch.end());
-  pm.addPass(createMarkBatchPass(batch));
+  pm.addPass(configure(createMarkBatchPass(), options));
   // Without the inliner's own canonicalisation, which merges constants.
   pm.addPass(createInlinerPass({}, [](OpPassManager &) {}));
   pm.addPass(createSymbolDCEPass());
-  BindBuffersPassOptions buffers;
-  buffers.buffers.assign(options.buffers.begin(), options.buffers.end());
-  pm.addPass(createBindBuffersPass(buffers));
-  LiftParametersPassOptions params;
-  params.params = options.params;
-  params.paramsFile = options.paramsFile;
-  pm.addPass(createLiftParametersPass(params));
+  pm.addPass(configure(createBindBuffersPass(), options));
+  pm.addPass(configure(createLiftParametersPass(), options));
 }
 
 /// One spelling per operation. Twice: dropping a dead result (an argmax) or a
@@ -66,22 +56,19 @@ static void addNormalisation(OpPassManager &pm) {
 }
 
 /// Ops that later stages know: before bodies are fused, and before views move.
-static void addRaising(OpPassManager &pm, const ImportOptions &options) {
+static void addRaising(OpPassManager &pm, const StepOptions &options) {
   pm.addNestedPass<func::FuncOp>(createRaiseEmbeddingPass());
   pm.addNestedPass<func::FuncOp>(createFoldCopiesPass());
   addCleanUp(pm);
   pm.addNestedPass<func::FuncOp>(createRaiseSoftmaxPass());
   pm.addNestedPass<func::FuncOp>(createRaiseCrossEntropyPass());
-  AttachLossPassOptions loss;
-  loss.loss = options.attachLoss;
-  loss.ignore = options.ignoreIndex;
-  pm.addNestedPass<func::FuncOp>(createAttachLossPass(loss));
+  pm.addNestedPass<func::FuncOp>(configure(createAttachLossPass(), options));
   pm.addNestedPass<func::FuncOp>(createExpandLookupPass());
   addCleanUp(pm);
   pm.addNestedPass<func::FuncOp>(createBoundIdsPass());
-  if (options.raiseAttention != "false") {
+  if (RaiseAttention how = options.import.raiseAttention; how != RaiseAttention::False) {
     RaiseAttentionPassOptions attention;
-    attention.assumeKeys = options.raiseAttention == "assume-keys";
+    attention.assumeKeys = how == RaiseAttention::AssumeKeys;
     pm.addNestedPass<func::FuncOp>(createRaiseAttentionPass(attention));
     addCleanUp(pm);
   }
@@ -101,7 +88,7 @@ static void addForming(OpPassManager &pm) {
   pm.addNestedPass<func::FuncOp>(createFormContractionsPass());
 }
 
-void fsdp::buildImportPipeline(OpPassManager &pm, const ImportOptions &options) {
+void fsdp::buildImportPipeline(OpPassManager &pm, const StepOptions &options) {
   addInterface(pm, options);
   addNormalisation(pm);
   addRaising(pm, options);
@@ -110,44 +97,4 @@ void fsdp::buildImportPipeline(OpPassManager &pm, const ImportOptions &options) 
   pm.addNestedPass<func::FuncOp>(createInferInitPass());
   addCleanUp(pm);
   pm.addPass(createVerifyImportedPass());
-}
-
-namespace {
-/// ImportOptions as options of a textual pipeline.
-struct ImportPipelineOptions : PassPipelineOptions<ImportPipelineOptions> {
-  Option<std::string> entry{*this, "entry",
-                            llvm::cl::desc("The function to train; empty: the only public one")};
-  Option<std::string> params{*this, "params", llvm::cl::desc("Positions and names of parameters")};
-  Option<std::string> paramsFile{*this, "params-file",
-                                 llvm::cl::desc("JSON sidecar of parameters")};
-  ListOption<std::string> batch{*this, "batch",
-                                llvm::cl::desc("Names of batch inputs: INDEX=NAME")};
-  ListOption<std::string> buffers{*this, "buffers",
-                                  llvm::cl::desc("NAME|INDEX=causal|zeros|ones|keep|FILE")};
-  Option<std::string> attachLoss{*this, "attach-loss",
-                                 llvm::cl::desc("cross_entropy, or empty for none")};
-  Option<std::string> ignoreIndex{*this, "ignore-index",
-                                  llvm::cl::desc("Targets that the attached loss skips")};
-  Option<std::string> raiseAttention{
-      *this, "raise-attention",
-      llvm::cl::desc("Products around a softmax become fsdp.attention: true, false or assume-keys"),
-      llvm::cl::init(ImportOptions().raiseAttention)};
-};
-} // namespace
-
-void fsdp::registerImportPipeline() {
-  PassPipelineRegistration<ImportPipelineOptions>(
-      "fsdp-import", "Foreign MLIR to the model contract",
-      [](OpPassManager &pm, const ImportPipelineOptions &options) {
-        ImportOptions plain;
-        plain.entry = options.entry;
-        plain.params = options.params;
-        plain.paramsFile = options.paramsFile;
-        plain.batch.assign(options.batch.begin(), options.batch.end());
-        plain.buffers.assign(options.buffers.begin(), options.buffers.end());
-        plain.attachLoss = options.attachLoss;
-        plain.ignoreIndex = options.ignoreIndex;
-        plain.raiseAttention = options.raiseAttention;
-        buildImportPipeline(pm, plain);
-      });
 }

@@ -38,9 +38,10 @@ namespace {
 
 class ManifestBuilder {
 public:
-  ManifestBuilder(ModuleOp module, const Image &image, const Values &values,
-                  const PackageOptions &options)
-      : module(module), image(image), values(values), options(options) {}
+  ManifestBuilder(ModuleOp module, const CompiledKernels &compiled, const Values &values,
+                  const StepOptions &options)
+      : module(module), image(compiled.image), gpuCode(compiled.gpu), values(values),
+        options(options) {}
 
   FailureOr<std::vector<char>> build();
 
@@ -121,8 +122,9 @@ private:
 
   ModuleOp module;
   const Image &image;
+  const GpuCode &gpuCode;
   const Values &values;
-  const PackageOptions &options;
+  const StepOptions &options;
   SymbolTableCollection tables;
   flatbuffers::FlatBufferBuilder builder;
 
@@ -426,9 +428,9 @@ FailureOr<Offset<fb::Command>> ManifestBuilder::addCommand(Operation &op, Layout
 
 /// How a phase is launched on a GPU; nothing on a CPU.
 Offset<fb::Grid> ManifestBuilder::addGrid(const PhaseInfo &phase) {
-  if (!options.gpu || options.gpu->products.contains(phase.symbol))
+  if (!gpuCode.isPresent() || gpuCode.products.contains(phase.symbol))
     return {};
-  const GpuGrid &grid = options.gpu->grids.at(phase.symbol);
+  const GpuGrid &grid = gpuCode.grids.at(phase.symbol);
   auto numbers = [&](ArrayRef<int64_t> values) {
     return builder.CreateVector(std::vector<uint64_t>(values.begin(), values.end()));
   };
@@ -456,9 +458,9 @@ FailureOr<Offset<fb::Matrix>> ManifestBuilder::addMatrix(const GpuMatrix &matrix
 
 /// Nothing where the phase is no library's.
 FailureOr<Offset<fb::Product>> ManifestBuilder::addProduct(const PhaseInfo &phase, Location loc) {
-  if (!options.gpu || !options.gpu->products.contains(phase.symbol))
+  if (!gpuCode.isPresent() || !gpuCode.products.contains(phase.symbol))
     return Offset<fb::Product>();
-  const GpuProduct &product = options.gpu->products.at(phase.symbol);
+  const GpuProduct &product = gpuCode.products.at(phase.symbol);
   std::vector<Offset<fb::Matrix>> matrices;
   for (const GpuMatrix *matrix :
        {&product.lhs, &product.rhs, &product.result, product.addend ? &*product.addend : nullptr,
@@ -564,16 +566,18 @@ FailureOr<std::vector<char>> ManifestBuilder::build() {
       return failure();
     programs.push_back(*added);
   }
-  const OptimizerInfo &o = options.optimizer;
-  auto optimizer = fb::CreateOptimizer(builder, addString(o.kind), o.lr, o.beta1, o.beta2, o.eps,
-                                       o.weightDecay, o.momentum, o.clipGradNorm);
+  const UpdateOptions &update = options.update;
+  auto optimizer =
+      fb::CreateOptimizer(builder, addString(printValue(update.optimizer).front()),
+                          options.package.learningRate, update.beta1, update.beta2, update.eps,
+                          update.weightDecay, update.momentum, update.clipGradNorm);
   std::vector<Offset<flatbuffers::String>> isa;
   for (const std::string &feature : image.isa)
     isa.push_back(addString(feature));
   auto seed = module->getAttrOfType<IntegerAttr>(FSDPDialect::seedAttr);
   auto constants = module->getAttrOfType<ArrayAttr>(constantsAttr);
-  auto compiler = addString(options.compiler), source = addString(options.source),
-       target = addString(options.target);
+  auto compiler = addString(options.driver.compiler), source = addString(options.driver.input),
+       target = addString(options.codegen.target);
   auto axesVector = builder.CreateVector(axes);
   auto unitsVector = builder.CreateVector(units);
   auto paramsVector = builder.CreateVector(params);
@@ -583,24 +587,24 @@ FailureOr<std::vector<char>> ManifestBuilder::build() {
   auto isaVector = builder.CreateVector(isa);
   auto neighboursVector = builder.CreateVector(addNeighbours());
   Offset<fb::Gpu> gpu;
-  if (options.gpu)
-    gpu = fb::CreateGpu(builder, addString(options.gpu->chip), options.gpu->ptxBytes,
-                        options.gpu->cubinOffset, options.gpu->cubinBytes);
+  if (gpuCode.isPresent())
+    gpu = fb::CreateGpu(builder, addString(gpuCode.chip), gpuCode.ptxBytes, gpuCode.cubinOffset,
+                        gpuCode.cubinBytes);
   auto lookups = addLookups();
   if (failed(lookups))
     return failure();
   fb::FinishManifestBuffer(
-      builder, fb::CreateManifest(builder, compiler, source, target, axesVector, unitsVector,
-                                  paramsVector, layoutsVector, programsVector, kernelsVector,
-                                  optimizer, isaVector, countTokens(), options.threadsPerRank,
-                                  seed ? seed.getValue().getZExtValue() : 0, neighboursVector, gpu,
-                                  *lookups, constants ? constants.size() : 0));
+      builder,
+      fb::CreateManifest(builder, compiler, source, target, axesVector, unitsVector, paramsVector,
+                         layoutsVector, programsVector, kernelsVector, optimizer, isaVector,
+                         countTokens(), options.codegen.threadsPerRank,
+                         seed ? seed.getValue().getZExtValue() : 0, neighboursVector, gpu, *lookups,
+                         constants ? constants.size() : 0));
   const char *data = reinterpret_cast<const char *>(builder.GetBufferPointer());
   return std::vector<char>(data, data + builder.GetSize());
 }
 
-FailureOr<std::vector<char>> fsdp::buildManifest(ModuleOp module, const Image &image,
-                                                 const Values &values,
-                                                 const PackageOptions &options) {
-  return ManifestBuilder(module, image, values, options).build();
+FailureOr<std::vector<char>> fsdp::buildManifest(ModuleOp module, const CompiledKernels &kernels,
+                                                 const Values &values, const StepOptions &options) {
+  return ManifestBuilder(module, kernels, values, options).build();
 }

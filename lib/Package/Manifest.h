@@ -13,8 +13,8 @@
 namespace mlir::fsdp {
 
 /// The FlatBuffer of runtime/schema/artifact.fbs, finished with its identifier.
-FailureOr<std::vector<char>> buildManifest(ModuleOp module, const Image &image,
-                                           const Values &values, const PackageOptions &options);
+FailureOr<std::vector<char>> buildManifest(ModuleOp module, const CompiledKernels &kernels,
+                                           const Values &values, const StepOptions &options);
 
 } // namespace mlir::fsdp
 

@@ -7,69 +7,25 @@
 //     0        128 (64-byte aligned)         (4096)            (4096)
 //     | header | manifest: FlatBuffer "FSDP" | image: ELF .so | values |
 //
-//  1. The workspace goes behind the buffers of each layout, once the kernels are known:
-//     the shared scratch of the launch that needs most, and per worker the same.
-//  2. The manifest (Manifest.cpp), then the image on a page of its own.
-//  3. The values of parameters that came with the model (Values.cpp), from where they are in
+//  1. The manifest (Manifest.cpp), then the image on a page of its own.
+//  2. The values of parameters that came with the model (Values.cpp), from where they are in
 //     memory.
-//  4. The header with the hash of everything, its own field as zero.
+//  3. The header with the hash of everything, its own field as zero.
 //
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Package/Package.h"
 #include "Manifest.h"
 #include "fsdp/Analysis/Packing.h"
-#include "fsdp/IR/Memory.h"
 #include "fsdprt/artifact_header.h"
 #include "fsdprt/sha256.h"
-#include "llvm/ADT/StringSet.h"
 #include <cstring>
 
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Kernels that the programs over `layout` launch.
-static llvm::StringSet<> getKernels(ModuleOp module, LayoutOp layout) {
-  llvm::StringSet<> names;
-  for (auto program : module.getOps<ProgramOp>())
-    if (program.getLayout() == layout.getSymName())
-      program.walk([&](LaunchOp launch) { names.insert(launch.getKernel()); });
-  return names;
-}
-
 static_assert(bufferAlignment == FSDPRT_BUFFER_ALIGNMENT,
               "what a run measures is rounded as the plan is");
-
-/// Where the buffers of a layout end.
-static int64_t getEnd(LayoutOp layout) {
-  int64_t end = 0;
-  for (auto buffer : layout.getOps<BufferOp>())
-    if (getMemory(buffer) == Memory::device)
-      end = std::max(end, static_cast<int64_t>(*buffer.getOffset() + buffer.getBytes()));
-  return llvm::alignTo(end, bufferAlignment);
-}
-
-void fsdp::addWorkspace(ModuleOp module, const Image &image, unsigned workers) {
-  for (auto layout : module.getOps<LayoutOp>()) {
-    llvm::StringSet<> names = getKernels(module, layout);
-    int64_t shared = 0, worker = 0;
-    for (const KernelInfo &kernel : image.kernels) {
-      if (!names.contains(kernel.name))
-        continue;
-      shared = std::max(shared,
-                        static_cast<int64_t>(llvm::alignTo(kernel.sharedBytes, bufferAlignment)));
-      worker = std::max(worker,
-                        static_cast<int64_t>(llvm::alignTo(kernel.workerBytes, bufferAlignment)));
-    }
-    int64_t bytes = shared + workers * worker;
-    int64_t offset = llvm::alignTo(getEnd(layout), bytes ? pageAlignment : bufferAlignment);
-    layout.setWorkspaceOffset(offset);
-    layout.setSharedBytes(shared);
-    layout.setWorkerBytes(worker);
-    layout.setWorkers(workers);
-    layout.setArenaBytes(offset + bytes);
-  }
-}
 
 /// The header up to its hash; the values lie behind the rest.
 static fsdprt_artifact_header layOut(uint64_t manifestSize, uint64_t imageSize,
@@ -104,14 +60,15 @@ LogicalResult fsdp::verifyRanks(ModuleOp module) {
   return success();
 }
 
-FailureOr<ArtifactPieces> fsdp::buildArtifact(ModuleOp module, const Image &image,
-                                              const PackageOptions &options) {
+FailureOr<ArtifactPieces> fsdp::buildArtifact(ModuleOp module, const CompiledKernels &kernels,
+                                              const StepOptions &options) {
+  const Image &image = kernels.image;
   if (failed(verifyRanks(module)))
     return failure();
   FailureOr<Values> values = collectValues(module);
   if (failed(values))
     return failure();
-  FailureOr<std::vector<char>> manifest = buildManifest(module, image, *values, options);
+  FailureOr<std::vector<char>> manifest = buildManifest(module, kernels, *values, options);
   if (failed(manifest))
     return failure();
   fsdprt_artifact_header header = layOut(manifest->size(), image.elf.size(), values->size);
@@ -134,9 +91,8 @@ FailureOr<ArtifactPieces> fsdp::buildArtifact(ModuleOp module, const Image &imag
   return file;
 }
 
-LogicalResult fsdp::packArtifact(ModuleOp module, const Image &image, const PackageOptions &options,
-                                 StringRef path) {
-  addWorkspace(module, image, options.threadsPerRank);
-  FailureOr<ArtifactPieces> file = buildArtifact(module, image, options);
+LogicalResult fsdp::packArtifact(ModuleOp module, const CompiledKernels &kernels,
+                                 const StepOptions &options, StringRef path) {
+  FailureOr<ArtifactPieces> file = buildArtifact(module, kernels, options);
   return failed(file) ? failure() : writeFile(path, *file, module.getLoc());
 }

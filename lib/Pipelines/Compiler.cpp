@@ -1,33 +1,73 @@
-//===- Compiler.cpp - From a model to an artifact ---------------*- C++ -*-===//
+//===- Compiler.cpp - From a model to an artifact ------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "GpuKernels.h"
-#include "fsdp/Codegen/Codegen.h"
-#include "fsdp/Codegen/Gpu/Ptxas.h"
-#include "fsdp/Codegen/KernelCache.h"
-#include "fsdp/Codegen/Pipeline.h"
+#include "fsdp/Pipelines/Compiler.h"
+#include "fsdp/Analysis/Explain.h"
+#include "fsdp/Analysis/MemoryLimit.h"
+#include "fsdp/Analysis/Packing.h"
+#include "fsdp/Codegen/Passes.h"
+#include "fsdp/Differentiate/Passes.h"
+#include "fsdp/Fuse/Passes.h"
+#include "fsdp/Import/Passes.h"
+#include "fsdp/Options/PassConfiguration.h"
 #include "fsdp/Package/Package.h"
+#include "fsdp/Plan/Passes.h"
+#include "fsdp/Shard/Passes.h"
+#include "fsdp/Update/Passes.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/Path.h"
 #include <chrono>
+#include <set>
 
 using namespace mlir;
 using namespace mlir::fsdp;
 
+//===----------------------------------------------------------------------===//
+// Phases
+//===----------------------------------------------------------------------===//
+
+template <void (*build)(OpPassManager &, const StepOptions &)>
+static LogicalResult runPipeline(StepCompilation &step) {
+  PassManager pm(step.module->getContext(), ModuleOp::getOperationName());
+  build(pm, step.options);
+  return pm.run(*step.module);
+}
+
+/// Kernels, and the workspace that they need: from here on the plan is exact, and is checked again.
+static LogicalResult compileKernels(StepCompilation &step) {
+  PassManager pm(step.module->getContext(), ModuleOp::getOperationName());
+  auto kernels = std::make_shared<CompiledKernels>();
+  pm.addPass(createCompileKernelsPass(step.options, step.code, kernels));
+  pm.addPass(configure(createAddWorkspacePass(), step.options));
+  pm.addPass(createVerifyPlannedPass());
+  if (failed(pm.run(*step.module)))
+    return failure();
+  step.kernels = std::move(*kernels);
+  return success();
+}
+
+/// Writes the artifact to the file that -o names; nothing is left there on failure.
+static LogicalResult packageStep(StepCompilation &step) {
+  return packArtifact(*step.module, step.kernels, step.options, step.options.driver.output);
+}
+
 ArrayRef<Phase> fsdp::getPhases() {
   static const Phase phases[] = {
-#define FSDP_PHASE(mnemonic, sentence, build, member)                                              \
-  {#mnemonic, sentence,                                                                            \
-   [](OpPassManager &pm, const CompileOptions &options) { build(pm, options.member); }},
+#define FSDP_PHASE(mnemonic, sentence, run) {#mnemonic, sentence, run},
 #include "Phases.def"
   };
   return phases;
 }
+
+//===----------------------------------------------------------------------===//
+// Their order
+//===----------------------------------------------------------------------===//
 
 /// Milliseconds of a phase, printed when asked for.
 namespace {
@@ -67,131 +107,78 @@ static LogicalResult dump(ModuleOp module, StringRef directory, unsigned number,
             : LogicalResult(success());
 }
 
-/// What is not given and the model or the target decides.
-static LogicalResult chooseAfterImport(ModuleOp imported, CompileOptions &options) {
-  if (options.afterImport && failed(options.afterImport(imported)))
-    return failure();
-  return GpuTarget::isKnown(options.target) ? fitToGpu(options, imported.getLoc())
-                                            : LogicalResult(success());
-}
-
-LogicalResult fsdp::runPhases(ModuleOp module, CompileOptions &options, StringRef last,
-                              SmallVectorImpl<DtypeRow> *dtypes) {
+LogicalResult fsdp::runPhases(StepCompilation &step, StringRef first, StringRef last) {
+  const DriverOptions &driver = step.options.driver;
+  bool runs = false;
   for (auto [index, phase] : llvm::enumerate(getPhases())) {
-    PhaseTimer timer(options.timing, phase.mnemonic);
-    PassManager pm(module->getContext(), ModuleOp::getOperationName());
-    phase.build(pm, options);
-    if (failed(pm.run(module)))
+    runs |= phase.mnemonic == first;
+    if (!runs)
+      continue;
+    bool measures = phase.mnemonic == "codegen" && !step.code;
+    PhaseTimer timer(driver.timing, measures ? "codegen (no code)" : phase.mnemonic);
+    if (failed(phase.run(step)))
       return failure();
-    if (!options.dumpDirectory.empty() &&
-        failed(dump(module, options.dumpDirectory, index + 1, phase.mnemonic)))
+    if (!driver.dumpPhasesTo.empty() && phase.mnemonic != "package" &&
+        failed(dump(*step.module, driver.dumpPhasesTo, index + 1, phase.mnemonic)))
       return failure();
-    if (phase.mnemonic == "import" && failed(chooseAfterImport(module, options)))
-      return failure();
-    if (dtypes && phase.mnemonic == "update")
-      *dtypes = measureDtypes(module);
+    if (phase.mnemonic == "update")
+      step.dtypes = measureDtypes(*step.module);
     if (phase.mnemonic == last)
       break;
   }
   return success();
 }
 
-static FailureOr<Kernels> compileForCpu(ModuleOp planned, const CompileOptions &options,
-                                        bool code) {
-  FailureOr<CpuTarget> target = CpuTarget::get(options.targetCpu, planned.getLoc());
-  if (failed(target))
-    return failure();
-  std::unique_ptr<KernelCache> cache;
-  if (code && !options.kernelCache.empty()) {
-    FailureOr<std::unique_ptr<KernelCache>> opened =
-        KernelCache::open(options.kernelCache, planned.getLoc());
-    if (failed(opened))
+namespace {
+/// Says each warning and remark once, of plans that are made again and again.
+class SaidOnce {
+public:
+  explicit SaidOnce(MLIRContext *context)
+      : handler(context, [this](Diagnostic &diag) {
+          if (diag.getSeverity() == DiagnosticSeverity::Error)
+            return failure();
+          std::string text;
+          llvm::raw_string_ostream(text) << diag.getLocation() << diag;
+          return success(!said.insert(text).second); // taken, or left to the next handler
+        }) {}
+
+private:
+  std::set<std::string> said;
+  ScopedDiagnosticHandler handler;
+};
+} // namespace
+
+LogicalResult fsdp::planWithinLimit(StepCompilation &step) {
+  Bytes &limit = step.options.plan.memoryLimit;
+  bool chooses =
+      step.options.plan.checkpointing == "auto" || (step.options.plan.overlap && limit > 0);
+  if (!chooses)
+    return runPhases(step, "shard", "plan");
+  static constexpr unsigned mostTries = 5;
+  const int64_t asked = limit;
+  llvm::scope_exit restore([&] { limit = asked; });
+  SaidOnce once(step.module->getContext());
+  OwningOpRef<ModuleOp> imported = std::move(step.module), best;
+  int64_t least = std::numeric_limits<int64_t>::max(); // its peak
+  for (unsigned attempt = 1; attempt <= mostTries && limit > 0; ++attempt) {
+    step.module = imported->clone();
+    if (failed(runPhases(step, "shard", "plan")))
       return failure();
-    cache = std::move(*opened);
+    StepCompilation measured{step.module->clone(), step.options, /*code=*/false};
+    if (failed(runPhases(measured, "codegen", "codegen")))
+      return failure();
+    MemoryReport memory = measureMemory(*measured.module);
+    int64_t peak = memory.peak, left = asked - memory[Category::workspace];
+    if (peak >= least)
+      break;
+    least = peak;
+    best = std::move(step.module);
+    if (peak <= asked)
+      break;
+    // The workspace begins on a page.
+    limit = std::min<int64_t>(llvm::alignDown(std::max<int64_t>(left, 0), pageAlignment),
+                              limit - (peak - asked));
   }
-  FailureOr<Image> image = options.target == "reference"
-                               ? compileReferenceImage(planned, *target, /*widen=*/true)
-                           : code ? compileCpuImage(planned, *target, cache.get())
-                                  : measureCpuKernels(planned, *target);
-  if (failed(image))
-    return failure();
-  if (options.timing && cache)
-    llvm::errs() << cache->numFound() << " of " << cache->numAsked() << " kernels are of "
-                 << options.kernelCache << "\n";
-  return Kernels{std::move(*image), {}};
-}
-
-FailureOr<Kernels> fsdp::compileKernels(ModuleOp planned, const CompileOptions &options,
-                                        bool code) {
-  PhaseTimer timer(options.timing, code ? "codegen" : "codegen (no code)");
-  FailureOr<Kernels> kernels = GpuTarget::isKnown(options.target)
-                                   ? compileForGpu(planned, options, code)
-                                   : compileForCpu(planned, options, code);
-  if (succeeded(kernels))
-    addWorkspace(planned, kernels->image, options.threadsPerRank);
-  return kernels;
-}
-
-LogicalResult fsdp::printGpuKernels(ModuleOp planned, const CompileOptions &options, StringRef what,
-                                    llvm::raw_ostream &os) {
-  PhaseTimer timer(options.timing, "codegen");
-  FailureOr<GpuTarget> target = getGpuTarget(options, planned.getLoc());
-  if (failed(target))
-    return failure();
-  GpuOptions gpu = options.gpu;
-  gpu.assemble = what != "kernel-mlir";
-  gpu.keepMlir = !gpu.assemble;
-  FailureOr<GpuImage> image = compileGpuImage(planned, *target, gpu);
-  if (failed(image))
-    return failure();
-  if (image->kernels.empty())
-    return emitError(planned.getLoc())
-           << "expected kernels that there is code for on " << options.target << ", found none";
-  if (what == "sass-stats") {
-    if (image->cubin.empty())
-      return emitError(planned.getLoc())
-             << "sass-stats is what ptxas says, and there is none in " << ptxasPlaces;
-    if (image->reports.empty())
-      return emitError(planned.getLoc())
-             << "sass-stats is what ptxas prints with -v, expected lines such as "
-                "\"Compiling entry function\", found none";
-    printStatistics(*image, os);
-    return success();
-  }
-  printLaunches(*image, os);
-  os << (what == "ptx" ? image->ptx : image->mlir);
+  step.module = std::move(best);
   return success();
-}
-
-LogicalResult fsdp::writeArtifact(ModuleOp planned, const Kernels &kernels,
-                                  const CompileOptions &options, StringRef path) {
-  PhaseTimer timer(options.timing, "package");
-  PackageOptions package;
-  package.compiler = options.compiler;
-  package.source = options.source;
-  package.target = options.target;
-  package.threadsPerRank = options.threadsPerRank;
-  if (!kernels.gpu.chip.empty())
-    package.gpu = &kernels.gpu;
-  const UpdateOptions &update = options.update;
-  package.optimizer = {update.optimizer, options.learningRate, update.beta1,
-                       update.beta2,     update.eps,           update.weightDecay,
-                       update.momentum,  update.clipGradNorm};
-  FailureOr<ArtifactPieces> file = buildArtifact(planned, kernels.image, package);
-  if (failed(file))
-    return failure();
-  return writeFile(path, *file, planned.getLoc());
-}
-
-LogicalResult fsdp::lowerKernels(ModuleOp planned, const CompileOptions &options) {
-  // Programs launch kernels; phase functions are something else.
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*planned.getBody())))
-    if (!op.hasAttr(kernelAttr))
-      op.erase();
-  PassManager pm(planned->getContext(), ModuleOp::getOperationName());
-  CodegenOptions codegen;
-  if (!options.targetCpu.empty())
-    codegen.targetCpu = options.targetCpu;
-  buildCodegenPipeline(pm, codegen);
-  return pm.run(planned);
 }

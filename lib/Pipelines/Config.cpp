@@ -20,6 +20,7 @@
 
 #include "fsdp/Pipelines/Config.h"
 #include "ConfigTable.h"
+#include "fsdp/Options/OptionTable.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -38,8 +39,7 @@ namespace {
 
 class ConfigReader {
 public:
-  ConfigReader(llvm::ArrayRef<ConfigOption> options, ConfigReport report)
-      : options(options), report(report) {}
+  explicit ConfigReader(ConfigReport report) : report(report) {}
   std::optional<Config> read(const JsonValue &root);
 
 private:
@@ -54,7 +54,7 @@ private:
   void visit(const JsonMember &member, const ConfigOrigin &place, bool atTop);
   void failUnknown(const ConfigOrigin &place);
 
-  void applyOwn(const ConfigOption &option, const JsonValue &value, const ConfigOrigin &place);
+  void applyOwn(const OptionRow &option, const JsonValue &value, const ConfigOrigin &place);
   void applyRow(const ConfigRow &row, const JsonValue &value, const ConfigOrigin &place);
   void applyWord(const ConfigRow &row, StringRef text, const ConfigOrigin &place);
   void applyPair(const ConfigRow &row, const JsonValue &value, const ConfigOrigin &place);
@@ -64,9 +64,6 @@ private:
   void dropUnused(const JsonValue &root);
   void reconcile();
 
-  const ConfigOption *findOwn(StringRef key) const;
-
-  llvm::ArrayRef<ConfigOption> options;
   ConfigReport report;
   Config config;
   bool failed = false;
@@ -82,13 +79,11 @@ private:
 // Keys
 //===----------------------------------------------------------------------===//
 
-const ConfigOption *ConfigReader::findOwn(StringRef key) const {
-  auto same = [](char a, char b) { return a == b || (a == '-' && b == '_'); };
-  auto found = llvm::find_if(options, [&](const ConfigOption &option) {
-    return option.name.size() == key.size() &&
-           std::equal(option.name.begin(), option.name.end(), key.begin(), same);
-  });
-  return found == options.end() ? nullptr : found;
+/// Returns our option of this name, with dashes or underscores.
+static const OptionRow *findOwn(StringRef key) {
+  std::string name = key.str();
+  std::replace(name.begin(), name.end(), '_', '-');
+  return findOption(name);
 }
 
 void ConfigReader::failUnknown(const ConfigOrigin &place) {
@@ -101,8 +96,8 @@ void ConfigReader::failUnknown(const ConfigOrigin &place) {
       nearest = name;
     }
   };
-  for (const ConfigOption &option : options) {
-    std::string name = option.name;
+  for (const OptionRow &option : getOptionRows()) {
+    std::string name = option.name.str();
     std::replace(name.begin(), name.end(), '-', '_');
     consider(name);
   }
@@ -124,7 +119,7 @@ void ConfigReader::visit(const JsonMember &member, const ConfigOrigin &place, bo
   const JsonValue &value = member.value;
   bool container = isConfigContainer(place.key);
   const ConfigRow *row = findConfigRow(place.key);
-  const ConfigOption *own = atTop ? findOwn(place.key) : nullptr;
+  const OptionRow *own = atTop ? findOwn(place.key) : nullptr;
   if (own && own->name == "config")
     return fail(place, "a file of options cannot name another one");
   if (!row && !own && !container)
@@ -163,19 +158,19 @@ static bool isNumber(const JsonValue &value) {
 }
 
 /// The value as the command line writes it; nothing when its kind is wrong.
-static std::optional<std::vector<std::string>> spell(const JsonValue &value, ConfigKind kind) {
+static std::optional<std::vector<std::string>> spell(const JsonValue &value, OptionKind kind) {
   using Texts = std::vector<std::string>;
   switch (kind) {
-  case ConfigKind::flag:
+  case OptionKind::flag:
     return value.is(Kind::boolean) ? std::optional(Texts{value.text}) : std::nullopt;
-  case ConfigKind::integer:
+  case OptionKind::integer:
     if (std::optional<int64_t> integer = readInteger(value))
       return Texts{std::to_string(*integer)};
     return std::nullopt;
-  case ConfigKind::number:
+  case OptionKind::number:
     return isNumber(value) ? std::optional(Texts{value.text}) : std::nullopt;
-  case ConfigKind::word:
-  case ConfigKind::list:
+  case OptionKind::word:
+  case OptionKind::list:
     break;
   }
   if (value.isScalar())
@@ -189,10 +184,10 @@ static std::optional<std::vector<std::string>> spell(const JsonValue &value, Con
                         : "");
   if (parts.empty() || llvm::is_contained(parts, ""))
     return std::nullopt;
-  return kind == ConfigKind::list ? parts : Texts{llvm::join(parts, ",")};
+  return kind == OptionKind::list ? parts : Texts{llvm::join(parts, ",")};
 }
 
-void ConfigReader::applyOwn(const ConfigOption &option, const JsonValue &value,
+void ConfigReader::applyOwn(const OptionRow &option, const JsonValue &value,
                             const ConfigOrigin &place) {
   static constexpr StringRef expected[] = {"true or false", "an integer", "a number",
                                            "a string, or a list or an object of such",
@@ -409,15 +404,14 @@ std::optional<Config> ConfigReader::read(const JsonValue &root) {
   return failed ? std::nullopt : std::optional(std::move(config));
 }
 
-std::optional<Config> mlir::fsdp::readConfig(StringRef path, llvm::ArrayRef<ConfigOption> options,
-                                             ConfigReport report) {
+std::optional<Config> mlir::fsdp::readConfig(StringRef path, ConfigReport report) {
   JsonProblem problem;
   std::optional<JsonValue> root = readJson(path.str(), problem);
   if (!root) {
     report(true, {problem.line, problem.column, ""}, problem.message);
     return std::nullopt;
   }
-  return ConfigReader(options, report).read(*root);
+  return ConfigReader(report).read(*root);
 }
 
 bool mlir::fsdp::checkBatch(const Config &config, int64_t ranks, int64_t batch,

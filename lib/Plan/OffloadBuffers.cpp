@@ -36,7 +36,6 @@
 #include "fsdp/Analysis/Packing.h"
 #include "fsdp/IR/Memory.h"
 #include "fsdp/Plan/Passes.h"
-#include "fsdp/Plan/Pipeline.h"
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_OFFLOADBUFFERSPASS
@@ -48,30 +47,6 @@ using namespace mlir::fsdp;
 
 /// Commands between two uses of an activation that a copy there and back is worth: a layer or so.
 static constexpr int64_t minCommandsAway = 16;
-
-std::optional<OffloadKinds> OffloadKinds::parse(StringRef text) {
-  OffloadKinds kinds;
-  if (text.empty() || text == "none")
-    return kinds;
-  SmallVector<StringRef> words;
-  text.split(words, '+');
-  for (StringRef word : words) {
-    bool *kind = llvm::StringSwitch<bool *>(word)
-                     .Case("parameters", &kinds.parameters)
-                     .Case("gradients", &kinds.gradients)
-                     .Case("optimizer", &kinds.optimizer)
-                     .Case("optimizer:file", &kinds.optimizerFile)
-                     .Case("activations", &kinds.activations)
-                     .Default(nullptr);
-    if (!kind || *kind)
-      return std::nullopt;
-    *kind = true;
-  }
-  if (kinds.optimizer && kinds.optimizerFile)
-    return std::nullopt;
-  kinds.optimizer |= kinds.optimizerFile;
-  return kinds;
-}
 
 namespace {
 
@@ -351,12 +326,10 @@ public:
 private:
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    std::optional<OffloadKinds> kinds = OffloadKinds::parse(what);
+    std::string expected;
+    std::optional<OffloadKinds> kinds = parseValue<OffloadKinds>(what, expected);
     if (!kinds) {
-      module.emitError("fsdp-offload-buffers expected kinds, each once, of parameters, gradients, "
-                       "optimizer (or optimizer:file) and "
-                       "activations with '+' between, found '")
-          << what << "'";
+      module.emitError("offload: ") << expected << ", found '" << what << "'";
       return signalPassFailure();
     }
     auto layout = module.lookupSymbol<LayoutOp>(mainLayout);

@@ -1,47 +1,42 @@
-//===- Pipeline.cpp - The order of the Plan stage ---------------*- C++ -*-===//
+//===- Pipeline.cpp - The order of the Plan stage ------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Plan/Pipeline.h"
+#include "fsdp/Analysis/TargetInfo.h"
+#include "fsdp/Options/PassConfiguration.h"
 #include "fsdp/Plan/Passes.h"
 #include "mlir/Pass/PassManager.h"
-#include "mlir/Pass/PassRegistry.h"
 
 using namespace mlir;
 
-void fsdp::buildPlanPipeline(OpPassManager &pm, const PlanOptions &options) {
+void fsdp::buildPlanPipeline(OpPassManager &pm, const StepOptions &options) {
+  const PlanOptions &plan = options.plan;
+  std::string hostComputes = getTargetInfo(options.codegen)->hostComputes() ? "true" : "false",
+              keepGathers = options.isGiven("reshard-after-forward") ? "false" : "true";
+  PassSetting host{"host-computes", hostComputes}, cluster{"cluster", chooseCluster(options)};
   // Conversions become dispatches, so they come before the kernels.
   pm.addNestedPass<func::FuncOp>(createCastCollectivesPass());
   pm.addPass(createOutlineKernelsPass());
-  // A program has one level of loops. Behind outlining: a call is smaller than what it calls.
+  // A program has one level of loops. After outlining: a call is smaller than what it calls.
   pm.addNestedPass<func::FuncOp>(createUnrollLoopsPass());
   // Before lifetimes are looked at.
   pm.addNestedPass<func::FuncOp>(createSinkToUsesPass());
-  if (options.checkpointing != "none") {
-    pm.addPass(createRematerialisePass(
-        {options.checkpointing, options.memoryLimit, options.overlap, options.forwardPrefetch,
-         options.backwardPrefetch, options.cluster, options.offload, options.offloadMinBytes,
-         options.copyPrefetch, options.bucketBytes, options.keepGathers, options.hostComputes}));
+  if (plan.checkpointing != "none") {
+    pm.addPass(configure(createRematerialisePass(), options,
+                         {host, cluster, {"keep-gathers", keepGathers}}));
     pm.addNestedPass<func::FuncOp>(createSinkToUsesPass());
   }
   // Values to buffers, buffers to offsets: one after the other, so that either can be read and
   // tested.
   pm.addPass(createAssignBuffersPass());
-  if (options.offload != "none")
-    pm.addPass(createOffloadBuffersPass({options.offload, options.offloadMinBytes,
-                                         options.checkpointing == "auto", options.hostComputes}));
-  if (options.overlap)
-    pm.addPass(createScheduleCollectivesPass({options.forwardPrefetch, options.backwardPrefetch,
-                                              options.memoryLimit, options.cluster,
-                                              options.copyPrefetch, options.bucketBytes}));
+  if (plan.offload.any())
+    pm.addPass(configure(createOffloadBuffersPass(), options,
+                         {host, {"marked", plan.checkpointing == "auto" ? "true" : "false"}}));
+  if (plan.overlap)
+    pm.addPass(configure(createScheduleCollectivesPass(), options, {cluster}));
   pm.addPass(createAddInitProgramsPass());
   pm.addPass(createPackArenasPass());
   pm.addPass(createVerifyPlannedPass());
-}
-
-void fsdp::registerPlanPipeline() {
-  PassPipelineRegistration<>("fsdp-plan", "Dispatches to kernels and programs over packed arenas",
-                             [](OpPassManager &pm) { buildPlanPipeline(pm, {}); });
 }

@@ -25,7 +25,6 @@
 #include "fsdp/IR/Kernels.h"
 #include "fsdp/Plan/Checkpointing.h"
 #include "fsdp/Plan/Passes.h"
-#include "fsdp/Plan/Pipeline.h"
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_REMATERIALISEPASS
@@ -96,7 +95,8 @@ class RematerialisePass : public fsdp::impl::RematerialisePassBase<Rematerialise
     FailureOr<Cluster> machines = loadCluster(&getContext(), cluster);
     if (failed(machines))
       return failure();
-    std::optional<OffloadKinds> kinds = OffloadKinds::parse(offload);
+    std::string expected;
+    std::optional<OffloadKinds> kinds = parseValue<OffloadKinds>(offload, expected);
     MemorySearchOptions options{memoryLimit,     keepGathers, kinds && kinds->activations,
                                 offloadMinBytes, schedule,    {}};
     options.addSchedule = [&](OpPassManager &pm, bool atAllCosts) {
@@ -104,8 +104,8 @@ class RematerialisePass : public fsdp::impl::RematerialisePassBase<Rematerialise
         pm.addPass(
             createOffloadBuffersPass({offload, offloadMinBytes, /*marked=*/true, hostComputes}));
       if (schedule)
-        pm.addPass(createScheduleCollectivesPass({forwardPrefetch, backwardPrefetch, memoryLimit,
-                                                  cluster, copyPrefetch, bucketBytes, atAllCosts}));
+        pm.addPass(createScheduleCollectivesPass(
+            {prefetch, memoryLimit, cluster, bucketBytes, atAllCosts}));
     };
     FailureOr<FoundChoice> choice = searchMemory(function, *machines, options);
     if (failed(choice))

@@ -104,11 +104,17 @@ class ScheduleCollectivesPass
     FailureOr<Cluster> costs = loadCluster(&getContext(), cluster);
     if (failed(costs))
       return signalPassFailure();
+    if (std::optional<std::string> expected = readValue(prefetch, depth)) {
+      getOperation().emitError("prefetch: ") << *expected << ", found '" << prefetch << "'";
+      return signalPassFailure();
+    }
     CostModel model(*costs);
     SymbolTableCollection tables;
     for (auto program : getOperation().getOps<ProgramOp>())
       schedule(program, model, costs->name, tables);
   }
+
+  Prefetch depth;
 
   void schedule(ProgramOp program, CostModel &model, StringRef name,
                 SymbolTableCollection &tables) {
@@ -204,7 +210,7 @@ class ScheduleCollectivesPass
   /// Step 2.
   void choose(BlockSchedule &schedule, int64_t bytes) {
     static constexpr double slacks[] = {1, 1.5, 2, 3, 4, 6}, doubt = 2;
-    ScheduleLimits limits{forwardPrefetch, backwardPrefetch, copyPrefetch, bucketBytes, bytes};
+    ScheduleLimits limits{depth.forward, depth.backward, depth.copy, bucketBytes, bytes};
     double best = 0, least = 0;
     for (double slack : slacks) {
       limits.slack = slack;

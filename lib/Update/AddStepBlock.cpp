@@ -27,8 +27,8 @@
 
 #include "Elementwise.h"
 #include "Programs.h"
+#include "fsdp/Options/Options.h"
 #include "fsdp/Update/Passes.h"
-#include "fsdp/Update/Pipeline.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -623,7 +623,7 @@ void AddStepBlockPass::warnOfScale(const Program &program) {
 LogicalResult AddStepBlockPass::readOptions() {
   Location loc = getOperation().getLoc();
   fixedScale = 0;
-  if (!lossScale.empty() && lossScale != "dynamic" &&
+  if (!lossScale.empty() && lossScale != "dynamic" && lossScale != "none" &&
       (StringRef(lossScale).getAsDouble(fixedScale) || !isScale(fixedScale)))
     return mlir::emitError(loc,
                            "loss-scale: expected 'dynamic' or a number from 1e-30 to 1e30, found '")

@@ -1,4 +1,4 @@
-// RUN: fsdp-opt %s --fsdp-differentiate --canonicalize --cse | FileCheck %s
+// RUN: fsdp-opt %s --fsdp-add-backward --canonicalize --cse | FileCheck %s
 
 // What each family of adjoints looks like; that the numbers are right is checked in Gradients/.
 

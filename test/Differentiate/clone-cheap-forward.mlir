@@ -1,4 +1,4 @@
-// RUN: fsdp-opt %s --fsdp-differentiate --canonicalize --cse --fsdp-clone-cheap-forward=remarks -verify-diagnostics | FileCheck %s
+// RUN: fsdp-opt %s --fsdp-add-backward --canonicalize --cse --fsdp-clone-cheap-forward=remarks -verify-diagnostics | FileCheck %s
 
 #id2 = affine_map<(i, j) -> (i, j)>
 #r2 = affine_map<(i, j) -> (i)>

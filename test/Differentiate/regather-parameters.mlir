@@ -1,5 +1,5 @@
-// RUN: fsdp-opt %s --fsdp-differentiate --canonicalize --cse --fsdp-regather-parameters --fsdp-verify-differentiated | FileCheck %s
-// RUN: not fsdp-opt %s --fsdp-differentiate --canonicalize --cse --fsdp-verify-differentiated 2>&1 | FileCheck %s --check-prefix=FORGOTTEN
+// RUN: fsdp-opt %s --fsdp-add-backward --canonicalize --cse --fsdp-regather-parameters --fsdp-verify-differentiated | FileCheck %s
+// RUN: not fsdp-opt %s --fsdp-add-backward --canonicalize --cse --fsdp-verify-differentiated 2>&1 | FileCheck %s --check-prefix=FORGOTTEN
 
 #id2 = affine_map<(i, j) -> (i, j)>
 #n2 = affine_map<(i, j) -> ()>

@@ -1,9 +1,9 @@
-// RUN: fsdp-opt %s --split-input-file --verify-diagnostics --fsdp-attach-loss=loss=cross_entropy | FileCheck %s
+// RUN: fsdp-opt %s --split-input-file --verify-diagnostics --fsdp-attach-loss=attach-loss=cross_entropy | FileCheck %s
 // RUN: fsdp-opt %s --split-input-file --fsdp-attach-loss | FileCheck %s --check-prefix=NONE
-// RUN: not fsdp-opt %s --split-input-file --fsdp-attach-loss=loss=hinge 2>&1 | FileCheck %s --check-prefix=HINGE
-// RUN: not fsdp-opt %s --split-input-file --fsdp-attach-loss="loss=cross_entropy ignore=-100" 2>&1 | FileCheck %s --check-prefix=IGNORE
-// RUN: not fsdp-opt %s --split-input-file --fsdp-attach-loss="loss=cross_entropy ignore=3" 2>&1 | FileCheck %s --check-prefix=CLASS
-// RUN: not fsdp-opt %s --split-input-file --fsdp-attach-loss="loss=cross_entropy ignore=x" 2>&1 | FileCheck %s --check-prefix=NUMBER
+// RUN: not fsdp-opt %s --split-input-file --fsdp-attach-loss=attach-loss=hinge 2>&1 | FileCheck %s --check-prefix=HINGE
+// RUN: not fsdp-opt %s --split-input-file --fsdp-attach-loss="attach-loss=cross_entropy ignore-index=-100" 2>&1 | FileCheck %s --check-prefix=IGNORE
+// RUN: not fsdp-opt %s --split-input-file --fsdp-attach-loss="attach-loss=cross_entropy ignore-index=3" 2>&1 | FileCheck %s --check-prefix=CLASS
+// RUN: not fsdp-opt %s --split-input-file --fsdp-attach-loss="attach-loss=cross_entropy ignore-index=x" 2>&1 | FileCheck %s --check-prefix=NUMBER
 // NONE-NOT: cross_entropy
 // IGNORE: {fsdp.batch = "targets", fsdp.extra_ids = array<i64: -100>, fsdp.limit = 9 : i64}
 // IGNORE: fsdp.cross_entropy %{{.*}}, %{{.*}} ignore -100 :

@@ -1,17 +1,17 @@
 // RUN: split-file %s %t
-// RUN: fsdp-opt %t/masks.mlir --fsdp-bind-buffers="buffers=keys=causal,0=ones,1=zeros" | FileCheck %s
-// RUN: fsdp-opt %t/uses.mlir --fsdp-bind-buffers="buffers=allowed=causal,masked=causal,added=causal,product=causal" | FileCheck %s --check-prefix=USES
+// RUN: fsdp-opt %t/masks.mlir --fsdp-bind-buffers="buffer=keys=causal,0=ones,1=zeros" | FileCheck %s
+// RUN: fsdp-opt %t/uses.mlir --fsdp-bind-buffers="buffer=allowed=causal,masked=causal,added=causal,product=causal" | FileCheck %s --check-prefix=USES
 // RUN: %python -c "open(r'%t/raw.bin','wb').write(bytes([1,0,0,1,1,0]))"
-// RUN: fsdp-opt %t/file.mlir --fsdp-bind-buffers="buffers=0=%t/raw.bin" | FileCheck %s --check-prefix=FILE
-// RUN: not fsdp-opt %t/file.mlir --fsdp-bind-buffers="buffers=0=%t/none.bin" 2>&1 | FileCheck %s --check-prefix=NOFILE
-// RUN: not fsdp-opt %t/wide.mlir --fsdp-bind-buffers="buffers=0=%t/raw.bin" 2>&1 | FileCheck %s --check-prefix=SIZE
+// RUN: fsdp-opt %t/file.mlir --fsdp-bind-buffers="buffer=0=%t/raw.bin" | FileCheck %s --check-prefix=FILE
+// RUN: not fsdp-opt %t/file.mlir --fsdp-bind-buffers="buffer=0=%t/none.bin" 2>&1 | FileCheck %s --check-prefix=NOFILE
+// RUN: not fsdp-opt %t/wide.mlir --fsdp-bind-buffers="buffer=0=%t/raw.bin" 2>&1 | FileCheck %s --check-prefix=SIZE
 // RUN: not fsdp-opt %t/file.mlir --fsdp-bind-buffers 2>&1 | FileCheck %s --check-prefix=ARGUMENT
-// RUN: not fsdp-opt %t/masks.mlir --fsdp-select-entry --fsdp-bind-buffers="buffers=1=zeros" 2>&1 | FileCheck %s --check-prefix=UNKNOWN
-// RUN: not fsdp-opt %t/trained.mlir --fsdp-bind-buffers="buffers=0=zeros" 2>&1 | FileCheck %s --check-prefix=TRAINED
+// RUN: not fsdp-opt %t/masks.mlir --fsdp-select-entry --fsdp-bind-buffers="buffer=1=zeros" 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+// RUN: not fsdp-opt %t/trained.mlir --fsdp-bind-buffers="buffer=0=zeros" 2>&1 | FileCheck %s --check-prefix=TRAINED
 // TRAINED: error: --buffer=0=zeros: argument 0 is the parameter "w"; a buffer is not trained: leave out its 'fsdp.param'
-// RUN: not fsdp-opt %t/file.mlir --fsdp-bind-buffers="buffers=7=ones" 2>&1 | FileCheck %s --check-prefix=NOBODY
-// RUN: not fsdp-opt %t/file.mlir --fsdp-bind-buffers="buffers=0" 2>&1 | FileCheck %s --check-prefix=SYNTAX
-// RUN: not fsdp-opt %t/wide.mlir --fsdp-bind-buffers="buffers=0=causal" 2>&1 | FileCheck %s --check-prefix=RANK
+// RUN: not fsdp-opt %t/file.mlir --fsdp-bind-buffers="buffer=7=ones" 2>&1 | FileCheck %s --check-prefix=NOBODY
+// RUN: not fsdp-opt %t/file.mlir --fsdp-bind-buffers="buffer=0" 2>&1 | FileCheck %s --check-prefix=SYNTAX
+// RUN: not fsdp-opt %t/wide.mlir --fsdp-bind-buffers="buffer=0=causal" 2>&1 | FileCheck %s --check-prefix=RANK
 // RUN: fsdp-opt %t/known.mlir --fsdp-bind-buffers | FileCheck %s --check-prefix=KNOWN
 
 //--- masks.mlir

@@ -1,18 +1,18 @@
-// RUN: fsdp-opt %s --fsdp-offload-buffers=what=optimizer | FileCheck %s --check-prefix=OPTIMIZER
-// RUN: fsdp-opt %s --fsdp-offload-buffers=what=parameters+gradients+optimizer | FileCheck %s --check-prefix=STATE
-// RUN: fsdp-opt %s "--fsdp-offload-buffers=what=activations min-bytes=4096" | FileCheck %s --check-prefix=ACTIVATIONS
-// RUN: fsdp-opt %s "--fsdp-offload-buffers=what=activations min-bytes=4097" | FileCheck %s --check-prefix=SMALL
-// RUN: fsdp-opt %s "--fsdp-offload-buffers=what=parameters+gradients+optimizer+activations min-bytes=1" --fsdp-pack-arenas \
+// RUN: fsdp-opt %s --fsdp-offload-buffers=offload=optimizer | FileCheck %s --check-prefix=OPTIMIZER
+// RUN: fsdp-opt %s --fsdp-offload-buffers=offload=parameters+gradients+optimizer | FileCheck %s --check-prefix=STATE
+// RUN: fsdp-opt %s "--fsdp-offload-buffers=offload=activations offload-min-bytes=4096" | FileCheck %s --check-prefix=ACTIVATIONS
+// RUN: fsdp-opt %s "--fsdp-offload-buffers=offload=activations offload-min-bytes=4097" | FileCheck %s --check-prefix=SMALL
+// RUN: fsdp-opt %s "--fsdp-offload-buffers=offload=parameters+gradients+optimizer+activations offload-min-bytes=1" --fsdp-pack-arenas \
 // RUN:   --fsdp-verify-planned | FileCheck %s --check-prefix=PACKED
-// RUN: fsdp-opt %s --fsdp-offload-buffers=what=optimizer:file --fsdp-pack-arenas --fsdp-verify-planned | FileCheck %s --check-prefix=FILE
-// RUN: fsdp-opt %s --fsdp-offload-buffers=what=optimizer:file --fsdp-schedule-collectives --fsdp-pack-arenas --fsdp-verify-planned \
+// RUN: fsdp-opt %s --fsdp-offload-buffers=offload=optimizer:file --fsdp-pack-arenas --fsdp-verify-planned | FileCheck %s --check-prefix=FILE
+// RUN: fsdp-opt %s --fsdp-offload-buffers=offload=optimizer:file --fsdp-schedule-collectives --fsdp-pack-arenas --fsdp-verify-planned \
 // RUN:   | FileCheck %s --check-prefix=AHEAD
-// RUN: fsdp-opt %s "--fsdp-offload-buffers=what=optimizer host-computes=false" --fsdp-pack-arenas --fsdp-verify-planned | FileCheck %s --check-prefix=DEVICE
-// RUN: fsdp-opt %s "--fsdp-offload-buffers=what=optimizer:file host-computes=false" --fsdp-pack-arenas --fsdp-verify-planned | FileCheck %s --check-prefix=DEVICEFILE
-// RUN: fsdp-opt %s "--fsdp-offload-buffers=what=parameters+gradients+optimizer host-computes=false" | FileCheck %s --check-prefix=ALLDEVICE
-// RUN: not fsdp-opt %s --fsdp-offload-buffers=what=optimizer+optimizer:file 2>&1 | FileCheck %s --check-prefix=BOTH
-// RUN: not fsdp-opt %s --fsdp-offload-buffers=what=optimizer+optimizer 2>&1 | FileCheck %s --check-prefix=TWICE
-// TWICE: error: fsdp-offload-buffers expected kinds, each once, of parameters, gradients, optimizer (or optimizer:file) and activations with '+' between, found 'optimizer+optimizer'
+// RUN: fsdp-opt %s "--fsdp-offload-buffers=offload=optimizer host-computes=false" --fsdp-pack-arenas --fsdp-verify-planned | FileCheck %s --check-prefix=DEVICE
+// RUN: fsdp-opt %s "--fsdp-offload-buffers=offload=optimizer:file host-computes=false" --fsdp-pack-arenas --fsdp-verify-planned | FileCheck %s --check-prefix=DEVICEFILE
+// RUN: fsdp-opt %s "--fsdp-offload-buffers=offload=parameters+gradients+optimizer host-computes=false" | FileCheck %s --check-prefix=ALLDEVICE
+// RUN: not fsdp-opt %s --fsdp-offload-buffers=offload=optimizer+optimizer:file 2>&1 | FileCheck %s --check-prefix=BOTH
+// RUN: not fsdp-opt %s --fsdp-offload-buffers=offload=optimizer+optimizer 2>&1 | FileCheck %s --check-prefix=TWICE
+// TWICE: error: offload: expected none, or each once of parameters, gradients, optimizer (or optimizer:file) and activations, with + between, found 'optimizer+optimizer'
 
 fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
 fsdp.unit @u shards 2 x 64 : f32 reshard true [
@@ -68,7 +68,7 @@ func.func private @k_update(%b: tensor<16xf32>, %g: tensor<64xf32>, %w: tensor<6
 // AHEAD: fsdp.launch @k_update
 // AHEAD: fsdp.copy {{.*}} "to the file: u momentum" {fsdp.channel = 6 : i64, {{.*}}fsdp.id = [[BACK:[0-9]+]] : i64
 // AHEAD: fsdp.wait [[BACK]]
-// BOTH: error: fsdp-offload-buffers expected kinds, each once
+// BOTH: error: offload: expected none, or each once
 
 // A gather takes its shard from a copy; a reduced gradient goes to the host, where its norm is taken, too.
 // STATE: fsdp.buffer @state.0 "u parameter" parameters 256 host

@@ -1,11 +1,11 @@
-// RUN: fsdp-opt %s --fsdp-rematerialise=policy=selective=contract/2 | FileCheck %s --check-prefixes=CHECK,HALF
-// RUN: fsdp-opt %s --fsdp-rematerialise=policy=selective=contract/3+row | FileCheck %s --check-prefixes=CHECK,THIRD
-// RUN: fsdp-opt %s --fsdp-rematerialise=policy=selective=contract/1+row | FileCheck %s --check-prefixes=CHECK,ALL
-// RUN: not fsdp-opt %s --fsdp-rematerialise=policy=selective=contract/0 2>&1 | FileCheck %s --check-prefix=ZERO
-// RUN: not fsdp-opt %s --fsdp-rematerialise=policy=selective=contract/x 2>&1 | FileCheck %s --check-prefix=WORD
-// RUN: not fsdp-opt %s --fsdp-rematerialise=policy=selective=contract/ 2>&1 | FileCheck %s --check-prefix=NOTHING
-// RUN: not fsdp-opt %s --fsdp-rematerialise=policy=selective=contract/2+contract 2>&1 | FileCheck %s --check-prefix=TWICE
-// RUN: not fsdp-opt %s --fsdp-rematerialise=policy=selective=/2 2>&1 | FileCheck %s --check-prefix=KIND
+// RUN: fsdp-opt %s --fsdp-rematerialise=activation-checkpointing=selective=contract/2 | FileCheck %s --check-prefixes=CHECK,HALF
+// RUN: fsdp-opt %s --fsdp-rematerialise=activation-checkpointing=selective=contract/3+row | FileCheck %s --check-prefixes=CHECK,THIRD
+// RUN: fsdp-opt %s --fsdp-rematerialise=activation-checkpointing=selective=contract/1+row | FileCheck %s --check-prefixes=CHECK,ALL
+// RUN: not fsdp-opt %s --fsdp-rematerialise=activation-checkpointing=selective=contract/0 2>&1 | FileCheck %s --check-prefix=ZERO
+// RUN: not fsdp-opt %s --fsdp-rematerialise=activation-checkpointing=selective=contract/x 2>&1 | FileCheck %s --check-prefix=WORD
+// RUN: not fsdp-opt %s --fsdp-rematerialise=activation-checkpointing=selective=contract/ 2>&1 | FileCheck %s --check-prefix=NOTHING
+// RUN: not fsdp-opt %s --fsdp-rematerialise=activation-checkpointing=selective=contract/2+contract 2>&1 | FileCheck %s --check-prefix=TWICE
+// RUN: not fsdp-opt %s --fsdp-rematerialise=activation-checkpointing=selective=/2 2>&1 | FileCheck %s --check-prefix=KIND
 
 // Of contract/2 the first, third and fifth product of a unit are kept, whatever stands between them: the second and fourth are
 // computed again, and so is the kernel of rows that no one keeps. The next unit counts from its first one. Of contract/3

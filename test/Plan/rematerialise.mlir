@@ -1,6 +1,6 @@
-// RUN: fsdp-opt %s --fsdp-rematerialise=policy=full | FileCheck %s
-// RUN: fsdp-opt %s --fsdp-rematerialise=policy=selective=row | FileCheck %s --check-prefix=KEEP
-// RUN: sed -e 's/\[2\]/[1]/; s/2 x 64/1 x 128/; s/tensor<64xf32>/tensor<128xf32>/g' %s | fsdp-opt --fsdp-rematerialise=policy=full | FileCheck %s
+// RUN: fsdp-opt %s --fsdp-rematerialise=activation-checkpointing=full | FileCheck %s
+// RUN: fsdp-opt %s --fsdp-rematerialise=activation-checkpointing=selective=row | FileCheck %s --check-prefix=KEEP
+// RUN: sed -e 's/\[2\]/[1]/; s/2 x 64/1 x 128/; s/tensor<64xf32>/tensor<128xf32>/g' %s | fsdp-opt --fsdp-rematerialise=activation-checkpointing=full | FileCheck %s
 // RUN: fsdp-opt %s --fsdp-rematerialise | FileCheck %s --check-prefix=NONE
 
 // The layers' inner results are computed again before their first reader in the backward, from the layer's input and the

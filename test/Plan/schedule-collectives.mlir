@@ -1,5 +1,5 @@
 // RUN: fsdp-opt %s --fsdp-schedule-collectives | FileCheck %s
-// RUN: fsdp-opt %s --fsdp-schedule-collectives=forward-prefetch=0 | FileCheck %s --check-prefix=NONE
+// RUN: fsdp-opt %s --fsdp-schedule-collectives=prefetch=forward=0 | FileCheck %s --check-prefix=NONE
 // RUN: fsdp-opt %s --fsdp-schedule-collectives=memory-limit=78000000 | FileCheck %s --check-prefix=MEMORY
 // RUN: fsdp-opt %s --fsdp-schedule-collectives --fsdp-pack-arenas --fsdp-verify-planned | FileCheck %s --check-prefix=PACKED
 // RUN: fsdp-opt %s --fsdp-schedule-collectives --fsdp-schedule-collectives | FileCheck %s

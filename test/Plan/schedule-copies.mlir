@@ -1,8 +1,8 @@
-// RUN: fsdp-opt %s "--fsdp-offload-buffers=what=parameters+activations min-bytes=4096" --fsdp-schedule-collectives \
+// RUN: fsdp-opt %s "--fsdp-offload-buffers=offload=parameters+activations offload-min-bytes=4096" --fsdp-schedule-collectives \
 // RUN:   --fsdp-pack-arenas --fsdp-verify-planned | FileCheck %s
-// RUN: fsdp-opt %s "--fsdp-offload-buffers=what=parameters+activations min-bytes=4096" \
-// RUN:   --fsdp-schedule-collectives=copy-prefetch=0 | FileCheck %s --check-prefix=NONE
-// RUN: fsdp-opt %s "--fsdp-offload-buffers=what=activations min-bytes=4096" \
+// RUN: fsdp-opt %s "--fsdp-offload-buffers=offload=parameters+activations offload-min-bytes=4096" \
+// RUN:   --fsdp-schedule-collectives=prefetch=copy=0 | FileCheck %s --check-prefix=NONE
+// RUN: fsdp-opt %s "--fsdp-offload-buffers=offload=activations offload-min-bytes=4096" \
 // RUN:   --fsdp-schedule-collectives=memory-limit=120000000 --fsdp-pack-arenas | FileCheck %s --check-prefix=MEMORY
 
 fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]

@@ -1,6 +1,6 @@
 // A launch moves with the gather that must follow it (the norm) only where nothing before the gather waits for it (the
 // cast, which the norm reads).
-// RUN: fsdp-opt %s --fsdp-schedule-collectives=forward-prefetch=0 --fsdp-pack-arenas --fsdp-verify-planned | FileCheck %s
+// RUN: fsdp-opt %s --fsdp-schedule-collectives=prefetch=forward=0 --fsdp-pack-arenas --fsdp-verify-planned | FileCheck %s
 
 fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
 

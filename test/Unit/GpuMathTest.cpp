@@ -61,7 +61,9 @@ static FailureOr<std::string> compile(const Function &function, MLIRContext &con
   Value x = b.load(b.getF32Type(), b.shift(b.binding(kernel.getArgument(0)), place));
   b.store(function.build(b, loc, x), b.shift(b.binding(kernel.getArgument(1)), place));
   b.leave();
-  FailureOr<GpuTarget> target = GpuTarget::get("sm_80", loc);
+  CodegenOptions options;
+  options.target = "sm_80";
+  FailureOr<GpuTarget> target = GpuTarget::get(options, loc);
   if (failed(target) || failed(lowerToNvvm(*entries)))
     return failure();
   return emitPtx(*entries, *target);

@@ -6,11 +6,14 @@
 
 #include "fsdp/Package/Package.h"
 #include "fsdp/IR/FSDP.h"
+#include "fsdp/Options/PassConfiguration.h"
+#include "fsdp/Plan/Passes.h"
 #include "fsdprt/artifact_generated.h"
 #include "fsdprt/artifact_header.h"
 #include "fsdprt/sha256.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -73,16 +76,20 @@ protected:
     kernel.sharedBytes = 100;
     kernel.workerBytes = 64;
     image.kernels.push_back(kernel);
-    options.optimizer.kind = "sgd";
-    options.optimizer.lr = 0.25;
-    options.threadsPerRank = 3;
+    options.update.optimizer = OptimizerKind::Sgd;
+    options.package.learningRate = 0.25;
+    options.codegen.threadsPerRank = 3;
+    setKernelScratch(*module, image.kernels);
+    PassManager pm(&context);
+    pm.addPass(configure(createAddWorkspacePass(), options));
+    ASSERT_TRUE(succeeded(pm.run(*module))) << errors;
     ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("fsdp-package", directory));
   }
   void TearDown() override { llvm::sys::fs::remove_directories(directory); }
 
   /// All bytes of the artifact.
   FailureOr<std::vector<char>> build() {
-    FailureOr<ArtifactPieces> pieces = buildArtifact(*module, image, options);
+    FailureOr<ArtifactPieces> pieces = buildArtifact(*module, kernels, options);
     if (failed(pieces))
       return failure();
     for (ArrayRef<char> piece : pieces->values)
@@ -101,8 +108,9 @@ protected:
 
   MLIRContext context;
   OwningOpRef<ModuleOp> module;
-  Image image;
-  PackageOptions options;
+  CompiledKernels kernels;
+  Image &image = kernels.image;
+  StepOptions options;
   std::string errors;
   llvm::SmallString<64> directory;
 };
@@ -110,7 +118,6 @@ protected:
 } // namespace
 
 TEST_F(PackageTest, HeaderNamesTheParts) {
-  addWorkspace(*module, image, 3);
   FailureOr<std::vector<char>> file = build();
   ASSERT_TRUE(succeeded(file)) << errors;
   fsdprt_artifact_header header;
@@ -130,7 +137,6 @@ TEST_F(PackageTest, HeaderNamesTheParts) {
 }
 
 TEST_F(PackageTest, ManifestIsTheModule) {
-  addWorkspace(*module, image, 3);
   FailureOr<std::vector<char>> file = build();
   ASSERT_TRUE(succeeded(file)) << errors;
   const auto *bytes = reinterpret_cast<const uint8_t *>(file->data()) + 128;
@@ -190,7 +196,6 @@ TEST_F(PackageTest, ValuesAreStoredOnce) {
                     unsigned i) {
     return fb::GetManifest(file.data() + header.manifest_offset)->params()->Get(i)->value();
   };
-  addWorkspace(*module, image, 3);
   fsdprt_artifact_header header;
   set(DenseElementsAttr::get(square, ArrayRef<float>(numbers)),
       DenseElementsAttr::get(RankedTensorType::get({4}, b.getF32Type()), ArrayRef<float>(less)));
@@ -229,8 +234,8 @@ TEST_F(PackageTest, ValuesAreStoredOnce) {
 }
 
 TEST_F(PackageTest, SameInputSameBytes) {
-  ASSERT_TRUE(succeeded(packArtifact(*module, image, options, at("a.fsdp"))));
-  ASSERT_TRUE(succeeded(packArtifact(*module, image, options, at("b.fsdp"))));
+  ASSERT_TRUE(succeeded(packArtifact(*module, kernels, options, at("a.fsdp"))));
+  ASSERT_TRUE(succeeded(packArtifact(*module, kernels, options, at("b.fsdp"))));
   auto a = llvm::MemoryBuffer::getFile(at("a.fsdp")), b = llvm::MemoryBuffer::getFile(at("b.fsdp"));
   ASSERT_TRUE(a && b);
   EXPECT_EQ((*a)->getBuffer(), (*b)->getBuffer());
@@ -239,7 +244,7 @@ TEST_F(PackageTest, SameInputSameBytes) {
 
 TEST_F(PackageTest, MissingCodeIsAnError) {
   image.kernels.clear();
-  EXPECT_TRUE(failed(packArtifact(*module, image, options, at("a.fsdp"))));
+  EXPECT_TRUE(failed(packArtifact(*module, kernels, options, at("a.fsdp"))));
   EXPECT_NE(errors.find("expected code for this kernel and its 2 bindings, found none"),
             std::string::npos)
       << errors;
@@ -247,14 +252,14 @@ TEST_F(PackageTest, MissingCodeIsAnError) {
 }
 
 TEST_F(PackageTest, FullDiskIsAnError) {
-  EXPECT_TRUE(failed(packArtifact(*module, image, options, "/dev/full")));
+  EXPECT_TRUE(failed(packArtifact(*module, kernels, options, "/dev/full")));
   EXPECT_NE(errors.find("cannot write '/dev/full': No space left on device"), std::string::npos)
       << errors;
 }
 
 TEST_F(PackageTest, NothingIsLeftBehind) {
-  EXPECT_TRUE(failed(packArtifact(*module, image, options, at("no/such/a.fsdp"))));
-  EXPECT_TRUE(failed(packArtifact(*module, image, options, directory)));
+  EXPECT_TRUE(failed(packArtifact(*module, kernels, options, at("no/such/a.fsdp"))));
+  EXPECT_TRUE(failed(packArtifact(*module, kernels, options, directory)));
   EXPECT_NE(errors.find("it is a directory"), std::string::npos) << errors;
   EXPECT_EQ(countFiles(), 0u);
 }

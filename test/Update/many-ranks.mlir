@@ -1,4 +1,4 @@
-// RUN: fsdp-opt %s --fsdp-shard="mesh=shard=20000" --fsdp-differentiate --fsdp-update | FileCheck %s
+// RUN: fsdp-opt %s --fsdp-shard="mesh=shard=20000" --fsdp-add-backward --fsdp-update | FileCheck %s
 
 // The norm of all shards, one after the other: a loop, not an op or an operand for each. The same in both programs
 // whatever the number of ranks: few ops.

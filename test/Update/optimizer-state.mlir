@@ -1,10 +1,10 @@
-// RUN: fsdp-opt %s --fsdp-apply-optimizer="weight-decay=0 state-dtype=bf16" --cse | FileCheck %s
-// RUN: fsdp-opt %s --fsdp-apply-optimizer="weight-decay=0 state-dtype=bf16 state-rounding=nearest" --cse | FileCheck %s --check-prefix=NEAREST
-// RUN: not fsdp-opt %s --fsdp-apply-optimizer="state-dtype=f16" 2>&1 | FileCheck %s --check-prefix=NAME
+// RUN: fsdp-opt %s --fsdp-apply-optimizer="weight-decay=0 optimizer-state-dtype=bf16" --cse | FileCheck %s
+// RUN: fsdp-opt %s --fsdp-apply-optimizer="weight-decay=0 optimizer-state-dtype=bf16 optimizer-state-rounding=nearest" --cse | FileCheck %s --check-prefix=NEAREST
+// RUN: not fsdp-opt %s --fsdp-apply-optimizer="optimizer-state-dtype=f16" 2>&1 | FileCheck %s --check-prefix=NAME
 // NAME: error: optimizer-state-dtype: expected f32 or bf16, found 'f16'
-// RUN: not fsdp-opt %s --fsdp-apply-optimizer="state-dtype=bf16 optimizer=sgd" 2>&1 | FileCheck %s --check-prefix=NONE
+// RUN: not fsdp-opt %s --fsdp-apply-optimizer="optimizer-state-dtype=bf16 optimizer=sgd" 2>&1 | FileCheck %s --check-prefix=NONE
 // NONE: error: optimizer-state-dtype: sgd without momentum has no state; leave it out, or give momentum
-// RUN: sed 's/bf16/f64/g' %s | not fsdp-opt - --fsdp-apply-optimizer="state-dtype=bf16" 2>&1 | FileCheck %s --check-prefix=WIDE
+// RUN: sed 's/bf16/f64/g' %s | not fsdp-opt - --fsdp-apply-optimizer="optimizer-state-dtype=bf16" 2>&1 | FileCheck %s --check-prefix=WIDE
 // WIDE: error: {{.*}}optimizer-state-dtype: expected parameters of f32 or narrower for state in bf16, found f64
 
 // Moments in bf16 beside an f32 master: the rule is in f32; noise from the seed, the step, the unit and the index.

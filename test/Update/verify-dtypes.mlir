@@ -1,11 +1,11 @@
 // RUN: fsdp-opt %s --fsdp-verify-dtypes -verify-diagnostics -split-input-file
 // RUN: not fsdp-opt %s -split-input-file --fsdp-verify-dtypes=reduce-dtype=int8 2>&1 | FileCheck %s --check-prefix=NAME
 // NAME: error: reduce-dtype: expected f32, f64, bf16 or f16, found 'int8'
-// RUN: fsdp-opt %S/Inputs/narrow-state.mlir --fsdp-verify-dtypes=state-dtype=bf16 -o /dev/null
+// RUN: fsdp-opt %S/Inputs/narrow-state.mlir --fsdp-verify-dtypes=optimizer-state-dtype=bf16 -o /dev/null
 // RUN: not fsdp-opt %S/Inputs/narrow-state.mlir --fsdp-verify-dtypes 2>&1 | FileCheck %s --check-prefix=STATE
 // STATE: error: optimizer state 'momentum' of unit 'u': expected 'f32' or wider, found 'bf16'
 // STATE-NOT: error
-// RUN: sed 's/momentum/master/' %S/Inputs/narrow-state.mlir | not fsdp-opt - --fsdp-verify-dtypes=state-dtype=bf16 2>&1 | FileCheck %s --check-prefix=MASTER
+// RUN: sed 's/momentum/master/' %S/Inputs/narrow-state.mlir | not fsdp-opt - --fsdp-verify-dtypes=optimizer-state-dtype=bf16 2>&1 | FileCheck %s --check-prefix=MASTER
 // MASTER: error: optimizer state 'master' of unit 'u': expected 'f32' or wider, found 'bf16'
 
 // Each narrowing that is planted is refused where it is.

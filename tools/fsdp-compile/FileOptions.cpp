@@ -6,6 +6,7 @@
 
 #include "FileOptions.h"
 #include "fsdp/IR/FSDP.h"
+#include "fsdp/Options/OptionTable.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 using namespace mlir;
@@ -17,8 +18,6 @@ void FileOptions::printPlace(const ConfigOrigin &place, StringRef severity) cons
     llvm::errs() << place.line << ":" << place.column << ":";
   llvm::errs() << " " << severity << ": ";
 }
-
-bool FileOptions::gives(StringRef option) const { return config.find(option) != nullptr; }
 
 void FileOptions::noteOrigin(StringRef message) const {
   message.consume_front("--");
@@ -33,34 +32,33 @@ void FileOptions::noteOrigin(StringRef message) const {
   }
 }
 
-bool FileOptions::read(CommandLine &line) {
+bool FileOptions::read(StepOptions &options) {
   auto report = [&](bool isError, const ConfigOrigin &place, const Twine &message) {
-    if (!isError && !line.remarks)
+    if (!isError && !options.driver.remarks)
       return;
     printPlace(place, isError ? "error" : "remark");
     llvm::errs() << (place.key.empty() ? "" : "\"" + place.key + "\": ") << message << "\n";
   };
-  path = line.config;
-  std::optional<Config> found = readConfig(path, cl::kinds(), report);
+  path = options.driver.config;
+  std::optional<Config> found = readConfig(path, report);
   if (!found)
     return false;
   std::vector<ConfigSetting> settings(found->settings.begin(), found->settings.end());
   config = std::move(*found);
   config.settings.clear();
-  auto &registered = cl::getRegisteredOptions();
   for (ConfigSetting &setting : settings) {
-    cl::Option *option = registered.lookup(setting.option);
-    if (!option || option->getNumOccurrences() > 0) {
+    if (options.isGiven(setting.option)) {
       report(false, setting.origin, "the command line wins with --" + setting.option);
       continue;
     }
-    for (auto [index, value] : llvm::enumerate(setting.values))
-      if (option->addOccurrence(index + 1, setting.option, value)) { // has said why
-        report(true, setting.origin,
-               "expected a value of --" + setting.option + ", found " + value);
+    config.settings.push_back(std::move(setting));
+    const ConfigSetting &set = config.settings.back();
+    for (StringRef value : set.values)
+      if (auto problem = setOption(options, set.option, value, OptionOrigin::File)) {
+        llvm::errs() << "fsdp-compile: " << *problem << "\n";
+        noteOrigin(*problem);
         return false;
       }
-    config.settings.push_back(std::move(setting));
   }
   return true;
 }
@@ -78,13 +76,12 @@ static int64_t countRanks(StringRef mesh) {
   return ranks;
 }
 
-LogicalResult FileOptions::checkBatch(ModuleOp imported, CompileOptions &options,
-                                      bool accumulationGiven) const {
+LogicalResult FileOptions::checkBatch(ModuleOp imported, StepOptions &options) const {
   auto report = [&](bool, const ConfigOrigin &place, const Twine &message) {
     printPlace(place, "error");
     llvm::errs() << "\"" << place.key << "\": " << message << "\n";
   };
-  int64_t batch = 0, accumulation = accumulationGiven ? options.shard.gradAccum : 0;
+  int64_t batch = 0, accumulation = options.isGiven("grad-accum") ? options.shard.gradAccum : 0;
   for (auto func : imported.getOps<func::FuncOp>())
     for (BlockArgument argument : func.isPublic() ? func.getArguments() : ArrayRef<BlockArgument>())
       if (auto type = dyn_cast<RankedTensorType>(argument.getType());

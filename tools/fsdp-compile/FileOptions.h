@@ -1,4 +1,4 @@
-//===- FileOptions.h - The options of --config ------------------*- C++ -*-===//
+//===- FileOptions.h - The options of --config ---------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,7 +7,8 @@
 #ifndef FSDP_TOOLS_COMPILE_FILEOPTIONS_H
 #define FSDP_TOOLS_COMPILE_FILEOPTIONS_H
 
-#include "CommandLine.h"
+#include "fsdp/Options/Options.h"
+#include "fsdp/Pipelines/Config.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace mlir::fsdp {
@@ -15,20 +16,16 @@ namespace mlir::fsdp {
 /// Where options come from that the command line does not give: the file of --config.
 class FileOptions {
 public:
-  /// Sets in `line` what its file says and the command line does not. False when an error was
+  /// Sets in `options` what their file says and the command line does not. False when an error was
   /// printed.
-  bool read(CommandLine &line);
-
-  /// Whether the value of `option` is the file's.
-  bool gives(llvm::StringRef option) const;
+  bool read(StepOptions &options);
 
   /// Prints which key an error about an option is due to: its text begins with the option's name.
   void noteOrigin(llvm::StringRef message) const;
 
   /// Holds the file's words on batches and ranks against the model and the mesh, and sets the
-  /// micro-batches that follow from them unless `accumulationGiven`.
-  LogicalResult checkBatch(ModuleOp imported, CompileOptions &options,
-                           bool accumulationGiven) const;
+  /// micro-batches that follow from them where the command line does not.
+  LogicalResult checkBatch(ModuleOp imported, StepOptions &options) const;
 
 private:
   void printPlace(const ConfigOrigin &place, llvm::StringRef severity) const;

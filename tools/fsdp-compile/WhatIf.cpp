@@ -16,8 +16,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "WhatIf.h"
-#include "CommandLine.h"
 #include "fsdp/Analysis/Explain.h"
+#include "fsdp/Options/OptionTable.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
@@ -56,18 +57,9 @@ static std::string whyNotAsked(StringRef name) {
     return "'" + name.str() + "' is part of the model: generate it so, and give model=FILE";
   if (name == "overlap")
     return "all plans are compared with --overlap";
-  auto option = cl::getRegisteredOptions().find(name);
-  if (option == cl::getRegisteredOptions().end())
-    return "";
-  bool isOurs = llvm::none_of(option->second->Categories, [](const cl::OptionCategory *category) {
-    return category == &cl::getGeneralCategory() || category->getName() == "Generic Options";
-  });
-  if (!isOurs ||
-      llvm::is_contained({"o", "what-if", "explain", "report", "compile-to", "dump-phases-to",
-                          "no-code", "timing", "remarks", "kernel-cache"},
-                         name))
-    return "'" + name.str() + "' is not part of a plan";
-  return "";
+  const OptionRow *row = findOption(name);
+  bool isOfLlvm = !row && llvm::cl::getRegisteredOptions().count(name);
+  return isOfLlvm || (row && !row->isPlan) ? "'" + name.str() + "' is not part of a plan" : "";
 }
 
 /// Step 1.
@@ -86,13 +78,12 @@ static std::optional<Question> readQuestion(StringRef text) {
          hasValue = !part.split('=').second.empty();
     if (std::string why = whyNotAsked(name); !why.empty())
       return fail(why);
-    if (value &&
-        ((isAxis && StringRef(*value).starts_with("--mesh=")) ||
-         (!part.empty() && !part.contains('=') && !cl::getRegisteredOptions().count(part)))) {
+    if (value && ((isAxis && StringRef(*value).starts_with("--mesh=")) ||
+                  (!part.empty() && !part.contains('=') && !findOption(part)))) {
       *value += "," + part.str();
       continue;
     }
-    if (!hasValue || !(isAxis || name == "model" || cl::getRegisteredOptions().count(name)))
+    if (!hasValue || !(isAxis || name == "model" || findOption(name)))
       return fail("expected options of fsdp-compile such as mesh=shard=64, found '" + part + "'");
     if (name == "model") {
       question.model = part.split('=').second.str();
@@ -119,10 +110,8 @@ static std::vector<std::string> makeCommand(ArrayRef<std::string> arguments, Str
     bool isSet = llvm::any_of(question.options,
                               [&](StringRef option) { return getOptionName(option) == name; });
     bool isDropped = isOption && (isSet || llvm::is_contained(dropped, name));
-    auto option = cl::getRegisteredOptions().find(name);
-    bool isApart = isOption && !argument.contains('=') &&
-                   option != cl::getRegisteredOptions().end() &&
-                   option->second->getValueExpectedFlag() == cl::ValueRequired &&
+    const OptionRow *row = findOption(name);
+    bool isApart = isOption && !argument.contains('=') && row && !row->alone &&
                    index + 1 < arguments.size(); // --mesh shard=2
     if (!isDropped)
       command.push_back(argument.str());

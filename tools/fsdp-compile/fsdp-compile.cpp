@@ -10,15 +10,19 @@
 #include "fsdp/Analysis/Cost.h"
 #include "fsdp/Analysis/Explain.h"
 #include "fsdp/Analysis/MemoryLimit.h"
-#include "fsdp/Analysis/Packing.h"
 #include "fsdp/Analysis/Report.h"
+#include "fsdp/Analysis/TargetInfo.h"
 #include "fsdp/Codegen/CpuTarget.h"
+#include "fsdp/Codegen/Gpu/GpuImage.h"
+#include "fsdp/Codegen/Passes.h"
+#include "fsdp/Import/ParseModel.h"
 #include "fsdp/Package/Package.h"
+#include "fsdp/Pipelines/Compiler.h"
 #include "fsdp/Pipelines/Registration.h"
 #include "fsdp/Shard/MeshSpec.h"
 #include "fsdp/Tools/ToolMain.h"
 #include "mlir/IR/Diagnostics.h"
-#include "llvm/ADT/ScopeExit.h"
+#include "mlir/Pass/PassManager.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/Path.h"
@@ -57,12 +61,6 @@ static void printDiagnostic(Diagnostic &diag, const FileOptions &file, bool rema
   }
 }
 
-static int usageError(const Twine &message, const FileOptions &file = {}) {
-  llvm::errs() << "fsdp-compile: " << message << "\n";
-  file.noteOrigin(message.str());
-  return badUsage;
-}
-
 /// Makes a file of what `write` prints; without success there is none.
 static LogicalResult writeFile(MLIRContext *context, StringRef path,
                                llvm::function_ref<void(llvm::raw_ostream &)> write) {
@@ -86,48 +84,50 @@ static LogicalResult writeModule(ModuleOp module, StringRef path) {
 }
 
 /// Writes the page of --report.
-static LogicalResult writePage(ModuleOp planned, const CompileOptions &options,
-                               ArrayRef<DtypeRow> dtypes, StringRef path) {
-  FailureOr<Cluster> cluster = loadCluster(planned.getContext(), options.plan.cluster);
+static LogicalResult writePage(const StepCompilation &step) {
+  ModuleOp planned = *step.module;
+  const DriverOptions &driver = step.options.driver;
+  FailureOr<Cluster> cluster = loadCluster(planned.getContext(), chooseCluster(step.options));
   if (failed(cluster))
     return failure();
-  std::string title = "Training step of " + llvm::sys::path::filename(options.source).str();
-  return writeFile(planned.getContext(), path, [&](llvm::raw_ostream &os) {
-    writeReport(planned, *cluster, dtypes, title, os);
+  std::string title = "Training step of " + llvm::sys::path::filename(driver.input).str();
+  return writeFile(planned.getContext(), driver.report, [&](llvm::raw_ostream &os) {
+    writeReport(planned, *cluster, step.dtypes, title, os);
   });
 }
 
 /// The model planned once more, with gradients that cross ranks at another time.
-static FailureOr<ChoiceReport> planOtherwise(StringRef input, CompileOptions options,
-                                             StringRef sync, MLIRContext &context) {
+static FailureOr<ChoiceReport> planOtherwise(StepOptions options, GradSync sync,
+                                             MLIRContext &context) {
   ScopedDiagnosticHandler silent(&context, [](Diagnostic &) { return success(); }); // said before
-  OwningOpRef<ModuleOp> module = input == "-" ? nullptr : parseModel(input, &context);
-  options.shard.gradSync = sync.str();
-  options.timing = false;
-  options.dumpDirectory.clear();
-  if (!module || failed(runPhases(*module, options, "")) ||
-      failed(compileKernels(*module, options, /*code=*/false)))
+  options.shard.gradSync = sync;
+  options.driver.timing = false;
+  options.driver.dumpPhasesTo.clear();
+  if (options.driver.input == "-")
     return failure();
-  return measureChoice(*module, ("--grad-sync=" + sync).str(), /*isTaken=*/false);
+  StepCompilation step{parseModel(options.driver.input, &context), options, /*code=*/false};
+  if (!step.module || failed(runPhases(step, "import", "codegen")))
+    return failure();
+  return measureChoice(*step.module, "--grad-sync=" + printValue(sync).front(),
+                       /*isTaken=*/false);
 }
 
-/// Both ways to accumulate over micro-batches, the one of `planned` among them.
-static SmallVector<ChoiceReport> compareAccumulation(ModuleOp planned, StringRef input,
-                                                     const CompileOptions &options,
-                                                     MLIRContext &context) {
-  if (options.shard.gradAccum < 2)
+/// Both ways to accumulate over micro-batches, the one of the plan among them.
+static SmallVector<ChoiceReport> compareAccumulation(const StepCompilation &step) {
+  MLIRContext &context = *ModuleOp(*step.module).getContext();
+  if (step.options.shard.gradAccum < 2)
     return {};
-  std::string asked = options.shard.gradSync;
-  FailureOr<ChoiceReport> other =
-      planOtherwise(input, options, asked == "last" ? "each" : "last", context);
+  GradSync asked = step.options.shard.gradSync;
+  FailureOr<ChoiceReport> other = planOtherwise(
+      step.options, asked == GradSync::Last ? GradSync::Each : GradSync::Last, context);
   if (failed(other))
     return {};
-  ChoiceReport own =
-      measureChoice(planned, asked == "last" ? "--grad-sync=last" : "--grad-sync=each", true);
-  if (asked == "auto" && other->arenaBytes == own.arenaBytes &&
+  ChoiceReport own = measureChoice(
+      *step.module, asked == GradSync::Last ? "--grad-sync=last" : "--grad-sync=each", true);
+  if (asked == GradSync::Auto && other->arenaBytes == own.arenaBytes &&
       other->reducedBytes == own.reducedBytes) {
     own.option = other->option; // the other is what was chosen
-    other = planOtherwise(input, options, "each", context);
+    other = planOtherwise(step.options, GradSync::Each, context);
     if (failed(other))
       return {};
   }
@@ -137,153 +137,105 @@ static SmallVector<ChoiceReport> compareAccumulation(ModuleOp planned, StringRef
   return choices;
 }
 
+/// Prints and writes what is asked about the plan.
+static LogicalResult explainStep(const StepCompilation &step) {
+  const DriverOptions &driver = step.options.driver;
+  if (driver.explain == ExplainKind::Dtypes)
+    writeDtypes(step.dtypes, /*all=*/true, llvm::outs());
+  else if (driver.explain != ExplainKind::None)
+    explain(*step.module, llvm::outs(), driver.explain == ExplainKind::Json,
+            compareAccumulation(step), step.dtypes);
+  return driver.report.empty() ? success() : writePage(step);
+}
+
 /// From the plan to the artifact, if there is to be one. What is above the limit is found before
 /// the kernels are compiled, the long part, and explained all the same.
-static int finish(ModuleOp planned, const CompileOptions &options, StringRef outFile, bool code,
-                  llvm::function_ref<LogicalResult()> explain) {
-  bool limited = options.plan.memoryLimit > 0, writes = !outFile.empty();
-  FailureOr<Kernels> image = compileKernels(planned, options, /*code=*/writes && code && !limited);
-  if (failed(image))
+static int finish(StepCompilation &step) {
+  int64_t limit = step.options.plan.memoryLimit;
+  bool writes = !step.options.driver.output.empty(),
+       compiles = writes && !step.options.driver.noCode;
+  step.code = compiles && !limit;
+  if (failed(runPhases(step, "codegen", "codegen")) || failed(explainStep(step)))
     return 1;
-  if (failed(explain()))
+  if ((limit || writes) && failed(checkMemoryLimit(*step.module, limit)))
     return 1;
-  if ((limited || writes) && failed(checkMemoryLimit(planned, options.plan.memoryLimit)))
-    return 1;
-  if (limited && writes && code && failed(image = compileKernels(planned, options)))
-    return 1;
-  return !writes || succeeded(writeArtifact(planned, *image, options, outFile)) ? 0 : 1;
-}
-
-/// What a choice or a schedule under a limit cannot know is the workspace of the kernels, and what
-/// packing the other programs beside the step costs: planned again, with as much less as was too
-/// much, as long as that helps.
-static LogicalResult runPhasesWithin(OwningOpRef<ModuleOp> &module, CompileOptions &options,
-                                     StringRef last, SmallVectorImpl<DtypeRow> *dtypes) {
-  bool chooses = options.plan.checkpointing == "auto" ||
-                 (options.plan.overlap && options.plan.memoryLimit > 0);
-  if (!chooses || !last.empty())
-    return runPhases(*module, options, last, dtypes);
-  static constexpr unsigned mostTries = 5;
-  const int64_t asked = options.plan.memoryLimit;
-  llvm::scope_exit restore([&] { options.plan.memoryLimit = asked; });
-  OwningOpRef<ModuleOp> best;
-  int64_t least = std::numeric_limits<int64_t>::max(); // its peak
-  for (unsigned attempt = 1; attempt <= mostTries && options.plan.memoryLimit > 0; ++attempt) {
-    if (dtypes)
-      dtypes->clear();
-    OwningOpRef<ModuleOp> planned = module->clone();
-    if (failed(runPhases(*planned, options, last, dtypes)))
-      return failure();
-    OwningOpRef<ModuleOp> measured = planned->clone();
-    if (failed(compileKernels(*measured, options, /*code=*/false)))
-      return failure();
-    MemoryReport memory = measureMemory(*measured);
-    int64_t peak = memory.peak, left = asked - memory[Category::workspace];
-    if (peak >= least)
-      break;
-    least = peak;
-    best = std::move(planned);
-    if (peak <= asked)
-      break;
-    // The workspace begins on a page.
-    options.plan.memoryLimit =
-        std::min<int64_t>(llvm::alignDown(std::max<int64_t>(left, 0), pageAlignment),
-                          options.plan.memoryLimit - (peak - asked));
+  if (compiles && !step.code) {
+    step.code = true;
+    if (failed(runPhases(step, "codegen", "codegen")))
+      return 1;
   }
-  module = std::move(best);
-  return success();
+  return !writes || succeeded(runPhases(step, "package", "package")) ? 0 : 1;
 }
 
-static int compile(const CommandLine &line, const FileOptions &file) {
+/// What has no phase to find it: options that are wrong although no phase might read them.
+static LogicalResult checkEarly(ModuleOp module, const StepOptions &options) {
+  if (failed(CpuTarget::get(options.codegen.targetCpu, module.getLoc())) ||
+      failed(loadCluster(module.getContext(), options.plan.cluster)))
+    return failure();
+  return parseMeshSpec(options.shard.mesh, [&] { return emitError(module.getLoc()); });
+}
+
+static int compile(const CommandLine &line) {
   DialectRegistry registry;
   registerDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   context.printOpOnDiagnostic(false); // users know their model, not our IR
-  bool remarks = line.remarks;
+  const DriverOptions &driver = line.options.driver;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diag) {
-    printDiagnostic(diag, file, remarks);
+    printDiagnostic(diag, line.file, driver.remarks);
     return success();
   });
-  OwningOpRef<ModuleOp> module = parseModel(line.input, &context);
-  if (!module)
+  StepCompilation step{parseModel(driver.input, &context), line.options};
+  if (!step.module || failed(checkEarly(*step.module, step.options)))
     return badUsage;
-  CompileOptions options = fill(line);
-  // The linker, which runs in this process, resets the options of the command line.
-  const std::string input = line.input, outFile = line.outFile, compileTo = line.compileTo,
-                    report = line.report, emit = line.emit;
-  const bool explains = line.explain.getNumOccurrences(), json = line.explain == "json",
-             onlyDtypes = line.explain == "dtypes", noCode = line.noCode;
-  if (failed(CpuTarget::get(options.targetCpu, module->getLoc())))
+  StringRef last = driver.compileTo;
+  if (failed(runPhases(step, "import", "import")) ||
+      (!driver.config.empty() && failed(line.file.checkBatch(*step.module, step.options))))
     return badUsage;
-  if (failed(loadCluster(&context, options.plan.cluster))) // before anything is planned
+  if (last.empty()
+          ? failed(planWithinLimit(step))
+          : last != "import" && failed(runPhases(step, "shard", last == "codegen" ? "plan" : last)))
     return badUsage;
-  if (failed(parseMeshSpec(options.shard.mesh, [&] {
-        return emitError(module->getLoc());
-      }))) // also where no phase reads it
+  if (driver.emit != EmitKind::None)
+    return succeeded(printGpuKernels(*step.module, step.options.codegen, driver.emit, llvm::outs()))
+               ? 0
+               : 1;
+  if (last == "codegen") {
+    PassManager pm(&context, ModuleOp::getOperationName());
+    buildCodegenPipeline(pm, step.options);
+    if (failed(pm.run(*step.module)))
+      return 1;
+  }
+  if (!last.empty()) // IR
+    return driver.output.empty() || succeeded(writeModule(*step.module, driver.output)) ? 0 : 1;
+  if (!driver.output.empty() && failed(verifyRanks(*step.module)))
     return badUsage;
-  if (!line.config.empty())
-    options.afterImport = [&, given = line.accum.getNumOccurrences() > 0](ModuleOp imported) {
-      return file.checkBatch(imported, options, given);
-    };
-  SmallVector<DtypeRow> dtypes;
-  if (failed(runPhasesWithin(module, options, compileTo,
-                             explains || !report.empty() ? &dtypes : nullptr)))
-    return badUsage;
-  if (!emit.empty())
-    return succeeded(printGpuKernels(*module, options, emit, llvm::outs())) ? 0 : 1;
-  if (!compileTo.empty() && compileTo != "codegen") // IR
-    return outFile.empty() || succeeded(writeModule(*module, outFile)) ? 0 : 1;
-  if (compileTo == "codegen")
-    return failed(lowerKernels(*module, options)) || failed(writeModule(*module, outFile)) ? 1 : 0;
-  if (!outFile.empty() && failed(verifyRanks(*module)))
-    return badUsage;
-  return finish(*module, options, outFile, /*code=*/!noCode, [&] {
-    if (explains)
-      onlyDtypes ? writeDtypes(dtypes, /*all=*/true, llvm::outs())
-                 : explain(*module, llvm::outs(), json,
-                           compareAccumulation(*module, input, options, context), dtypes);
-    return report.empty() ? success() : writePage(*module, options, dtypes, report);
-  });
+  return finish(step);
 }
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   startTool("fsdp-compile");
   std::signal(SIGXFSZ, SIG_IGN); // a file-size limit is an error of the write
-  CommandLine line;
+  registerTargets();
+  if (printedHelp(ArrayRef(argv, argc)))
+    return 0;
   setVersion("fsdp-compile");
-  cl::HideUnrelatedOptions(
-      {&line.model, &line.sharding, &line.precision, &line.training, &line.output});
-  std::string errors;
-  llvm::raw_string_ostream errorStream(errors);
-  if (!cl::ParseCommandLineOptions(argc, argv, overview, &errorStream)) {
-    llvm::errs() << errors;
+  std::optional<CommandLine> line = readCommandLine(argc, argv);
+  if (!line)
     return badUsage;
-  }
-  if (std::optional<std::string> option = findRepeated(ArrayRef(argv + 1, argc - 1)))
-    return usageError(*option);
-  for (StringRef argument : ArrayRef(argv + 1, argc - 1))
-    if (argument.starts_with("--") && argument.find('=') == argument.size() - 1 &&
-        argument != "--explain=")
-      return usageError(argument + ": expected a value");
-  if (line.configKeys) {
+  if (line->listsOptions)
+    printOptionsPage(llvm::outs());
+  if (line->listsKeys) {
     printConfigKeys(llvm::outs());
     for (const std::string &target : getConfigTargets())
-      if (!llvm::is_contained({"batch", "ranks", "total-batch"}, target) &&
-          !cl::getRegisteredOptions().count(target))
+      if (!llvm::is_contained({"batch", "ranks", "total-batch"}, target) && !findOption(target))
         llvm::errs() << "fsdp-compile: no such option: --" << target << "\n";
-    return 0;
   }
-  FileOptions file;
-  if (!line.config.empty() && !file.read(line))
-    return badUsage;
-  std::optional<std::string> problem = checkUsage(line);
-  if (!problem)
-    problem = checkUnread(line, [&](StringRef option) { return file.gives(option); });
-  if (problem)
-    return usageError(*problem, file);
-  if (!line.whatIf.empty())
-    return answerWhatIf(std::vector<std::string>(argv, argv + argc), line.input,
-                        std::vector<std::string>(line.whatIf.begin(), line.whatIf.end()));
-  return compile(line, file);
+  if (line->listsKeys || line->listsOptions)
+    return 0;
+  const DriverOptions &driver = line->options.driver;
+  return driver.whatIf.empty() ? compile(*line)
+                               : answerWhatIf(std::vector<std::string>(argv, argv + argc),
+                                              driver.input, driver.whatIf);
 }

@@ -13,8 +13,9 @@
 
 #include "Subject.h"
 #include "HoldStopped.h"
-#include "fsdp/Differentiate/Pipeline.h"
+#include "fsdp/Differentiate/Passes.h"
 #include "fsdp/IR/FSDP.h"
+#include "fsdp/Options/Options.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -269,7 +270,7 @@ FailureOr<Subject> gradcheck::prepare(OwningOpRef<ModuleOp> module, StringRef on
     if (failed(holdStopped(subject.forward->lookupSymbol<func::FuncOp>(function.name), function)))
       return failure();
   PassManager pm(module->getContext());
-  buildDifferentiatePipeline(pm, {});
+  buildDifferentiatePipeline(pm, StepOptions());
   if (failed(pm.run(*module)))
     return failure();
   for (Function &function : subject.functions) {

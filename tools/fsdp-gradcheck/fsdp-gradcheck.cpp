@@ -11,8 +11,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Check.h"
+#include "fsdp/Import/ParseModel.h"
 #include "fsdp/Import/Passes.h"
-#include "fsdp/Import/Pipeline.h"
 #include "fsdp/Pipelines/Registration.h"
 #include "fsdp/Tools/ToolMain.h"
 #include "mlir/IR/Diagnostics.h"

@@ -159,13 +159,18 @@ static bool saveImage(const Image &image) {
   return true;
 }
 
+/// Returns the chip that --target names.
+static FailureOr<GpuTarget> getGpuTarget(ModuleOp module) {
+  CodegenOptions codegen;
+  codegen.target = options.target;
+  return GpuTarget::get(codegen, module.getLoc());
+}
+
 /// PTX of all kernels, to be emulated; null when there is none of one of them.
 static std::unique_ptr<Subject> emulateKernels(ModuleOp module, size_t count, GpuImage &image) {
-  FailureOr<GpuTarget> target = GpuTarget::get(options.target, module.getLoc());
-  GpuOptions gpu;
-  gpu.assemble = false;
-  FailureOr<GpuImage> made =
-      failed(target) ? FailureOr<GpuImage>(failure()) : compileGpuImage(module, *target, gpu);
+  FailureOr<GpuTarget> target = getGpuTarget(module);
+  FailureOr<GpuImage> made = failed(target) ? FailureOr<GpuImage>(failure())
+                                            : compileGpuImage(module, *target, {}, GpuOutput::Ptx);
   if (failed(made))
     return nullptr;
   image = std::move(*made);
@@ -178,7 +183,7 @@ static std::unique_ptr<Subject> emulateKernels(ModuleOp module, size_t count, Gp
 
 /// Kernels for --target as files; the exit status.
 static int bundleKernels(ModuleOp module) {
-  FailureOr<GpuTarget> target = GpuTarget::get(options.target, module.getLoc());
+  FailureOr<GpuTarget> target = getGpuTarget(module);
   if (failed(target))
     return 2;
   FailureOr<GpuImage> image = compileGpuImage(module, *target);
@@ -233,11 +238,13 @@ static int testKernels(ModuleOp module, ArrayRef<func::FuncOp> kernels, const Cp
 
 /// --emit; the exit status.
 static int printGpuKernels(ModuleOp module) {
-  CompileOptions compile;
-  compile.target = options.target;
-  compile.gpu.gemm = options.gemm == "cublaslt" ? GemmSource::CublasLt : GemmSource::Nvptx;
-  compile.gpu.assemblerSeconds = 1200; // a table of many kernels is one text
-  return succeeded(fsdp::printGpuKernels(module, compile, options.emit, llvm::outs())) ? 0 : 1;
+  CodegenOptions codegen;
+  codegen.target = options.target;
+  codegen.gemm = options.gemm == "cublaslt" ? GemmSource::CublasLt : GemmSource::Nvptx;
+  codegen.ptxasTimeout = 1200; // a table of many kernels is one text
+  EmitKind what{};
+  (void)readValue(options.emit, what); // which parseOptions has checked
+  return succeeded(fsdp::printGpuKernels(module, codegen, what, llvm::outs())) ? 0 : 1;
 }
 
 int main(int argc, char **argv) {

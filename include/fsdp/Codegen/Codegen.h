@@ -20,8 +20,8 @@
 #ifndef FSDP_CODEGEN_CODEGEN_H
 #define FSDP_CODEGEN_CODEGEN_H
 
-#include "fsdp/Analysis/KernelImage.h"
 #include "fsdp/Codegen/CpuTarget.h"
+#include "fsdp/IR/KernelImage.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 

@@ -7,6 +7,7 @@
 #ifndef FSDP_CODEGEN_PASSES_H
 #define FSDP_CODEGEN_PASSES_H
 
+#include "fsdp/Options/Defaults.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Pass/Pass.h"
 
@@ -15,6 +16,20 @@ namespace mlir::fsdp {
 #include "fsdp/Codegen/Passes.h.inc"
 #define GEN_PASS_REGISTRATION
 #include "fsdp/Codegen/Passes.h.inc"
+
+struct StepOptions;
+struct CompiledKernels;
+/// Makes the targets known to those that ask TargetInfo.
+void registerTargets();
+
+/// Compiles kernels into `result`; without `code` only their launches and scratch.
+std::unique_ptr<Pass> createCompileKernelsPass(const StepOptions &options, bool code,
+                                               std::shared_ptr<CompiledKernels> result);
+
+/// Appends the stage as text for people:
+/// kernels as phase functions, and nothing else of the module.
+void buildCodegenPipeline(OpPassManager &pm, const StepOptions &options);
+
 } // namespace mlir::fsdp
 
 #endif // FSDP_CODEGEN_PASSES_H

@@ -7,6 +7,7 @@
 #ifndef FSDP_CODEGEN_PASSES_TD
 #define FSDP_CODEGEN_PASSES_TD
 
+include "fsdp/Options/StepOption.td"
 include "mlir/Pass/PassBase.td"
 
 def LowerKernelsPass : Pass<"fsdp-lower-kernels", "::mlir::ModuleOp"> {
@@ -18,8 +19,7 @@ def LowerKernelsPass : Pass<"fsdp-lower-kernels", "::mlir::ModuleOp"> {
       one after the other. Every split of [0, extent) at multiples of the tile gives the same bits.
     - Keeps: all other functions.
   }];
-  let options = [Option<"targetCpu", "target-cpu", "std::string", /*default=*/"\"native\"",
-                        "The CPU to lower for: native, x86-64-v3, or a name that LLVM knows.">];
+  let options = [StepOption<"targetCpu", "target-cpu", "std::string">];
   let statistics = [Statistic<"numKernels", "num-kernels", "Kernels lowered">,
                     Statistic<"numPhases", "num-phases", "Phase functions made">];
   let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
@@ -27,6 +27,35 @@ def LowerKernelsPass : Pass<"fsdp-lower-kernels", "::mlir::ModuleOp"> {
                            "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
                            "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect",
                            "::mlir::vector::VectorDialect"];
+}
+
+def CompileKernelsPass : Pass<"fsdp-compile-kernels", "::mlir::ModuleOp"> {
+  let summary = "Compile the kernels of a plan, and write down the scratch that they need";
+  let description = [{
+    ```mlir
+    module attributes {fsdp.kernel_scratch = {row_1 = array<i64: 0, 4096>}} // shared, of each worker
+    ```
+
+    The image itself is not in the IR: the driver keeps it for Package. By itself, in `fsdp-opt`, the pass only measures.
+
+    - Requires: kernels (`fsdp.kernel`) of the form of docs/Pipeline.md §6.
+    - Ensures: `fsdp.kernel_scratch` on the module, for `fsdp-add-workspace`.
+    - Keeps: everything else.
+  }];
+  let options = [StepOption<"target", "target", "std::string">,
+                 StepOption<"targetCpu", "target-cpu", "std::string">];
+  let statistics = [Statistic<"numKernels", "num-kernels", "Kernels compiled or measured">,
+                    Statistic<"imageBytes", "image-bytes", "Bytes of machine code">];
+}
+
+def KeepKernelsPass : Pass<"fsdp-keep-kernels", "::mlir::ModuleOp"> {
+  let summary = "Drop everything but the kernels";
+  let description = [{
+    - Requires: nothing.
+    - Ensures: the module holds its kernels (`fsdp.kernel`) alone.
+    - Keeps: the kernels.
+  }];
+  let statistics = [Statistic<"numDropped", "num-dropped", "Operations dropped">];
 }
 
 def VerifyFloatContractPass : Pass<"fsdp-verify-float-contract"> {

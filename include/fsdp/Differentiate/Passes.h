@@ -7,6 +7,7 @@
 #ifndef FSDP_DIFFERENTIATE_PASSES_H
 #define FSDP_DIFFERENTIATE_PASSES_H
 
+#include "fsdp/Options/Defaults.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 
@@ -15,6 +16,11 @@ namespace mlir::fsdp {
 #include "fsdp/Differentiate/Passes.h.inc"
 #define GEN_PASS_REGISTRATION
 #include "fsdp/Differentiate/Passes.h.inc"
+
+struct StepOptions;
+/// Appends the stage: sharded forward to joint graph (docs/Pipeline.md, section 3).
+void buildDifferentiatePipeline(OpPassManager &pm, const StepOptions &options);
+
 } // namespace mlir::fsdp
 
 #endif // FSDP_DIFFERENTIATE_PASSES_H

@@ -7,6 +7,7 @@
 #ifndef FSDP_DIFFERENTIATE_PASSES
 #define FSDP_DIFFERENTIATE_PASSES
 
+include "fsdp/Options/StepOption.td"
 include "mlir/Pass/PassBase.td"
 
 def WeighLossPass : Pass<"fsdp-weigh-loss", "::mlir::ModuleOp"> {
@@ -29,7 +30,7 @@ def WeighLossPass : Pass<"fsdp-weigh-loss", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
-def DifferentiatePass : Pass<"fsdp-differentiate", "::mlir::ModuleOp"> {
+def AddBackwardPass : Pass<"fsdp-add-backward", "::mlir::ModuleOp"> {
   let summary = "Append the gradients of the loss to each program";
   let description = [{
     Reverse mode, on functions of program `step` and `reference` and on functions
@@ -50,12 +51,9 @@ def DifferentiatePass : Pass<"fsdp-differentiate", "::mlir::ModuleOp"> {
     control flow, computed slice offsets.
   }];
   let options = [
-    Option<"reduceDtype", "reduce-dtype", "std::string", /*default=*/"",
-           "Type in which gradients cross ranks: f32, f64, bf16 or f16; f32 (f64 in f64) when empty.">,
-    Option<"gradPredivide", "grad-predivide", "double", /*default=*/"1.0",
-           "Divide gradients of units by this number before they are rounded to the reduce dtype and cross ranks.">,
-    Option<"lossScale", "loss-scale", "std::string", /*default=*/"\"auto\"",
-           "Start the backward from a scale, an argument with 'fsdp.loss_scale' ('on'), or from 1 ('off'); 'auto': where a unit or the reduce dtype is f16.">,
+    StepOption<"reduceDtype", "reduce-dtype", "std::string">,
+    StepOption<"gradPredivide", "grad-predivide", "double">,
+    StepOption<"lossScale", "loss-scale", "std::string">,
     Option<"useResults", "use-results", "bool", /*default=*/"true",
            "Read the result of exp, tanh, rsqrt and the like in the backward rather than recompute it.">,
     Option<"remarks", "remarks", "bool", /*default=*/"false", "Say per function what the statistics count.">
@@ -76,7 +74,7 @@ def CloneCheapForwardPass : Pass<"fsdp-clone-cheap-forward", "::mlir::ModuleOp">
     backward, where everything they read is read there anyway (or is a parameter, an
     argument, or an eighth of the result's size at most).
 
-    - Requires: `fsdp-differentiate`.
+    - Requires: `fsdp-add-backward`.
     - Ensures: clones carry `fsdp.recompute`, so that they stay apart from their originals.
     - Keeps: values, bit for bit.
   }];
@@ -93,7 +91,7 @@ def CloneCheapForwardPass : Pass<"fsdp-clone-cheap-forward", "::mlir::ModuleOp">
 def RegatherParametersPass : Pass<"fsdp-regather-parameters", "::mlir::ModuleOp"> {
   let summary = "Gather parameters again in the backward";
   let description = [{
-    - Requires: `fsdp-differentiate`.
+    - Requires: `fsdp-add-backward`.
     - Ensures: in units with `reshard true` the backward reads parameters, and what
       the forward made of parameters alone (views, transposes, casts), from
       `fsdp.unshard ... site 1`, placed in front of its first reader there. In other

@@ -7,8 +7,8 @@
 #ifndef FSDP_FUSE_PASSES_H
 #define FSDP_FUSE_PASSES_H
 
-#include "fsdp/Fuse/Pipeline.h"
 #include "fsdp/IR/FSDP.h"
+#include "fsdp/Options/Defaults.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Pass/Pass.h"
@@ -19,8 +19,14 @@ namespace mlir::fsdp {
 #define GEN_PASS_REGISTRATION
 #include "fsdp/Fuse/Passes.h.inc"
 
-/// With `hasAttentionKernel` too, which no text can give.
-std::unique_ptr<Pass> createDecomposeNamedOpsPass(const FuseOptions &options);
+class TargetInfo;
+/// Decomposes what `target` has no kernel for, too, and says once why.
+std::unique_ptr<Pass> createDecomposeNamedOpsPass(std::shared_ptr<const TargetInfo> target);
+
+struct StepOptions;
+/// Appends the stage: decompose, chunk, group into dispatches, align, write in place, verify.
+void buildFusePipeline(OpPassManager &pm, const StepOptions &options);
+
 } // namespace mlir::fsdp
 
 #endif // FSDP_FUSE_PASSES_H

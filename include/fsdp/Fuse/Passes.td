@@ -7,6 +7,7 @@
 #ifndef FSDP_FUSE_PASSES_TD
 #define FSDP_FUSE_PASSES_TD
 
+include "fsdp/Options/StepOption.td"
 include "mlir/Pass/PassBase.td"
 
 def DecomposeNamedOpsPass : Pass<"fsdp-decompose-named-ops", "::mlir::func::FuncOp"> {
@@ -22,8 +23,7 @@ def DecomposeNamedOpsPass : Pass<"fsdp-decompose-named-ops", "::mlir::func::Func
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
                            "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
-  let options = [Option<"fuseAttention", "fuse-attention", "bool", /*default=*/"true",
-                        "Leave attention as it is, for a kernel of its own.">];
+  let options = [StepOption<"fuseAttention", "fuse-attention", "bool">];
   let statistics = [Statistic<"numDecomposed", "num-decomposed", "Ops written as generics">];
 }
 

@@ -8,6 +8,7 @@
 #define FSDP_IMPORT_PASSES_H
 
 #include "fsdp/IR/FSDP.h"
+#include "fsdp/Options/Defaults.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Index/IR/IndexDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -21,6 +22,11 @@ namespace fsdp {
 #include "fsdp/Import/Passes.h.inc"
 #define GEN_PASS_REGISTRATION
 #include "fsdp/Import/Passes.h.inc"
+
+struct StepOptions;
+/// Appends the stage: foreign MLIR to the model contract of docs/Pipeline.md, section 1.
+void buildImportPipeline(OpPassManager &pm, const StepOptions &options);
+
 } // namespace fsdp
 } // namespace mlir
 

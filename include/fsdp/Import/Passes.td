@@ -7,6 +7,7 @@
 #ifndef FSDP_IMPORT_PASSES_TD
 #define FSDP_IMPORT_PASSES_TD
 
+include "fsdp/Options/StepOption.td"
 include "mlir/Pass/PassBase.td"
 
 // Import reads any dialect; these are what it writes.
@@ -61,8 +62,7 @@ def SelectEntryPass : ImportPass<"fsdp-select-entry", "::mlir::ModuleOp"> {
       no attribute of an unknown dialect on module and functions.
     - Keeps: all code.
   }];
-  let options = [Option<"entry", "entry", "std::string", /*default=*/"\"\"",
-                        "Name of the function; empty: the only public one.">];
+  let options = [StepOption<"entry", "entry", "std::string">];
   let statistics = [Statistic<"numConstants", "num-constants", "Tensor constants with more than one value">];
 }
 
@@ -99,7 +99,7 @@ def BindBuffersPass : ImportPass<"fsdp-bind-buffers", "::mlir::ModuleOp"> {
       whether a float mask is added or multiplied, follows from its uses.
     - Keeps: positions and all other code.
   }];
-  let options = [ListOption<"buffers", "buffers", "std::string",
+  let options = [ListOption<"buffers", "buffer", "std::string",
                             "NAME|INDEX=causal|zeros|ones|keep|FILE; INDEX counts arguments, or constants in order of appearance.">];
   let statistics = [Statistic<"numBound", "num-bound", "Buffers replaced by given contents">,
                     Statistic<"numRecognised", "num-recognised", "Tables in the file that are a causal mask">];
@@ -118,10 +118,8 @@ def LiftParametersPass : ImportPass<"fsdp-lift-parameters", "::mlir::ModuleOp"> 
       lists the guess.
     - Keeps: tied uses tied; constants that are no parameters.
   }];
-  let options = [Option<"params", "params", "std::string", /*default=*/"\"\"",
-                        "Positions and names of parameters: 0-148,150,h.*; auto: guess without a warning; empty: those that are marked, else a guess.">,
-                 Option<"paramsFile", "params-file", "std::string", /*default=*/"\"\"",
-                        "JSON list of {index|name|resource, rename, init, frozen}.">];
+  let options = [StepOption<"params", "params", "std::string">,
+                 StepOption<"paramsFile", "params-file", "std::string">];
   let statistics = [Statistic<"numParameters", "num-parameters", "Arguments that are parameters">,
                     Statistic<"numLifted", "num-lifted", "Constants that became parameters">];
 }
@@ -274,9 +272,8 @@ def AttachLossPass : ImportPass<"fsdp-attach-loss", "::mlir::func::FuncOp"> {
       the mean cross-entropy as the only result, over the targets that are not `ignore`.
     - Keeps: the module as it is when no loss is asked for.
   }];
-  let options = [Option<"loss", "loss", "std::string", /*default=*/"\"\"", "cross_entropy, or empty for none.">,
-                 Option<"ignore", "ignore", "std::string", /*default=*/"\"\"",
-                        "Value of the targets that do not count, such as -100; empty: all count.">];
+  let options = [StepOption<"loss", "attach-loss", "std::string">,
+                 StepOption<"ignore", "ignore-index", "std::string">];
   let statistics = [Statistic<"numAttached", "num-attached", "Losses attached">];
 }
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What --config=FILE.json says, as settings of options: in our names, or in those of
+// What --config=FILE.json says, as settings of options: in our names (Options.def), or in those of
 // Hugging Face and DeepSpeed (ConfigKeys.def). No IR, and no command line.
 //
 //===----------------------------------------------------------------------===//
@@ -19,15 +19,6 @@
 #include "llvm/Support/raw_ostream.h"
 
 namespace mlir::fsdp {
-
-/// What an option takes.
-enum class ConfigKind { flag, integer, number, word, list };
-
-/// An option that a file may set.
-struct ConfigOption {
-  std::string name;
-  ConfigKind kind;
-};
 
 /// A key of the file, as it is written there.
 struct ConfigOrigin {
@@ -62,8 +53,7 @@ using ConfigReport =
     llvm::function_ref<void(bool isError, const ConfigOrigin &place, const llvm::Twine &message)>;
 
 /// Reads a file; nothing when an error was reported.
-std::optional<Config> readConfig(llvm::StringRef path, llvm::ArrayRef<ConfigOption> options,
-                                 ConfigReport report);
+std::optional<Config> readConfig(llvm::StringRef path, ConfigReport report);
 
 /// Compares what the file says with `ranks` and with the `batch` of the model (0: it has none).
 /// `accumulation` is compared, too, or follows where it is 0. False when an error was reported.

@@ -8,6 +8,7 @@
 #define FSDP_PLAN_PASSES_H
 
 #include "fsdp/IR/FSDP.h"
+#include "fsdp/Options/Defaults.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
 
@@ -17,6 +18,11 @@ namespace mlir::fsdp {
 #include "fsdp/Plan/Passes.h.inc"
 #define GEN_PASS_REGISTRATION
 #include "fsdp/Plan/Passes.h.inc"
+
+struct StepOptions;
+/// Appends the stage:
+/// dispatches to kernels and programs over packed arenas; ends in fsdp-verify-planned.
+void buildPlanPipeline(OpPassManager &pm, const StepOptions &options);
 
 } // namespace mlir::fsdp
 

@@ -7,6 +7,7 @@
 #ifndef FSDP_PLAN_PASSES_TD
 #define FSDP_PLAN_PASSES_TD
 
+include "fsdp/Options/StepOption.td"
 include "mlir/Pass/PassBase.td"
 
 def CastCollectivesPass : Pass<"fsdp-cast-collectives", "::mlir::func::FuncOp"> {
@@ -90,17 +91,14 @@ def RematerialisePass : Pass<"fsdp-rematerialise", "::mlir::ModuleOp"> {
       at the least estimated time, found by packing one plan after the other.
     - Keeps: values.
   }];
-  let options = [Option<"policy", "policy", "std::string", "\"none\"",
-                        "none, full, selective=KIND+KIND/N (what is kept), or auto.">,
-                 Option<"memoryLimit", "memory-limit", "int64_t", "0", "auto: bytes of the arena, without workspace.">,
-                 Option<"schedule", "schedule", "bool", "false", "auto: plans are scheduled before they are packed.">,
-                 Option<"forwardPrefetch", "forward-prefetch", "int64_t", "-1", "As of fsdp-schedule-collectives.">,
-                 Option<"backwardPrefetch", "backward-prefetch", "int64_t", "-1", "The same.">,
-                 Option<"cluster", "cluster", "std::string", "\"\"", "auto: file of a cluster, or 8xH100, for estimates of time; none: CPU ranks.">,
-                 Option<"offload", "offload", "std::string", "\"none\"", "auto: what fsdp-offload-buffers then takes out of the arena.">,
-                 Option<"offloadMinBytes", "offload-min-bytes", "int64_t", "1048576", "The same.">,
-                 Option<"copyPrefetch", "copy-prefetch", "int64_t", "-1", "As of fsdp-schedule-collectives.">,
-                 Option<"bucketBytes", "bucket-bytes", "int64_t", "0", "As of fsdp-schedule-collectives.">,
+  let options = [StepOption<"policy", "activation-checkpointing", "std::string">,
+                 StepOption<"memoryLimit", "memory-limit", "int64_t">,
+                 StepOption<"schedule", "overlap", "bool">,
+                 StepOption<"prefetch", "prefetch", "std::string">,
+                 StepOption<"cluster", "cluster", "std::string">,
+                 StepOption<"offload", "offload", "std::string">,
+                 StepOption<"offloadMinBytes", "offload-min-bytes", "int64_t">,
+                 StepOption<"bucketBytes", "bucket-bytes", "int64_t">,
                  Option<"keepGathers", "keep-gathers", "bool", "true", "auto: parameters may stay from the forward on.">,
                  Option<"hostComputes", "host-computes", "bool", "true", "As of fsdp-offload-buffers.">];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
@@ -141,9 +139,8 @@ def OffloadBuffersPass : Pass<"fsdp-offload-buffers", "::mlir::ModuleOp"> {
       those of the new commands.
     - Keeps: values; the order of all other commands.
   }];
-  let options = [Option<"what", "what", "std::string", "\"none\"",
-                        "parameters, gradients, optimizer (or optimizer:file) and activations, with '+' between; or none.">,
-                 Option<"minBytes", "min-bytes", "int64_t", "1048576", "Bytes of the smallest activation that is worth two copies.">,
+  let options = [StepOption<"what", "offload", "std::string">,
+                 StepOption<"minBytes", "offload-min-bytes", "int64_t">,
                  Option<"marked", "marked", "bool", "false", "Of activations only those that fsdp-rematerialise chose.">,
                  Option<"hostComputes", "host-computes", "bool", "true", "Launches may run in the host's arena, as those for a CPU can.">];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
@@ -167,14 +164,10 @@ def ScheduleCollectivesPass : Pass<"fsdp-schedule-collectives", "::mlir::ModuleO
     - Keeps: values; the order of all other commands; one order of collectives for all ranks.
   }];
   let options = [
-    Option<"forwardPrefetch", "forward-prefetch", "int64_t", "-1",
-           "Gathers of the forward started before an earlier one is waited for; -1: as many as hide them.">,
-    Option<"backwardPrefetch", "backward-prefetch", "int64_t", "-1", "The same of the backward.">,
-    Option<"memoryLimit", "memory-limit", "int64_t", "0",
-           "Bytes of the packed arena that starts and waits may not lead beyond, where the order of the program does not; 0: no limit.">,
-    Option<"cluster", "cluster", "std::string", "\"\"", "File of a cluster, or 8xH100, for estimates of time; none: CPU ranks.">,
-    Option<"copyPrefetch", "copy-prefetch", "int64_t", "-1", "The same of copies between the arenas.">,
-    Option<"bucketBytes", "bucket-bytes", "int64_t", "0", "Bytes up to which collectives of one kind start beside each other; 0: each alone.">,
+    StepOption<"prefetch", "prefetch", "std::string">,
+    StepOption<"memoryLimit", "memory-limit", "int64_t">,
+    StepOption<"cluster", "cluster", "std::string">,
+    StepOption<"bucketBytes", "bucket-bytes", "int64_t">,
     Option<"atAllCosts", "at-all-costs", "bool", "true",
            "Keeps to the memory limit also where that hides less: by less memory for starts ahead, at last none.">];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
@@ -209,6 +202,24 @@ def PackArenasPass : Pass<"fsdp-pack-arenas", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
   let statistics = [Statistic<"arenaBytes", "arena-bytes", "Bytes of the largest arena">,
                     Statistic<"boundBytes", "bound-bytes", "Its lower bound">];
+}
+
+def AddWorkspacePass : Pass<"fsdp-add-workspace", "::mlir::ModuleOp"> {
+  let summary = "Give each arena the scratch that its kernels need";
+  let description = [{
+    ```
+    | buffers ...        | (page) shared scratch | worker 0 | worker 1 | ... |
+    0                    workspace_offset                                     arena_bytes
+    ```
+
+    - Requires: packed arenas (`fsdp-pack-arenas`), and the scratch of the compiled kernels (`fsdp.kernel_scratch`).
+    - Ensures: after the buffers of each layout, the scratch of the launch that needs most, shared and for each
+      of `threads-per-rank` workers; `arena_bytes` is final.
+    - Keeps: everything else. Running it again gives the same.
+  }];
+  let options = [StepOption<"threadsPerRank", "threads-per-rank", "int64_t">];
+  let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
+  let statistics = [Statistic<"workspaceBytes", "workspace-bytes", "Bytes of the largest workspace">];
 }
 
 def ExplainPlanPass : Pass<"fsdp-explain-plan", "::mlir::ModuleOp"> {

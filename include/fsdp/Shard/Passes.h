@@ -7,6 +7,7 @@
 #ifndef FSDP_SHARD_PASSES_H
 #define FSDP_SHARD_PASSES_H
 
+#include "fsdp/Options/Defaults.h"
 #include "mlir/Pass/Pass.h"
 
 namespace mlir {
@@ -17,6 +18,10 @@ namespace fsdp {
 
 #define GEN_PASS_REGISTRATION
 #include "fsdp/Shard/Passes.h.inc"
+
+struct StepOptions;
+/// Appends the stage: model contract in, sharded forward out; ends in fsdp-verify-sharded.
+void buildShardPipeline(OpPassManager &pm, const StepOptions &options);
 
 } // namespace fsdp
 } // namespace mlir

@@ -7,6 +7,7 @@
 #ifndef FSDP_SHARD_PASSES_TD
 #define FSDP_SHARD_PASSES_TD
 
+include "fsdp/Options/StepOption.td"
 include "mlir/Pass/PassBase.td"
 
 def ApplyPrecisionPass : Pass<"fsdp-apply-precision", "::mlir::ModuleOp"> {
@@ -31,10 +32,8 @@ def ApplyPrecisionPass : Pass<"fsdp-apply-precision", "::mlir::ModuleOp"> {
     - Keeps: the order of arguments, initial values, and everything where `param-dtype` is f32.
   }];
   let options = [
-    Option<"paramDtype", "param-dtype", "std::string", "\"\"",
-           "Type of parameters and activations: f32, bf16 or f16; the model's when empty.">,
-    Option<"outputDtype", "output-dtype", "std::string", "\"\"",
-           "Type of what the loss is computed from: f32 (when empty), or the param-dtype.">
+    StepOption<"paramDtype", "param-dtype", "std::string">,
+    StepOption<"outputDtype", "output-dtype", "std::string">
   ];
   let statistics = [
     Statistic<"numParams", "parameters", "Parameters made narrow">,
@@ -76,41 +75,19 @@ def FormUnitsPass : Pass<"fsdp-form-units", "::mlir::ModuleOp"> {
     - Keeps: the function's arguments and body.
   }];
   let options = [
-    Option<"mesh", "mesh", "std::string", "\"shard=1\"",
-           "Ranks per axis, 'replicate=2,shard=4'; an axis may be factored, 'shard=2x4'.">,
-    Option<"strategy", "sharding-strategy", "std::string", "\"full_shard\"",
-           "Where parameters, gradients and optimizer state live: no_shard, zero1, zero2, shard_grad_op, full_shard, "
-           "hybrid_shard, hybrid_shard_zero2 or hfsdp.">,
-    Option<"policy", "auto-wrap-policy", "std::string", "\"transformer\"",
-           "How units are found: 'transformer' (a unit per layer), 'size' (modules of min-num-params elements), "
-           "'manual' (those that wrap lists) or 'none' (one unit).">,
-    Option<"layerPattern", "transformer-layer", "std::string", "\"\"",
-           "Prefixes that make a layer, 'encoder.block.*,decoder.block.*'; "
-           "* matches within one component of a name. Default: found by numbers.">,
-    Option<"wrapFile", "wrap", "std::string", "\"\"",
-           "JSON file with a list of units: patterns, and {\"unit\": name, \"params\": [patterns]}. The first match wins.">,
-    Option<"minNumParams", "min-num-params", "int64_t", "0",
-           "With 'size': elements of the smallest unit (0: 100000000). With 'transformer': merge neighbouring "
-           "layers until a unit has at least this many.">,
-    Option<"freeze", "freeze", "std::string", "\"\"",
-           "Parameters that are not trained: patterns over names or their beginnings, 'h.0,*.bias'. "
-           "They have no gradient and no optimizer state.">,
-    Option<"ignore", "ignore-params", "std::string", "\"\"",
-           "Parameters that are not sharded, whatever the strategy: patterns as of freeze. Every rank keeps "
-           "them whole; they are trained, and their gradients are reduced over all ranks.">,
-    Option<"reshard", "reshard-after-forward", "std::string", "\"true\"",
-           "Gather layers again in the backward (true), keep them (false), or keep an N-th part, that of the rank among "
-           "N neighbours on the axis shard, and gather again among these (N, which divides the axis).">,
-    Option<"paramStorage", "param-storage", "std::string", "\"master\"",
-           "How trained parameters narrower than f32 are kept: in f32 and cast where they are gathered (master), or as "
-           "they are beside f32 masters in the optimizer's state (both).">,
-    Option<"rootReshard", "reshard-root", "std::string", "\"backward\"",
-           "The root unit is gathered again in the backward (forward), kept until then (backward), "
-           "or gathered once per step (step).">,
-    Option<"gatherRows", "gather-rows", "std::string", "\"auto\"",
-           "Lookups in a table of the root take the rows they need from the ranks that have them: where all ranks "
-           "together need at most half of its rows and it has 1 MiB at least (auto), always or never.">,
-    Option<"remarks", "remarks", "bool", "false", "Print one remark per unit.">
+    StepOption<"mesh", "mesh", "std::string">,
+    StepOption<"strategy", "sharding-strategy", "std::string">,
+    StepOption<"policy", "auto-wrap-policy", "std::string">,
+    StepOption<"layerPattern", "transformer-layer", "std::string">,
+    StepOption<"wrapFile", "wrap", "std::string">,
+    StepOption<"minNumParams", "min-num-params", "int64_t">,
+    StepOption<"freeze", "freeze", "std::string">,
+    StepOption<"ignore", "ignore-params", "std::string">,
+    StepOption<"reshard", "reshard-after-forward", "std::string">,
+    StepOption<"paramStorage", "param-storage", "std::string">,
+    StepOption<"rootReshard", "reshard-root", "std::string">,
+    StepOption<"gatherRows", "gather-rows", "std::string">,
+    StepOption<"remarks", "remarks", "bool">
   ];
   let statistics = [
     Statistic<"numUnits", "units", "Units formed">,
@@ -139,11 +116,8 @@ def InsertUnshardPass : Pass<"fsdp-insert-unshard", "::mlir::ModuleOp"> {
     - Keeps: the computation, and the order of the batch arguments.
   }];
   let options = [
-    Option<"gradAccum", "grad-accum", "int64_t", "1",
-           "Micro-batches per rank and step whose gradients are accumulated.">,
-    Option<"gradSync", "grad-sync", "std::string", "\"auto\"",
-           "Gradients cross ranks with each micro-batch (each) or once per step (last, as no_sync does); "
-           "auto: each where they are kept in pieces.">
+    StepOption<"gradAccum", "grad-accum", "int64_t">,
+    StepOption<"gradSync", "grad-sync", "std::string">
   ];
   let statistics = [
     Statistic<"numGathers", "gathers", "Gathers inserted in the step">

@@ -8,6 +8,7 @@
 #ifndef FSDP_UPDATE_PASSES_H
 #define FSDP_UPDATE_PASSES_H
 
+#include "fsdp/Options/Defaults.h"
 #include "mlir/Pass/Pass.h"
 
 namespace mlir {
@@ -18,6 +19,10 @@ namespace fsdp {
 
 #define GEN_PASS_REGISTRATION
 #include "fsdp/Update/Passes.h.inc"
+
+struct StepOptions;
+/// Appends the stage: gradients in, state form out; ends in fsdp-verify-updated.
+void buildUpdatePipeline(OpPassManager &pm, const StepOptions &options);
 
 } // namespace fsdp
 } // namespace mlir

@@ -7,6 +7,7 @@
 #ifndef FSDP_UPDATE_PASSES_TD
 #define FSDP_UPDATE_PASSES_TD
 
+include "fsdp/Options/StepOption.td"
 include "mlir/Pass/PassBase.td"
 
 def AccumulateGradientsPass : Pass<"fsdp-accumulate-gradients", "::mlir::ModuleOp"> {
@@ -87,18 +88,12 @@ def AddStepBlockPass : Pass<"fsdp-add-step-block", "::mlir::ModuleOp"> {
     - Keeps: the gradients; clipping is applied where they are read.
   }];
   let options = [
-    Option<"clipGradNorm", "clip-grad-norm", "double", "0.0",
-           "Clip gradients to this global norm; 0: do not clip.">,
-    Option<"gradDivide", "grad-divide", "std::string", "\"average\"",
-           "What the sum of gradients over ranks and micro-batches is divided by: their number (average; tokens, where "
-           "losses have weights), 1 (sum), or the number given.">,
-    Option<"gradPredivide", "grad-predivide", "double", "1.0",
-           "What 'fsdp-differentiate' has divided gradients by; it is multiplied by where they are read.">,
-    Option<"lossScale", "loss-scale", "std::string", "\"\"",
-           "'dynamic' (when empty), or a number that never changes.">,
-    Option<"lossScaleInit", "loss-scale-init", "double", "65536.0", "The dynamic scale at the start.">,
-    Option<"growthInterval", "loss-scale-growth-interval", "int64_t", "2000",
-           "Finite steps in a row after which the dynamic scale doubles.">
+    StepOption<"clipGradNorm", "clip-grad-norm", "double">,
+    StepOption<"gradDivide", "grad-divide", "std::string">,
+    StepOption<"gradPredivide", "grad-predivide", "double">,
+    StepOption<"lossScale", "loss-scale", "std::string">,
+    StepOption<"lossScaleInit", "loss-scale-init", "double">,
+    StepOption<"growthInterval", "loss-scale-growth-interval", "int64_t">
   ];
   let statistics = [
     Statistic<"numMeasured", "measured-gradients", "Gradients in the norm, once per program">
@@ -148,19 +143,16 @@ def ApplyOptimizerPass : Pass<"fsdp-apply-optimizer", "::mlir::ModuleOp"> {
     - Keeps: loss and gradients.
   }];
   let options = [
-    Option<"optimizerName", "optimizer", "std::string", "\"adamw\"", "'adamw' or 'sgd'.">,
-    Option<"beta1", "beta1", "double", "0.9", "Decay rate of the first moment (adamw).">,
-    Option<"beta2", "beta2", "double", "0.999", "Decay rate of the second moment (adamw).">,
-    Option<"eps", "eps", "double", "1e-8", "Added to the root of the second moment (adamw).">,
-    Option<"weightDecay", "weight-decay", "double", "0.01",
-           "Weight decay: decoupled in adamw, added to the gradient in sgd.">,
-    Option<"momentum", "momentum", "double", "0.0", "Momentum (sgd).">,
+    StepOption<"optimizerName", "optimizer", "std::string">,
+    StepOption<"beta1", "beta1", "double">,
+    StepOption<"beta2", "beta2", "double">,
+    StepOption<"eps", "eps", "double">,
+    StepOption<"weightDecay", "weight-decay", "double">,
+    StepOption<"momentum", "momentum", "double">,
     Option<"masters", "masters", "bool", "true",
            "Parameters narrower than f32 have f32 masters, which the rule works on.">,
-    Option<"stateDtype", "state-dtype", "std::string", "\"f32\"",
-           "What moments and momentum are kept in: 'f32' or 'bf16'.">,
-    Option<"stateRounding", "state-rounding", "std::string", "\"stochastic\"",
-           "How bf16 state is rounded: 'stochastic', or 'nearest', which loses small steps.">
+    StepOption<"stateDtype", "optimizer-state-dtype", "std::string">,
+    StepOption<"stateRounding", "optimizer-state-rounding", "std::string">
   ];
   let statistics = [
     Statistic<"numUpdated", "updated-units", "Units updated, once per program">,
@@ -210,9 +202,8 @@ def VerifyDtypesPass : Pass<"fsdp-verify-dtypes", "::mlir::ModuleOp"> {
     - Keeps: everything.
   }];
   let options = [
-    Option<"reduceDtype", "reduce-dtype", "std::string", "\"\"",
-           "Type in which gradients were asked to cross ranks: f32 (when empty), f64, bf16 or f16.">,
-    Option<"stateDtype", "state-dtype", "std::string", "\"\"",
+    StepOption<"reduceDtype", "reduce-dtype", "std::string">,
+    Option<"stateDtype", "optimizer-state-dtype", "std::string", "\"\"",
            "Type in which moments and momentum were asked to be kept: f32 (when empty) or bf16.">
   ];
   let statistics = [

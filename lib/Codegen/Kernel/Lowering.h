@@ -7,7 +7,7 @@
 #ifndef FSDP_LIB_CODEGEN_KERNEL_LOWERING_H
 #define FSDP_LIB_CODEGEN_KERNEL_LOWERING_H
 
-#include "fsdp/Analysis/KernelImage.h"
+#include "fsdp/IR/KernelImage.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/PatternMatch.h"

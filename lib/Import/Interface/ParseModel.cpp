@@ -11,9 +11,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fsdp/Import/ParseModel.h"
 #include "Interface/Advice.h"
 #include "fsdp/Analysis/ParserGuard.h"
-#include "fsdp/Import/Pipeline.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"

@@ -1,5 +1,5 @@
 // RUN: fsdp-gradcheck %s --quiet | FileCheck %s
-// RUN: fsdp-opt %s --fsdp-differentiate --canonicalize --cse | FileCheck %s --check-prefix=IR
+// RUN: fsdp-opt %s --fsdp-add-backward --canonicalize --cse | FileCheck %s --check-prefix=IR
 
 // Narrow types against differences of the same function in f64, to 8 roundings.
 // CHECK: [[N:[0-9]+]] of [[N]] gradients agree

@@ -2,7 +2,7 @@
 // RUN: fsdp-gradcheck %s | FileCheck %s
 // RUN: not fsdp-gradcheck %s --sabotage=1 | FileCheck %s --check-prefix=SPOILT
 // Without the stops the gradients are others, so the check above can fail.
-// RUN: fsdp-opt %s --fsdp-differentiate | FileCheck %s --check-prefix=GONE
+// RUN: fsdp-opt %s --fsdp-add-backward | FileCheck %s --check-prefix=GONE
 // CHECK-NOT: FAIL
 // CHECK: 10 of 10 gradients agree
 // SPOILT: FAIL

@@ -18,7 +18,7 @@ FACTORS = {
     "strategy": ["full_shard", "no_shard", "zero1", "zero2", "shard_grad_op", "hybrid_shard", "hybrid_shard_zero2", "hfsdp"],
     "precision": ["", "--param-dtype=bf16", "--param-dtype=bf16 --param-storage=both", "--param-dtype=f16 --reduce-dtype=f16"],
     "recompute": ["", "--activation-checkpointing=full", "--activation-checkpointing=selective=contract/2+attention"],
-    "overlap": ["", "--overlap", "--overlap --bucket-bytes=100k", "--overlap --forward-prefetch=2 --backward-prefetch=1 --copy-prefetch=1"],
+    "overlap": ["", "--overlap", "--overlap --bucket-bytes=100k", "--overlap --prefetch=forward=2,backward=1,copy=1"],
     "offload": ["", "--offload=optimizer", "--offload=parameters+gradients+optimizer+activations --offload-min-bytes=4k",
                 "--offload=optimizer:file"],
     "accumulate": ["", "--grad-accum=3 --grad-sync=each", "--grad-accum=3 --grad-sync=last"],
@@ -96,7 +96,7 @@ def options_of(cell):
             f"--reshard-root={cell['root']}", "--clip-grad-norm=0.7", f"--target={cell['target']}"]
     for name in ("precision", "recompute", "overlap", "offload", "accumulate", "reshard", "other"):
         text += cell[name].split()
-    return [option for option in text if cell["offload"] or not option.startswith("--copy-prefetch")]  # of copies to the host alone
+    return [option if cell["offload"] else option.replace(",copy=1", "") for option in text]  # of copies to the host alone
 
 
 def walk(cell, folder, number):

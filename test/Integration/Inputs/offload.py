@@ -20,8 +20,8 @@ OVERLAPPED = [
     "--mesh=shard=1", "--mesh=shard=3 --optimizer=sgd --momentum=0.9", "--mesh=replicate=2,shard=2 --param-dtype=bf16",
     "--mesh=replicate=2,shard=2 --sharding-strategy=hfsdp",
     "--mesh=shard=2 --sharding-strategy=zero2 --param-dtype=bf16 --param-storage=both",
-    "--mesh=shard=2 --sharding-strategy=no_shard", "--mesh=shard=4 --reshard-after-forward=2 --copy-prefetch=1",
-    "--mesh=shard=2 --grad-accum=2 --clip-grad-norm=1", "--mesh=shard=2 --grad-accum=2 --grad-sync=last --copy-prefetch=0",
+    "--mesh=shard=2 --sharding-strategy=no_shard", "--mesh=shard=4 --reshard-after-forward=2 --prefetch=copy=1",
+    "--mesh=shard=2 --grad-accum=2 --clip-grad-norm=1", "--mesh=shard=2 --grad-accum=2 --grad-sync=last --prefetch=copy=0",
     "--mesh=shard=2 --loss-scale=dynamic --param-dtype=f16"]
 
 

@@ -21,7 +21,7 @@ gpt 2 --mesh=shard=2 --bucket-bytes=16M
 gpt 4 --mesh=replicate=2,shard=2 --bucket-bytes=64k --grad-accum=2
 llama 2 --mesh=shard=2 --bucket-bytes=100k --activation-checkpointing=full --clip-grad-norm=0.1
 LIST
-for options in "" "--overlap" "--overlap --forward-prefetch=0 --backward-prefetch=3" "--overlap --forward-prefetch=2 --backward-prefetch=1" \
+for options in "" "--overlap" "--overlap --prefetch=forward=0,backward=3" "--overlap --prefetch=forward=2,backward=1" \
   "--overlap --cluster=$1/8xH100.json" "--overlap --bucket-bytes=60k" "--overlap --bucket-bytes=1M --memory-limit=600k"; do
   fsdp-compile gpt.mlir --mesh=shard=2 $options -o p.fsdp 2>/dev/null && fsdp-run p.fsdp --ranks=2 --overfit --steps=3 --export=w.safetensors >/dev/null 2>&1
   sha256sum <w.safetensors
@@ -38,7 +38,7 @@ for bytes in 0 1M; do # a launch pays its latency once
 done | xargs | awk '{print $2 < 0.7 * $1 ? "simulated: less latency" : "error: " $0}'
 fsdp-compile gpt.mlir --mesh=shard=2 --overlap --bucket-bytes=some -o p.fsdp
 fsdp-compile gpt.mlir --mesh=shard=2 --bucket-bytes=1M -o p.fsdp
-fsdp-compile gpt.mlir --mesh=shard=2 --overlap --forward-prefetch=many -o p.fsdp
+fsdp-compile gpt.mlir --mesh=shard=2 --overlap --prefetch=forward=many -o p.fsdp
 fsdp-compile gpt.mlir --mesh=shard=2 --overlap --cluster=none.json -o p.fsdp
 echo '[]' >bad.json
 fsdp-compile gpt.mlir --mesh=shard=2 --overlap --cluster=bad.json -o p.fsdp

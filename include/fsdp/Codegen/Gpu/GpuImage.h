@@ -22,13 +22,13 @@
 #ifndef FSDP_CODEGEN_GPU_GPUIMAGE_H
 #define FSDP_CODEGEN_GPU_GPUIMAGE_H
 
-#include "fsdp/Analysis/GpuCode.h"
-#include "fsdp/Analysis/KernelImage.h"
 #include "fsdp/Codegen/Gpu/GpuTarget.h"
+#include "fsdp/IR/KernelImage.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace mlir::fsdp {
+class TargetInfo;
 
 /// A tensor that a kernel copies tiles of (cuTensorMapEncodeTiled): its swizzle is that of 128
 /// bytes, what does not exist is 0. Dimension 0 is the one whose elements are neighbours.
@@ -72,19 +72,11 @@ struct EntryReport {
   int64_t loopTensorTurns = 0; ///< that those take a scheduler's tensor core
 };
 
-enum class SpillPolicy { Ignore, Warn, Error };
-
-struct GpuOptions {
-  /// Who computes contractions, and the bytes of scratch that a library has for one (0: the
-  /// chip's).
-  GemmSource gemm = GemmSource::Auto;
-  int64_t gemmWorkspace = 0;
-  /// Whether PTX is assembled when there is a ptxas.
-  bool assemble = true;
-  /// Whether the image has the text of its entries before their lowering.
-  bool keepMlir = false;
-  SpillPolicy spills = SpillPolicy::Warn;
-  unsigned assemblerSeconds = 120; ///< limit
+/// How far kernels for a GPU are compiled.
+enum class GpuOutput {
+  Mlir,  ///< PTX, and the text of the entries before their lowering
+  Ptx,   ///< PTX alone
+  Cubin, ///< PTX, and what ptxas makes of it where there is one
 };
 
 struct GpuImage {
@@ -103,7 +95,21 @@ std::optional<std::string> whyNoGpuKernel(func::FuncOp kernel, const GpuTarget &
 /// of each other one a warning at its place says why not. Fails when a kernel's form is broken,
 /// when ptxas rejects the text, and on spills when asked to.
 FailureOr<GpuImage> compileGpuImage(ModuleOp module, const GpuTarget &target,
-                                    const GpuOptions &options = {});
+                                    const CodegenOptions &options = {},
+                                    GpuOutput output = GpuOutput::Cubin);
+
+/// Compiles the kernels of a planned module for the GPU that the options name; without `code` only
+/// their launches and scratch.
+FailureOr<CompiledKernels> compileForGpu(ModuleOp planned, const CodegenOptions &options,
+                                         bool code);
+
+/// Prints the kernels of a planned module that there is GPU code for. A warning at its place names
+/// each other one.
+LogicalResult printGpuKernels(ModuleOp planned, const CodegenOptions &options, EmitKind what,
+                              llvm::raw_ostream &os);
+
+/// Returns what stages ask about a GPU, or null where the options name no GPU.
+std::unique_ptr<TargetInfo> createGpuTargetInfo(const CodegenOptions &options);
 
 /// Kernels and their launches, as comments.
 void printLaunches(const GpuImage &image, llvm::raw_ostream &os);

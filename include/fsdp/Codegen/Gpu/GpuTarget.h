@@ -7,6 +7,7 @@
 #ifndef FSDP_CODEGEN_GPU_GPUTARGET_H
 #define FSDP_CODEGEN_GPU_GPUTARGET_H
 
+#include "fsdp/Options/Options.h"
 #include "mlir/IR/Location.h"
 #include "llvm/Support/LogicalResult.h"
 #include <memory>
@@ -17,10 +18,6 @@ class TargetMachine;
 }
 
 namespace mlir::fsdp {
-
-/// Who computes contractions: kernels of our own, cuBLASLt where it has what is behind the sums, or
-/// whoever is better.
-enum class GemmSource { Nvptx, CublasLt, Auto };
 
 /// A chip, and what a block of threads may take of it.
 struct GpuTarget {
@@ -43,8 +40,9 @@ struct GpuTarget {
   static bool isKnown(StringRef name);
   /// The names, for messages: "sm_80, sm_90a or sm_100a".
   static std::string getNames();
-  /// Emits an error at `loc` when the chip is unknown.
-  static FailureOr<GpuTarget> get(StringRef name, Location loc);
+  /// Returns the chip that the options name, with what they say of products. Emits an error at
+  /// `loc` when the chip is unknown.
+  static FailureOr<GpuTarget> get(const CodegenOptions &options, Location loc);
 
   /// A code generator for PTX, or null when this LLVM has none.
   std::unique_ptr<llvm::TargetMachine> createTargetMachine() const;

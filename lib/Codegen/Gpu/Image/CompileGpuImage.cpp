@@ -153,12 +153,12 @@ FailureOr<GpuImage> fsdp::measureGpuKernels(ModuleOp module, const GpuTarget &ta
 }
 
 FailureOr<GpuImage> fsdp::compileGpuImage(ModuleOp module, const GpuTarget &target,
-                                          const GpuOptions &options) {
+                                          const CodegenOptions &options, GpuOutput output) {
   loadGpuDialects(*module.getContext());
   GpuImage image;
   image.chip = target.chip;
-  std::string ptxas = options.assemble ? findPtxas() : std::string();
-  if (options.assemble && ptxas.empty() && options.spills == SpillPolicy::Error)
+  std::string ptxas = output == GpuOutput::Cubin ? findPtxas() : std::string();
+  if (output == GpuOutput::Cubin && ptxas.empty() && options.spills == SpillPolicy::Error)
     return emitError(module.getLoc())
            << "--spills=error needs a ptxas, and there is none in " << ptxasPlaces;
   FailureOr<OwningOpRef<ModuleOp>> entries = collectEntries(module, target, image);
@@ -166,7 +166,7 @@ FailureOr<GpuImage> fsdp::compileGpuImage(ModuleOp module, const GpuTarget &targ
     return failure();
   if (image.kernels.empty())
     return image;
-  if (options.keepMlir)
+  if (output == GpuOutput::Mlir)
     llvm::raw_string_ostream(image.mlir) << **entries;
   if (failed(lowerToNvvm(**entries)))
     return failure();
@@ -174,7 +174,7 @@ FailureOr<GpuImage> fsdp::compileGpuImage(ModuleOp module, const GpuTarget &targ
   if (failed(ptx))
     return failure();
   image.ptx = std::move(*ptx);
-  if (!options.assemble)
+  if (output != GpuOutput::Cubin)
     return image;
   if (ptxas.empty()) {
     emitRemark(module.getLoc()) << "no ptxas in " << ptxasPlaces << ": PTX alone is written";

@@ -34,7 +34,7 @@ std::string findPtxas();
 void countInstructions(GpuImage &image);
 /// Fills cubin and reports of `image`.
 LogicalResult assemble(GpuImage &image, StringRef ptxas, const GpuTarget &target,
-                       const GpuOptions &options, Location loc);
+                       const CodegenOptions &options, Location loc);
 
 } // namespace mlir::fsdp
 

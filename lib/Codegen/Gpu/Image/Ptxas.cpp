@@ -186,7 +186,7 @@ static void attachLog(InFlightDiagnostic &diag, StringRef log, Location loc) {
 }
 
 /// An error that says how ptxas ended, unless it ended well.
-static LogicalResult checkEnd(const ProcessEnd &end, StringRef ptxas, const GpuOptions &options,
+static LogicalResult checkEnd(const ProcessEnd &end, StringRef ptxas, const CodegenOptions &options,
                               Location loc) {
   auto error = [&]() -> InFlightDiagnostic {
     return std::move(emitError(loc) << "'" << ptxas << "' ");
@@ -195,7 +195,7 @@ static LogicalResult checkEnd(const ProcessEnd &end, StringRef ptxas, const GpuO
   case ProcessEnd::NotBegun:
     return error() << "cannot be run: " << std::strerror(end.number);
   case ProcessEnd::TimedOut:
-    return error() << "did not end: no result within " << options.assemblerSeconds
+    return error() << "did not end: no result within " << options.ptxasTimeout
                    << " s; --ptxas-timeout says how many it has";
   case ProcessEnd::WroteTooMuch: {
     InFlightDiagnostic diag = error() << "was stopped: expected at most " << mostLogBytes
@@ -256,13 +256,14 @@ static LogicalResult writeSource(StringRef text, StringRef path, Location loc) {
 }
 
 /// The image's PTX to machine code in a file, and what ptxas says of it to the reports; its text.
-static FailureOr<std::string> run(GpuImage &image, StringRef ptxas, const GpuOptions &options,
+static FailureOr<std::string> run(GpuImage &image, StringRef ptxas, const CodegenOptions &options,
                                   const std::string &folder, Location loc) {
   std::string source = folder + "/kernels.ptx", cubin = folder + "/kernels.cubin";
   if (failed(writeSource(image.ptx, source, loc)))
     return failure();
   std::string arguments[] = {ptxas.str(), "-v", "-arch=" + image.chip, "-O3", source, "-o", cubin};
-  ProcessEnd end = runBounded(arguments, {options.assemblerSeconds, mostLogBytes, mostFileBytes});
+  ProcessEnd end = runBounded(
+      arguments, {static_cast<unsigned>(options.ptxasTimeout), mostLogBytes, mostFileBytes});
   if (failed(checkEnd(end, ptxas, options, loc)))
     return failure();
   std::string bytes = readAll(cubin);
@@ -274,7 +275,7 @@ static FailureOr<std::string> run(GpuImage &image, StringRef ptxas, const GpuOpt
 }
 
 LogicalResult fsdp::assemble(GpuImage &image, StringRef ptxas, const GpuTarget &target,
-                             const GpuOptions &options, Location loc) {
+                             const CodegenOptions &options, Location loc) {
   SmallString<128> folder;
   if (std::error_code ec = llvm::sys::fs::createUniqueDirectory("fsdp-ptxas", folder))
     return emitError(loc) << "cannot make the temporary folder '" << folder.str()

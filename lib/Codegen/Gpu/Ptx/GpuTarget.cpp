@@ -37,10 +37,15 @@ bool GpuTarget::isKnown(StringRef name) { return find(name) != std::end(chips); 
 
 std::string GpuTarget::getNames() { return "sm_80, sm_90a or sm_100a"; }
 
-FailureOr<GpuTarget> GpuTarget::get(StringRef name, Location loc) {
-  if (!isKnown(name))
-    return emitError(loc) << "expected " << getNames() << ", found the chip '" << name << "'";
-  return *find(name);
+FailureOr<GpuTarget> GpuTarget::get(const CodegenOptions &options, Location loc) {
+  if (!isKnown(options.target))
+    return emitError(loc) << "expected " << getNames() << ", found the chip '" << options.target
+                          << "'";
+  GpuTarget target = *find(options.target);
+  target.gemm = options.gemm;
+  if (options.gemmWorkspace > 0)
+    target.gemmWorkspace = options.gemmWorkspace;
+  return target;
 }
 
 std::unique_ptr<llvm::TargetMachine> GpuTarget::createTargetMachine() const {

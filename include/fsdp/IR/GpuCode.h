@@ -9,8 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FSDP_ANALYSIS_GPUCODE_H
-#define FSDP_ANALYSIS_GPUCODE_H
+#ifndef FSDP_IR_GPUCODE_H
+#define FSDP_IR_GPUCODE_H
 
 #include "mlir/IR/Types.h"
 #include "llvm/ADT/StringMap.h"
@@ -58,8 +58,10 @@ struct GpuCode {
   int64_t ptxBytes = 0, cubinOffset = 0, cubinBytes = 0;
   llvm::StringMap<GpuGrid> grids;       ///< by the symbol of a phase
   llvm::StringMap<GpuProduct> products; ///< likewise, of what a library does
+
+  bool isPresent() const { return !chip.empty(); }
 };
 
 } // namespace mlir::fsdp
 
-#endif // FSDP_ANALYSIS_GPUCODE_H
+#endif // FSDP_IR_GPUCODE_H

@@ -1,4 +1,4 @@
-// RUN: fsdp-opt %s --fsdp-differentiate -verify-diagnostics -split-input-file
+// RUN: fsdp-opt %s --fsdp-add-backward -verify-diagnostics -split-input-file
 
 #id = affine_map<(i) -> (i)>
 #none = affine_map<(i) -> ()>

@@ -1,8 +1,8 @@
-// RUN: fsdp-opt %s --fsdp-differentiate --canonicalize --cse | FileCheck %s
-// RUN: fsdp-opt %s --fsdp-differentiate --canonicalize --cse --fsdp-clone-cheap-forward \
+// RUN: fsdp-opt %s --fsdp-add-backward --canonicalize --cse | FileCheck %s
+// RUN: fsdp-opt %s --fsdp-add-backward --canonicalize --cse --fsdp-clone-cheap-forward \
 // RUN:   --fsdp-regather-parameters --fsdp-verify-differentiated | FileCheck %s --check-prefix=AGAIN
-// RUN: fsdp-opt %s --fsdp-differentiate=reduce-dtype=bf16 | FileCheck %s --check-prefix=REDUCE
-// RUN: fsdp-opt %s --fsdp-differentiate='reduce-dtype=bf16 grad-predivide=4' | FileCheck %s --check-prefix=DIVIDE
+// RUN: fsdp-opt %s --fsdp-add-backward=reduce-dtype=bf16 | FileCheck %s --check-prefix=REDUCE
+// RUN: fsdp-opt %s --fsdp-add-backward='reduce-dtype=bf16 grad-predivide=4' | FileCheck %s --check-prefix=DIVIDE
 
 // Two layers in two units: the whole joint graph.
 

@@ -1,4 +1,4 @@
-//===- Differentiate.cpp - Append the gradients to a program ----*- C++ -*-===//
+//===- AddBackward.cpp - Append the gradients to a program ------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -39,7 +39,7 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace mlir::fsdp {
-#define GEN_PASS_DEF_DIFFERENTIATEPASS
+#define GEN_PASS_DEF_ADDBACKWARDPASS
 #include "fsdp/Differentiate/Passes.h.inc"
 } // namespace mlir::fsdp
 
@@ -353,8 +353,8 @@ LogicalResult Backward::run(bool scaled) {
 }
 
 namespace {
-struct DifferentiatePass : fsdp::impl::DifferentiatePassBase<DifferentiatePass> {
-  using DifferentiatePassBase::DifferentiatePassBase;
+struct AddBackwardPass : fsdp::impl::AddBackwardPassBase<AddBackwardPass> {
+  using AddBackwardPassBase::AddBackwardPassBase;
 
   void runOnOperation() override;
   LogicalResult splitProgram(func::FuncOp func);
@@ -403,7 +403,7 @@ static void dropStopGradients(ModuleOp module) {
 }
 
 /// @loss of program "step" becomes @step, beside @eval.
-LogicalResult DifferentiatePass::splitProgram(func::FuncOp func) {
+LogicalResult AddBackwardPass::splitProgram(func::FuncOp func) {
   auto program = func->getAttrOfType<StringAttr>(FSDPDialect::programAttr);
   if (!program || program.getValue() != "step")
     return success();
@@ -424,7 +424,7 @@ LogicalResult DifferentiatePass::splitProgram(func::FuncOp func) {
   return symbols.rename(func, "step");
 }
 
-void DifferentiatePass::runOnOperation() {
+void AddBackwardPass::runOnOperation() {
   Type reduceType;
   if (!reduceDtype.empty()) {
     reduceType = llvm::StringSwitch<Type>(reduceDtype)
@@ -444,10 +444,6 @@ void DifferentiatePass::runOnOperation() {
         << gradPredivide.getValue();
     return signalPassFailure();
   }
-  if (lossScale != "auto" && lossScale != "on" && lossScale != "off") {
-    getOperation().emitError("loss-scale: expected auto, on or off, found '") << lossScale << "'";
-    return signalPassFailure();
-  }
   for (auto func : llvm::to_vector(getOperation().getOps<func::FuncOp>())) {
     if (!isToDifferentiate(func))
       continue;
@@ -455,13 +451,13 @@ void DifferentiatePass::runOnOperation() {
       return signalPassFailure();
     Backward backward(func, reduceType, gradPredivide);
     bool usesHalf = backward.usesHalf(),
-         scaled = lossScale == "on" || (lossScale == "auto" && usesHalf);
+         scaled = lossScale.empty() ? usesHalf : lossScale != "none";
     if (usesHalf && !scaled &&
         func->getAttrOfType<StringAttr>(FSDPDialect::programAttr).getValue() == "step")
       emitWarning(func.getLoc(),
                   "gradients in f16 without a loss scale: those below 6e-8 become 0; give "
                   "--loss-scale=dynamic");
-    if (lossScale == "on" && !usesHalf &&
+    if (scaled && !usesHalf &&
         func->getAttrOfType<StringAttr>(FSDPDialect::programAttr).getValue() == "step")
       emitWarning(
           func.getLoc(),

@@ -9,10 +9,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FSDP_ANALYSIS_KERNELIMAGE_H
-#define FSDP_ANALYSIS_KERNELIMAGE_H
+#ifndef FSDP_IR_KERNELIMAGE_H
+#define FSDP_IR_KERNELIMAGE_H
 
+#include "fsdp/IR/GpuCode.h"
 #include "fsdp/IR/Kernels.h"
+#include "mlir/IR/BuiltinOps.h"
 #include <string>
 #include <vector>
 
@@ -52,6 +54,24 @@ struct Image {
   std::vector<std::string> isa;
 };
 
+/// What Codegen hands to Package: the image, and what it holds when it is for a GPU.
+struct CompiledKernels {
+  Image image;
+  GpuCode gpu;
+};
+
+/// Bytes of scratch that a launch of a kernel needs.
+struct KernelScratch {
+  int64_t shared = 0; ///< for all workers
+  int64_t worker = 0; ///< for each
+};
+
+/// Writes the scratch of each kernel into the module (`fsdp.kernel_scratch`), for
+/// fsdp-add-workspace.
+void setKernelScratch(ModuleOp module, ArrayRef<KernelInfo> kernels);
+/// Returns what setKernelScratch wrote of a kernel; nothing where it wrote none.
+KernelScratch getKernelScratch(ModuleOp module, StringRef kernel);
+
 } // namespace mlir::fsdp
 
-#endif // FSDP_ANALYSIS_KERNELIMAGE_H
+#endif // FSDP_IR_KERNELIMAGE_H

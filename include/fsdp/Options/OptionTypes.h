@@ -1,0 +1,131 @@
+//===- OptionTypes.h - What options hold, read and printed ------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The types of the table of options (Options.def). Each is read from text and printed as text that
+// reads as the same value, so that a command line, a file, a pass pipeline and a page share one
+// spelling.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_OPTIONS_OPTIONTYPES_H
+#define FSDP_OPTIONS_OPTIONTYPES_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace mlir::fsdp {
+
+#define WORD(name, word) name,
+#define ALIAS(name, word)
+#define FSDP_ENUM(type, words) enum class type { words };
+#include "fsdp/Options/Words.def"
+
+/// A number of bytes: 900000, 512k, 13.5M or 2G; k, M and G are powers of 1024. -1 is auto: what
+/// the target chooses.
+struct Bytes {
+  int64_t value = 0;
+  constexpr Bytes(int64_t value = 0) : value(value) {}
+  constexpr operator int64_t() const { return value; }
+};
+
+/// How many operations start ahead of the one that is waited for; -1: as many as hide it.
+/// As text: auto or N for all of them, or some of forward=N,backward=N,copy=N.
+struct Prefetch {
+  int64_t forward = -1, backward = -1, copy = -1;
+};
+
+/// Whether parameters are gathered again in the backward, and among how many neighbours (0: all).
+/// As text: true, false or N.
+struct Reshard {
+  bool again = true;
+  int64_t within = 0;
+};
+
+/// What lies in the host's memory and not in the arena. As text: none, or words with + between.
+struct OffloadKinds {
+  bool parameters = false, gradients = false, optimizer = false, activations = false;
+  /// The optimizer's state is in a file, and comes to the host for the update.
+  bool optimizerFile = false;
+  bool any() const { return parameters || gradients || optimizer || activations; }
+};
+
+/// A word of an enum; `index` is the value of the case.
+struct OptionWord {
+  int index;
+  llvm::StringRef word;
+  bool isAlias;
+};
+
+/// Returns the words of an enum of Words.def.
+template <typename Enum>
+llvm::ArrayRef<OptionWord> getWords();
+#define WORD(name, word)
+#define ALIAS(name, word)
+#define FSDP_ENUM(type, words)                                                                     \
+  template <>                                                                                      \
+  llvm::ArrayRef<OptionWord> getWords<type>();
+#include "fsdp/Options/Words.def"
+
+/// Reads the word at its place in a table of words; returns what was expected, or nothing.
+std::optional<std::string> readWord(llvm::StringRef text, llvm::ArrayRef<OptionWord> words,
+                                    int &index);
+/// Returns how a value of an enum is written.
+llvm::StringRef printWord(int index, llvm::ArrayRef<OptionWord> words);
+
+/// Reads `text` into `value`; returns what was expected ("expected auto, always or never"), or
+/// nothing. A list gets one more element.
+std::optional<std::string> readValue(llvm::StringRef text, bool &value);
+std::optional<std::string> readValue(llvm::StringRef text, int64_t &value);
+std::optional<std::string> readValue(llvm::StringRef text, double &value);
+std::optional<std::string> readValue(llvm::StringRef text, std::string &value);
+std::optional<std::string> readValue(llvm::StringRef text, std::vector<std::string> &value);
+std::optional<std::string> readValue(llvm::StringRef text, Bytes &value);
+std::optional<std::string> readValue(llvm::StringRef text, Prefetch &value);
+std::optional<std::string> readValue(llvm::StringRef text, Reshard &value);
+std::optional<std::string> readValue(llvm::StringRef text, OffloadKinds &value);
+template <typename Enum, typename = std::enable_if_t<std::is_enum_v<Enum>>>
+std::optional<std::string> readValue(llvm::StringRef text, Enum &value) {
+  int index;
+  std::optional<std::string> expected = readWord(text, getWords<Enum>(), index);
+  if (!expected)
+    value = static_cast<Enum>(index);
+  return expected;
+}
+
+/// Returns `value` as text that readValue reads as the same; of a list, its elements.
+std::vector<std::string> printValue(bool value);
+std::vector<std::string> printValue(int64_t value);
+std::vector<std::string> printValue(double value);
+std::vector<std::string> printValue(const std::string &value);
+std::vector<std::string> printValue(const std::vector<std::string> &value);
+std::vector<std::string> printValue(Bytes value);
+std::vector<std::string> printValue(const Prefetch &value);
+std::vector<std::string> printValue(const Reshard &value);
+std::vector<std::string> printValue(const OffloadKinds &value);
+template <typename Enum, typename = std::enable_if_t<std::is_enum_v<Enum>>>
+std::vector<std::string> printValue(Enum value) {
+  return {printWord(static_cast<int>(value), getWords<Enum>()).str()};
+}
+
+/// Returns the value that `text` is, or nothing, with what was expected in `expected`.
+template <typename T>
+std::optional<T> parseValue(llvm::StringRef text, std::string &expected) {
+  T value{};
+  if (std::optional<std::string> problem = readValue(text, value)) {
+    expected = std::move(*problem);
+    return std::nullopt;
+  }
+  return value;
+}
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_OPTIONS_OPTIONTYPES_H

@@ -1,0 +1,108 @@
+//===- Options.h - What a user says about a step ----------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// One structure per stage, whose members are the rows of Options.def, and one of all of them. Plain
+// data: OptionTable.h finds options by name.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_OPTIONS_OPTIONS_H
+#define FSDP_OPTIONS_OPTIONS_H
+
+#include "fsdp/Options/OptionTypes.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace mlir::fsdp {
+
+#define MEMBER(type, member, name, init, ...) type member = init;
+
+/// Foreign MLIR to the model contract.
+struct ImportOptions {
+#define FSDP_IMPORT_OPTION MEMBER
+#include "fsdp/Options/Options.def"
+};
+
+/// The model to its sharded forward.
+struct ShardOptions {
+#define FSDP_SHARD_OPTION MEMBER
+#include "fsdp/Options/Options.def"
+};
+
+/// The forward to forward and backward.
+struct DifferentiateOptions {
+#define FSDP_DIFFERENTIATE_OPTION MEMBER
+#include "fsdp/Options/Options.def"
+};
+
+/// Gradients to the update of the state.
+struct UpdateOptions {
+#define FSDP_UPDATE_OPTION MEMBER
+#include "fsdp/Options/Options.def"
+};
+
+/// Computation to dispatches.
+struct FuseOptions {
+#define FSDP_FUSE_OPTION MEMBER
+#include "fsdp/Options/Options.def"
+};
+
+/// Dispatches to programs over packed arenas.
+struct PlanOptions {
+#define FSDP_PLAN_OPTION MEMBER
+#include "fsdp/Options/Options.def"
+};
+
+/// Kernels to machine code. Other stages ask the target, too (Analysis/TargetInfo.h).
+struct CodegenOptions {
+#define FSDP_CODEGEN_OPTION MEMBER
+#include "fsdp/Options/Options.def"
+  /// Whether kernels run on a CPU.
+  bool isForCpu() const { return target == "cpu" || target == "reference"; }
+};
+
+/// The plan and the code to a file.
+struct PackageOptions {
+#define FSDP_PACKAGE_OPTION MEMBER
+#include "fsdp/Options/Options.def"
+};
+
+/// What fsdp-compile reads, prints and writes beside the artifact.
+struct DriverOptions {
+#define FSDP_DRIVER_OPTION MEMBER
+#include "fsdp/Options/Options.def"
+  std::string input = "-"; ///< the model's file, which the artifact names
+  std::string compiler;    ///< name and version of the compiler, which the artifact names
+};
+#undef MEMBER
+
+/// Where the value of an option is from.
+enum class OptionOrigin { Default, File, CommandLine };
+
+/// All options of a step.
+struct StepOptions {
+  ImportOptions import;
+  ShardOptions shard;
+  DifferentiateOptions differentiate;
+  UpdateOptions update;
+  FuseOptions fuse;
+  PlanOptions plan;
+  CodegenOptions codegen;
+  PackageOptions package;
+  DriverOptions driver;
+
+  /// Of the options that are given, by name.
+  llvm::StringMap<OptionOrigin> origins = {};
+
+  OptionOrigin getOrigin(llvm::StringRef name) const {
+    auto found = origins.find(name);
+    return found == origins.end() ? OptionOrigin::Default : found->second;
+  }
+  bool isGiven(llvm::StringRef name) const { return origins.contains(name); }
+};
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_OPTIONS_OPTIONS_H

@@ -1,0 +1,102 @@
+//===- CompileKernels.cpp - Kernels of a plan for its target -------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//  1. Compile the kernels of the module for the target that the options name, or only measure them.
+//  2. Keep the image for Package, and write the scratch of each kernel into the module, where
+//     fsdp-add-workspace finds it.
+//
+// Targets are listed here, and nowhere else: what a target can do is asked through TargetInfo.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Analysis/TargetInfo.h"
+#include "fsdp/Codegen/Codegen.h"
+#include "fsdp/Codegen/Gpu/GpuImage.h"
+#include "fsdp/Codegen/Gpu/GpuTarget.h"
+#include "fsdp/Codegen/KernelCache.h"
+#include "fsdp/Codegen/Passes.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_COMPILEKERNELSPASS
+#include "fsdp/Codegen/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+void fsdp::registerTargets() {
+  registerTarget(
+      [](const CodegenOptions &options) {
+        return options.isForCpu() ? std::make_unique<TargetInfo>() : nullptr;
+      },
+      "cpu, reference");
+  registerTarget(createGpuTargetInfo, "sm_80, sm_90a or sm_100a");
+}
+
+/// Step 1 for a CPU.
+static FailureOr<CompiledKernels> compileForCpu(ModuleOp planned, const CodegenOptions &options,
+                                                bool code, bool timing) {
+  FailureOr<CpuTarget> target = CpuTarget::get(options.targetCpu, planned.getLoc());
+  if (failed(target))
+    return failure();
+  std::unique_ptr<KernelCache> cache;
+  if (code && !options.kernelCache.empty()) {
+    FailureOr<std::unique_ptr<KernelCache>> opened =
+        KernelCache::open(options.kernelCache, planned.getLoc());
+    if (failed(opened))
+      return failure();
+    cache = std::move(*opened);
+  }
+  FailureOr<Image> image = options.target == "reference"
+                               ? compileReferenceImage(planned, *target, /*widen=*/true)
+                           : code ? compileCpuImage(planned, *target, cache.get())
+                                  : measureCpuKernels(planned, *target);
+  if (failed(image))
+    return failure();
+  if (timing && cache)
+    llvm::errs() << cache->numFound() << " of " << cache->numAsked() << " kernels are of "
+                 << options.kernelCache << "\n";
+  return CompiledKernels{std::move(*image), {}};
+}
+
+namespace {
+class CompileKernelsPass : public fsdp::impl::CompileKernelsPassBase<CompileKernelsPass> {
+public:
+  using CompileKernelsPassBase::CompileKernelsPassBase;
+  CompileKernelsPass(const StepOptions &options, bool code, std::shared_ptr<CompiledKernels> result)
+      : options(options.codegen), code(code), timing(options.driver.timing),
+        result(std::move(result)) {
+    target = options.codegen.target;
+    targetCpu = options.codegen.targetCpu;
+  }
+
+  void runOnOperation() override {
+    options.target = target;
+    options.targetCpu = targetCpu;
+    FailureOr<CompiledKernels> compiled = options.isForCpu()
+                                              ? compileForCpu(getOperation(), options, code, timing)
+                                              : compileForGpu(getOperation(), options, code);
+    if (failed(compiled))
+      return signalPassFailure();
+    setKernelScratch(getOperation(), compiled->image.kernels);
+    numKernels += compiled->image.kernels.size();
+    imageBytes += compiled->image.elf.size();
+    if (result)
+      *result = std::move(*compiled);
+  }
+
+private:
+  CodegenOptions options;
+  bool code = false, timing = false;
+  std::shared_ptr<CompiledKernels> result; ///< null: nobody asks for code
+};
+} // namespace
+
+std::unique_ptr<Pass> fsdp::createCompileKernelsPass(const StepOptions &options, bool code,
+                                                     std::shared_ptr<CompiledKernels> result) {
+  return std::make_unique<CompileKernelsPass>(options, code, std::move(result));
+}

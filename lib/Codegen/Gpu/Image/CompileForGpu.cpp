@@ -1,0 +1,132 @@
+//===- CompileForGpu.cpp - Kernels for a GPU as Package takes them ---*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//     0                        64-byte aligned
+//     | PTX of all kernels     | cubin, where there is a ptxas |
+//
+// A launch becomes a phase over its blocks, the kernel's scratch the shared scratch of the
+// launch. The driver of a newer chip compiles the PTX; that of the chip itself takes the cubin.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Analysis/Cluster.h"
+#include "fsdp/Analysis/TargetInfo.h"
+#include "fsdp/Codegen/Gpu/MeasureGpu.h"
+#include "fsdp/Codegen/Gpu/Ptxas.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+static GpuGrid getGrid(const GpuLaunch &launch) {
+  GpuGrid grid{launch.blocks, launch.threads, launch.sharedBytes, launch.cluster, {}};
+  for (const GpuTensorMap &map : launch.maps)
+    grid.tensors.push_back({map.binding,
+                            map.offset,
+                            map.isBf16,
+                            {map.sizes.begin(), map.sizes.end()},
+                            {map.strides.begin(), map.strides.end()},
+                            {map.box.begin(), map.box.end()}});
+  return grid;
+}
+
+static CompiledKernels toCompiledKernels(GpuImage &&compiled) {
+  CompiledKernels kernels;
+  for (GpuKernel &kernel : compiled.kernels) {
+    KernelInfo &info = kernels.image.kernels.emplace_back(std::move(kernel.info));
+    info.phases.clear();
+    info.sharedBytes = kernel.scratchBytes;
+    for (const GpuLaunch &launch : kernel.launches) {
+      info.phases.push_back({launch.symbol, launch.blocks, 1});
+      if (launch.product)
+        kernels.gpu.products[launch.symbol] = *launch.product;
+      else
+        kernels.gpu.grids[launch.symbol] = getGrid(launch);
+    }
+  }
+  constexpr uint64_t cubinAlignment = 64;
+  kernels.gpu.chip = compiled.chip;
+  kernels.gpu.ptxBytes = compiled.ptx.size();
+  std::vector<char> &bytes = kernels.image.elf;
+  bytes.assign(compiled.ptx.begin(), compiled.ptx.end());
+  if (!compiled.cubin.empty()) {
+    bytes.resize(llvm::alignTo(bytes.size(), cubinAlignment));
+    kernels.gpu.cubinOffset = bytes.size();
+    kernels.gpu.cubinBytes = compiled.cubin.size();
+    bytes.insert(bytes.end(), compiled.cubin.begin(), compiled.cubin.end());
+  }
+  return kernels;
+}
+
+FailureOr<CompiledKernels> fsdp::compileForGpu(ModuleOp planned, const CodegenOptions &options,
+                                               bool code) {
+  FailureOr<GpuTarget> target = GpuTarget::get(options, planned.getLoc());
+  if (failed(target))
+    return failure();
+  FailureOr<GpuImage> compiled =
+      code ? compileGpuImage(planned, *target, options) : measureGpuKernels(planned, *target);
+  if (failed(compiled))
+    return failure();
+  return toCompiledKernels(std::move(*compiled));
+}
+
+LogicalResult fsdp::printGpuKernels(ModuleOp planned, const CodegenOptions &options, EmitKind what,
+                                    llvm::raw_ostream &os) {
+  FailureOr<GpuTarget> target = GpuTarget::get(options, planned.getLoc());
+  if (failed(target))
+    return failure();
+  FailureOr<GpuImage> image = compileGpuImage(
+      planned, *target, options, what == EmitKind::KernelMlir ? GpuOutput::Mlir : GpuOutput::Cubin);
+  if (failed(image))
+    return failure();
+  if (image->kernels.empty())
+    return emitError(planned.getLoc())
+           << "expected kernels that there is code for on " << options.target << ", found none";
+  if (what == EmitKind::SassStats) {
+    if (image->cubin.empty())
+      return emitError(planned.getLoc())
+             << "sass-stats is what ptxas says, and there is none in " << ptxasPlaces;
+    if (image->reports.empty())
+      return emitError(planned.getLoc())
+             << "sass-stats is what ptxas prints with -v, expected lines such as "
+                "\"Compiling entry function\", found none";
+    printStatistics(*image, os);
+    return success();
+  }
+  printLaunches(*image, os);
+  os << (what == EmitKind::Ptx ? image->ptx : image->mlir);
+  return success();
+}
+
+namespace {
+class GpuTargetInfo : public TargetInfo {
+public:
+  explicit GpuTargetInfo(GpuTarget target) : target(std::move(target)) {}
+
+  /// A chunk of R rows reads a bf16 weight [V, H] twice, and reads and writes its gradient in f32,
+  /// 12 V H bytes, for 6 R V H operations. A GPU does about 300 of these for a byte (H100: 990 T/s,
+  /// 3.35 TB/s), so that 2048 rows have 3.5 times the operations that take as long as these bytes.
+  ChunkLimits getChunkLimits() const override { return {256 << 20, 2048}; }
+  /// Tensor maps and the widest cp.async copy pieces of 16 bytes.
+  int64_t getRowAlignment() const override { return 16; }
+  bool hostComputes() const override { return false; }
+  StringRef getClusterName() const override { return gpuClusterName; }
+  std::optional<std::string> whyNoAttention(Operation *op) const override {
+    std::optional<std::string> reason = whyNoGpuAttention(op, target);
+    return reason ? std::optional(target.chip + ": " + *reason) : std::nullopt;
+  }
+
+private:
+  GpuTarget target;
+};
+} // namespace
+
+std::unique_ptr<TargetInfo> fsdp::createGpuTargetInfo(const CodegenOptions &options) {
+  if (!GpuTarget::isKnown(options.target))
+    return nullptr;
+  MLIRContext context; // for a location, which nothing is said at
+  FailureOr<GpuTarget> target = GpuTarget::get(options, UnknownLoc::get(&context));
+  return std::make_unique<GpuTargetInfo>(*target);
+}
