@@ -14,13 +14,25 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Analysis/Commands.h"
-#include "fsdp/Analysis/Explain.h"
 #include "fsdp/Analysis/Packing.h"
+#include "fsdp/Analysis/PlanMeasures.h"
 #include "fsdp/IR/Kernels.h"
 #include "fsdp/IR/Memory.h"
+#include "llvm/Support/Format.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
+
+std::string fsdp::formatSize(int64_t bytes) {
+  static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = bytes;
+  unsigned unit = 0;
+  for (; value >= 1024 && unit < 4; ++unit)
+    value /= 1024;
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format(unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
+  return text;
+}
 
 static int64_t getRoom(BufferOp buffer) {
   return llvm::alignTo(buffer.getBytes(), bufferAlignment);

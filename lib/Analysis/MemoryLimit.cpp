@@ -14,9 +14,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Analysis/MemoryLimit.h"
-#include "ExplainUnits.h"
 #include "fsdp/Analysis/Commands.h"
-#include "fsdp/Analysis/Explain.h"
+#include "fsdp/Analysis/PlanMeasures.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;

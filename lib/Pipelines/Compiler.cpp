@@ -5,9 +5,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Pipelines/Compiler.h"
-#include "fsdp/Analysis/Explain.h"
-#include "fsdp/Analysis/MemoryLimit.h"
 #include "fsdp/Analysis/Packing.h"
+#include "fsdp/Analysis/PlanMeasures.h"
 #include "fsdp/Codegen/Passes.h"
 #include "fsdp/Differentiate/Passes.h"
 #include "fsdp/Fuse/Passes.h"

@@ -14,6 +14,7 @@
 #include "fsdp/Import/Passes.h"
 #include "fsdp/Options/PassConfiguration.h"
 #include "fsdp/Plan/Passes.h"
+#include "fsdp/Report/Passes.h"
 #include "fsdp/Shard/Passes.h"
 #include "fsdp/Update/Passes.h"
 #include "mlir/InitAllDialects.h"
@@ -77,5 +78,6 @@ void fsdp::registerPasses() {
   registerFSDPFusePasses();
   registerFSDPPlanPasses();
   registerFSDPCodegenPasses();
+  registerFSDPReportPasses();
   registerPipelines();
 }

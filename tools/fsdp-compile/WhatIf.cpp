@@ -16,7 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "WhatIf.h"
-#include "fsdp/Analysis/Explain.h"
+#include "fsdp/Analysis/PlanMeasures.h"
 #include "fsdp/Options/OptionTable.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"

@@ -222,17 +222,6 @@ def AddWorkspacePass : Pass<"fsdp-add-workspace", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"workspaceBytes", "workspace-bytes", "Bytes of the largest workspace">];
 }
 
-def ExplainPlanPass : Pass<"fsdp-explain-plan", "::mlir::ModuleOp"> {
-  let summary = "Print the memory and the communication of a plan";
-  let description = [{
-    - Requires: `fsdp-pack-arenas`.
-    - Ensures: a table, or JSON, on standard error (standard output belongs to the IR).
-    - Keeps: everything.
-  }];
-  let options = [Option<"json", "json", "bool", "false", "JSON instead of a table.">];
-  let statistics = [Statistic<"peakBytes", "peak-bytes", "Bytes of the arena of a step">];
-}
-
 def VerifyPlannedPass : Pass<"fsdp-verify-planned", "::mlir::ModuleOp"> {
   let summary = "Check what holds after the Plan stage";
   let description = [{

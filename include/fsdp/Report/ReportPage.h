@@ -1,11 +1,11 @@
-//===- Report.h - A plan as a page ------------------------------*- C++ -*-===//
+//===- ReportPage.h - A plan as a page --------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#ifndef FSDP_ANALYSIS_REPORT_H
-#define FSDP_ANALYSIS_REPORT_H
+#ifndef FSDP_REPORT_REPORTPAGE_H
+#define FSDP_REPORT_REPORTPAGE_H
 
 #include "fsdp/Analysis/Cluster.h"
 #include "fsdp/Analysis/DtypeFlow.h"
@@ -21,4 +21,4 @@ void writeReport(ModuleOp planned, const Cluster &cluster, ArrayRef<DtypeRow> dt
 
 } // namespace mlir::fsdp
 
-#endif // FSDP_ANALYSIS_REPORT_H
+#endif // FSDP_REPORT_REPORTPAGE_H

@@ -4,16 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Analysis/Explain.h as a pass.
+// Explain.h as a pass.
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Analysis/Explain.h"
-#include "fsdp/Plan/Passes.h"
+#include "fsdp/Report/Explain.h"
+#include "fsdp/Report/Passes.h"
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_EXPLAINPLANPASS
-#include "fsdp/Plan/Passes.h.inc"
+#include "fsdp/Report/Passes.h.inc"
 } // namespace mlir::fsdp
 
 using namespace mlir;

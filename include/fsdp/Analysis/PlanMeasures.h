@@ -1,13 +1,13 @@
-//===- Explain.h - What a plan needs, for people ----------------*- C++ -*-===//
+//===- PlanMeasures.h - Memory and traffic of a plan ------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#ifndef FSDP_ANALYSIS_EXPLAIN_H
-#define FSDP_ANALYSIS_EXPLAIN_H
+#ifndef FSDP_ANALYSIS_PLANMEASURES_H
+#define FSDP_ANALYSIS_PLANMEASURES_H
 
-#include "fsdp/Analysis/DtypeFlow.h"
+#include "fsdp/IR/FSDP.h"
 
 namespace mlir::fsdp {
 
@@ -99,16 +99,6 @@ struct ChoiceReport {
 };
 ChoiceReport measureChoice(ModuleOp planned, StringRef option, bool isTaken);
 
-/// The members of the JSON object below.
-void writeExplanation(ModuleOp planned, llvm::json::OStream &json,
-                      ArrayRef<ChoiceReport> accumulation, ArrayRef<DtypeRow> dtypes);
-
-/// Writes all as tables or as JSON. The module is planned; the workspace is known after Codegen.
-/// `accumulation`: the ways to accumulate gradients over micro-batches, when there are several.
-/// `dtypes`: of the step behind Update.
-void explain(ModuleOp planned, raw_ostream &os, bool json, ArrayRef<ChoiceReport> accumulation = {},
-             ArrayRef<DtypeRow> dtypes = {});
-
 } // namespace mlir::fsdp
 
-#endif // FSDP_ANALYSIS_EXPLAIN_H
+#endif // FSDP_ANALYSIS_PLANMEASURES_H

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Analysis/Explain.h"
+#include "fsdp/Report/Explain.h"
 #include "ExplainUnits.h"
 #include "fsdp/Analysis/Commands.h"
 #include "fsdp/Analysis/Schedule.h"
@@ -172,17 +172,6 @@ static void explainJson(ModuleOp module, raw_ostream &os, ArrayRef<ChoiceReport>
 //===----------------------------------------------------------------------===//
 // Text
 //===----------------------------------------------------------------------===//
-
-std::string fsdp::formatSize(int64_t bytes) {
-  static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  double value = bytes;
-  unsigned unit = 0;
-  for (; value >= 1024 && unit < 4; ++unit)
-    value /= 1024;
-  std::string text;
-  llvm::raw_string_ostream(text) << llvm::format(unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
-  return text;
-}
 
 /// ": optimizer 1.2 MiB, staging 32.0 KiB", what is there of each category.
 static std::string describeHost(const MemoryReport &memory) {

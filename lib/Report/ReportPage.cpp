@@ -1,4 +1,4 @@
-//===- Report.cpp - A plan as a page ----------------------------*- C++ -*-===//
+//===- ReportPage.cpp - A plan as a page ------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -19,21 +19,21 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Analysis/Report.h"
+#include "fsdp/Report/ReportPage.h"
 #include "fsdp/Analysis/Commands.h"
 #include "fsdp/Analysis/Cost.h"
-#include "fsdp/Analysis/Explain.h"
 #include "fsdp/Analysis/Schedule.h"
 #include "fsdp/Analysis/Timeline.h"
 #include "fsdp/IR/InFlight.h"
 #include "fsdp/IR/Memory.h"
+#include "fsdp/Report/Explain.h"
 #include "llvm/Support/JSON.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
 
 static const char page[] =
-#include "fsdp/Analysis/ReportPage.inc"
+#include "fsdp/Report/ReportPage.inc"
     ;
 /// Where the data goes.
 static constexpr StringLiteral mark = "\"@data@\"";

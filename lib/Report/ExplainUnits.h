@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#ifndef FSDP_LIB_ANALYSIS_EXPLAINUNITS_H
-#define FSDP_LIB_ANALYSIS_EXPLAINUNITS_H
+#ifndef FSDP_LIB_REPORT_EXPLAINUNITS_H
+#define FSDP_LIB_REPORT_EXPLAINUNITS_H
 
-#include "fsdp/Analysis/Explain.h"
+#include "fsdp/Report/Explain.h"
 #include "llvm/Support/JSON.h"
 
 namespace mlir::fsdp {
@@ -26,4 +26,4 @@ std::string printType(Type type);
 
 } // namespace mlir::fsdp
 
-#endif // FSDP_LIB_ANALYSIS_EXPLAINUNITS_H
+#endif // FSDP_LIB_REPORT_EXPLAINUNITS_H

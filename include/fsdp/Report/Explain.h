@@ -1,0 +1,27 @@
+//===- Explain.h - What a plan needs, for people -------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_REPORT_EXPLAIN_H
+#define FSDP_REPORT_EXPLAIN_H
+
+#include "fsdp/Analysis/DtypeFlow.h"
+#include "fsdp/Analysis/PlanMeasures.h"
+
+namespace mlir::fsdp {
+
+/// The members of the JSON object below.
+void writeExplanation(ModuleOp planned, llvm::json::OStream &json,
+                      ArrayRef<ChoiceReport> accumulation, ArrayRef<DtypeRow> dtypes);
+
+/// Writes all as tables or as JSON. The module is planned; the workspace is known after Codegen.
+/// `accumulation`: the ways to accumulate gradients over micro-batches, when there are several.
+/// `dtypes`: of the step behind Update.
+void explain(ModuleOp planned, raw_ostream &os, bool json, ArrayRef<ChoiceReport> accumulation = {},
+             ArrayRef<DtypeRow> dtypes = {});
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_REPORT_EXPLAIN_H
