@@ -25,14 +25,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Elementwise.h"
-#include "Programs.h"
+#include "SquareSums.h"
+#include "StepSlots.h"
 #include "fsdp/Options/Options.h"
 #include "fsdp/Update/Passes.h"
-#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "llvm/Support/Format.h"
 
 namespace mlir::fsdp {
@@ -50,23 +47,6 @@ struct Scaling {
   Value scale, growth;
 };
 
-/// What the checks of a program's lookups say, as scalars; null where there are none.
-struct LookupResult {
-  Value failed;              ///< 1 where a lookup is out of range; then summed over the ranks
-  SmallVector<Value> report; ///< number of the lookup and three parts of its index, in f32
-};
-
-/// Picks values by the slot of the block that an element is.
-struct SlotSelector {
-  ImplicitLocOpBuilder &b;
-  Value slot, value;
-
-  void set(StepSlot which, Value newValue) {
-    Value index = arith::ConstantIndexOp::create(b, static_cast<int64_t>(which));
-    Value isThis = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, slot, index);
-    value = arith::SelectOp::create(b, isThis, castFloat(b, newValue, value.getType()), value);
-  }
-};
 struct AddStepBlockPass : fsdp::impl::AddStepBlockPassBase<AddStepBlockPass> {
   using AddStepBlockPassBase::AddStepBlockPassBase;
   void runOnOperation() override;
@@ -81,6 +61,7 @@ private:
                     int64_t tokens, const Scaling &scaling, const LookupResult &lookups);
   Value storeLoss(OpBuilder &builder, const Program &program, Value block, Value loss,
                   LookupResult lookups);
+  Value getClipFactor(ImplicitLocOpBuilder &b, Value norm, Value unscale);
   LogicalResult readOptions();
   void warnOfScale(const Program &program);
   Scaling addScaling(const Program &program, Value block);
@@ -95,138 +76,6 @@ private:
 };
 
 } // namespace
-
-/// Elements of the blocks whose squares are summed first: the largest power of
-/// two up to 1024 that divides a shard.
-static int64_t getBlockSize(int64_t shardSize) {
-  return std::min<int64_t>(1024, shardSize & -shardSize);
-}
-
-/// Sums each row of a matrix; `square`: its squares.
-static Value createRowSums(OpBuilder &builder, Location loc, Value matrix, Type type, bool square) {
-  auto rows = cast<RankedTensorType>(matrix.getType()).getDimSize(0);
-  Value zeros = createZeros(builder, loc, RankedTensorType::get({rows}, type));
-  MLIRContext *context = builder.getContext();
-  AffineMap identity = builder.getMultiDimIdentityMap(2);
-  AffineMap row = AffineMap::get(2, 0, getAffineDimExpr(0, context));
-  return linalg::GenericOp::create(
-             builder, loc, zeros.getType(), matrix, zeros, ArrayRef{identity, row},
-             ArrayRef{utils::IteratorType::parallel, utils::IteratorType::reduction},
-             [&](OpBuilder &nested, Location nestedLoc, ValueRange args) {
-               ImplicitLocOpBuilder b(nestedLoc, nested);
-               Value x = castFloat(b, args[0], type);
-               if (square)
-                 x = arith::MulFOp::create(b, x, x);
-               linalg::YieldOp::create(b, ValueRange{arith::AddFOp::create(b, args[1], x)});
-             })
-      .getResult(0);
-}
-
-/// A 1-D tensor as rows of `columns` elements: a view.
-static Value createRows(OpBuilder &builder, Location loc, Value flat, int64_t columns) {
-  auto type = cast<RankedTensorType>(flat.getType());
-  SmallVector<int64_t> shape{type.getDimSize(0) / columns, columns};
-  return tensor::ExpandShapeOp::create(builder, loc, type.clone(shape), flat,
-                                       ArrayRef<ReassociationIndices>{{0, 1}});
-}
-
-/// The sum of squares of each shard in a gradient.
-static Value createSquares(OpBuilder &builder, Location loc, Value grad, int64_t shardSize,
-                           Type type) {
-  int64_t block = getBlockSize(shardSize);
-  Value blocks = createRowSums(builder, loc, createRows(builder, loc, grad, block), type,
-                               /*square=*/true);
-  return createRowSums(builder, loc, createRows(builder, loc, blocks, shardSize / block), type,
-                       /*square=*/false);
-}
-
-/// ((x0 + x1) + x2) + ... of scalars.
-static Value createChain(OpBuilder &builder, Location loc, ArrayRef<Value> parts) {
-  if (parts.size() == 1)
-    return parts.front();
-  Value out = createEmpty(builder, loc, parts.front().getType());
-  return createElementwise(builder, loc, parts, out,
-                           [](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
-                             Value sum = args.front();
-                             for (Value part : args.drop_front().drop_back())
-                               sum = arith::AddFOp::create(b, sum, part);
-                             return {sum};
-                           })
-      .front();
-}
-
-/// Scalars as the elements of one tensor.
-static Value createVector(OpBuilder &builder, Location loc, ArrayRef<Value> scalars) {
-  auto type = cast<RankedTensorType>(scalars.front().getType());
-  Value out = createEmpty(builder, loc, type.clone({int64_t(scalars.size())}));
-  return createElementwise(builder, loc, scalars, out,
-                           [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
-                             Value index = linalg::IndexOp::create(b, 0);
-                             Value value = args.front();
-                             for (auto [i, arg] : llvm::enumerate(args.drop_back().drop_front())) {
-                               Value here = arith::ConstantIndexOp::create(b, i + 1);
-                               Value isHere =
-                                   arith::CmpIOp::create(b, arith::CmpIPredicate::eq, index, here);
-                               value = arith::SelectOp::create(b, isHere, arg, value);
-                             }
-                             return {value};
-                           })
-      .front();
-}
-
-/// at + i · stride.
-static OpFoldResult addIndices(OpBuilder &builder, Location loc, OpFoldResult at, OpFoldResult i,
-                               int64_t stride) {
-  std::optional<int64_t> fixedAt = getConstantIntValue(at), fixedI = getConstantIntValue(i);
-  if (fixedAt && fixedI)
-    return builder.getIndexAttr(*fixedAt + *fixedI * stride);
-  if (fixedI == 0)
-    return at;
-  Value index = getValueOrCreateConstantIndexOp(builder, loc, i);
-  if (stride != 1)
-    index = arith::MulIOp::create(builder, loc, index,
-                                  arith::ConstantIndexOp::create(builder, loc, stride));
-  if (fixedAt == 0)
-    return index;
-  return arith::AddIOp::create(builder, loc, index,
-                               getValueOrCreateConstantIndexOp(builder, loc, at))
-      .getResult();
-}
-
-/// The sum, in order, of `counts.front()` sums of `counts.drop_front()` elements each, from
-/// element `at`: a chain, or a loop where a chain would be long.
-static Value createSum(OpBuilder &builder, Location loc, Value vector, ArrayRef<int64_t> counts,
-                       OpFoldResult at) {
-  constexpr int64_t longestChain = 64;
-  if (counts.empty())
-    return createElementView(builder, loc, vector, at);
-  int64_t stride = llvm::product_of(counts.drop_front());
-  auto getPart = [&](OpBuilder &b, OpFoldResult i) {
-    OpFoldResult first = addIndices(b, loc, at, i, stride);
-    return createSum(b, loc, vector, counts.drop_front(), first);
-  };
-  if (counts.front() <= longestChain) {
-    SmallVector<Value> parts;
-    for (int64_t i = 0; i < counts.front(); ++i)
-      parts.push_back(getPart(builder, builder.getIndexAttr(i)));
-    return createChain(builder, loc, parts);
-  }
-  auto constant = [&](int64_t value) -> Value {
-    return arith::ConstantIndexOp::create(builder, loc, value);
-  };
-  Type type = RankedTensorType::get({}, getElementTypeOrSelf(vector));
-  Value zero = createZeros(builder, loc, type); // of squares: +0 + x is x
-  auto loop =
-      scf::ForOp::create(builder, loc, constant(0), constant(counts.front()), constant(1), zero);
-  OpBuilder inside = OpBuilder::atBlockBegin(loop.getBody());
-  Value part = getPart(inside, loop.getInductionVar());
-  auto add = [](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
-    return {arith::AddFOp::create(b, args[1], args[0])};
-  };
-  Value sum = createElementwise(inside, loc, part, loop.getRegionIterArg(0), add).front();
-  scf::YieldOp::create(inside, loc, sum);
-  return loop.getResult(0);
-}
 
 /// The sum of squares of a gradient: of its pieces one after the other, those of
 /// one shard first. On a rank there is one piece.
@@ -267,14 +116,6 @@ void AddStepBlockPass::addOverAxis(OpBuilder &builder, const Program &program, S
     failedLookups = createElementView(builder, loc, vector, inPieces.size());
 }
 
-/// The type that squares of gradients are summed in: f64 if there is one of f64.
-static Type getSquaresType(const Program &program) {
-  bool anyF64 = llvm::any_of(program.getReturn().getOperands().drop_front(),
-                             [](Value grad) { return getElementTypeOrSelf(grad).isF64(); });
-  Builder builder(func::FuncOp(program.func).getContext());
-  return anyF64 ? builder.getF64Type() : builder.getF32Type();
-}
-
 /// The sum of squares of each unit's gradient, as scalars in the order of
 /// units.
 SmallVector<Value> AddStepBlockPass::measure(OpBuilder &builder, const Program &program,
@@ -287,55 +128,6 @@ SmallVector<Value> AddStepBlockPass::measure(OpBuilder &builder, const Program &
   addOverAxis(builder, program, "replicate", sums, failedLookups);
   addOverAxis(builder, program, "shard", sums, failedLookups);
   return sums;
-}
-
-/// Combines the checks of a program: the first lookup that was out of range, and its index in parts
-/// that f32 holds.
-static LookupResult combineLookups(OpBuilder &builder, const Program &program) {
-  LookupResult result;
-  if (program.numLookups == 0)
-    return result;
-  ValueRange checks = program.getReturn().getOperands().take_back(program.numLookups);
-  Location loc = checks.front().getLoc();
-  auto scalar = [&](Type type) {
-    return createEmpty(builder, loc, RankedTensorType::get({}, type));
-  };
-  SmallVector<Value> outs{scalar(getSquaresType(program))};
-  for (unsigned i = 0; i < 4; ++i)
-    outs.push_back(scalar(builder.getF32Type()));
-  auto body = [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
-    auto constant = [&](int64_t value) -> Value {
-      return arith::ConstantOp::create(b, b.getI64IntegerAttr(value));
-    };
-    Value zero = constant(0), index = zero, number = zero;
-    for (unsigned i = program.numLookups; i-- > 0;) {
-      Value isBad = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, args[i], zero);
-      index = arith::SelectOp::create(b, isBad, args[i], index);
-      number = arith::SelectOp::create(b, isBad, constant(i + 1), number);
-    }
-    Value isBad = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, number, zero);
-    Type type = args[program.numLookups].getType(), f32 = b.getF32Type();
-    SmallVector<Value> values{arith::SelectOp::create(b, isBad, createConstant(b, type, 1.0),
-                                                      createConstant(b, type, 0.0)),
-                              arith::SIToFPOp::create(b, f32, number)};
-    for (int64_t shift : {42, 21, 0}) {
-      Value part = arith::ShRUIOp::create(b, index, constant(shift));
-      part = arith::AndIOp::create(b, part, constant(shift == 42 ? 0x3fffff : 0x1fffff));
-      values.push_back(arith::SIToFPOp::create(b, f32, part));
-    }
-    return values;
-  };
-  SmallVector<Value> made = createElementwise(builder, loc, checks, outs, body);
-  result.failed = made.front();
-  llvm::append_range(result.report, ArrayRef(made).drop_front());
-  return result;
-}
-
-/// Writes what the checks say into their slots. `args`: the report, then the number of ranks.
-static void setLookups(ImplicitLocOpBuilder &b, SlotSelector &slots, ValueRange args) {
-  slots.set(StepSlot::Lookups, args.back());
-  for (int64_t i = 0; i < 4; ++i)
-    slots.set(static_cast<StepSlot>(static_cast<int64_t>(StepSlot::LookupNumber) + i), args[i]);
 }
 
 /// Tokens that one run of the program sees: elements of the batch argument
@@ -417,6 +209,42 @@ void AddStepBlockPass::updateScale(ImplicitLocOpBuilder &b, SlotSelector &slots,
   slots.set(StepSlot::Growth, growth);
 }
 
+/// Returns 1 where loss and norm are finite and no rank had a lookup out of range, else 0.
+/// `failedRanks`: their number, or null where nothing is looked up.
+static Value getFinite(ImplicitLocOpBuilder &b, Value loss, Value norm, Value failedRanks,
+                       Type type) {
+  auto isFinite = [&](Value value) -> Value {
+    Value infinity = createConstant(b, value.getType(), std::numeric_limits<double>::infinity());
+    return arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, math::AbsFOp::create(b, value),
+                                 infinity);
+  };
+  Value bothFinite = arith::AndIOp::create(b, isFinite(loss), isFinite(norm));
+  if (failedRanks) {
+    Value allIn = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, failedRanks,
+                                        createConstant(b, failedRanks.getType(), 0.0));
+    bothFinite = arith::AndIOp::create(b, bothFinite, allIn);
+  }
+  return arith::SelectOp::create(b, bothFinite, createConstant(b, type, 1.0),
+                                 createConstant(b, type, 0.0));
+}
+
+/// Returns what gradients are multiplied by: the clip factor, the inverse of the loss scale
+/// (`unscale`, or null), and the divisor that was asked for.
+Value AddStepBlockPass::getClipFactor(ImplicitLocOpBuilder &b, Value norm, Value unscale) {
+  auto constant = [&](double value) { return createConstant(b, norm.getType(), value); };
+  Value clip = constant(1.0);
+  if (clipGradNorm > 0) {
+    Value guarded = arith::AddFOp::create(b, norm, constant(1e-6));
+    Value ratio = arith::DivFOp::create(b, constant(clipGradNorm), guarded);
+    clip = arith::MinimumFOp::create(b, ratio, clip);
+  }
+  if (unscale)
+    clip = arith::MulFOp::create(b, clip, unscale);
+  if (gradFactor != 1)
+    clip = arith::MulFOp::create(b, clip, constant(gradFactor));
+  return clip;
+}
+
 /// The block after a step; each element from its own old value.
 Value AddStepBlockPass::updateBlock(OpBuilder &builder, Value block, Value loss,
                                     ArrayRef<Value> squares, int64_t tokens, const Scaling &scaling,
@@ -450,34 +278,10 @@ Value AddStepBlockPass::updateBlock(OpBuilder &builder, Value block, Value loss,
                if (gradFactor != 1)
                  norm = arith::MulFOp::create(b, norm, constant(gradFactor));
 
-               auto isFinite = [&](Value value) -> Value {
-                 Value infinity =
-                     createConstant(b, value.getType(), std::numeric_limits<double>::infinity());
-                 return arith::CmpFOp::create(b, arith::CmpFPredicate::OLT,
-                                              math::AbsFOp::create(b, value), infinity);
-               };
-               Value bothFinite =
-                   arith::AndIOp::create(b, isFinite(lossValue), isFinite(scaledNorm));
-               if (lookups.failed) {
-                 Value ranks = args[ins.size() - 1];
-                 Value allIn = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, ranks,
-                                                     createConstant(b, ranks.getType(), 0.0));
-                 bothFinite = arith::AndIOp::create(b, bothFinite, allIn);
-               }
                Value finite =
-                   arith::SelectOp::create(b, bothFinite, createConstant(b, old.getType(), 1.0),
-                                           createConstant(b, old.getType(), 0.0));
-
-               Value clip = constant(1.0);
-               if (clipGradNorm > 0) {
-                 Value guarded = arith::AddFOp::create(b, norm, constant(1e-6));
-                 Value ratio = arith::DivFOp::create(b, constant(clipGradNorm), guarded);
-                 clip = arith::MinimumFOp::create(b, ratio, clip);
-               }
-               if (unscale)
-                 clip = arith::MulFOp::create(b, clip, unscale);
-               if (gradFactor != 1)
-                 clip = arith::MulFOp::create(b, clip, constant(gradFactor));
+                   getFinite(b, lossValue, scaledNorm,
+                             lookups.failed ? args[ins.size() - 1] : Value(), old.getType());
+               Value clip = getClipFactor(b, norm, unscale);
                auto advance = [&](double by) -> Value {
                  Value step =
                      arith::MulFOp::create(b, finite, createConstant(b, old.getType(), by));

@@ -1,0 +1,31 @@
+//===- SquareSums.h - Sums of squares of gradients -----------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_UPDATE_SQUARESUMS_H
+#define FSDP_LIB_UPDATE_SQUARESUMS_H
+
+#include "Programs.h"
+#include "mlir/IR/Builders.h"
+
+namespace mlir::fsdp {
+
+/// Returns the type that squares of gradients are summed in: f64 if there is a gradient of f64.
+Type getSquaresType(const Program &program);
+
+/// Returns the sum of squares of each shard in a gradient, as a vector of `type`.
+Value createSquares(OpBuilder &builder, Location loc, Value grad, int64_t shardSize, Type type);
+
+/// Returns scalars as the elements of one tensor.
+Value createVector(OpBuilder &builder, Location loc, ArrayRef<Value> scalars);
+
+/// Returns the sum, in order, of `counts.front()` sums of `counts.drop_front()` elements each, from
+/// element `at`: a chain, or a loop where a chain would be long.
+Value createSum(OpBuilder &builder, Location loc, Value vector, ArrayRef<int64_t> counts,
+                OpFoldResult at);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_LIB_UPDATE_SQUARESUMS_H
