@@ -14,6 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fsdp/Options/PassConfiguration.h"
 #include "fsdp/Shard/NamePattern.h"
 #include "fsdp/Shard/WrapPolicy.h"
 #include "llvm/ADT/MapVector.h"
@@ -26,11 +27,8 @@ LogicalResult mlir::fsdp::checkWrapOptions(const WrapOptions &options, Location 
     return emitError(loc) << option << " needs auto-wrap-policy " << policy << ", found '"
                           << options.policy << "'";
   };
-  if (!llvm::is_contained({"transformer", "size", "manual", "none"}, options.policy))
-    return emitError(loc)
-           << "auto-wrap-policy: expected 'transformer' (a unit per layer), 'size' (units of "
-              "min-num-params), 'manual' (those that wrap lists) or 'none' (one unit), found '"
-           << options.policy << "'";
+  if (failed(readOption<WrapPolicy>(loc, "auto-wrap-policy", options.policy)))
+    return failure();
   if (options.policy != "transformer" && !options.layerPattern.empty())
     return needs("transformer-layer", "'transformer'");
   if (options.policy != "manual" && !options.wrapFile.empty())

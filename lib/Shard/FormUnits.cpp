@@ -22,16 +22,16 @@
 #include "fsdp/IR/FSDP.h"
 #include "fsdp/IR/Kernels.h"
 #include "fsdp/IR/Sizes.h"
+#include "fsdp/Options/PassConfiguration.h"
 #include "fsdp/Shard/Layout.h"
-#include "fsdp/Shard/MeshSpec.h"
 #include "fsdp/Shard/NamePattern.h"
 #include "fsdp/Shard/Passes.h"
+#include "fsdp/Shard/PlacementChoice.h"
 #include "fsdp/Shard/TableRows.h"
 #include "fsdp/Shard/WrapPolicy.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
-#include "llvm/ADT/StringSwitch.h"
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_FORMUNITSPASS
@@ -42,24 +42,6 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-
-/// One row of the table of sharding strategies: the axes over which parameters,
-/// accumulated gradients and optimizer state are in pieces. On the others they
-/// are replicated.
-struct Strategy {
-  StringLiteral name;
-  int parameters, gradients, state; ///< how many of kAxes
-  bool reshard;                     ///< gathered parameters are dropped behind the forward
-  bool needsGroups;                 ///< makes sense with replicas only
-};
-constexpr StringLiteral kAxes[] = {"shard", "replicate"};
-constexpr Strategy kStrategies[] = {
-    {"no_shard", 0, 0, 0, false, false}, // first: of ignored parameters, too
-    {"zero1", 0, 0, 1, false, false},         {"zero2", 0, 1, 1, false, false},
-    {"shard_grad_op", 1, 1, 1, false, false}, {"full_shard", 1, 1, 1, true, false},
-    {"hybrid_shard", 1, 1, 1, true, true},    {"hybrid_shard_zero2", 1, 1, 1, false, true},
-    {"hfsdp", 1, 1, 2, true, true},
-};
 
 struct Parameter {
   StringRef name;
@@ -101,11 +83,7 @@ struct FormUnitsPass : fsdp::impl::FormUnitsPassBase<FormUnitsPass> {
   void runOnOperation() override;
 
 private:
-  FailureOr<const Strategy *> readOptions(MeshSpec &spec);
-  void warnOfPlaces(const Strategy &row, const MeshSpec &spec);
   void warnOfParameters(func::FuncOp loss);
-  LogicalResult readReshard(const Strategy &row, int64_t shards);
-  PlacementAttr getPlacement(const Strategy &row);
   Type getStorageType(const Draft &draft);
   FailureOr<func::FuncOp> findLoss();
   LogicalResult collect(func::FuncOp loss);
@@ -113,144 +91,32 @@ private:
   WrapOptions getWrapOptions() const { return {policy, layerPattern, wrapFile, minNumParams}; }
   LogicalResult readPatterns(func::FuncOp loss);
   LogicalResult assignLayers(func::FuncOp loss, bool gathers);
-  LogicalResult findTables(func::FuncOp loss, const MeshSpec &spec);
+  LogicalResult findTables(func::FuncOp loss);
   SmallVector<Draft> formDrafts();
   void mergeSmall(SmallVector<Draft> &drafts);
   LogicalResult declareUnit(SymbolTable &symbols, OpBuilder &builder, Location loc, StringRef name,
-                            const Draft &draft, const MeshSpec &spec);
+                            const Draft &draft);
 
   SmallVector<Parameter> parameters;
-  const Strategy *row = nullptr;
-  /// What `reshard-after-forward` says: whether layers are gathered again, and among how many
-  /// neighbours (0: all).
-  bool gathersAgain = true;
-  int64_t within = 0;
+  PlacementChoice choice{}; ///< what the options say
 };
 
 } // namespace
 
-/// Checks the options that are words; the row of the strategy.
-FailureOr<const Strategy *> FormUnitsPass::readOptions(MeshSpec &spec) {
-  auto emitError = [&] { return mlir::emitError(getOperation().getLoc()); };
-  auto parsed = parseMeshSpec(mesh, emitError);
-  if (failed(parsed))
-    return failure();
-  spec = *parsed;
-  if (failed(checkWrapOptions(getWrapOptions(), getOperation().getLoc())))
-    return failure();
-  StringRef name = llvm::StringSwitch<StringRef>(strategy) // as others call them
-                       .Case("ddp", "no_shard")
-                       .Case("zero3", "full_shard")
-                       .Default(strategy);
-  const Strategy *row =
-      llvm::find_if(kStrategies, [&](const Strategy &s) { return s.name == name; });
-  if (row == std::end(kStrategies)) {
-    InFlightDiagnostic diag = emitError() << "sharding-strategy: expected ";
-    llvm::interleave(
-        kStrategies, [&](const Strategy &s) { diag << "'" << s.name << "'"; },
-        [&] { diag << " or "; });
-    return diag << ", found '" << strategy << "'";
-  }
-  if (row->needsGroups && llvm::product_of(spec.replicate) == 1) {
-    emitError() << "sharding-strategy '" << strategy
-                << "' needs groups of ranks, as in --mesh=replicate=2,shard=4; found mesh '" << mesh
-                << "'";
-    return failure();
-  }
-  if (paramStorage != "master" && paramStorage != "both") {
-    emitError() << "param-storage: expected 'master' (f32, cast where they are gathered) or 'both' "
-                   "(as they are gathered, "
-                   "beside f32 masters), found '"
-                << paramStorage
-                << "'; masters are f32, since steps smaller than the last digit of a narrower one "
-                   "would be lost";
-    return failure();
-  }
-  if (rootReshard != "backward" && rootReshard != "forward" && rootReshard != "step") {
-    emitError() << "reshard-root: expected 'forward' (gather the root again in the backward), "
-                   "'backward' (keep it "
-                   "until then) or 'step' (gather it once per step), found '"
-                << rootReshard << "'";
-    return failure();
-  }
-  if (failed(readReshard(*row, llvm::product_of(spec.shard))))
-    return failure();
-  warnOfPlaces(*row, spec);
-  return row;
-}
-
-/// Options that say where parameters are, and change nothing on this mesh. One rank has everything,
-/// whatever is said.
-void FormUnitsPass::warnOfPlaces(const Strategy &row, const MeshSpec &spec) {
-  Location loc = getOperation().getLoc();
-  int64_t shards = llvm::product_of(spec.shard);
-  if (shards * llvm::product_of(spec.replicate) == 1)
-    return;
-  if (shards == 1 && row.state > 0 && row.state < 2)
-    mlir::emitWarning(loc) << "sharding-strategy '" << strategy << "' shards nothing on mesh '"
-                           << mesh << "': axis 'shard' has one rank; this is no_shard";
-  if (row.parameters == 0 && rootReshard != "backward")
-    mlir::emitWarning(loc) << "reshard-root '" << rootReshard
-                           << "' has no effect: with sharding-strategy '" << strategy
-                           << "' nothing is gathered for the root";
-  if (row.state == 0 && !ignore.empty())
-    mlir::emitWarning(loc) << "ignore-params has no effect: with sharding-strategy '" << strategy
-                           << "' every rank keeps all parameters whole";
-}
-
 /// Options that say something of parameters of which there are none.
 void FormUnitsPass::warnOfParameters(func::FuncOp loss) {
-  if (row->state > 0 && llvm::all_of(parameters, [](const Parameter &p) { return p.ignored; }))
+  if (choice.strategy->state > 0 &&
+      llvm::all_of(parameters, [](const Parameter &p) { return p.ignored; }))
     mlir::emitWarning(loss.getLoc())
         << "ignore-params names all " << parameters.size()
         << " parameters: nothing is sharded, as with sharding-strategy 'no_shard'";
   auto isNarrow = [](const Parameter &p) {
     return !p.frozen && p.type.getElementTypeBitWidth() < 32;
   };
-  if (paramStorage == "both" && llvm::none_of(parameters, isNarrow))
+  if (choice.storage == ParamStorage::Both && llvm::none_of(parameters, isNarrow))
     mlir::emitWarning(loss.getLoc())
         << "param-storage 'both' has no effect: no parameter that is trained is narrower "
            "than f32; param-dtype makes those of an f32 model so";
-}
-
-/// `reshard-after-forward`: true, false or a number of neighbours.
-LogicalResult FormUnitsPass::readReshard(const Strategy &row, int64_t shards) {
-  gathersAgain = reshard != "false";
-  within = 0;
-  if (reshard == "true" || reshard == "false")
-    return success();
-  int64_t ranks;
-  if (StringRef(reshard).getAsInteger(10, ranks) || ranks < 1 || shards % ranks != 0) {
-    InFlightDiagnostic diag =
-        mlir::emitError(getOperation().getLoc())
-        << "reshard-after-forward: expected 'true', 'false' or a number of neighbouring ranks that "
-           "divides shard="
-        << shards << " of the mesh:";
-    for (int64_t divisor = 1; divisor <= shards; ++divisor)
-      if (shards % divisor == 0)
-        diag << " " << divisor;
-    return diag << "; found '" << reshard << "'";
-  }
-  gathersAgain = ranks > 1 || shards == 1;
-  within = ranks > 1 && ranks < shards ? ranks : 0;
-  if (!within || row.reshard)
-    return success();
-  return mlir::emitError(getOperation().getLoc())
-         << "reshard-after-forward: groups of " << within
-         << " ranks need a strategy that gathers parameters again in the backward: full_shard, "
-            "hybrid_shard or hfsdp; "
-            "found '"
-         << strategy << "'";
-}
-
-PlacementAttr FormUnitsPass::getPlacement(const Strategy &row) {
-  Builder builder(&getContext());
-  auto axes = [&](int count) {
-    return builder.getStrArrayAttr(
-        SmallVector<StringRef>(std::begin(kAxes), std::begin(kAxes) + count));
-  };
-  return PlacementAttr::get(&getContext(), axes(row.parameters), axes(row.gradients),
-                            axes(row.state));
 }
 
 /// The function to shard, in a module that is not sharded yet.
@@ -393,29 +259,25 @@ LogicalResult FormUnitsPass::assignLayers(func::FuncOp loss, bool gathers) {
 }
 
 /// Tables of the root that are looked up by rows become units of their own.
-LogicalResult FormUnitsPass::findTables(func::FuncOp loss, const MeshSpec &spec) {
-  std::optional<RowsPolicy> policy = parseRowsPolicy(gatherRows);
-  if (!policy)
-    return mlir::emitError(getOperation().getLoc())
-           << "gather-rows: expected 'auto' (lookups take the rows they need where that moves at "
-              "most half of a "
-              "table that is not small), 'always' or 'never', found '"
-           << gatherRows << "'";
-  int64_t parts = row->state > 1 ? llvm::product_of(spec.replicate) : 1;
+LogicalResult FormUnitsPass::findTables(func::FuncOp loss) {
+  auto when = readOption<GatherRows>(getOperation().getLoc(), "gather-rows", gatherRows);
+  if (failed(when))
+    return failure();
+  const Strategy &row = *choice.strategy;
+  int64_t parts = row.state > 1 ? choice.getReplicas() : 1;
   bool any = false;
   for (BlockArgument arg : loss.getArguments()) {
     auto name = loss.getArgAttrOfType<StringAttr>(arg.getArgNumber(), FSDPDialect::paramAttr);
     auto param = llvm::find_if(
         parameters, [&](const Parameter &p) { return name && p.name == name.getValue(); });
-    if (param == parameters.end() || !param->layer.empty() || param->ignored ||
-        row->parameters == 0)
+    if (param == parameters.end() || !param->layer.empty() || param->ignored || row.parameters == 0)
       continue;
-    param->rowSize = getRowSize(arg, *policy, llvm::product_of(spec.shard), parts);
+    param->rowSize = getRowSize(arg, *when, choice.getShards(), parts);
     if (param->rowSize)
       param->layer = param->name;
     any |= param->rowSize != 0;
   }
-  if (*policy == RowsPolicy::Always && !any)
+  if (*when == GatherRows::Always && !any)
     mlir::emitWarning(loss.getLoc())
         << "gather-rows 'always' has no effect: the root has no table in pieces, of at "
            "least a few rows per rank, that the model looks rows up in";
@@ -493,25 +355,26 @@ static int64_t getByteWidth(Type element) {
 /// as they are beside masters (Update).
 Type FormUnitsPass::getStorageType(const Draft &draft) {
   bool narrow = isa<FloatType>(draft.dtype) && draft.dtype.getIntOrFloatBitWidth() < 32;
-  return narrow && !draft.frozen && paramStorage == "master" ? Type(Float32Type::get(&getContext()))
-                                                             : draft.dtype;
+  return narrow && !draft.frozen && choice.storage == ParamStorage::Master
+             ? Type(Float32Type::get(&getContext()))
+             : draft.dtype;
 }
 
 LogicalResult FormUnitsPass::declareUnit(SymbolTable &symbols, OpBuilder &builder, Location loc,
-                                         StringRef name, const Draft &draft, const MeshSpec &spec) {
+                                         StringRef name, const Draft &draft) {
   if (draft.size > kMaxUnitSize)
     return mlir::emitError(loc) << "unit '" << name << "': expected at most 2^48 elements, found "
                                 << draft.size;
   auto decays = [](const Parameter *p) { return p->type.getRank() >= 2; };
-  const Strategy *row = draft.ignored ? &kStrategies[0] : this->row;
-  int64_t shards = llvm::product_of(spec.shard);
+  const Strategy &row = draft.ignored ? getStrategy(ShardingStrategy::NoShard) : *choice.strategy;
+  int64_t shards = choice.getShards();
   Type storage = getStorageType(draft);
   UnitLayout layout = layOutUnit(
       llvm::map_to_vector(
           draft.params,
           [&](const Parameter *p) { return ParamExtent{p->type.getNumElements(), decays(p)}; }),
-      shards, row->state > 1 ? llvm::product_of(spec.replicate) : 1,
-      getOffsetAlignment(getByteWidth(storage)), draft.isTable ? draft.params.front()->rowSize : 1);
+      shards, row.state > 1 ? choice.getReplicas() : 1, getOffsetAlignment(getByteWidth(storage)),
+      draft.isTable ? draft.params.front()->rowSize : 1);
   SmallVector<Attribute> params;
   for (auto [index, offset] : llvm::zip_equal(layout.order, layout.offsets)) {
     const Parameter *p = draft.params[index];
@@ -521,14 +384,16 @@ LogicalResult FormUnitsPass::declareUnit(SymbolTable &symbols, OpBuilder &builde
   }
   // What is kept behind the forward anyway is gathered for all micro-batches
   // at once, but for the root: it waits for the first gradient to be reduced.
-  bool again = draft.isKeptAsRoot() ? rootReshard == "forward" : gathersAgain && row->reshard;
-  bool hoisted = draft.isKeptAsRoot()
-                     ? rootReshard == "step" || (rootReshard == "backward" && !row->reshard)
-                     : !again;
+  bool again = draft.isKeptAsRoot() ? choice.root == ReshardRoot::Forward
+                                    : choice.gathersAgain && row.reshard;
+  bool hoisted = draft.isKeptAsRoot() ? choice.root == ReshardRoot::Step ||
+                                            (choice.root == ReshardRoot::Backward && !row.reshard)
+                                      : !again;
   auto unit = UnitOp::create(
-      builder, loc, name, shards, layout.shardSize, storage, again && row->parameters > 0,
-      builder.getArrayAttr(params), getPlacement(*row), hoisted && row->parameters > 0,
-      again && row->parameters > 0 && within ? builder.getI64IntegerAttr(within) : IntegerAttr(),
+      builder, loc, name, shards, layout.shardSize, storage, again && row.parameters > 0,
+      builder.getArrayAttr(params), row.getPlacement(&getContext()), hoisted && row.parameters > 0,
+      again && row.parameters > 0 && choice.within ? builder.getI64IntegerAttr(choice.within)
+                                                   : IntegerAttr(),
       draft.isTable);
   symbols.insert(unit); // renames it when the name is taken
   numUnits += 1;
@@ -548,15 +413,16 @@ static void declareMesh(OpBuilder &builder, Location loc, StringRef name, ArrayR
 
 void FormUnitsPass::runOnOperation() {
   parameters.clear();
-  MeshSpec spec;
-  FailureOr<const Strategy *> chosen = readOptions(spec);
-  if (failed(chosen))
+  Location place = getOperation().getLoc();
+  FailureOr<PlacementChoice> read =
+      readPlacement({mesh, strategy, reshard, rootReshard, paramStorage, ignore}, place);
+  if (failed(read) || failed(checkWrapOptions(getWrapOptions(), place)))
     return signalPassFailure();
-  row = *chosen;
+  choice = *read;
   FailureOr<func::FuncOp> loss = findLoss();
-  bool gathers = row->parameters > 0 && llvm::product_of(spec.shard) > 1;
+  bool gathers = choice.strategy->parameters > 0 && choice.getShards() > 1;
   if (failed(loss) || failed(collect(*loss)) || failed(readPatterns(*loss)) ||
-      failed(assignLayers(*loss, gathers)) || failed(findTables(*loss, spec)))
+      failed(assignLayers(*loss, gathers)) || failed(findTables(*loss)))
     return signalPassFailure();
   warnOfParameters(*loss);
   SmallVector<Draft> drafts = formDrafts();
@@ -566,16 +432,16 @@ void FormUnitsPass::runOnOperation() {
   auto builder = OpBuilder(*loss);
   Location loc = loss->getLoc();
   declareMesh(builder, loc, "mesh",
-              {AxisAttr::get(context, "replicate", spec.replicate),
-               AxisAttr::get(context, "shard", spec.shard)});
+              {AxisAttr::get(context, "replicate", choice.mesh.replicate),
+               AxisAttr::get(context, "shard", choice.mesh.shard)});
   declareMesh(builder, loc, "solo", AxisAttr::get(context, "shard", {1}));
   SymbolTable symbols(getOperation());
   for (const Draft &draft : drafts)
-    if (failed(declareUnit(symbols, builder, loc, nameOf(draft, drafts), draft, spec)))
+    if (failed(declareUnit(symbols, builder, loc, nameOf(draft, drafts), draft)))
       return signalPassFailure();
-  if (within &&
+  if (choice.within &&
       llvm::none_of(getOperation().getOps<UnitOp>(), [](UnitOp unit) { return unit.getWithin(); }))
-    mlir::emitWarning(loc) << "reshard-after-forward=" << within
+    mlir::emitWarning(loc) << "reshard-after-forward=" << choice.within
                            << " has no effect: only the root unit is gathered, which is kept until "
                               "the backward unless "
                               "reshard-root is 'forward'";

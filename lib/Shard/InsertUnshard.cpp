@@ -22,6 +22,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/IR/FSDP.h"
+#include "fsdp/Options/PassConfiguration.h"
 #include "fsdp/Shard/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringMap.h"
@@ -170,12 +171,10 @@ void InsertUnshardPass::runOnOperation() {
   if (gradAccum < 1 || gradAccum > 1 << 20)
     return fail("grad-accum: expected a number in [1, 1048576], found " +
                 Twine(gradAccum.getValue()));
-  if (gradSync != "auto" && gradSync != "each" && gradSync != "last")
-    return fail("grad-sync: expected 'each' (gradients cross ranks with each micro-batch), 'last' "
-                "(once per step) or "
-                "'auto', found '" +
-                gradSync + "'");
-  if (gradAccum == 1 && gradSync != "auto")
+  auto when = readOption<GradSync>(module.getLoc(), "grad-sync", gradSync);
+  if (failed(when))
+    return signalPassFailure();
+  if (gradAccum == 1 && *when != GradSync::Auto)
     mlir::emitWarning(module.getLoc())
         << "grad-sync '" << gradSync
         << "' has no effect: a step has one micro-batch; grad-accum makes it more";
@@ -184,7 +183,7 @@ void InsertUnshardPass::runOnOperation() {
 
   // Whole gradients wait for nothing; pieces are what saves memory.
   bool pieces = llvm::any_of(units, [](UnitOp unit) { return !unit.getGradientAxes().empty(); });
-  noSync = gradAccum > 1 && (gradSync == "last" || (gradSync == "auto" && !pieces));
+  noSync = gradAccum > 1 && (*when == GradSync::Last || (*when == GradSync::Auto && !pieces));
   auto reference = cast<func::FuncOp>(loss->clone());
   reference.setSymName("reference");
   module.insert(std::next(loss->getIterator()), reference);

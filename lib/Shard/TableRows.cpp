@@ -26,22 +26,13 @@
 #include "fsdp/IR/FSDP.h"
 #include "fsdp/IR/Kernels.h"
 #include "fsdp/Shard/Layout.h"
-#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
 
-std::optional<RowsPolicy> mlir::fsdp::parseRowsPolicy(StringRef word) {
-  return llvm::StringSwitch<std::optional<RowsPolicy>>(word)
-      .Case("never", RowsPolicy::Never)
-      .Case("auto", RowsPolicy::Auto)
-      .Case("always", RowsPolicy::Always)
-      .Default(std::nullopt);
-}
-
-int64_t mlir::fsdp::getRowSize(Value table, RowsPolicy policy, int64_t shards, int64_t parts) {
+int64_t mlir::fsdp::getRowSize(Value table, GatherRows when, int64_t shards, int64_t parts) {
   auto type = cast<RankedTensorType>(table.getType());
-  if (policy == RowsPolicy::Never || shards == 1 || type.getRank() != 2 ||
+  if (when == GatherRows::Never || shards == 1 || type.getRank() != 2 ||
       type.getNumElements() == 0 || !isa<FloatType>(type.getElementType()))
     return 0;
   int64_t ids = 0;
@@ -50,7 +41,7 @@ int64_t mlir::fsdp::getRowSize(Value table, RowsPolicy policy, int64_t shards, i
       ids += cast<RankedTensorType>(lookup.getIds().getType()).getNumElements();
   int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
   bool pays = ids <= rows / 2 / shards && getStorageBytes(type) >= kSmallTable;
-  if (ids == 0 || (policy == RowsPolicy::Auto && !pays))
+  if (ids == 0 || (when == GatherRows::Auto && !pays))
     return 0;
   ParamExtent extent{type.getNumElements(), /*decay=*/true};
   UnitLayout plain = layOutUnit(extent, shards, parts),

@@ -13,19 +13,19 @@
 // RUN: not fsdp-opt %s --fsdp-form-units="mesh=replicate=65536,shard=65536" 2>&1 | FileCheck %s --check-prefix=HUGE
 // HUGE: error: mesh 'replicate=65536,shard=65536': expected at most 65536 ranks
 // RUN: not fsdp-opt %s --fsdp-form-units="auto-wrap-policy=lambda" 2>&1 | FileCheck %s --check-prefix=POLICY
-// POLICY: error: auto-wrap-policy: expected 'transformer' (a unit per layer), 'size' (units of min-num-params), 'manual' (those that wrap lists) or 'none' (one unit), found 'lambda'
+// POLICY: error: auto-wrap-policy: expected transformer, size, manual or none, found 'lambda'
 // RUN: not fsdp-opt %s --fsdp-form-units="sharding-strategy=quarter_shard" 2>&1 | FileCheck %s --check-prefix=STRATEGY
-// STRATEGY: error: sharding-strategy: expected 'no_shard' or 'zero1' or 'zero2' or 'shard_grad_op' or 'full_shard' or 'hybrid_shard' or 'hybrid_shard_zero2' or 'hfsdp', found 'quarter_shard'
+// STRATEGY: error: sharding-strategy: expected no_shard, zero1, zero2, shard_grad_op, full_shard, hybrid_shard, hybrid_shard_zero2 or hfsdp, found 'quarter_shard'
 // RUN: not fsdp-opt %s --fsdp-form-units="sharding-strategy=hfsdp mesh=shard=4" 2>&1 | FileCheck %s --check-prefix=GROUPS
 // GROUPS: error: sharding-strategy 'hfsdp' needs groups of ranks, as in --mesh=replicate=2,shard=4; found mesh 'shard=4'
 // RUN: not fsdp-opt %s --fsdp-form-units="reshard-root=never" 2>&1 | FileCheck %s --check-prefix=ROOT
-// ROOT: error: reshard-root: expected 'forward' (gather the root again in the backward), 'backward' (keep it until then) or 'step' (gather it once per step), found 'never'
+// ROOT: error: reshard-root: expected forward, backward or step, found 'never'
 // RUN: not fsdp-opt %s --fsdp-form-units="mesh=shard=2x6 reshard-after-forward=5" 2>&1 | FileCheck %s --check-prefix=DIVIDES
 // DIVIDES: error: reshard-after-forward: expected 'true', 'false' or a number of neighbouring ranks that divides shard=12 of the mesh: 1 2 3 4 6 12; found '5'
 // RUN: not fsdp-opt %s --fsdp-form-units="mesh=shard=2 reshard-after-forward=4" 2>&1 | FileCheck %s --check-prefix=LARGE
 // LARGE: error: reshard-after-forward: expected 'true', 'false' or a number of neighbouring ranks that divides shard=2 of the mesh: 1 2; found '4'
 // RUN: not fsdp-opt %s --fsdp-form-units="mesh=shard=2 reshard-after-forward=maybe" 2>&1 | FileCheck %s --check-prefix=MAYBE
-// MAYBE: error: reshard-after-forward: {{.*}}; found 'maybe'
+// MAYBE: error: reshard-after-forward: {{.*}}, found 'maybe'
 // RUN: not fsdp-opt %s --fsdp-form-units="mesh=shard=4 reshard-after-forward=2 sharding-strategy=shard_grad_op" 2>&1 | FileCheck %s --check-prefix=AGAIN
 // AGAIN: error: reshard-after-forward: groups of 2 ranks need a strategy that gathers parameters again in the backward: full_shard, hybrid_shard or hfsdp; found 'shard_grad_op'
 // RUN: fsdp-opt %s --fsdp-form-units="mesh=shard=4 reshard-after-forward=2 auto-wrap-policy=none" -o /dev/null 2>&1 | FileCheck %s --check-prefix=IDLE

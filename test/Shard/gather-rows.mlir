@@ -28,7 +28,7 @@
 // SYNC-NOT: unshard_rows
 // ALONE: warning: gather-rows 'always' has no effect
 // ALONE-NOT: rows [
-// WORD: error: gather-rows: expected 'auto' (lookups take the rows they need where that moves at most half of a table that is not small), 'always' or 'never', found 'some'
+// WORD: error: gather-rows: expected auto, always or never, found 'some'
 
 #a = affine_map<(n, v, h) -> (n, h)>
 #b = affine_map<(n, v, h) -> (v, h)>

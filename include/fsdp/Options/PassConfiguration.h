@@ -14,6 +14,15 @@ namespace mlir {
 class OpPassManager;
 namespace fsdp {
 
+/// Returns the value of an option that a pass holds as text; an error at `loc` where it is none.
+template <typename T>
+FailureOr<T> readOption(Location loc, llvm::StringRef name, llvm::StringRef text) {
+  std::string expected;
+  if (std::optional<T> value = parseValue<T>(text, expected))
+    return *value;
+  return emitError(loc) << name << ": " << expected << ", found '" << text << "'";
+}
+
 /// An option of a pass that follows from others: its name and value.
 using PassSetting = std::pair<llvm::StringRef, std::string>;
 

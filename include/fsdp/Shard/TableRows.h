@@ -7,6 +7,7 @@
 #ifndef FSDP_SHARD_TABLEROWS_H
 #define FSDP_SHARD_TABLEROWS_H
 
+#include "fsdp/Options/OptionTypes.h"
 #include "mlir/IR/Value.h"
 #include <optional>
 
@@ -16,21 +17,11 @@ namespace fsdp {
 /// Tables of fewer bytes are gathered before the collectives that rows need would have started.
 constexpr int64_t kSmallTable = 1 << 20;
 
-/// When lookups take rows from other ranks, and not the gathered table.
-enum class RowsPolicy {
-  Never,
-  Auto,  ///< where all ranks together look up at most half as many rows as the table has, and it is
-         ///< not small
-  Always ///< wherever a table is looked up
-};
-
-/// "auto", "never" or "always"; none for anything else.
-std::optional<RowsPolicy> parseRowsPolicy(llvm::StringRef word);
-
 /// Elements of a row, where lookups of the parameter `table` take rows; 0 where they do not.
 /// `shards`: ranks that have a part of it each; a shard has to be whole rows without getting larger
-/// by more than an eighth.
-int64_t getRowSize(Value table, RowsPolicy policy, int64_t shards, int64_t parts);
+/// by more than an eighth. `when`: Auto is where all ranks together look up at most half as many
+/// rows as the table has, and it is not small.
+int64_t getRowSize(Value table, GatherRows when, int64_t shards, int64_t parts);
 
 } // namespace fsdp
 } // namespace mlir
