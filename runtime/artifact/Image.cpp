@@ -101,6 +101,7 @@ private:
   void readHeaders();
   void addSegment(const Elf64_Phdr &header);
   void map();
+  void refuseEntry(int64_t tag, uint64_t value);
   void readDynamic();
   uint32_t countSymbols();
   void readSymbols();
@@ -188,78 +189,51 @@ void ImageLoader::map() {
                 segment.p_filesz);
 }
 
+/// Refuses an entry of the dynamic section that asks for what an image must not need.
+void ImageLoader::refuseEntry(int64_t tag, uint64_t value) {
+  switch (tag) {
+  case DT_INIT:
+  case DT_FINI:
+    refuse("has an initialiser");
+  case DT_INIT_ARRAYSZ:
+  case DT_FINI_ARRAYSZ:
+  case DT_PREINIT_ARRAYSZ:
+    if (value != 0)
+      refuse("has an initialiser");
+    break;
+  case DT_TEXTREL:
+    refuse("relocates its code");
+  case DT_FLAGS:
+    if (value & DF_TEXTREL)
+      refuse("relocates its code");
+    break;
+  case DT_REL:
+  case 36 /* DT_RELR */:
+    refuse("expected relocations of the form RELA");
+  default:
+    break;
+  }
+}
+
 void ImageLoader::readDynamic() {
   uint64_t relaEntry = sizeof(Elf64_Rela), symbolEntry = sizeof(Elf64_Sym), jumpsKind = DT_RELA;
-  bool ended = false;
-  for (uint64_t at = 0; !ended; at += sizeof(Elf64_Dyn)) {
+  const std::pair<int64_t, uint64_t *> kept[] = {
+      {DT_STRTAB, &strings},     {DT_STRSZ, &stringsSize},  {DT_SYMTAB, &symbols},
+      {DT_SYMENT, &symbolEntry}, {DT_HASH, &hash},          {DT_GNU_HASH, &gnuHash},
+      {DT_RELA, &rela},          {DT_RELASZ, &relaSize},    {DT_RELAENT, &relaEntry},
+      {DT_JMPREL, &jumps},       {DT_PLTRELSZ, &jumpsSize}, {DT_PLTREL, &jumpsKind}};
+  for (uint64_t at = 0;; at += sizeof(Elf64_Dyn)) {
     if (at + sizeof(Elf64_Dyn) > dynamic.p_memsz)
       refuse("the dynamic section does not end");
     auto entry = fromMemory<Elf64_Dyn>(dynamic.p_vaddr + at, "the dynamic section");
-    uint64_t value = entry.d_un.d_val;
-    switch (entry.d_tag) {
-    case DT_NULL:
-      ended = true;
+    if (entry.d_tag == DT_NULL)
       break;
-    case DT_STRTAB:
-      strings = value;
-      break;
-    case DT_STRSZ:
-      stringsSize = value;
-      break;
-    case DT_SYMTAB:
-      symbols = value;
-      break;
-    case DT_SYMENT:
-      symbolEntry = value;
-      break;
-    case DT_HASH:
-      hash = value;
-      break;
-    case DT_GNU_HASH:
-      gnuHash = value;
-      break;
-    case DT_RELA:
-      rela = value;
-      break;
-    case DT_RELASZ:
-      relaSize = value;
-      break;
-    case DT_RELAENT:
-      relaEntry = value;
-      break;
-    case DT_JMPREL:
-      jumps = value;
-      break;
-    case DT_PLTRELSZ:
-      jumpsSize = value;
-      break;
-    case DT_PLTREL:
-      jumpsKind = value;
-      break;
-    case DT_NEEDED:
-      needed.push_back(value);
-      break;
-    case DT_INIT:
-    case DT_FINI:
-      refuse("has an initialiser");
-    case DT_INIT_ARRAYSZ:
-    case DT_FINI_ARRAYSZ:
-    case DT_PREINIT_ARRAYSZ:
-      if (value != 0)
-        refuse("has an initialiser");
-      break;
-    case DT_TEXTREL:
-      refuse("relocates its code");
-    case DT_FLAGS:
-      if (value & DF_TEXTREL)
-        refuse("relocates its code");
-      break;
-    case DT_REL:
-    case 36 /* DT_RELR */:
-      refuse("expected relocations of the form RELA");
-    default:
-      break;
-    }
+    for (auto [tag, place] : kept)
+      if (entry.d_tag == tag)
+        *place = entry.d_un.d_val;
+    if (entry.d_tag == DT_NEEDED)
+      needed.push_back(entry.d_un.d_val);
+    refuseEntry(entry.d_tag, entry.d_un.d_val);
   }
   if (relaEntry != sizeof(Elf64_Rela) || symbolEntry != sizeof(Elf64_Sym) || jumpsKind != DT_RELA)
     refuse("expected relocations and symbols of the 64-bit form");

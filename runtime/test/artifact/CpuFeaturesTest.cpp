@@ -85,7 +85,7 @@ TEST(CpuFeatures, TheSystemHasToSaveTheRegisters) {
   EXPECT_EQ(cpuFeature("sse4_2", processor(level3, avx512, 0, 0)), Feature::present);
 }
 
-TEST_F(Run, RefusesAnArtifactForANewerProcessor) { // F16
+TEST_F(Run, RefusesAnArtifactForANewerProcessor) {
   ToyOptions options;
   options.shards = 2;
   auto manifest = toyManifest(options);

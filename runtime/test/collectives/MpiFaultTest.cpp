@@ -32,7 +32,7 @@ protected:
 };
 } // namespace
 
-TEST_F(MpiFaults, AKilledRankEndsAll) { // F1: by mpirun, which mostly names it, in words of its own
+TEST_F(MpiFaults, AKilledRankEndsAll) { // by mpirun, which mostly names it, in words of its own
   for (std::string fault :
        {"kill:1:gather:3", "kill:0:compute:3", "kill:2:reduce:3", "kill:1:start:0"}) {
     Result result = lose(fault);
@@ -40,7 +40,7 @@ TEST_F(MpiFaults, AKilledRankEndsAll) { // F1: by mpirun, which mostly names it,
   }
 }
 
-TEST_F(MpiFaults, ARankThatEndsEarlyEndsAll) { // F4: its own exit code is 0
+TEST_F(MpiFaults, ARankThatEndsEarlyEndsAll) { // its own exit code is 0
   Result result = lose("exit:1:compute:3");
   EXPECT_NE(result.code, 0) << result.output;
 }
@@ -54,7 +54,7 @@ TEST_F(MpiFaults, SurvivorsNameARankThatMpirunPassesOver) {
   EXPECT_NE(result.output.find("for rank 1 (last seen"), std::string::npos) << result.output;
 }
 
-TEST_F(MpiFaults, RefusesAnArtifactForANewerProcessor) { // F16, of all ranks and of one
+TEST_F(MpiFaults, RefusesAnArtifactForANewerProcessor) { // of all ranks and of one
   ToyOptions options;
   options.shards = 2;
   auto manifest = toyManifest(options);

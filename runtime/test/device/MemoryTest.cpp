@@ -175,7 +175,7 @@ protected:
 };
 } // namespace
 
-TEST_F(LimitedRun, IsRefusedOrEndsWell) { // F14
+TEST_F(LimitedRun, IsRefusedOrEndsWell) {
   if (group.empty())
     GTEST_SKIP() << "no control group for memory can be made here";
   sweep(8, 96, {"toybig.fsdp: the plan needs 128.0 MiB", "the control group /fsdprt-test-"},
@@ -185,7 +185,7 @@ TEST_F(LimitedRun, IsRefusedOrEndsWell) { // F14
         });
 }
 
-TEST_F(LimitedRun, AddressSpaceIsRefusedOrEndsWell) { // F14
+TEST_F(LimitedRun, AddressSpaceIsRefusedOrEndsWell) {
   if (isSanitized)
     GTEST_SKIP() << "a sanitizer needs address space of its own";
   sweep(16, 192, {"the limit of this process (ulimit -v) leaves"},

@@ -71,7 +71,7 @@ protected:
 
 //===- A rank that is lost ------------------------------------------------===//
 
-TEST_F(Faults, KilledInEachPhase) { // F1, F7
+TEST_F(Faults, KilledInEachPhase) {
   check(everywhere("kill", "--processes", FSDPRT_LOST, {"gather", "compute", "reduce", "save"}));
   // What was saved before is whole, and the run goes on from it.
   for (const char *phase : {"gather", "save"}) {
@@ -84,7 +84,7 @@ TEST_F(Faults, KilledInEachPhase) { // F1, F7
   }
 }
 
-TEST_F(Faults, StoppedInEachPhase) { // F2
+TEST_F(Faults, StoppedInEachPhase) {
   std::vector<Case> cases = everywhere("stop", "--processes --heartbeat-seconds=6", FSDPRT_HUNG,
                                        {"gather", "compute", "reduce", "save"});
   // Between programs ranks watch each other's heartbeats; this one is noticed long before the
@@ -98,7 +98,7 @@ TEST_F(Faults, StoppedInEachPhase) { // F2
   check(cases);
 }
 
-TEST_F(Faults, HangsInEachPhase) { // F2: the process lives, its rank does not go on
+TEST_F(Faults, HangsInEachPhase) { // the process lives, its rank does not go on
   check(everywhere("hang", "--processes --timeout-seconds=6", FSDPRT_HUNG,
                    {"gather", "compute", "reduce"}));
 }
@@ -118,7 +118,7 @@ TEST_F(Faults, ThreadHangsInEachPhase) {
   check(everywhere("hang", "--timeout-seconds=6", FSDPRT_HUNG, {"gather", "compute", "reduce"}));
 }
 
-TEST_F(Faults, OverNcclBetweenProcesses) { // F1, F2, F17; the library stands in for NCCL
+TEST_F(Faults, OverNcclBetweenProcesses) { // the library stands in for NCCL
   std::string how = "--processes --backend=nccl ";
   check(everywhere("kill", how, FSDPRT_LOST, {"gather", "compute", "reduce", "save"}));
   check(everywhere("stop", how + "--heartbeat-seconds=6", FSDPRT_HUNG, {"gather", "reduce"}));
@@ -126,7 +126,7 @@ TEST_F(Faults, OverNcclBetweenProcesses) { // F1, F2, F17; the library stands in
                    {"gather", "compute", "reduce"}));
 }
 
-TEST_F(Faults, NcclFailsBetweenProcesses) { // F17: what the library reports, or never ends
+TEST_F(Faults, NcclFailsBetweenProcesses) { // what the library reports, or never ends
   std::string toy = at("toy3.fsdp") + " --processes --backend=nccl --steps=4 --timeout-seconds=6";
   check({{"",
           toy,
@@ -170,7 +170,7 @@ TEST_F(Faults, NcclFailsBetweenProcesses) { // F17: what the library reports, or
           {"rank 1", "ended with exit code 0 before the run did", "step 2"}}});
 }
 
-TEST_F(Faults, EndsEarly) { // F4, F15
+TEST_F(Faults, EndsEarly) {
   std::string toy = at("toy3.fsdp") + " --processes --timeout-seconds=8";
   check({{"exit:1:compute:2",
           toy,
@@ -201,7 +201,7 @@ TEST_F(Faults, FlightRecordHasAllRanks) {
 
 //===- Signals to the one that starts them --------------------------------===//
 
-TEST_F(Faults, RanksDieWithTheirLauncher) { // F3
+TEST_F(Faults, RanksDieWithTheirLauncher) {
   EXPECT_EQ(bash(FSDP_RUN " " + at("toy3.fsdp") +
                  " --processes --steps=100000000 >log 2>&1 & run=$!\n"
                  "for i in $(seq 600); do grep -q '^step' log && break; sleep 0.1; done\n"
@@ -310,7 +310,7 @@ TEST_F(Faults, RestartsFromTheLastSave) {
 
 //===- What ranks start with ----------------------------------------------===//
 
-TEST_F(Faults, OtherArtifactOnOneRank) { // F5, F6
+TEST_F(Faults, OtherArtifactOnOneRank) {
   writeOtherArtifacts("other.fsdp", "damaged.fsdp");
   std::string toy = at("toy3.fsdp") + " --processes --steps=2";
   auto on = [&](const std::string &file) {
@@ -331,9 +331,8 @@ TEST_F(Faults, OtherArtifactOnOneRank) { // F5, F6
           {"expected rank 1 of 3, found one that says rank 1 of 2"}}});
 }
 
-TEST_F(
-    Faults,
-    FullDiskDuringASave) { // F8; behind the first save, which takes a process fewer calls than that
+TEST_F(Faults,
+       FullDiskDuringASave) { // behind the first save, which takes a process fewer calls than that
   std::string toy = at("toy3.fsdp") + " --steps=4 --save-every=1 ";
   std::string full = "LD_PRELOAD=" FSDPRT_FAILPOINT " FAIL_HOW=full FAIL_IN=";
   std::vector<std::string> words = {"could not be saved", "No space left on device",
@@ -349,7 +348,7 @@ TEST_F(
   }
 }
 
-TEST_F(Faults, GoesOnAsIfNeverInterrupted) { // F11: losses, weights and optimizer's state, with
+TEST_F(Faults, GoesOnAsIfNeverInterrupted) { // losses, weights and optimizer's state, with
                                              // threads and processes
   std::string words;
   for (int i = 0; i < 3000; ++i)
@@ -374,7 +373,7 @@ TEST_F(Faults, GoesOnAsIfNeverInterrupted) { // F11: losses, weights and optimiz
   }
 }
 
-TEST_F(Faults, TokensThatAreNone) { // F13: refused when the file is opened, with the place, by all
+TEST_F(Faults, TokensThatAreNone) { // refused when the file is opened, with the place, by all
   auto words = [](std::vector<uint16_t> ids) {
     return std::string(reinterpret_cast<char *>(ids.data()), 2 * ids.size());
   };
@@ -412,7 +411,7 @@ TEST_F(Faults, TokensThatAreNone) { // F13: refused when the file is opened, wit
   check(cases);
 }
 
-TEST_F(Faults, MemoryLimitBelowThePlan) { // F14
+TEST_F(Faults, MemoryLimitBelowThePlan) {
   if (isSanitized)
     GTEST_SKIP() << "a sanitizer needs address space of its own";
   ToyOptions options;
@@ -434,7 +433,7 @@ TEST_F(Faults, MemoryLimitBelowThePlan) { // F14
           {"the plan needs 4.0 GiB", "the limit of this process (ulimit -v) leaves"}}});
 }
 
-TEST_F(Faults, InstructionsThatTheProcessorLacks) { // F16: refused by its feature bits, by all
+TEST_F(Faults, InstructionsThatTheProcessorLacks) { // refused by its feature bits, by all
   ToyOptions options;
   options.shards = 3;
   auto manifest = toyManifest(options);

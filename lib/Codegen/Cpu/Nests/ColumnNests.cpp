@@ -87,126 +87,148 @@ struct ColumnLoops {
 };
 } // namespace
 
-bool NestBuilder::buildColumnReduction(ArrayRef<Step> segment) {
-  const Step &front = segment.front();
-  for (const Step &step : segment)
-    if (!step.op || step.getType().getRank() == 0 ||
-        step.getType().getShape() != front.getType().getShape())
-      return false;
-  ColumnLoops loops(front);
-  if (loops.count == 0 || ShapedType::getNumElements(loops.columns) == 0)
-    return false;
-  int64_t blocks = std::clamp<int64_t>(loops.count / minBlockRows, 1, maxBlocks);
-  int64_t blockRows = llvm::divideCeil(loops.count, blocks);
-  blocks = llvm::divideCeil(loops.count, blockRows);
+/// Reductions of one segment over the same rows: in blocks of rows first, where there are many.
+struct NestBuilder::ColumnReduction {
+  ArrayRef<Step> segment;
+  ColumnLoops loops;
+  int64_t blocks, blockRows;
+  SmallVector<int64_t> partials = {}; ///< of each step, where its blocks' sums are in the scratch
 
-  // The sums of rows [first, last) at one vector of columns.
-  auto sumRows = [&](Evaluator &at, ArrayRef<AffineExpr> column, Value first, Value last) {
-    Values carried;
-    for (const Step &step : segment)
-      carried.push_back(constantVector(getIdentity(step.combiner, step.getType().getElementType()),
-                                       at.getLanes()));
-    auto loop = scf::ForOp::create(builder, loc, first, last, index(1), carried);
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToEnd(loop.getBody());
-    Evaluator inner(at);
-    AffineExpr row = inner.addDim(loop.getInductionVar(), 0, loops.count - 1);
-    Values sums;
-    for (auto [step, sum] : llvm::zip_equal(segment, loop.getRegionIterArgs()))
-      sums.push_back(inner.advance(step.op, step.result, sum,
-                                   loops.position(step, inner.subscripts(), column, row)));
-    scf::YieldOp::create(builder, loc, sums);
-    return Values(loop.getResults());
-  };
-  auto columnAt = [&](ArrayRef<AffineExpr> outer, AffineExpr position) {
-    SmallVector<AffineExpr> column(outer);
-    column.push_back(position);
-    return column;
-  };
-  ArrayRef<int64_t> outerShape = ArrayRef(loops.columns).drop_back();
-  SmallVector<int64_t> partials;
-  if (blocks > 1) {
-    for (const Step &step : segment) {
-      partials.push_back(sharedBytes);
-      sharedBytes += llvm::alignTo(blocks * getStorageBytes(step.getType()), 64);
-    }
-    Phase phase = begin(loops.outer * blocks, 1);
-    log.watch(phase.state);
-    auto work = scf::ForOp::create(builder, loc, phase.begin, phase.end, index(1));
-    builder.setInsertionPointToStart(work.getBody());
-    Evaluator at(builder, loc, phase.state, 1);
-    AffineExpr item = at.addDim(work.getInductionVar(), 0, loops.outer * blocks - 1);
-    AffineExpr block = at.subscripts().mod(item, blocks);
-    SmallVector<AffineExpr> outer =
-        delinearise(at.subscripts(), at.subscripts().floorDiv(item, blocks), outerShape);
-    Value first = at.materialise(block * blockRows);
-    Value last = arith::AddIOp::create(builder, loc, first, index(blockRows));
-    last = arith::MinUIOp::create(builder, loc, last, index(loops.count));
-    emitColumns(loops.inner, at, [&](Evaluator &piece, AffineExpr position) {
-      SmallVector<AffineExpr> column = columnAt(outer, position);
-      Values sums = sumRows(piece, column, first, last);
-      AffineExpr offset =
-          fsdp::linearise(piece.subscripts(), column, loops.columns, builder.getContext());
-      for (auto [step, sum, start] : llvm::zip_equal(segment, sums, partials)) {
-        Type element = step.getType().getElementType();
-        Value memory =
-            view(phase.shared, start, blocks * ShapedType::getNumElements(loops.columns), element);
-        piece.store(sum, memory, offset + block * ShapedType::getNumElements(loops.columns));
-      }
-    });
-    if (!commit(phase, {}))
-      return false;
+  explicit ColumnReduction(ArrayRef<Step> segment) : segment(segment), loops(segment.front()) {
+    blocks = std::clamp<int64_t>(loops.count / minBlockRows, 1, maxBlocks);
+    blockRows = llvm::divideCeil(loops.count, blocks);
+    blocks = llvm::divideCeil(loops.count, std::max<int64_t>(blockRows, 1));
   }
 
-  // The blocks in order, behind the initial value.
+  ArrayRef<int64_t> getOuterShape() const { return ArrayRef(loops.columns).drop_back(); }
+  int64_t countColumns() const { return ShapedType::getNumElements(loops.columns); }
+  /// Returns whether all steps have the columns of the first, and there is something to add.
+  bool isRegular() const {
+    return loops.count > 0 && countColumns() > 0 && llvm::all_of(segment, [&](const Step &step) {
+             return step.op && step.getType().getRank() > 0 &&
+                    step.getType().getShape() == segment.front().getType().getShape();
+           });
+  }
+};
+
+static SmallVector<AffineExpr> getColumn(ArrayRef<AffineExpr> outer, AffineExpr position) {
+  SmallVector<AffineExpr> column(outer);
+  column.push_back(position);
+  return column;
+}
+
+/// The sums of rows [first, last) at one vector of columns.
+SmallVector<Value> NestBuilder::sumRows(const ColumnReduction &reduction, Evaluator &at,
+                                        ArrayRef<AffineExpr> column, Value first, Value last) {
+  Values carried;
+  for (const Step &step : reduction.segment)
+    carried.push_back(
+        constantVector(getIdentity(step.combiner, step.getType().getElementType()), at.getLanes()));
+  auto loop = scf::ForOp::create(builder, loc, first, last, index(1), carried);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToEnd(loop.getBody());
+  Evaluator inner(at);
+  AffineExpr row = inner.addDim(loop.getInductionVar(), 0, reduction.loops.count - 1);
+  Values sums;
+  for (auto [step, sum] : llvm::zip_equal(reduction.segment, loop.getRegionIterArgs()))
+    sums.push_back(inner.advance(step.op, step.result, sum,
+                                 reduction.loops.position(step, inner.subscripts(), column, row)));
+  scf::YieldOp::create(builder, loc, sums);
+  return Values(loop.getResults());
+}
+
+/// The phase that sums each block of rows into the shared scratch.
+bool NestBuilder::buildBlockSums(ColumnReduction &reduction) {
+  const ColumnLoops &loops = reduction.loops;
+  int64_t blocks = reduction.blocks, columns = reduction.countColumns();
+  for (const Step &step : reduction.segment) {
+    reduction.partials.push_back(sharedBytes);
+    sharedBytes += llvm::alignTo(blocks * getStorageBytes(step.getType()), 64);
+  }
+  Phase phase = begin(loops.outer * blocks, 1);
+  log.watch(phase.state);
+  auto work = scf::ForOp::create(builder, loc, phase.begin, phase.end, index(1));
+  builder.setInsertionPointToStart(work.getBody());
+  Evaluator at(builder, loc, phase.state, 1);
+  AffineExpr item = at.addDim(work.getInductionVar(), 0, loops.outer * blocks - 1);
+  AffineExpr block = at.subscripts().mod(item, blocks);
+  SmallVector<AffineExpr> outer = delinearise(
+      at.subscripts(), at.subscripts().floorDiv(item, blocks), reduction.getOuterShape());
+  Value first = at.materialise(block * reduction.blockRows);
+  Value last = arith::AddIOp::create(builder, loc, first, index(reduction.blockRows));
+  last = arith::MinUIOp::create(builder, loc, last, index(loops.count));
+  emitColumns(loops.inner, at, [&](Evaluator &piece, AffineExpr position) {
+    SmallVector<AffineExpr> column = getColumn(outer, position);
+    Values sums = sumRows(reduction, piece, column, first, last);
+    AffineExpr offset =
+        fsdp::linearise(piece.subscripts(), column, loops.columns, builder.getContext());
+    for (auto [step, sum, start] : llvm::zip_equal(reduction.segment, sums, reduction.partials)) {
+      Type element = step.getType().getElementType();
+      Value memory = view(phase.shared, start, blocks * columns, element);
+      piece.store(sum, memory, offset + block * columns);
+    }
+  });
+  return commit(phase, {});
+}
+
+/// The blocks in order, after the initial value, at one vector of columns.
+void NestBuilder::finishColumns(const ColumnReduction &reduction, Phase &phase, Evaluator &piece,
+                                SmallVector<AffineExpr> column) {
+  ++log.body;
+  int64_t blocks = reduction.blocks, columns = reduction.countColumns();
+  for (AffineExpr &expr : column)
+    expr = piece.subscripts().simplify(expr);
+  AffineExpr offset =
+      fsdp::linearise(piece.subscripts(), column, reduction.loops.columns, builder.getContext());
+  Values sums;
+  if (blocks == 1)
+    sums = sumRows(reduction, piece, column, index(0), index(reduction.loops.count));
+  Values totals;
+  for (auto [i, step] : llvm::enumerate(reduction.segment)) {
+    Type element = step.getType().getElementType();
+    if (blocks > 1) {
+      Value memory = view(phase.shared, reduction.partials[i], blocks * columns, element);
+      Value sum;
+      for (int64_t block = 0; block < blocks; ++block) {
+        Value part = piece.load(memory, element, offset + block * columns);
+        sum = sum ? combine(builder, loc, step.combiner, sum, part) : part;
+      }
+      sums.push_back(sum);
+    }
+    Value init = piece.broadcast(
+        piece.evaluate(linalg::GenericOp(step.op).getDpsInits()[step.result], column));
+    totals.push_back(combine(builder, loc, step.combiner, init, sums[i]));
+  }
+  for (auto [step, total] : llvm::zip_equal(reduction.segment, totals)) {
+    log.store(step, column);
+    storeAll(piece, getTargets(phase, step), total, offset);
+  }
+}
+
+bool NestBuilder::buildColumnReduction(ArrayRef<Step> segment) {
+  if (!segment.front().op || segment.front().getType().getRank() == 0)
+    return false;
+  ColumnReduction reduction(segment);
+  if (!reduction.isRegular() || (reduction.blocks > 1 && !buildBlockSums(reduction)))
+    return false;
+  const ColumnLoops &loops = reduction.loops;
   bool flat = loops.outer == 1;
   Phase phase = begin(flat ? loops.inner : loops.outer, flat ? flatTile : 1);
   log.watch(phase.state);
-  auto finishAt = [&](Evaluator &piece, ArrayRef<AffineExpr> outer, AffineExpr position) {
-    ++log.body;
-    SmallVector<AffineExpr> column = columnAt(outer, position);
-    for (AffineExpr &expr : column)
-      expr = piece.subscripts().simplify(expr);
-    AffineExpr offset =
-        fsdp::linearise(piece.subscripts(), column, loops.columns, builder.getContext());
-    Values sums;
-    if (blocks == 1)
-      sums = sumRows(piece, column, index(0), index(loops.count));
-    Values totals;
-    for (auto [i, step] : llvm::enumerate(segment)) {
-      Type element = step.getType().getElementType();
-      if (blocks > 1) {
-        Value memory = view(phase.shared, partials[i],
-                            blocks * ShapedType::getNumElements(loops.columns), element);
-        Value sum;
-        for (int64_t block = 0; block < blocks; ++block) {
-          Value part = piece.load(memory, element,
-                                  offset + block * ShapedType::getNumElements(loops.columns));
-          sum = sum ? combine(builder, loc, step.combiner, sum, part) : part;
-        }
-        sums.push_back(sum);
-      }
-      Value init = piece.broadcast(
-          piece.evaluate(linalg::GenericOp(step.op).getDpsInits()[step.result], column));
-      totals.push_back(combine(builder, loc, step.combiner, init, sums[i]));
-    }
-    for (auto [step, total] : llvm::zip_equal(segment, totals)) {
-      log.store(step, column);
-      storeAll(piece, getTargets(phase, step), total, offset);
-    }
-  };
   Evaluator at(builder, loc, phase.state, 1);
   if (flat) {
-    SmallVector<AffineExpr> outer(outerShape.size(), at.constant(0));
-    emitRange(phase, loops.inner, at,
-              [&](Evaluator &piece, AffineExpr position) { finishAt(piece, outer, position); });
+    SmallVector<AffineExpr> outer(reduction.getOuterShape().size(), at.constant(0));
+    emitRange(phase, loops.inner, at, [&](Evaluator &piece, AffineExpr position) {
+      finishColumns(reduction, phase, piece, getColumn(outer, position));
+    });
   } else {
     auto work = scf::ForOp::create(builder, loc, phase.begin, phase.end, index(1));
     builder.setInsertionPointToStart(work.getBody());
     AffineExpr item = at.addDim(work.getInductionVar(), 0, loops.outer - 1);
-    SmallVector<AffineExpr> outer = delinearise(at.subscripts(), item, outerShape);
-    emitColumns(loops.inner, at,
-                [&](Evaluator &piece, AffineExpr position) { finishAt(piece, outer, position); });
+    SmallVector<AffineExpr> outer = delinearise(at.subscripts(), item, reduction.getOuterShape());
+    emitColumns(loops.inner, at, [&](Evaluator &piece, AffineExpr position) {
+      finishColumns(reduction, phase, piece, getColumn(outer, position));
+    });
   }
   return commit(phase, segment);
 }

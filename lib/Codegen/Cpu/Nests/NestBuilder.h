@@ -104,7 +104,13 @@ private:
   void emitUnits(Phase &phase, ArrayRef<Step> segment, unsigned across);
 
   // ColumnNests.cpp
+  struct ColumnReduction;
   bool buildColumnReduction(ArrayRef<Step> segment);
+  bool buildBlockSums(ColumnReduction &reduction);
+  SmallVector<Value> sumRows(const ColumnReduction &reduction, Evaluator &at,
+                             ArrayRef<AffineExpr> column, Value first, Value last);
+  void finishColumns(const ColumnReduction &reduction, Phase &phase, Evaluator &piece,
+                     SmallVector<AffineExpr> column);
   bool buildScatter(const Step &step);
   void emitRange(Phase &phase, int64_t size, Evaluator &at,
                  function_ref<void(Evaluator &, AffineExpr)> body, int64_t lanes = 0);

@@ -1,0 +1,43 @@
+//===- Scratch.h - Files of a test, and what refuses them ----------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_TEST_IO_SCRATCH_H
+#define FSDPRT_TEST_IO_SCRATCH_H
+
+#include "core/Error.h"
+#include "testing/toy/ToyModel.h"
+#include <functional>
+#include <string>
+#include <unistd.h>
+
+namespace fsdprt::test {
+
+/// A file of this test in the build folder, removed at the end.
+struct Scratch {
+  std::string path;
+  Scratch()
+      : path(FSDPRT_SCRATCH "/io." + std::to_string(getpid()) + "." + std::to_string(counter++)) {}
+  Scratch(const void *data, size_t size) : Scratch() { writeFile(path, data, size); }
+  explicit Scratch(const std::string &text) : Scratch(text.data(), text.size()) {}
+  ~Scratch() { unlink(path.c_str()); }
+
+private:
+  static inline int counter = 0;
+};
+
+/// Returns the message that `body` fails with; empty where it does not.
+inline std::string refusal(const std::function<void()> &body) {
+  try {
+    body();
+  } catch (const Error &error) {
+    return error.message;
+  }
+  return "";
+}
+
+} // namespace fsdprt::test
+
+#endif // FSDPRT_TEST_IO_SCRATCH_H
