@@ -10,12 +10,12 @@
 
 #include "execute/Placement.h"
 #include "artifact/CpuFeatures.h"
-#include "collectives/Agreement.h"
 #include "collectives/local/Local.h"
 #include "collectives/local/LocalCuda.h"
 #include "collectives/mpi/Mpi.h"
 #include "collectives/nccl/Nccl.h"
 #include "collectives/shm/Shm.h"
+#include "core/Agreement.h"
 #include "core/Error.h"
 #include "device/DeviceFactory.h"
 #include "device/cuda/LibraryGemm.h"

@@ -10,7 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "collectives/mpi/Mpi.h"
-#include "collectives/Agreement.h"
+#include "core/Agreement.h"
 #include <algorithm>
 #include <cstring>
 #include <sched.h>

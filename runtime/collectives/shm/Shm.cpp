@@ -17,7 +17,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "collectives/shm/Shm.h"
-#include "collectives/Agreement.h"
+#include "core/Agreement.h"
 #include <algorithm>
 #include <cstring>
 

@@ -23,7 +23,7 @@ namespace fsdprt {
 class ShmCommunicator final : public PeerMemory {
 public:
   /// `channel` is a descriptor of the rank's end; it is taken. Meets the others, and throws Error
-  /// when their agreements (collectives/Agreement.h) are not the same; so before memory is taken.
+  /// when their agreements (core/Agreement.h) are not the same; so before memory is taken.
   ShmCommunicator(Mesh mesh, uint32_t rank, int channel, const std::string &agreement,
                   double timeoutSeconds, uint32_t spins);
   ~ShmCommunicator() override;

@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "collectives/shm/ShmHost.h"
-#include "collectives/Agreement.h"
+#include "core/Agreement.h"
 #include <algorithm>
 #include <cerrno>
 #include <cstring>

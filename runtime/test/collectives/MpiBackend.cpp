@@ -10,9 +10,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "collectives/Agreement.h"
 #include "collectives/mpi/Mpi.h"
 #include "collectives/nccl/Nccl.h"
+#include "core/Agreement.h"
 #include "test/collectives/RankThreads.h"
 #include <cstdlib>
 #include <cstring>

@@ -9,9 +9,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "collectives/Agreement.h"
 #include "collectives/shm/Shm.h"
 #include "collectives/shm/ShmHost.h"
+#include "core/Agreement.h"
 #include "test/collectives/RankThreads.h"
 #include <gtest/gtest.h>
 #include <thread>

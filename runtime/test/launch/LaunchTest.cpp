@@ -8,7 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "collectives/Agreement.h"
+#include "core/Agreement.h"
 #include "core/Error.h"
 #include "launch/Rendezvous.h"
 #include "test/collectives/MpiFixture.h"

@@ -34,6 +34,16 @@ uint64_t fsdprt::countedAllocations() { return allocations.load(); }
 size_t fsdprt::firstAllocationSize() { return firstSize.load(); }
 const void *fsdprt::firstAllocationPlace() { return firstPlace.load(); }
 
+void AllocationCheck::afterRun(const TrainingRun &run) {
+  if (countedAllocations() == 0)
+    return run.reporter.line("no memory was allocated from the first step to the last%s",
+                             run.options.save.empty() ? "" : ", but by saves");
+  failed("expected no allocation from the first step to the last, found %llu; the first was of %zu "
+         "bytes, called before %p",
+         static_cast<unsigned long long>(countedAllocations()), firstAllocationSize(),
+         firstAllocationPlace());
+}
+
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define FSDP_RUN_SANITIZED
 #elif defined(__has_feature)

@@ -12,8 +12,7 @@
 #ifndef FSDP_RUN_ALLOCATIONHOOK_H
 #define FSDP_RUN_ALLOCATIONHOOK_H
 
-#include <cstddef>
-#include <cstdint>
+#include "train/TrainingObserver.h"
 
 namespace fsdprt {
 
@@ -22,6 +21,19 @@ uint64_t countedAllocations();
 /// Size of the first one counted, and the instruction behind its call (for addr2line).
 size_t firstAllocationSize();
 const void *firstAllocationPlace();
+
+/// Fails a run in which a step allocated memory; saves may.
+class AllocationCheck final : public TrainingObserver {
+public:
+  void beforeSteps() override { countAllocations(inSteps = true); }
+  void beforeSave() override { countAllocations(false); }
+  void afterSave() override { countAllocations(inSteps); }
+  void afterSteps() override { countAllocations(inSteps = false); }
+  void afterRun(const TrainingRun &run) override;
+
+private:
+  bool inSteps = false;
+};
 
 } // namespace fsdprt
 

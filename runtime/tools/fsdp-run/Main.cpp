@@ -11,15 +11,19 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Handles.h"
-#include "Interrupt.h"
-#include "LaunchPlan.h"
-#include "LauncherRendezvous.h"
+#include "AllocationHook.h"
 #include "NullRun.h"
-#include "ProcessLauncher.h"
+#include "PlantedFaults.h"
+#include "Printer.h"
+#include "ProfileTable.h"
 #include "Simulate.h"
-#include "Trainer.h"
+#include "TraceFile.h"
 #include "fsdprt/emulator.h"
+#include "launch/Interrupts.h"
+#include "launch/LaunchPlan.h"
+#include "launch/LauncherRendezvous.h"
+#include "launch/ProcessLauncher.h"
+#include "train/Trainer.h"
 #include <csignal>
 #include <cstdio>
 #include <unistd.h>
@@ -67,10 +71,42 @@ static ArtifactHandle openEarly(const Options &options) {
   return artifact;
 }
 
+namespace {
+/// Lets signals end the run after a step.
+class InterruptObserver final : public TrainingObserver {
+public:
+  void beforeTraining(const TrainingRun &run) override {
+    const TrainingOptions &options = run.options;
+    catchInterrupts(options.needsRendezvous && !run.isRoot             ? Interrupts::quiet
+                    : options.launchedRank && !options.needsRendezvous ? Interrupts::launched
+                                                                       : Interrupts::said);
+  }
+  int requestedEnd() const override { return interruptSignal(); }
+};
+} // namespace
+
+static int train(const Options &options, fsdprt_artifact *artifact, Printer &printer) {
+  PlantedFaults faults(options);
+  ProfileReport profile;
+  InterruptObserver interrupts;
+  AllocationCheck allocations;
+  TraceReport trace;
+  std::vector<TrainingObserver *> observers = {&faults};
+  if (options.profile)
+    observers.push_back(&profile);
+  observers.push_back(&interrupts);
+  if (!options.trace.empty())
+    observers.push_back(&trace);
+  if (options.assertNoAllocations)
+    observers.push_back(&allocations);
+  return Trainer(options, artifact, printer, observers).execute();
+}
+
 /// `artifact` may have been opened already.
 static int run(const Options &options, ArtifactHandle artifact, char **argv, Printer &printer) {
-  if (options.processes && !options.launchedRank && options.runs())
-    return launch(options, argv);
+  if (options.processes && !options.launchedRank && options.runs)
+    return launch(options, argv,
+                  [&] { return hasSaves(options.save) ? options.save : std::string(); });
   if (options.isNull() && !options.dump)
     return walk(options, printer);
   if (!artifact)
@@ -82,7 +118,7 @@ static int run(const Options &options, ArtifactHandle artifact, char **argv, Pri
     return 0;
   }
   checkPlaceOf(options, ranksOf(artifact.get()));
-  return Trainer(options, artifact.get(), printer).run();
+  return train(options, artifact.get(), printer);
 }
 
 /// The exit code.
@@ -91,7 +127,7 @@ static int report(const Options &options, int channel, fsdprt_status status, con
     return reportToHost(options, channel, status, message);
   std::string who = options.place ? format("rank %u: ", options.place->rank) : "";
   if (channel >= 0)
-    reportToLauncher(channel, status, message);
+    reportToLauncher(options, channel, status, message);
   else
     std::fprintf(stderr, "fsdp-run: error: %s%s\n", who.c_str(), message);
   return status == FSDPRT_ABANDONED ? status : failureStatus(status);
@@ -118,7 +154,7 @@ int main(int argc, char **argv) {
   ArtifactHandle artifact;
   try {
     placeProcess(options);
-    if (options.runs() && options.launchedChannel < 0)
+    if (options.runs && options.launchedChannel < 0)
       catchInterrupts(Interrupts::early);
     if (options.needsRendezvous)
       artifact = openEarly(options);

@@ -12,8 +12,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "NullRun.h"
-#include "Handles.h"
 #include "core/FutexEvent.h"
+#include "core/NumberText.h"
+#include "train/Handles.h"
 #include <charconv>
 #include <vector>
 

@@ -8,19 +8,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Options.h"
 #include "ConfigFile.h"
-#include "fsdprt/fsdprt.h"
-#include <CLI/CLI.hpp>
+#include "OptionChecks.h"
 #include <cerrno>
-#include <cfloat>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
-#include <sys/random.h>
-#include <unistd.h>
 
 using namespace fsdprt;
 
@@ -51,65 +46,6 @@ Beside data, every input has to be fed, or to be named in --synthetic.
 Control-C ends the run behind the current step; --save and --export are written. A second one ends it at once.
 Exit codes: 0 fine, 1 the run or its check failed, 2 bad usage or input, 3 a rank was lost, 4 a rank hangs,
 130 ended by control-C.)";
-
-/// On the null device: what the first leaves to the second, and that to a third. Later ones are
-/// like it, so that many only take time.
-static constexpr uint64_t nullSteps = 3, mostNullSteps = 1000;
-
-//===- Values -------------------------------------------------------------===//
-
-/// All of the text as a number, or nothing.
-template <typename Number>
-static std::optional<Number> parse(const std::string &text) {
-  Number value;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size())
-    return std::nullopt;
-  return value;
-}
-
-static std::string found(const std::string &text) { return ", found '" + text + "'"; }
-
-/// Digits alone: no sign that wraps, nothing too large for 64 bits.
-static CLI::Validator wholeNumber(uint64_t least, uint64_t most = UINT64_MAX) {
-  auto check = [=](std::string &text) {
-    std::optional<uint64_t> value = parse<uint64_t>(text);
-    if (value && *value >= least && *value <= most)
-      return std::string();
-    std::string range = most == UINT64_MAX
-                            ? "of at least " + std::to_string(least) + " that fits 64 bits"
-                            : "from " + std::to_string(least) + " to " + std::to_string(most);
-    return "expected a whole number " + range + found(text);
-  };
-  return CLI::Validator(check, "");
-}
-
-static CLI::Validator number(const char *expected, bool (*accepts)(double)) {
-  auto check = [=](std::string &text) {
-    std::optional<double> value = parse<double>(text);
-    return value && accepts(*value) ? std::string()
-                                    : "expected " + std::string(expected) + found(text);
-  };
-  return CLI::Validator(check, "");
-}
-
-/// A learning rate: what f32 holds.
-static CLI::Validator aRate() {
-  return number("a finite number of at least 0",
-                [](double value) { return value >= 0 && value <= FLT_MAX; });
-}
-
-static CLI::Validator oneOf(std::vector<std::string> names) {
-  auto check = [=](std::string &text) {
-    if (std::find(names.begin(), names.end(), text) != names.end())
-      return std::string();
-    std::string list;
-    for (size_t i = 0; i < names.size(); ++i)
-      list += (i == 0 ? "" : i + 1 == names.size() ? " or " : ", ") + names[i];
-    return "expected " + list + found(text);
-  };
-  return CLI::Validator(check, "");
-}
 
 //===- Options ------------------------------------------------------------===//
 
@@ -409,98 +345,11 @@ static void addReports(CLI::App &app, Options &options) {
       "--assert-no-allocations", options.assertNoAllocations,
       "Exit 1 when a step allocates memory; with --device=cuda what the driver allocates counts");
   app.add_option("--inject-fault", options.fault, "Plant a fault that a check has to find")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, Fault>{{"skip-shard-element", Fault::skipShardElement},
-                                       {"drop-gradient", Fault::dropGradient},
-                                       {"allocate", Fault::allocate}}))
+      ->transform(CLI::CheckedTransformer(std::map<std::string, Options::Fault>{
+          {"skip-shard-element", Options::Fault::skipShardElement},
+          {"drop-gradient", Options::Fault::dropGradient},
+          {"allocate", Options::Fault::allocate}}))
       ->group(""); // for tests
-}
-
-/// What the device does not go with.
-static std::optional<std::string> contradictionOfDevice(const CLI::App &app,
-                                                        const Options &options) {
-  if (options.cudaGraph && options.device != "cuda")
-    return "--cuda-graph is for --device=cuda, found --device=" + options.device;
-  if (!options.gemm.empty() && options.device != "cuda" && options.device != "emulate")
-    return "--gemm is of GPU kernels: expected --device=cuda or emulate, found --device=" +
-           options.device;
-  for (const char *name : {"--profile", "--trace"})
-    if (options.cudaGraph && app.count(name))
-      return "--cuda-graph launches a step as a whole, whose commands are not seen one by one: it "
-             "does not go with " +
-             std::string(name);
-  if (options.isNull() && options.steps > mostNullSteps)
-    return "--steps: expected at most " + std::to_string(mostNullSteps) +
-           " on the null device, which are as good as more" + found(std::to_string(options.steps));
-  if (options.device == "emulate" && options.assertNoAllocations)
-    return std::string("--assert-no-allocations is of --device=cpu and cuda: an emulated GPU "
-                       "allocates as it runs");
-  if (app.count("--threads-per-rank") && (options.device == "emulate" || options.device == "cuda"))
-    return "--threads-per-rank is of ranks that compute on the CPU, and those of --device=" +
-           options.device + " do not";
-  return std::nullopt;
-}
-
-/// What single options cannot know.
-static std::optional<std::string> contradiction(const CLI::App &app, const Options &options) {
-  if (options.warmupSteps > options.steps)
-    return "--warmup: expected at most the " + std::to_string(options.steps) + " of --steps" +
-           found(std::to_string(options.warmupSteps));
-  if (options.decaySteps && options.decaySteps < options.warmupSteps)
-    return "--lr-decay-steps: expected at least the " + std::to_string(options.warmupSteps) +
-           " of --warmup" + found(std::to_string(options.decaySteps));
-  if (options.profile && options.steps < 2)
-    return "--profile measures the steps after the first: expected --steps=2 or more" +
-           found(std::to_string(options.steps));
-  for (const char *name : {"--val-fraction", "--val-every", "--val-batches"})
-    if (app.count(name) && !options.hasData() && app[name]->as<double>() != 0)
-      return std::string(name) + ": nothing to validate on: expected --data, --text or --input";
-  if (options.processesGiven && (options.backend == "local" || options.backend == "mpi"))
-    return "--processes goes with --backend=shm or nccl, found --backend=" + options.backend;
-  if (app.count("--mpi-reduce") && app.count("--backend") && options.backend != "mpi")
-    return "--mpi-reduce is for --backend=mpi, found --backend=" + options.backend;
-  for (const char *name : {"--on-failure", "--max-restarts"})
-    if (app.count(name) && !options.processes)
-      return std::string(name) + " is for the processes of --processes, which is not given";
-  if (app.count("--max-restarts") && !options.restart)
-    return std::string("--max-restarts is for --on-failure=restart, which is not given");
-  if (options.restart && options.save.empty())
-    return std::string(
-        "--on-failure=restart goes on from a save: expected --save=DIR, and --save-every=K");
-  auto firstBeside = [&](std::set<std::string> known) -> std::string {
-    for (const CLI::Option *option : app.get_options())
-      if (option->count() && !option->get_lnames().empty() &&
-          known.count(option->get_lnames()[0]) == 0)
-        return option->get_lnames()[0];
-    return "";
-  };
-  if (std::string other = firstBeside({"simulate", "trace", "config"});
-      !options.simulate.empty() && !other.empty())
-    return "--simulate trains nothing: it does not go with --" + other;
-  if (std::string other = firstBeside({"device", "steps", "peer", "dump", "config"});
-      options.isNull() && !other.empty())
-    return "--device=null trains nothing: it does not go with --" + other;
-  if (std::optional<std::string> problem = contradictionOfDevice(app, options))
-    return problem;
-  if (!options.peers.empty() && !options.isNull())
-    return std::string("--peer is for --device=null, which is not given");
-  if (app.count("--simulate") && options.simulate.empty())
-    return std::string("--simulate: expected a file that describes a cluster, found nothing");
-  for (const char *name : {"--check-against", "--export", "--save", "--resume"})
-    if (!options.onlyKinds.empty() && app.count(name))
-      return "--only-kinds times kernels and computes no result: it does not go with " +
-             std::string(name);
-  return std::nullopt;
-}
-
-std::string fsdprt::flightRecordPath(const Options &options) {
-  if (!options.flightRecord.empty())
-    return options.flightRecord;
-  const char *folder = std::getenv("TMPDIR");
-  uint64_t digits = 0; // others write into that folder too: a name that they could not have taken
-  [[maybe_unused]] ssize_t drawn = getrandom(&digits, sizeof digits, GRND_NONBLOCK);
-  return format("%s/fsdp-run-%d-%016llx.flight.json", folder && *folder ? folder : "/tmp",
-                static_cast<int>(getpid()), static_cast<unsigned long long>(digits));
 }
 
 bool fsdprt::parseOptions(int argc, char **argv, Options &options, int &exitCode) {
@@ -534,6 +383,7 @@ bool fsdprt::parseOptions(int argc, char **argv, Options &options, int &exitCode
     options.control = options.backend != "nccl" ? options.backend
                       : options.processes       ? "shm"
                                                 : "local";
+    options.runs = !options.dump && options.simulate.empty() && !options.isNull();
     problem = contradiction(app, options);
     if (!options.launchedResume.empty()) {
       options.resume = options.launchedResume;

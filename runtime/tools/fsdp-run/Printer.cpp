@@ -11,9 +11,9 @@
 #include "Printer.h"
 #include "core/Error.h"
 #include "core/FutexEvent.h"
+#include "core/NumberText.h"
 #include <algorithm>
 #include <cerrno>
-#include <cstdarg>
 #include <cstdio>
 #include <cstring>
 #include <sys/ioctl.h>
@@ -43,21 +43,15 @@ void Printer::raw(const char *text, size_t size) {
   }
 }
 
-void Printer::line(const char *text, ...) {
-  char buffer[1024];
-  size_t used = 0;
-  if (drawn) {
-    std::memcpy(buffer, "\r\033[K", 4);
-    used = 4;
-    drawn = false;
-  }
-  va_list arguments;
-  va_start(arguments, text);
-  int size = std::vsnprintf(buffer + used, sizeof buffer - used - 1, text, arguments);
-  va_end(arguments);
-  used = std::min(used + std::max(size, 0), sizeof buffer - 2);
-  buffer[used++] = '\n';
-  raw(buffer, used);
+void Printer::write(const char *text, size_t size) {
+  if (drawn)
+    raw("\r\033[K", 4);
+  drawn = false;
+  raw(text, size);
+}
+
+void Printer::writeWarning(const char *text) {
+  std::fprintf(stderr, "fsdp-run: warning: %s\n", text);
 }
 
 /// "loss 2.3145  norm 0.91  lr 3.0e-04  " into `text`; nothing when there are only times.
@@ -113,27 +107,4 @@ void Printer::endSteps() {
   if (drawn)
     raw("\n", 1);
   drawn = false;
-}
-
-const char *fsdprt::shortBytes(uint64_t bytes, char (&text)[32]) {
-  static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
-  double value = static_cast<double>(bytes);
-  int unit = 0;
-  for (; value >= 1024 && unit < 4; ++unit)
-    value /= 1024;
-  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
-  return text;
-}
-
-const char *fsdprt::grouped(uint64_t number, char (&text)[32]) {
-  char digits[24];
-  int size = std::snprintf(digits, sizeof digits, "%llu", (unsigned long long)number);
-  int used = 0;
-  for (int i = 0; i < size; ++i) {
-    if (i > 0 && (size - i) % 3 == 0)
-      text[used++] = ',';
-    text[used++] = digits[i];
-  }
-  text[used] = '\0';
-  return text;
 }

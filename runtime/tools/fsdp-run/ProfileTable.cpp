@@ -21,7 +21,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "ProfileTable.h"
-#include "Handles.h"
 #include "io/OutputFile.h"
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -36,7 +35,7 @@ namespace {
 class ProfileTable {
 public:
   ProfileTable(const std::vector<Entry> &entries, uint64_t total, uint64_t steps,
-               const PeakRates &peak, Printer &printer)
+               const PeakRates &peak, RunReporter &printer)
       : total(total), steps(static_cast<double>(steps)), peak(peak), printer(printer) {
     for (const Entry &entry : entries)
       rows.push_back({entry, hasPeaks() ? peak.floor(entry.bytes, entry.multiply_adds,
@@ -58,7 +57,7 @@ private:
   uint64_t total;
   double steps;
   PeakRates peak;
-  Printer &printer;
+  RunReporter &printer;
 };
 } // namespace
 
@@ -144,17 +143,25 @@ static void writeProfile(const std::string &path, const std::vector<Entry> &entr
   file.commit();
 }
 
-void fsdprt::printProfile(const fsdprt_session *session, uint64_t steps, const PeakRates &peak,
-                          const std::string &file, Printer &printer) {
+void ProfileReport::beforeTraining(const TrainingRun &run) {
+  fsdprt_session_info placed = run.measure();
+  if (run.options.device == "cpu")
+    peak = measurePeakRates(placed.local_ranks * placed.threads_per_rank, placed.local_ranks);
+}
+
+void ProfileReport::afterTraining(const TrainingRun &run) {
+  if (!run.isRoot || run.differs || run.stepsDone <= run.stepsBefore + 1)
+    return;
+  uint64_t steps = run.stepsDone - run.stepsBefore - 1, total = 0;
   std::vector<Entry> entries;
   auto keep = [](void *to, const Entry *entry) -> int32_t {
     static_cast<std::vector<Entry> *>(to)->push_back(*entry);
     return 0;
   };
-  uint64_t total = 0;
-  call(fsdprt_session_visit_profile, session, static_cast<int32_t (*)(void *, const Entry *)>(keep),
-       static_cast<void *>(&entries), &total);
-  ProfileTable(entries, total, steps, peak, printer).print();
-  if (!file.empty())
-    writeProfile(file, entries, total, steps);
+  call(fsdprt_session_visit_profile, static_cast<const fsdprt_session *>(run.session.get()),
+       static_cast<int32_t (*)(void *, const Entry *)>(keep), static_cast<void *>(&entries),
+       &total);
+  ProfileTable(entries, total, steps, peak, run.reporter).print();
+  if (!run.options.profileFile.empty())
+    writeProfile(run.options.profileFile, entries, total, steps);
 }

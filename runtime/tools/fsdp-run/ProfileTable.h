@@ -12,17 +12,21 @@
 #define FSDP_RUN_PROFILETABLE_H
 
 #include "PeakRates.h"
-#include "Printer.h"
-#include "fsdprt/fsdprt.h"
-#include <string>
+#include "train/TrainingObserver.h"
 
 namespace fsdprt {
 
-/// Prints the profile of `session`, which covers `steps` steps: by kind, then by kernel. `peak` is
-/// one rank's. Peaks of 0: not known, and no floors. The same numbers also go to a file as JSON,
-/// unless its path is empty.
-void printProfile(const fsdprt_session *session, uint64_t steps, const PeakRates &peak,
-                  const std::string &file, Printer &printer);
+/// Prints the profile of the steps after the first on rank 0: by kind, then by kernel, with the
+/// floors of one rank's peaks where ranks compute on the CPU. The same numbers also go to
+/// --profile-file as JSON.
+class ProfileReport final : public TrainingObserver {
+public:
+  void beforeTraining(const TrainingRun &run) override;
+  void afterTraining(const TrainingRun &run) override;
+
+private:
+  PeakRates peak; ///< 0: not known, and no floors
+};
 
 } // namespace fsdprt
 

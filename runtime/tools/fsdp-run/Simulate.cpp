@@ -18,9 +18,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Simulate.h"
-#include "Handles.h"
-#include "OutputPaths.h"
 #include "TraceFile.h"
+#include "core/NumberText.h"
+#include "train/OutputPaths.h"
 #include <algorithm>
 #include <vector>
 
@@ -46,7 +46,7 @@ static void addCollective(void *to, const fsdprt_simulated_collective *row) {
 }
 
 void fsdprt::simulate(const Options &options, const fsdprt_artifact *artifact, Printer &printer) {
-  std::vector<OutputLock> claims = checkOutputs(options);
+  std::vector<OutputLock> claims = checkOutputs(options, options.simulate);
   Found found;
   fsdprt_simulation_visitor visitor = {};
   visitor.struct_size = sizeof visitor;

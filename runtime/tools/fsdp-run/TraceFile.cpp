@@ -18,7 +18,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "TraceFile.h"
-#include "Handles.h"
 #include "io/OutputFile.h"
 #include <algorithm>
 #include <map>
@@ -193,7 +192,7 @@ void TraceWriter::write() {
   file.commit();
 }
 
-static void printOverlap(const TraceWriter &writer, Printer &printer) {
+static void printOverlap(const TraceWriter &writer, RunReporter &printer) {
   double times = std::max<double>(1e6, 1e6 * static_cast<double>(writer.steps() * writer.ranks()));
   for (auto [lane, name] :
        {std::pair(FSDPRT_LANE_GATHER, "gathers"), std::pair(FSDPRT_LANE_REDUCE, "reductions"),
@@ -208,26 +207,27 @@ static void printOverlap(const TraceWriter &writer, Printer &printer) {
   }
 }
 
-void fsdprt::writeTrace(const std::string &path, const fsdprt_session *session,
-                        uint64_t stepsBefore, bool isRoot, Printer &printer) {
+void TraceReport::afterTraining(const TrainingRun &run) {
+  if (run.stepsDone == run.stepsBefore)
+    return;
   std::vector<Event> events;
   auto keep = [](void *to, const Event *event) -> int32_t {
     static_cast<std::vector<Event> *>(to)->push_back(*event);
     return 0;
   };
-  call(fsdprt_session_visit_trace, session, static_cast<int32_t (*)(void *, const Event *)>(keep),
-       static_cast<void *>(&events));
-  if (!isRoot)
+  call(fsdprt_session_visit_trace, static_cast<const fsdprt_session *>(run.session.get()),
+       static_cast<int32_t (*)(void *, const Event *)>(keep), static_cast<void *>(&events));
+  if (!run.isRoot)
     return;
-  TraceWriter writer(path, std::move(events), stepsBefore);
+  TraceWriter writer(run.options.trace, std::move(events), run.stepsBefore);
   writer.write();
-  printer.line("trace: the last %llu step%s of %llu rank%s in %s", (ull)writer.steps(),
-               writer.steps() == 1 ? "" : "s", (ull)writer.ranks(), writer.ranks() == 1 ? "" : "s",
-               path.c_str());
-  printOverlap(writer, printer);
+  run.reporter.line("trace: the last %llu step%s of %llu rank%s in %s", (ull)writer.steps(),
+                    writer.steps() == 1 ? "" : "s", (ull)writer.ranks(),
+                    writer.ranks() == 1 ? "" : "s", run.options.trace.c_str());
+  printOverlap(writer, run.reporter);
 }
 
-void fsdprt::writeTrace(const std::string &path, std::vector<Event> events, Printer &printer) {
+void fsdprt::writeTrace(const std::string &path, std::vector<Event> events, RunReporter &printer) {
   TraceWriter writer(path, std::move(events), /*stepsBefore=*/0);
   writer.write();
   printer.line("trace: the step of rank 0, as all ranks do it, in %s", path.c_str());

@@ -11,21 +11,21 @@
 #ifndef FSDP_RUN_TRACEFILE_H
 #define FSDP_RUN_TRACEFILE_H
 
-#include "Printer.h"
-#include "fsdprt/fsdprt.h"
-#include <string>
+#include "train/TrainingObserver.h"
 #include <vector>
 
 namespace fsdprt {
 
-/// Writes the trace of a session to `path`, and says how much of the collectives was overlapped.
-/// The first run of the session was step `stepsBefore` + 1. All processes call it; that of rank 0
-/// writes.
-void writeTrace(const std::string &path, const fsdprt_session *session, uint64_t stepsBefore,
-                bool isRoot, Printer &printer);
+/// Writes the trace of the last steps to --trace, and reports how much of the collectives was
+/// overlapped.
+class TraceReport final : public TrainingObserver {
+public:
+  void afterTraining(const TrainingRun &run) override;
+};
 
-/// The same for one step of rank 0 that was simulated, from time 0 on.
-void writeTrace(const std::string &path, std::vector<fsdprt_trace_event> events, Printer &printer);
+/// Writes one step of rank 0 that was simulated, from time 0 on.
+void writeTrace(const std::string &path, std::vector<fsdprt_trace_event> events,
+                RunReporter &printer);
 
 } // namespace fsdprt
 

@@ -1,0 +1,117 @@
+//===- LaunchPlan.cpp - Which ranks this process has ------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//  1. A process that fsdp-run --processes started knows its rank.
+//  2. A launcher's environment of more than one process: each has the rank that it says, and
+//     --backend=local, --processes or another --ranks contradict it. They meet over MPI where the
+//     launcher is an MPI's, else at the address that it says; over NCCL, too, when that is asked
+//     for.
+//  3. Else this process has all ranks, or starts a process for each.
+//
+//===----------------------------------------------------------------------===//
+
+#include "launch/LaunchPlan.h"
+#include "core/Error.h"
+#include "launch/Rendezvous.h"
+#include <cstdlib>
+#include <sys/random.h>
+#include <unistd.h>
+
+using namespace fsdprt;
+using ull = unsigned long long;
+
+static void refuseContradictions(const LaunchOptions &options) {
+  std::string place = options.place->text();
+  if (options.processesGiven)
+    badInput("--processes starts all ranks, but this process is %s; leave --processes out, or "
+             "start it alone",
+             place.c_str());
+  if (options.backendGiven && options.backend == "local")
+    badInput("all ranks are in one process with --backend=local, but this one is %s; leave "
+             "--backend out, or start it "
+             "alone",
+             place.c_str());
+  if (options.ranks && options.ranks != options.place->ranks)
+    badInput("--ranks=%llu, but the process is %s; start as many, or leave --ranks out",
+             (ull)options.ranks, place.c_str());
+}
+
+/// For ranks that meet without MPI.
+static void checkMeeting(const LaunchOptions &options) {
+  const LaunchPlace &place = *options.place;
+  if (!place.saysWhere())
+    badInput("%s, which does not say where ranks meet: set MASTER_ADDR and MASTER_PORT for all, "
+             "start with mpirun, or "
+             "alone with "
+             "--processes",
+             place.text().c_str());
+  if (!place.meetingName.empty() && place.localRanks.value_or(place.ranks) != place.ranks)
+    badInput("%s, %u of them on this machine (%s): ranks of several machines need MPI to reach "
+             "each other; start with "
+             "mpirun",
+             place.text().c_str(), *place.localRanks, machineName().c_str());
+  if (options.restart)
+    badInput("--on-failure=restart is for the ranks of --processes, but this process is %s; let "
+             "that restart them",
+             place.text().c_str());
+}
+
+/// Who has these options has the other end of a channel to the process that gave them.
+static void checkLaunched(const LaunchOptions &options) {
+  bool isLaunched =
+      options.launchedChannel >= 0 && processBehind(options.launchedChannel) == getppid();
+  if (!isLaunched || !options.launchedRank)
+    badInput("--launched-rank, --launched-channel and --launched-resume are for processes that "
+             "fsdp-run starts itself; "
+             "start ranks with --processes, or with RANK and WORLD_SIZE in the environment");
+}
+
+void fsdprt::placeProcess(LaunchOptions &options) {
+  if (options.launchedRank || options.launchedChannel >= 0 || !options.launchedResume.empty())
+    checkLaunched(options);
+  if (options.launchedRank || !options.runs)
+    return;
+  std::optional<LaunchPlace> place = findLaunchPlace();
+  if (place && place->ranks > 1) {
+    options.place = place;
+    refuseContradictions(options);
+    options.launchedRank = place->rank;
+    if (!options.backendGiven || options.backend == "nccl")
+      options.control = place->hasMpi ? "mpi" : "shm";
+    if (!options.backendGiven)
+      options.backend = options.control;
+    options.needsRendezvous = options.control == "shm";
+    if (options.needsRendezvous)
+      checkMeeting(options);
+  } else if (options.backend == "mpi")
+    options.launchedRank = 0;
+  if (options.device == "cuda" && options.control != "local" && options.backend != "nccl")
+    badInput("--device=cuda: on GPUs ranks are threads of one process, or processes over NCCL: "
+             "expected --backend=local or nccl, found '%s'",
+             options.control.c_str());
+  if (options.heartbeatGiven && !options.processes && !options.needsRendezvous)
+    badInput("--heartbeat-seconds is for processes of one machine (--processes, torchrun), but "
+             "this one %s",
+             options.place ? "meets others over MPI" : "has all ranks");
+}
+
+void fsdprt::checkPlaceOf(const LaunchOptions &options, uint64_t ranks) {
+  if (options.place && options.place->ranks != ranks)
+    badInput("%s: compiled for %llu rank%s, but the process is %s; start as many, or compile with "
+             "another --mesh",
+             options.artifact.c_str(), (ull)ranks, ranks == 1 ? "" : "s",
+             options.place->text().c_str());
+}
+
+std::string fsdprt::flightRecordPath(const LaunchOptions &options) {
+  if (!options.flightRecord.empty())
+    return options.flightRecord;
+  const char *folder = std::getenv("TMPDIR");
+  uint64_t digits = 0; // others write into that folder too: a name that they could not have taken
+  [[maybe_unused]] ssize_t drawn = getrandom(&digits, sizeof digits, GRND_NONBLOCK);
+  return format("%s/%s-%d-%016llx.flight.json", folder && *folder ? folder : "/tmp",
+                options.program, static_cast<int>(getpid()), (ull)digits);
+}

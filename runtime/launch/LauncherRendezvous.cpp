@@ -1,0 +1,192 @@
+//===- LauncherRendezvous.cpp - Ranks that another launcher started *- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The host is a process of its own, so that the loss of any rank, of rank 0 too, is seen and told
+// by one that is left. It is no parent of the ranks: that one has ended it learns from the kernel,
+// which closes the rank's channel. What it finds out all ranks get as a message, which they read
+// when their waits have ended; so all report the same.
+//
+//===----------------------------------------------------------------------===//
+
+#include "launch/LauncherRendezvous.h"
+#include "core/FutexEvent.h"
+#include "launch/ProcessLauncher.h"
+#include "launch/ProcessSupervisor.h"
+#include "launch/Rendezvous.h"
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+using namespace fsdprt;
+
+static constexpr double verdictSeconds = 5; // the host looks every 50 ms
+static constexpr double refusalSeconds = 3;
+static constexpr double hostEndSeconds = 1; // it may have to wait for other ranks
+
+//===- The host -----------------------------------------------------------===//
+
+namespace {
+class Host final : public ProcessSupervisor {
+public:
+  Host(const LaunchOptions &options, std::vector<RendezvousHost::Member> &met);
+  void run();
+
+private:
+  struct Member {
+    int process;
+    Descriptor handle; ///< of the process, so that its number can be used again by others
+    bool ended = false;
+  };
+  static std::vector<int> endsOf(const std::vector<RendezvousHost::Member> &met);
+  void findLost();
+  void kill(uint32_t rank, int signal) override;
+  bool hasEnded(uint32_t rank) const override { return members[rank].ended; }
+  int processOf(uint32_t rank) const override { return members[rank].process; }
+  void tell(const Error &error) override { host.tell(error); }
+
+  std::vector<Member> members;
+};
+} // namespace
+
+std::vector<int> Host::endsOf(const std::vector<RendezvousHost::Member> &met) {
+  std::vector<int> ends;
+  for (const RendezvousHost::Member &member : met)
+    ends.push_back(dup(member.channel.get()));
+  return ends;
+}
+
+Host::Host(const LaunchOptions &options, std::vector<RendezvousHost::Member> &met)
+    : ProcessSupervisor(options, endsOf(met)) {
+  for (RendezvousHost::Member &member : met) {
+    Descriptor handle(
+        member.process > 0 ? static_cast<int>(syscall(SYS_pidfd_open, member.process, 0)) : -1);
+    members.push_back({member.process, std::move(handle)});
+  }
+}
+
+void Host::kill(uint32_t rank, int signal) {
+  if (!members[rank].ended && members[rank].handle.isOpen())
+    syscall(SYS_pidfd_send_signal, members[rank].handle.get(), signal, nullptr, 0);
+}
+
+void Host::findLost() {
+  for (uint32_t rank = 0; rank < members.size(); ++rank) {
+    Member &member = members[rank];
+    if (member.ended || !host.isGone(rank))
+      continue;
+    member.ended = true;
+    if (!hasReported(rank))
+      setReason({FSDPRT_LOST,
+                 format("rank %u (process %d) is gone, killed or ended before the run did: %s",
+                        rank, member.process, describeProgress(rank).c_str())});
+  }
+}
+
+void Host::run() {
+  begin();
+  while (!allEnded()) {
+    host.serve(pollSeconds);
+    takeFailures();
+    findLost();
+    checkArrival();
+    checkHeartbeats();
+    killStragglers();
+  }
+}
+
+/// Signals are for the ranks, and nobody waits for this process to close what it inherited.
+static void becomeHost(int listener) {
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
+    std::signal(signal, SIG_IGN);
+  prctl(PR_SET_NAME, "fsdp-host");
+  int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (int file : {0, 1, 2})
+    dup2(nothing, file);
+  syscall(SYS_close_range, 3, listener - 1, 0);
+  syscall(SYS_close_range, listener + 1, ~0U, 0);
+}
+
+[[noreturn]] static void runHost(const LaunchOptions &options, RendezvousHost &rendezvous) {
+  becomeHost(rendezvous.listener());
+  try {
+    std::vector<RendezvousHost::Member> met = rendezvous.gather();
+    try {
+      Host host(options, met);
+      met.clear();
+      host.run();
+    } catch (const Error &error) { // of its own, before it could say so
+      Message message = failureOf(error.status, error.what());
+      message.kind = Message::refusal;
+      for (RendezvousHost::Member &member : met)
+        Channel(member.channel.release()).send(message);
+    }
+  } catch (const std::exception &) { // the ranks have been told
+  }
+  _exit(0);
+}
+
+//===- A rank -------------------------------------------------------------===//
+
+void fsdprt::rendezvous(LaunchOptions &options) {
+  if (options.place->rank == 0) {
+    RendezvousHost rendezvous(*options.place, options.rendezvousSeconds);
+    pid_t process = fork();
+    if (process < 0)
+      failed("cannot start the process that brings the ranks together: %s", strerror(errno));
+    if (process == 0)
+      runHost(options, rendezvous);
+  }
+  options.launchedChannel = attendRendezvous(*options.place, options.rendezvousSeconds);
+}
+
+void fsdprt::reportToPeers(const LaunchPlace &place, const Error &error) {
+  if (place.ranks > 1 && !place.hasMpi && place.saysWhere())
+    refuseRendezvous(place, Error(error.status, format("rank %u: ", place.rank) + error.what()),
+                     refusalSeconds);
+}
+
+void fsdprt::leaveRendezvous(const LaunchOptions &options, int channel) {
+  shutdown(channel, SHUT_RDWR);
+  for (double limit = monotonicSeconds() + hostEndSeconds;
+       options.place->rank == 0 && monotonicSeconds() < limit; usleep(2000))
+    if (waitpid(-1, nullptr, WNOHANG) != 0)
+      return;
+}
+
+int fsdprt::reportToHost(const LaunchOptions &options, int channel, fsdprt_status status,
+                         const char *message) {
+  std::string self = format("rank %u: ", options.place->rank), text = message;
+  Channel end(dup(channel));
+  bool told = end.send(failureOf(status, (self + text).c_str()));
+  Message verdict;
+  int attached;
+  for (double limit = monotonicSeconds() + verdictSeconds;
+       monotonicSeconds() < limit && verdict.kind != Message::refusal;) {
+    Channel::Received got = end.receive(verdict, attached, limit - monotonicSeconds());
+    if (attached >= 0)
+      close(attached);
+    if (got == Channel::Received::end)
+      told = false;
+    if (got != Channel::Received::message)
+      break;
+  }
+  if (verdict.kind == Message::refusal) {
+    text = verdict.text;
+    status = failureStatus(verdict.status);
+  } else if (!told && status == FSDPRT_ABANDONED) {
+    text = "the process that watches over the ranks, which rank 0 starts, is gone";
+    status = FSDPRT_LOST;
+  }
+  if (text.compare(0, self.size(), self) != 0)
+    text = self + text;
+  std::fprintf(stderr, "%s: error: %s\n", options.program, text.c_str());
+  return status == FSDPRT_ABANDONED ? status : failureStatus(status);
+}

@@ -1,0 +1,205 @@
+//===- ProcessLauncher.cpp - A process for each rank ------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//  1. Fork and execute this program for each rank. Ranks die with it (PR_SET_PDEATHSIG).
+//  2. Bring them together (ShmHost).
+//  3. Every 50 ms: messages, ended processes, heartbeats, signals (ProcessSupervisor.h).
+//  4. All have to be gone: those that do not end by themselves in some seconds are killed.
+//
+//===----------------------------------------------------------------------===//
+
+#include "launch/ProcessLauncher.h"
+#include "launch/Interrupts.h"
+#include "launch/ProcessSupervisor.h"
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+using namespace fsdprt;
+using ull = unsigned long long;
+
+namespace {
+class Launcher final : public ProcessSupervisor {
+public:
+  /// `resume`: where to go on after a restart, or empty.
+  Launcher(const LaunchOptions &options, char **argv, std::string resume)
+      : ProcessSupervisor(options, {}), argv(argv), resume(std::move(resume)),
+        children(host.ranks()) {}
+  /// None of its children is left.
+  ~Launcher() override;
+  int run();
+
+private:
+  struct Child {
+    pid_t process = -1;
+    bool ended = false;
+    int status = 0;
+  };
+  void start(uint32_t rank);
+  void reap();
+  void judgeEnd(uint32_t rank);
+  void forwardSignal();
+  void kill(uint32_t rank, int signal) override;
+  bool hasEnded(uint32_t rank) const override { return children[rank].ended; }
+  int processOf(uint32_t rank) const override { return children[rank].process; }
+  void tell(const Error &) override { host.refuse(Abandoned()); }
+
+  char **argv;
+  std::string resume;
+  std::vector<Child> children;
+  int forwarded = 0;
+  bool endedEarly = false; ///< by that signal, which ranks obey at once before the first step
+};
+} // namespace
+
+//===- Starting -----------------------------------------------------------===//
+
+void Launcher::start(uint32_t rank) {
+  int end = host.takeEndOf(rank);
+  std::string rankOption = "--launched-rank=" + std::to_string(rank);
+  std::string channelOption = "--launched-channel=" + std::to_string(end);
+  std::vector<char *> arguments;
+  for (char **argument = argv; *argument; ++argument)
+    arguments.push_back(*argument);
+  arguments.insert(arguments.end(), {rankOption.data(), channelOption.data()});
+  std::string resumeOption = "--launched-resume=" + resume;
+  if (!resume.empty())
+    arguments.push_back(resumeOption.data());
+  arguments.push_back(nullptr);
+  pid_t parent = getpid(), process = fork();
+  if (process < 0)
+    failed("cannot start a process for rank %u: %s", rank, strerror(errno));
+  if (process == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+      _exit(FSDPRT_LOST);
+    std::signal(SIGINT, SIG_IGN); // control-C is for the launcher, which tells the ranks
+    std::signal(SIGHUP, SIG_IGN); // so is a terminal that goes away
+    fcntl(end, F_SETFD, 0);
+    execv("/proc/self/exe", arguments.data());
+    _exit(FSDPRT_FAILED);
+  }
+  close(end);
+  children[rank].process = process;
+}
+
+Launcher::~Launcher() {
+  for (uint32_t rank = 0; rank < children.size(); ++rank) {
+    kill(rank, SIGKILL);
+    if (!children[rank].ended && children[rank].process > 0)
+      waitpid(children[rank].process, nullptr, 0);
+  }
+}
+
+//===- Watching -----------------------------------------------------------===//
+
+void Launcher::kill(uint32_t rank, int signal) {
+  if (!children[rank].ended && children[rank].process > 0)
+    ::kill(children[rank].process, signal);
+}
+
+void Launcher::reap() {
+  for (uint32_t rank = 0; rank < children.size(); ++rank) {
+    Child &child = children[rank];
+    if (child.ended || waitpid(child.process, &child.status, WNOHANG) != child.process)
+      continue;
+    child.ended = true;
+    host.serve(0); // its last words
+    takeFailures();
+    judgeEnd(rank);
+  }
+}
+
+void Launcher::judgeEnd(uint32_t rank) {
+  Child &child = children[rank];
+  if (hasReported(rank))
+    return;
+  std::string where = describeProgress(rank);
+  if (WIFSIGNALED(child.status) && WTERMSIG(child.status) == SIGTERM && forwarded && !reason) {
+    endedEarly = true;
+    setReason({FSDPRT_FAILED, "interrupted before the first step"});
+  } else if (WIFSIGNALED(child.status))
+    setReason({FSDPRT_LOST,
+               format("rank %u (process %d) was killed by signal %d (%s): %s", rank, child.process,
+                      WTERMSIG(child.status), strsignal(WTERMSIG(child.status)), where.c_str())});
+  else
+    setReason(
+        {FSDPRT_LOST, format("rank %u (process %d) ended with exit code %d before the run did: %s",
+                             rank, child.process, WEXITSTATUS(child.status), where.c_str())});
+}
+
+void Launcher::forwardSignal() {
+  if (!interruptSignal() || forwarded)
+    return;
+  forwarded = interruptSignal();
+  for (uint32_t rank = 0; rank < children.size(); ++rank)
+    kill(rank, SIGTERM);
+}
+
+int Launcher::run() {
+  for (uint32_t rank = 0; rank < children.size(); ++rank)
+    start(rank);
+  begin();
+  while (!allEnded()) {
+    host.serve(pollSeconds);
+    takeFailures();
+    reap();
+    forwardSignal();
+    checkArrival();
+    checkHeartbeats();
+    killStragglers();
+  }
+  if (reason && !endedEarly)
+    throw *reason;
+  if (endedEarly)
+    std::fprintf(stderr, "%s: ended before the first step\n", options.program);
+  if (forwarded && (endedEarly || WEXITSTATUS(children[0].status) > 128))
+    return 128 + forwarded;
+  if (WIFSIGNALED(children[0].status)) { // its reader has gone
+    std::signal(WTERMSIG(children[0].status), SIG_DFL);
+    std::raise(WTERMSIG(children[0].status));
+  }
+  return WEXITSTATUS(children[0].status);
+}
+
+int fsdprt::launch(const LaunchOptions &options, char **argv,
+                   const std::function<std::string()> &findSave) {
+  catchInterrupts(Interrupts::said);
+  std::string resume;
+  for (uint64_t restarts = 0;; ++restarts) {
+    Launcher launcher(options, argv, resume);
+    try {
+      return launcher.run();
+    } catch (const Error &error) {
+      bool lost = error.status == FSDPRT_LOST || error.status == FSDPRT_HUNG;
+      if (!lost || !options.restart || interruptSignal() || restarts == options.mostRestarts)
+        throw;
+      resume = findSave();
+      std::fprintf(stderr, "%s: %s\n%s: restarting %s%s (%llu of at most %llu)\n", options.program,
+                   error.what(), options.program,
+                   resume.empty() ? "from the beginning" : "from the last save in ", resume.c_str(),
+                   (ull)restarts + 1, (ull)options.mostRestarts);
+    }
+  }
+}
+
+Message fsdprt::failureOf(fsdprt_status status, const char *message) {
+  Message failure;
+  failure.kind = Message::failure;
+  failure.status = status;
+  std::strncpy(failure.text, message, sizeof failure.text - 1);
+  return failure;
+}
+
+void fsdprt::reportToLauncher(const LaunchOptions &options, int channel, fsdprt_status status,
+                              const char *message) {
+  Message failure = failureOf(status, message);
+  if (!Channel(channel).send(failure))
+    std::fprintf(stderr, "%s: error: %s\n", options.program, message);
+}

@@ -1,0 +1,39 @@
+//===- Handles.h - The C interface for C++ callers --------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Owners of its objects, and its errors as exceptions.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_TRAIN_HANDLES_H
+#define FSDPRT_TRAIN_HANDLES_H
+
+#include "core/Error.h"
+#include <memory>
+
+namespace fsdprt {
+
+struct CloseHandle {
+  void operator()(fsdprt_artifact *artifact) const { fsdprt_artifact_close(artifact); }
+  void operator()(fsdprt_session *session) const { fsdprt_session_destroy(session); }
+};
+using ArtifactHandle = std::unique_ptr<fsdprt_artifact, CloseHandle>;
+using SessionHandle = std::unique_ptr<fsdprt_session, CloseHandle>;
+
+/// Calls function(arguments..., &error) and throws what it reports.
+template <typename Function, typename... Arguments>
+void call(Function function, Arguments... arguments) {
+  fsdprt_error error;
+  error.struct_size = sizeof error;
+  error.message[0] = '\0';
+  fsdprt_status status = function(arguments..., &error);
+  if (status != FSDPRT_OK)
+    throw Error(status, error.message);
+}
+
+} // namespace fsdprt
+
+#endif // FSDPRT_TRAIN_HANDLES_H

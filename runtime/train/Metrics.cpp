@@ -1,0 +1,104 @@
+//===- Metrics.cpp - Numbers of a step, for machines ------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Numbers in JSON have the shortest digits that give the same number; what is not finite is null.
+//
+//===----------------------------------------------------------------------===//
+
+#include "train/Metrics.h"
+#include "core/Error.h"
+#include "io/InputFile.h"
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+#include <sys/stat.h>
+
+using namespace fsdprt;
+using ull = unsigned long long;
+
+/// Bytes of the whole lines of `text`, each an object that begins with its step, of steps up to
+/// `last`.
+static uint64_t bytesUpToStep(const std::string &path, std::string_view text, uint64_t last) {
+  static constexpr std::string_view begin = "{\"step\":";
+  uint64_t kept = 0;
+  while (kept < text.size()) {
+    size_t end = text.find('\n', kept);
+    uint64_t step = 0;
+    const char *digits = text.data() + kept + begin.size();
+    if (text.compare(kept, begin.size(), begin) != 0 ||
+        std::from_chars(digits, text.data() + text.size(), step).ec != std::errc())
+      badInput("%s: expected lines of metrics to go on behind, found something else at byte %llu",
+               path.c_str(), (ull)kept);
+    if (end == text.npos || step > last)
+      break;
+    kept = end + 1;
+  }
+  return kept;
+}
+
+void Metrics::open(const std::string &path, const std::string &folder, uint64_t stepsBefore) {
+  struct stat status;
+  if (!folder.empty())
+    events.open(folder, stepsBefore + 1);
+  if (path.empty())
+    return;
+  bool there = stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
+  if (stepsBefore == 0 || !there)
+    return lines.open(path, false);
+  std::string text = InputFile(path, "the metrics of the run before").readAll();
+  lines.openBehind(path, bytesUpToStep(path, text, stepsBefore));
+}
+
+void Metrics::commit() {
+  if (lines.isOpen())
+    lines.commit();
+  if (events.isOpen())
+    events.commit();
+}
+
+void Metrics::begin(uint64_t step) {
+  used = static_cast<size_t>(std::snprintf(text, sizeof text, "{\"step\":%llu", (ull)step));
+  if (events.isOpen())
+    events.begin(step);
+}
+
+void Metrics::addKey(const char *tag) {
+  const char *slash = std::strrchr(tag, '/');
+  used += static_cast<size_t>(
+      std::snprintf(text + used, capacity(), ",\"%s\":", slash ? slash + 1 : tag));
+}
+
+void Metrics::add(const char *tag, uint64_t value) {
+  addKey(tag);
+  used += static_cast<size_t>(std::snprintf(text + used, capacity(), "%llu", (ull)value));
+  if (events.isOpen())
+    events.add(tag, static_cast<float>(value));
+}
+
+template <typename Float>
+void Metrics::addReal(const char *tag, Float value) {
+  addKey(tag);
+  if (std::isfinite(value))
+    used =
+        static_cast<size_t>(std::to_chars(text + used, text + sizeof text - 3, value).ptr - text);
+  else
+    used += static_cast<size_t>(std::snprintf(text + used, capacity(), "null"));
+  if (events.isOpen())
+    events.add(tag, static_cast<float>(value));
+}
+
+void Metrics::add(const char *tag, float value) { addReal(tag, value); }
+void Metrics::add(const char *tag, double value) { addReal(tag, value); }
+
+void Metrics::end() {
+  std::memcpy(text + used, "}\n", 2);
+  if (lines.isOpen())
+    lines.write(text, used + 2);
+  if (events.isOpen())
+    events.end();
+}

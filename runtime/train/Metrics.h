@@ -1,0 +1,48 @@
+//===- Metrics.h - Numbers of a step, for machines --------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The same numbers go to a line of JSON (--metrics) and to an event (--tensorboard). A key with its
+// group, such as train/loss, is the tag of the event; JSON has the key alone.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_TRAIN_METRICS_H
+#define FSDPRT_TRAIN_METRICS_H
+
+#include "io/EventFile.h"
+
+namespace fsdprt {
+
+class Metrics {
+public:
+  /// Empty: not asked for. Behind a save of step `stepsBefore` > 0 a file of lines that is there
+  /// keeps those up to it.
+  void open(const std::string &lines, const std::string &events, uint64_t stepsBefore);
+  bool isOpen() const { return lines.isOpen() || events.isOpen(); }
+  void commit();
+
+  /// Of one step: begin, numbers, end. Allocates nothing.
+  void begin(uint64_t step);
+  void add(const char *tag, uint64_t value);
+  void add(const char *tag, float value);
+  void add(const char *tag, double value);
+  void end();
+
+private:
+  template <typename Float>
+  void addReal(const char *tag, Float value);
+  void addKey(const char *tag);
+  size_t capacity() const { return sizeof text - 3 - used; }
+
+  OutputFile lines;
+  EventFile events;
+  char text[1024];
+  size_t used = 0;
+};
+
+} // namespace fsdprt
+
+#endif // FSDPRT_TRAIN_METRICS_H

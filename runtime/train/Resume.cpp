@@ -1,0 +1,83 @@
+//===- Resume.cpp - Going on where a run ended ------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// 1. The save is found, and its files are checked, before memory is taken; seed, rates and
+// validation
+//     part come from it where the user gave none.
+//  2. The data has to be that of the save (TrainingData.h).
+//  3. 'init' runs; states and step blocks are replaced; steps go on after the save's.
+//
+//===----------------------------------------------------------------------===//
+
+#include "core/FutexEvent.h"
+#include "core/NumberText.h"
+#include "train/Trainer.h"
+
+using namespace fsdprt;
+using ull = unsigned long long;
+
+void Trainer::openSave() {
+  TrainingOptions &wanted = run.options;
+  resumed.open(options.resume, options.artifact, run.artifact, options.launchedRank);
+  if (run.isRoot && !resumed.fallback().empty())
+    reporter.warning("%s; going on from %s, the newest save that is whole",
+                     resumed.fallback().c_str(), resumed.getFolder().c_str());
+  const RunState &saved = resumed.state();
+  run.stepsBefore = run.stepsDone = stepSaved = saved.step;
+  nonFinite.resume(saved.nonfiniteSteps);
+  if (options.steps < saved.step)
+    badInput("--steps: expected at least the %llu that %s has behind it, found %llu",
+             (ull)saved.step, resumed.getFolder().c_str(), (ull)options.steps);
+  if (options.seed && *options.seed != saved.seed && !options.otherData)
+    badInput("--seed: %s has seed %llu, found %llu; leave it out, or go on with other samples with "
+             "--other-data",
+             resumed.getFolder().c_str(), (ull)saved.seed, (ull)*options.seed);
+  wanted.seed = options.seed.value_or(saved.seed);
+  wanted.lr = options.lr.value_or(saved.rate.lr);
+  if (saved.rate.decaySteps && !options.minimumLr)
+    wanted.minimumLr = saved.rate.minimum;
+  auto take = [&](const char *name, auto &value, auto from) {
+    if (!options.given.count(name))
+      value = from;
+  };
+  take("--warmup", wanted.warmupSteps, saved.rate.warmupSteps);
+  take("--lr-decay-steps", wanted.decaySteps, saved.rate.decaySteps);
+  take("--val-fraction", wanted.validationFraction, saved.validationFraction);
+  take("--overfit", wanted.overfit, saved.overfit);
+  take("--random-extra-ids", wanted.extraIds, saved.extraIds);
+}
+
+void Trainer::loadSave() {
+  double start = monotonicSeconds();
+  resumed.load(run.session.get(), check.has_value());
+  reporter.line("resumed behind step %llu of %s in %.2f s", (ull)run.stepsBefore,
+                resumed.getFolder().c_str(), monotonicSeconds() - start);
+  const LearningRate &saved = resumed.state().rate;
+  if (saved.lr != rate.lr || saved.minimum != rate.minimum ||
+      saved.warmupSteps != rate.warmupSteps || saved.decaySteps != rate.decaySteps)
+    reporter.line("note: the learning rate is not the save's: expected %g, at least %g, warm-up "
+                  "%llu, decay to step %llu; now %g, %g, %llu, %llu",
+                  saved.lr, saved.minimum, (ull)saved.warmupSteps, (ull)saved.decaySteps, rate.lr,
+                  rate.minimum, (ull)rate.warmupSteps, (ull)rate.decaySteps);
+  if (run.stepsBefore == options.steps)
+    reporter.line("note: no step is left of --steps=%llu", (ull)options.steps);
+}
+
+void Trainer::save() {
+  double start = monotonicSeconds();
+  tell([](TrainingObserver &observer) { observer.beforeSave(); });
+  state.step = run.stepsDone;
+  state.nonfiniteSteps = nonFinite.count();
+  uint64_t bytes = saver.save(state, run.session.get(), [&] {
+    tell([&](TrainingObserver &observer) { observer.duringSave(run); });
+  });
+  stepSaved = run.stepsDone;
+  char text[32];
+  reporter.line("saved step %llu: %s/%s, %s in %.2f s", (ull)run.stepsDone, saver.getPath().c_str(),
+                saveName(run.stepsDone).c_str(), shortBytes(bytes, text),
+                monotonicSeconds() - start);
+  tell([](TrainingObserver &observer) { observer.afterSave(); });
+}
