@@ -153,7 +153,7 @@ void fsdprt_session_get_info(const fsdprt_session *handle, fsdprt_session_info *
   filled.local_ranks = session.getRanks().localRanks();
   filled.processes = session.getRanks().getCommunicator().processes();
   filled.meeting = session.getRanks().getCommunicator().text();
-  if (const RankFile *file = session.getRanks().getFile()) {
+  if (const RankFile *file = session.getFile()) {
     filled.file_bytes = file->bytes();
     filled.file_is_direct = file->isDirect();
   }

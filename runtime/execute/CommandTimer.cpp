@@ -21,7 +21,7 @@ CommandTimer::CommandTimer(RankGroup &group, const std::vector<Instruction> &ins
   for (uint32_t i = 0; i < states.size(); ++i)
     if (trace || i == 0)
       states[i].timeline =
-          group.deviceOf(firstRank + i).makeTimeline(Trace::stampsOf(instructions));
+          group.executor(firstRank + i).getDevice().makeTimeline(Trace::stampsOf(instructions));
 }
 
 void CommandTimer::beginRun(const RankRun &run) {
@@ -65,14 +65,14 @@ void CommandTimer::afterCommand(const RankRun &run, const Instruction &instructi
   if (state.timeline)
     return endStamped(run, state, instruction);
   if (profile) // what it takes by itself
-    group.finishDevice(run.rank);
+    run.executor->finishDevice();
   uint64_t end = Profile::now();
   auto index = static_cast<size_t>(&instruction - run.begin);
   if (profile && run.rank == firstRank)
     profile->add(index, end - state.start);
   if (!trace)
     return;
-  DeviceSpan span = group.spanOnHost(run.rank, instruction);
+  DeviceSpan span = run.executor->spanOnHost(instruction);
   trace->add(run.rank, index, state.start, end, span.from, span.to);
 }
 
@@ -80,7 +80,7 @@ void CommandTimer::endStamped(const RankRun &run, State &state, const Instructio
   uint32_t after = state.timeline->stampCommand();
   auto index = static_cast<size_t>(&instruction - run.begin);
   if (profile) {
-    group.finishDevice(run.rank); // what it takes by itself
+    run.executor->finishDevice(); // what it takes by itself
     bool computes = instruction.kind == fb::Body::Launch || instruction.kind == fb::Body::Fill;
     uint64_t took = computes ? state.timeline->timeOf(after) - state.timeline->timeOf(state.before)
                              : Profile::now() - state.start;
@@ -89,6 +89,6 @@ void CommandTimer::endStamped(const RankRun &run, State &state, const Instructio
   }
   if (!trace)
     return;
-  DeviceSpan span = group.spanOnDevice(run.rank, instruction);
+  DeviceSpan span = run.executor->spanOnDevice(instruction);
   trace->add(run.rank, index, state.before, after, span.from, span.to);
 }

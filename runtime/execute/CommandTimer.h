@@ -21,6 +21,8 @@
 
 namespace fsdprt {
 
+class RankGroup;
+
 class CommandTimer : public RankObserver {
 public:
   /// Of the group's program whose instructions these are. `traceRuns`: the last runs that the trace

@@ -10,84 +10,78 @@
 //===----------------------------------------------------------------------===//
 
 #include "artifact/Arenas.h"
-#include "execute/RankGroup.h"
+#include "execute/RankExecutor.h"
 #include <cstring>
 
 using namespace fsdprt;
 
-static constexpr uint64_t chunkBytes = uint64_t(1) << 20;
-
-bool RankGroup::isHostVisible(const Rank &rank, uint64_t offset) const {
-  return rank.device->isHostVisible() || isOnHost(layout, offset);
+bool RankExecutor::isHostVisible(uint64_t offset) const {
+  return device->isHostVisible() || isOnHost(layout, offset);
 }
 
-void RankGroup::read(uint32_t rank, uint64_t offset, void *to, uint64_t bytes) const {
-  const Rank &of = rankState(rank);
-  if (isHostVisible(of, offset))
-    std::memcpy(to, of.arena.at(offset), bytes);
+void RankExecutor::read(uint64_t offset, void *to, uint64_t bytes) const {
+  if (isHostVisible(offset))
+    std::memcpy(to, arena.at(offset), bytes);
   else
-    of.device->read(to, of.arena.at(offset), bytes);
+    device->read(to, arena.at(offset), bytes);
 }
 
-void RankGroup::write(uint32_t rank, uint64_t offset, const void *from, uint64_t bytes) const {
-  const Rank &of = rankState(rank);
-  if (isHostVisible(of, offset))
-    std::memcpy(of.arena.at(offset), from, bytes);
+void RankExecutor::write(uint64_t offset, const void *from, uint64_t bytes) const {
+  if (isHostVisible(offset))
+    std::memcpy(arena.at(offset), from, bytes);
   else
-    of.device->write(of.arena.at(offset), from, bytes);
+    device->write(arena.at(offset), from, bytes);
 }
 
 //===- Blocks -------------------------------------------------------------===//
 
 /// Before the first program: memory, this rank's place, and neutral values in the step block.
-void RankGroup::prepare(uint32_t rank) {
-  rankState(rank).arena.prefault();
+void RankExecutor::prepare() {
+  arena.prefault();
   float block[FSDPRT_BLOCK_SIZE];
-  read(rank, layout.block()->offset(), block, sizeof block);
+  read(layout.block()->offset(), block, sizeof block);
   block[FSDPRT_BLOCK_CLIP] = block[FSDPRT_BLOCK_FINITE] = 1;
-  write(rank, layout.block()->offset(), block, sizeof block);
+  write(layout.block()->offset(), block, sizeof block);
   if (!layout.rank() || layout.rank()->bytes() == 0)
     return;
-  int64_t place[] = {rank, static_cast<int64_t>(mesh.indexOn("shard", rank)),
-                     static_cast<int64_t>(mesh.indexOn("replicate", rank)), 0,
-                     static_cast<int64_t>(options.seed)};
-  write(rank, layout.rank()->offset(), place,
-        (layout.rank()->bytes() >= 64 ? 5 : 4) * sizeof place[0]);
+  int64_t place[] = {rank, static_cast<int64_t>(context.mesh.indexOn("shard", rank)),
+                     static_cast<int64_t>(context.mesh.indexOn("replicate", rank)), 0,
+                     static_cast<int64_t>(context.options.seed)};
+  write(layout.rank()->offset(), place, (layout.rank()->bytes() >= 64 ? 5 : 4) * sizeof place[0]);
 }
 
 /// Tells a rank how many steps there were, applied or not: what random numbers of this one follow
 /// from.
-void RankGroup::numberStep(uint32_t rank) {
+void RankExecutor::numberStep() const {
   if (!layout.rank() || layout.rank()->bytes() < 64)
     return;
   float block[FSDPRT_BLOCK_SIZE];
-  read(rank, layout.block()->offset(), block, sizeof block);
+  read(layout.block()->offset(), block, sizeof block);
   float steps = block[FSDPRT_BLOCK_STEP] + block[FSDPRT_BLOCK_SKIPPED];
   int64_t number =
       steps >= 0 && steps < 0x1p53f ? static_cast<int64_t>(steps) : 0; // not a number included
-  write(rank, layout.rank()->offset() + 5 * sizeof number, &number, sizeof number);
+  write(layout.rank()->offset() + 5 * sizeof number, &number, sizeof number);
 }
 
 //===- States, outside of programs ----------------------------------------===//
 
-std::byte *RankGroup::memoryOf(uint32_t rank, const fb::State &state) const {
-  bool isThere =
-      !isInFile(layout, state.offset()) && isHostVisible(rankState(rank), state.offset());
-  return isThere ? rankState(rank).arena.at(state.offset()) : nullptr;
+std::byte *RankExecutor::memoryOf(const fb::State &state) const {
+  bool isThere = !isInFile(layout, state.offset()) && isHostVisible(state.offset());
+  return isThere ? arena.at(state.offset()) : nullptr;
 }
 
-void RankGroup::readState(uint32_t rank, const fb::State &state, uint64_t first, uint64_t bytes,
-                          void *to) const {
+void RankExecutor::readState(const fb::State &state, uint64_t first, uint64_t bytes,
+                             void *to) const {
   if (isInFile(layout, state.offset()))
-    rankState(rank).file->read(state.offset() - fileBegin(layout) + first, to, bytes);
+    file->read(state.offset() - fileBegin(layout) + first, to, bytes);
   else
-    read(rank, state.offset() + first, to, bytes);
+    read(state.offset() + first, to, bytes);
 }
 
-void RankGroup::writeState(uint32_t rank, const fb::State &state, uint64_t first, uint64_t bytes,
-                           const void *from) const {
+void RankExecutor::writeState(const fb::State &state, uint64_t first, uint64_t bytes,
+                              const void *from) const {
   if (isInFile(layout, state.offset()))
-    rankState(rank).file->write(state.offset() - fileBegin(layout) + first, from, bytes);
+    file->write(state.offset() - fileBegin(layout) + first, from, bytes);
   else
-    write(rank, state.offset() + first, from, bytes);
+    write(state.offset() + first, from, bytes);
 }

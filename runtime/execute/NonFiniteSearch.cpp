@@ -26,7 +26,7 @@ static bool holdsFinite(const RankRun &run, DType type, uint64_t offset, uint64_
   bool finite = true;
   for (uint64_t done = 0; done < bytes && finite; done += chunk.size()) {
     uint64_t part = std::min<uint64_t>(chunk.size(), bytes - done);
-    run.group->read(run.rank, offset + done, chunk.data(), part);
+    run.executor->read(offset + done, chunk.data(), part);
     finite = isFinite(type, chunk.data(), part);
   }
   return finite;

@@ -42,20 +42,17 @@ static std::string textOf(const Instruction &at) {
   return format("%u ('%s')", at.number, printable(at.label).c_str());
 }
 
-/// ", on GPU 0 between commands 31 ('a') and 64 ('b')"; empty where that is not known.
-std::string RankGroup::deviceProgress(const Rank &rank) const {
-  HeartbeatInterval interval = rank.device->heartbeatInterval();
-  if (interval.launches == 0 || !current)
+std::string RankExecutor::deviceProgress() const {
+  HeartbeatInterval interval = device->heartbeatInterval();
+  if (interval.launches == 0 || !run.begin)
     return {};
   auto launchAt = [&](uint64_t beat) {
     uint64_t left = beat * interval.launches;
-    return beat ? findLaunch(artifact.manifest(), current->data(),
-                             current->data() + current->size(), left)
-                : nullptr;
+    return beat ? findLaunch(context.artifact.manifest(), run.begin, run.end, left) : nullptr;
   };
-  uint64_t beats = rank.device->heartbeat();
+  uint64_t beats = device->heartbeat();
   const Instruction *passed = launchAt(beats), *next = launchAt(beats + 1);
-  std::string on = format(", on GPU %d ", rank.device->ordinal());
+  std::string on = format(", on GPU %d ", device->ordinal());
   if ((!passed && !next) ||
       launchAt(interval.numbers + 1)) // too short for a beat, or too long for numbers
     return {};
@@ -65,12 +62,47 @@ std::string RankGroup::deviceProgress(const Rank &rank) const {
               : on + "behind command " + textOf(*passed);
 }
 
+//===- Heartbeats ---------------------------------------------------------===//
+
+/// The run before has ended on it.
+void RankExecutor::resetHeartbeat() {
+  heartbeat = 0;
+  device->resetHeartbeat();
+}
+
+/// What the GPU goes on with is progress of its rank.
+void RankExecutor::updateHeartbeat() {
+  uint32_t now = device->heartbeat();
+  if (now == heartbeat)
+    return;
+  heartbeat = now;
+  context.watchdog.beat(rank);
+}
+
+/// Until all that the rank has launched has ended, or another rank has failed.
+void RankExecutor::finishDevice() {
+  device->finish([this] {
+    communicator.poll();
+    updateHeartbeat();
+  });
+}
+
+/// The same of all ranks here, which do nothing meanwhile.
+void RankGroup::finishDevices() {
+  executors.front()->getDevice().finish([this] {
+    communicator->poll();
+    for (const auto &each : executors)
+      each->updateHeartbeat();
+  });
+}
+//===- Of a group ---------------------------------------------------------===//
+
 /// Of those here: what they have come to, and what their GPUs have.
 std::string RankGroup::progressReport() const {
   std::string text;
   bool isBehind = false;
   for (uint32_t rank = first; rank < first + localRanks(); ++rank) {
-    std::string place = deviceProgress(rankState(rank));
+    std::string place = executor(rank).deviceProgress();
     isBehind |= !place.empty();
     text += (rank > first ? "; " : "") + communicator->describeProgress(rank) + place;
   }
@@ -81,8 +113,8 @@ std::string RankGroup::progressReport() const {
 
 /// With what is known of a fault that ends a GPU, which is reported to all ranks and calls behind
 /// it.
-Error RankGroup::withDeviceProgress(const Rank &rank, const Error &reason) const {
-  std::string fault = rank.device->fault();
+Error RankGroup::withDeviceProgress(const RankExecutor &rank, const Error &reason) const {
+  std::string fault = rank.getDevice().fault();
   if (fault.empty())
     return reason;
   std::string said = reason.message.find(fault) == std::string::npos ? " (" + fault + ")" : "";
@@ -91,40 +123,6 @@ Error RankGroup::withDeviceProgress(const Rank &rank, const Error &reason) const
       format("%s: %s, since something on GPU %d failed%s: %s; CUDA_LAUNCH_BLOCKING=1 waits for "
              "each kernel and so names it, "
              "--profile for each command of the first rank, compute-sanitizer says what it did",
-             artifact.getFile().c_str(), reason.what(), rank.device->ordinal(), said.c_str(),
+             artifact.getFile().c_str(), reason.what(), rank.getDevice().ordinal(), said.c_str(),
              progressReport().c_str()));
-}
-
-//===- Heartbeats ---------------------------------------------------------===//
-
-/// The run before has ended on it.
-void RankGroup::resetHeartbeat(Rank &rank) {
-  rank.heartbeat = 0;
-  rank.device->resetHeartbeat();
-}
-
-/// What the GPU goes on with is progress of its rank.
-void RankGroup::updateHeartbeat(Rank &rank) {
-  uint32_t heartbeat = rank.device->heartbeat();
-  if (heartbeat == rank.heartbeat)
-    return;
-  rank.heartbeat = heartbeat;
-  watchdog.beat(rank.number);
-}
-
-/// Until all that the rank has launched has ended, or another rank has failed.
-void RankGroup::finishDevice(Rank &rank) {
-  rank.device->finish([this, &rank] {
-    communicator->poll();
-    updateHeartbeat(rank);
-  });
-}
-
-/// The same of all ranks here, which do nothing meanwhile.
-void RankGroup::finishDevices() {
-  rankState(first).device->finish([this] {
-    communicator->poll();
-    for (const auto &each : rankStates)
-      updateHeartbeat(*each);
-  });
 }

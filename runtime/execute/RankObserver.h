@@ -24,11 +24,11 @@
 
 namespace fsdprt {
 
-class RankGroup;
+class RankExecutor;
 
 /// One rank's run of a program.
 struct RankRun {
-  RankGroup *group = nullptr;
+  RankExecutor *executor = nullptr;
   uint32_t rank = 0;
   const char *program = "";
   uint64_t number = 0;                                ///< of the run, from 1

@@ -58,6 +58,8 @@ public:
   uint64_t gpuBytesBeside() const;
 
   const RankGroup &getRanks() const { return *ranks; }
+  /// Returns the file of the first rank here, or null.
+  const RankFile *getFile() const { return ranks->executor(ranks->firstRank()).getFile(); }
   const RankGroup *getReference() const { return reference.get(); }
 
 private:

@@ -52,8 +52,8 @@ void RankGroup::checkRecordable(const DecodedProgram &step) const {
 
 void RankGroup::addRecording() {
   std::vector<Device *> devices;
-  for (const auto &each : rankStates)
-    devices.push_back(each->device.get());
+  for (const auto &each : executors)
+    devices.push_back(&each->getDevice());
   recording = devices.front()->makeGraph(devices);
 }
 
@@ -74,19 +74,19 @@ void RankGroup::record() {
   communicator->countExchanged(recordedBytes, -1); // a recording moves nothing
 }
 
-void RankGroup::recordRank(uint32_t rank) {
-  beginRun(rank);
-  resetHeartbeat(rankState(rank));
-  executeRun(rank);
+void RankGroup::recordRank(RankExecutor &rank) {
+  rank.resetHeartbeat();
+  rank.executeCommands();
 }
 
-void RankGroup::replay(uint32_t rank) {
-  beginRun(rank);
-  if (rank != first)
+void RankGroup::replay(RankExecutor &rank) {
+  if (&rank != executors.front().get())
     return;
-  ObservedRun observed(*this, rankState(rank).run);
-  for (uint32_t each = first; each < first + localRanks(); ++each)
-    numberStep(each), resetHeartbeat(rankState(each));
+  RankExecutor::ObservedRun observed(rank);
+  for (const auto &each : executors) {
+    each->numberStep();
+    each->resetHeartbeat();
+  }
   recording->launch();
   finishDevices();
 }

@@ -127,11 +127,12 @@ TEST(Session, ReplicasStayEqual) {
   train(session, 6, 5, false);
   const fb::State &state = *session.state(session.getRanks(), 0, fb::StateRole::parameter);
   for (uint32_t rank = 0; rank < 3; ++rank)
-    EXPECT_EQ(std::memcmp(session.getRanks().memoryOf(rank, state),
-                          session.getRanks().memoryOf(rank + 3, state), 192),
+    EXPECT_EQ(std::memcmp(session.getRanks().executor(rank).memoryOf(state),
+                          session.getRanks().executor(rank + 3).memoryOf(state), 192),
               0);
   int64_t place[3];
-  session.getRanks().read(5, session.getRanks().getLayout().rank()->offset(), place, sizeof place);
+  session.getRanks().executor(5).read(session.getRanks().getLayout().rank()->offset(), place,
+                                      sizeof place);
   EXPECT_EQ(place[0], 5);
   EXPECT_EQ(place[1], 2);
   EXPECT_EQ(place[2], 1);

@@ -202,9 +202,9 @@ TEST_F(Faults, FlightRecordHasAllRanks) {
 //===- Signals to the one that starts them --------------------------------===//
 
 TEST_F(Faults, RanksDieWithTheirLauncher) {
-  EXPECT_EQ(bash(FSDP_RUN " " + at("toy3.fsdp") +
+  EXPECT_EQ(bash("rm -f log; " FSDP_RUN " " + at("toy3.fsdp") +
                  " --processes --steps=100000000 >log 2>&1 & run=$!\n"
-                 "for i in $(seq 600); do grep -q '^step' log && break; sleep 0.1; done\n"
+                 "for i in $(seq 600); do grep -qs '^step' log && break; sleep 0.1; done\n"
                  "kill -KILL $run; wait $run\n"
                  "for i in $(seq 600); do pgrep -f " +
                  folder + "/toy >/dev/null || exit 7; sleep 0.1; done\n"),
@@ -214,9 +214,9 @@ TEST_F(Faults, RanksDieWithTheirLauncher) {
 // A terminal that goes away takes its whole session along: the run ends behind its step, and saves.
 TEST_F(Faults, AHangupEndsBehindTheStep) {
   for (std::string how : {"", " --processes"}) {
-    EXPECT_EQ(bash("rm -rf hung; setsid " FSDP_RUN " " + at("toy3.fsdp") + how +
+    EXPECT_EQ(bash("rm -rf hung log; setsid " FSDP_RUN " " + at("toy3.fsdp") + how +
                    " --steps=100000000 --save=hung >log 2>&1 & run=$!\n"
-                   "for i in $(seq 600); do grep -q '^step' log && break; sleep 0.1; done\n"
+                   "for i in $(seq 600); do grep -qs '^step' log && break; sleep 0.1; done\n"
                    "kill -HUP -- -$run; wait $run"),
               128 + SIGHUP)
         << text("log");
@@ -227,9 +227,9 @@ TEST_F(Faults, AHangupEndsBehindTheStep) {
 // The whole machine pauses, and the launcher is the first to go on: for the time of the pause
 // nobody is to blame.
 TEST_F(Faults, APauseOfAllIsNobodysSilence) {
-  EXPECT_EQ(bash(FSDP_RUN " " + at("toy3.fsdp") +
+  EXPECT_EQ(bash("rm -f log; " FSDP_RUN " " + at("toy3.fsdp") +
                  " --processes --heartbeat-seconds=3 --steps=100000000 >log 2>&1 & run=$!\n"
-                 "for i in $(seq 600); do grep -q '^step' log && break; sleep 0.1; done\n"
+                 "for i in $(seq 600); do grep -qs '^step' log && break; sleep 0.1; done\n"
                  "ranks=$(pgrep -P $run); kill -STOP $run $ranks; sleep 4; kill -CONT $run; sleep "
                  "0.5; kill -CONT $ranks\n"
                  "sleep 0.2; kill -TERM $run; wait $run"),

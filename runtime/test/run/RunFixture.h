@@ -68,10 +68,11 @@ protected:
     return result;
   }
 
-  /// The exit code of a script that is run in the folder.
+  /// Runs a script in the folder, for ten minutes at most, and returns its exit code.
   int bash(const std::string &script) {
     writeFile(at("script"), script.data(), script.size());
-    return WEXITSTATUS(std::system(("cd " + folder + " && bash script").c_str()));
+    return WEXITSTATUS(
+        std::system(("cd " + folder + " && timeout --foreground -k 5 600 bash script").c_str()));
   }
 
   void expect(int code, const std::string &words, const std::string &arguments) {

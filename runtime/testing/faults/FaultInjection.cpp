@@ -53,7 +53,7 @@ public:
     DType type = static_cast<const fb::Collective *>(instruction.body)->dtype();
     std::byte number[8];
     storeElement(type, NAN, number);
-    run.group->write(run.rank, source, number, sizeOf(type));
+    run.executor->write(source, number, sizeOf(type));
   }
 
   void afterStart(const RankRun &run, const Instruction &instruction) override {
