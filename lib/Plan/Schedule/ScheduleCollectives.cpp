@@ -12,7 +12,7 @@
 //  1. For each block of each program: what has to follow what (Analysis/CommandGraph.cpp), and the
 //     bytes alive at each command.
 //  2. Places for starts and waits of collectives, and of copies between the arenas of the device
-//     and the host (BlockSchedule.cpp), for a few ideas of how much longer they take than
+//     and the host (ScheduleSolver.cpp), for a few ideas of how much longer they take than
 //     estimated. Kept is the first whose time (Analysis/Timeline.cpp), with links half as fast as
 //     they are said to be, none beats by a two-hundredth: an estimate that is off should not undo a
 //     schedule.
@@ -26,10 +26,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BlockSchedule.h"
 #include "PackArenas.h"
+#include "Schedule/BlockSchedule.h"
 #include "fsdp/Analysis/Commands.h"
 #include "fsdp/Analysis/Cost.h"
+#include "fsdp/Analysis/Schedule.h"
 #include "fsdp/IR/InFlight.h"
 #include "fsdp/IR/Memory.h"
 #include "fsdp/Plan/Passes.h"
@@ -70,12 +71,12 @@ struct Times {
   double compute = 0, unscheduled = 0, scheduled = 0, bound = 0;
 
   Times() = default;
-  Times(const BlockSchedule &schedule, double turns, bool inOrder) {
-    Timeline line = schedule.simulate();
+  Times(const ScheduleProblem &problem, const ScheduleSolver &solver, double turns, bool inOrder) {
+    Timeline line = solver.simulate();
     compute = turns * line.computeSeconds;
-    unscheduled = turns * schedule.getUnscheduled();
+    unscheduled = turns * problem.getUnscheduled();
     scheduled = inOrder ? unscheduled : turns * line.seconds;
-    bound = turns * schedule.getLowerBound();
+    bound = turns * solver.getLowerBound();
   }
 
   /// Of the block around a loop, which was taken to compute for as long as it is scheduled for.
@@ -192,11 +193,20 @@ class ScheduleCollectivesPass
         return loop != loops.end() ? loop->second.scheduled : model.getSeconds(command);
       };
       auto getLatency = [&](CollectiveOp collective) { return model.getLatency(collective); };
-      BlockSchedule schedule(graph, layout, getSeconds, getLatency, blocks[&block]);
-      choose(schedule, bytes);
+      FailureOr<ScheduleProblem> problem =
+          describeBlock(graph, layout, getSeconds, getLatency, blocks[&block]);
+      if (failed(problem)) {
+        signalPassFailure();
+        return Times();
+      }
+      ScheduleSolver solver(*problem);
+      choose(solver, bytes);
       auto loop = dyn_cast<LoopOp>(block.getParentOp());
-      Times times(schedule, loop ? static_cast<double>(loop.getCount()) : 1, inOrder);
-      inOrder ? schedule.applyInOrder(nextId) : schedule.apply(block, nextId);
+      Times times(*problem, solver, loop ? static_cast<double>(loop.getCount()) : 1, inOrder);
+      if (inOrder)
+        applyInOrder(graph, *problem, nextId);
+      else if (failed(applySchedule(block, graph, *problem, solver, nextId)))
+        signalPassFailure();
       return times;
     };
     for (auto loop : program.getBody().front().getOps<LoopOp>())
@@ -208,21 +218,21 @@ class ScheduleCollectivesPass
   }
 
   /// Step 2.
-  void choose(BlockSchedule &schedule, int64_t bytes) {
+  void choose(ScheduleSolver &solver, int64_t bytes) {
     static constexpr double slacks[] = {1, 1.5, 2, 3, 4, 6}, doubt = 2;
     ScheduleLimits limits{depth.forward, depth.backward, depth.copy, bucketBytes, bytes};
     double best = 0, least = 0;
     for (double slack : slacks) {
       limits.slack = slack;
-      schedule.place(limits);
-      double time = schedule.simulate(doubt).seconds;
+      solver.place(limits);
+      double time = solver.simulate(doubt).seconds;
       if (best == 0 || time < least * 0.995) {
         best = slack;
         least = time;
       }
     }
     limits.slack = best;
-    schedule.place(limits);
+    solver.place(limits);
   }
 };
 

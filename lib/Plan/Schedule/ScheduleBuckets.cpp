@@ -1,4 +1,4 @@
-//===- BlockBuckets.cpp - Collectives that start as one ---------*- C++ -*-===//
+//===- ScheduleBuckets.cpp - Collectives that start as one ------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -26,37 +26,46 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BlockSchedule.h"
+#include "Schedule/ScheduleSolver.h"
+#include "fsdp/Analysis/Schedule.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
 
-bool BlockSchedule::isAlike(const Transfer &a, const Transfer &b) const {
-  auto first = dyn_cast<CollectiveOp>(graph.getCommands()[a.command]),
-       second = dyn_cast<CollectiveOp>(graph.getCommands()[b.command]);
-  return first && second && a.channel == b.channel && canStartTogether(first, second);
+bool ScheduleSolver::isAlike(const Transfer &a, const Transfer &b) const {
+  return a.alike != none && a.alike == b.alike && a.channel == b.channel;
 }
 
 /// Whether `transfer` has to follow the wait for `other`.
-bool BlockSchedule::needs(const Transfer &transfer, const Transfer &other) const {
+bool ScheduleSolver::needs(const Transfer &transfer, const Transfer &other) const {
   auto follows = [&](unsigned command) {
-    return llvm::any_of(graph.getBefore(command), [&](unsigned earlier) {
-      return roles[earlier] != Role::fixed && homes[earlier] == homes[other.command];
+    return llvm::any_of(problem[command].before, [&](unsigned earlier) {
+      return !problem.isFixed(earlier) && problem[earlier].home == problem[other.command].home;
+    });
+  };
+  return follows(transfer.command) || llvm::any_of(transfer.prologue, follows);
+}
+
+/// Whether `transfer` has to follow any wait.
+bool ScheduleSolver::followsTransfers(const Transfer &transfer) const {
+  auto follows = [&](unsigned command) {
+    return llvm::any_of(problem[command].before, [&](unsigned earlier) {
+      return !problem.isFixed(earlier) && problem[earlier].home != problem[transfer.command].home;
     });
   };
   return follows(transfer.command) || llvm::any_of(transfer.prologue, follows);
 }
 
 /// Of what stands beside each other only the first pays its latency.
-double BlockSchedule::getSeconds(const Transfer &transfer) const {
+double ScheduleSolver::getSeconds(const Transfer &transfer) const {
   return transfer.seconds - (transfer.joins ? transfer.latency : 0);
 }
 
-void BlockSchedule::markLaunches() {
+void ScheduleSolver::markLaunches() {
   for (auto [slot, here] : llvm::enumerate(orderEvents())) {
     const Transfer *previous = nullptr; // a start, with nothing behind it
     for (const Event &event : here) {
-      Transfer &transfer = transfers[event.transfer];
+      Transfer &transfer = transfers[event.index];
       if (event.kind == Event::Kind::wait) {
         previous = nullptr;
         continue;
@@ -69,7 +78,7 @@ void BlockSchedule::markLaunches() {
   }
 }
 
-SmallVector<unsigned> BlockSchedule::getBucket(unsigned leader) const {
+SmallVector<unsigned> ScheduleSolver::getBucket(unsigned leader) const {
   SmallVector<unsigned> bucket;
   for (auto [index, transfer] : llvm::enumerate(transfers))
     if (transfer.bucket == leader)
@@ -80,13 +89,13 @@ SmallVector<unsigned> BlockSchedule::getBucket(unsigned leader) const {
   return bucket;
 }
 
-bool BlockSchedule::joinGather(Transfer &transfer, const Transfer &first,
-                               const ScheduleLimits &limits) {
+bool ScheduleSolver::joinGather(Transfer &transfer, const Transfer &first,
+                                const ScheduleLimits &limits) {
   unsigned sources = getEndOfSources(transfer),
-           home = std::min(transfer.start, slots[transfer.command]);
+           home = std::min(transfer.start, problem[transfer.command].slot);
   if (limits.forwardPrefetch >= 0 || limits.backwardPrefetch >= 0 ||
       transfer.isEarly != first.isEarly || transfer.earliest > first.start ||
-      (sources > 0 && sources >= first.start) || first.start > transfer.start)
+      (followsTransfers(transfer) && sources >= first.start) || first.start > transfer.start)
     return false;
   if (limits.bytes > 0 && home > first.start &&
       limitByMemory(transfer, home, first.start, /*downwards=*/true, limits.bytes) > first.start)
@@ -97,8 +106,8 @@ bool BlockSchedule::joinGather(Transfer &transfer, const Transfer &first,
   return true;
 }
 
-bool BlockSchedule::joinReduction(Transfer &transfer, const Transfer &last,
-                                  const ScheduleLimits &limits) {
+bool ScheduleSolver::joinReduction(Transfer &transfer, const Transfer &last,
+                                   const ScheduleLimits &limits) {
   unsigned wait = std::max(transfer.wait, last.start);
   bool isNeeded = wait > transfer.latest;
   for (const Transfer &other : transfers)
@@ -114,7 +123,7 @@ bool BlockSchedule::joinReduction(Transfer &transfer, const Transfer &last,
   return true;
 }
 
-void BlockSchedule::formBuckets(const ScheduleLimits &limits) {
+void ScheduleSolver::formBuckets(const ScheduleLimits &limits) {
   if (limits.bucketBytes <= 0)
     return;
   SmallVector<unsigned> order = llvm::to_vector(llvm::seq<unsigned>(0, transfers.size()));

@@ -1,0 +1,216 @@
+//===- ScheduleProblem.cpp - Where transfers may start and end --*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// 1. Commands that only prepare a gather (the cast of a shard) move with its start, those that only
+//     take up a reduction or what came to the host (a cast, a norm of it) with its wait. All others
+//     are fixed, and make the slots.
+//  2. Windows: a start is after all fixed commands that it must follow, a wait before all that must
+//     follow it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Analysis/ScheduleProblem.h"
+#include "fsdp/Analysis/Schedule.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <cmath>
+
+using namespace mlir::fsdp;
+using llvm::formatv;
+
+unsigned ScheduleProblem::addCommand(Kind kind, double seconds, int64_t live) {
+  Command command;
+  command.kind = kind;
+  command.seconds = seconds;
+  command.live = live;
+  commands.push_back(command);
+  return commands.size() - 1;
+}
+
+void ScheduleProblem::addDependence(unsigned earlier, unsigned later) {
+  commands[later].before.push_back(earlier);
+  if (earlier < commands.size())
+    commands[earlier].after.push_back(later);
+}
+
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
+
+std::string ScheduleProblem::check() const {
+  for (auto [number, command] : llvm::enumerate(commands)) {
+    if (!std::isfinite(command.seconds) || command.seconds < 0)
+      return formatv("command {0} takes {1} seconds", number, command.seconds);
+    for (unsigned earlier : command.before)
+      if (earlier >= number)
+        return formatv("command {0} must follow command {1}, which is not before it", number,
+                       earlier);
+  }
+  unsigned last = none;
+  for (auto [number, transfer] : llvm::enumerate(transfers)) {
+    if (transfer.command >= commands.size())
+      return formatv("transfer {0} is no command", number);
+    if (last != none && transfer.command <= last)
+      return formatv("transfer {0} is not after the transfer before it", number);
+    if (!(transfer.latency >= 0 && transfer.latency <= transfer.seconds))
+      return formatv("transfer {0} takes {1} seconds, of which {2} are latency", number,
+                     transfer.seconds, transfer.latency);
+    last = transfer.command;
+  }
+  return "";
+}
+
+std::string ScheduleProblem::verify(llvm::ArrayRef<ScheduleEvent> order) const {
+  llvm::SmallVector<bool> begun(commands.size(), false), done(commands.size(), false);
+  for (const ScheduleEvent &event : order) {
+    bool isCompute = event.kind == ScheduleEvent::Kind::compute;
+    if (event.index >= (isCompute ? commands.size() : transfers.size()))
+      return formatv("there is no {0} {1}", isCompute ? "command" : "transfer", event.index);
+    unsigned command = isCompute ? event.index : transfers[event.index].command;
+    if (isCompute == (commands[command].role == Role::transfer))
+      return formatv("command {0} is a transfer", command);
+    if (event.kind == ScheduleEvent::Kind::wait) {
+      if (!begun[command] || done[command])
+        return formatv("command {0} is waited for before it starts, or twice", command);
+      done[command] = true;
+      continue;
+    }
+    if (begun[command])
+      return formatv("command {0} is there twice", command);
+    for (unsigned earlier : commands[command].before)
+      if (!done[earlier])
+        return formatv("command {0} begins before command {1} is done", command, earlier);
+    begun[command] = true;
+    done[command] = isCompute;
+  }
+  if (auto missing = llvm::find(done, false); missing != done.end())
+    return formatv("command {0} is not done", missing - done.begin());
+  return "";
+}
+
+//===----------------------------------------------------------------------===//
+// Roles and windows
+//===----------------------------------------------------------------------===//
+
+void ScheduleProblem::derive() {
+  for (auto [index, transfer] : llvm::enumerate(transfers)) {
+    commands[transfer.command].role = Role::transfer;
+    commands[transfer.command].home = index;
+  }
+  findPrologues();
+  findEpilogues();
+  time.push_back(0);
+  for (auto [number, command] : llvm::enumerate(commands)) {
+    command.slot = fixed.size();
+    if (command.role != Role::fixed)
+      continue;
+    fixed.push_back(number);
+    time.push_back(time.back() + command.seconds);
+  }
+  findWindows();
+}
+
+/// Launches, copies and fills before a gather that nothing in front of it has to wait for: what is
+/// behind the gather stays behind them wherever they go.
+void ScheduleProblem::findPrologues() {
+  for (unsigned index = 0; index < transfers.size(); ++index) {
+    Transfer &transfer = transfers[index];
+    if (transfer.channel != gatherChannel)
+      continue;
+    for (unsigned command : commands[transfer.command].before) {
+      if (commands[command].role != Role::fixed || commands[command].kind == Kind::loop ||
+          commands[command].after.front() != transfer.command)
+        continue;
+      commands[command].role = Role::prologue;
+      commands[command].home = index;
+      transfer.prologue.push_back(command);
+    }
+  }
+}
+
+/// Behind the last fixed command that it must follow, or that a transfer must which it takes up.
+unsigned ScheduleProblem::getSourceEnd(const Transfer &transfer) const {
+  unsigned end = 0;
+  for (unsigned earlier : commands[transfer.command].before) {
+    if (commands[earlier].role == Role::fixed)
+      end = std::max(end, earlier + 1);
+    else if (commands[earlier].role == Role::transfer)
+      end = std::max(end, getSourceEnd(transfers[commands[earlier].home]));
+  }
+  return end;
+}
+
+/// Launches behind a reduction, or behind a copy to the host, and copies of few bytes behind these,
+/// that depend on no other transfer and whose results are not needed at once.
+void ScheduleProblem::findEpilogues() {
+  for (unsigned command = 0; command < commands.size(); ++command) {
+    if ((commands[command].kind != Kind::launch && commands[command].kind != Kind::copy) ||
+        commands[command].role != Role::fixed)
+      continue;
+    unsigned home = none, lastFixed = 0;
+    bool single = true, isTakenUp = commands[command].kind == Kind::launch;
+    for (unsigned earlier : commands[command].before) {
+      if (commands[earlier].role == Role::fixed)
+        lastFixed = std::max(lastFixed, earlier + 1);
+      single &= commands[earlier].role != Role::prologue; // which moves with another start
+      if (commands[earlier].role == Role::fixed || commands[earlier].role == Role::prologue)
+        continue;
+      unsigned other = commands[earlier].home;
+      single &= (home == none || home == other) && !transfers[other].isLate;
+      isTakenUp |= commands[earlier].role == Role::epilogue;
+      home = other;
+    }
+    // Wherever the wait will be, what else it reads is there.
+    if (home == none || !single || !isTakenUp || lastFixed > getSourceEnd(transfers[home]))
+      continue;
+    commands[command].role = Role::epilogue;
+    commands[command].home = home;
+    transfers[home].epilogue.push_back(command);
+  }
+}
+
+void ScheduleProblem::findWindows() {
+  for (Transfer &transfer : llvm::reverse(transfers)) {
+    transfer.earliest = 0;
+    transfer.latest = fixed.size();
+    auto follow = [&](unsigned command) {
+      for (unsigned earlier : commands[command].before)
+        if (commands[earlier].role == Role::fixed)
+          transfer.earliest = std::max(transfer.earliest, commands[earlier].slot + 1);
+    };
+    follow(transfer.command);
+    llvm::for_each(transfer.prologue, follow);
+    auto precede = [&](unsigned command) {
+      for (unsigned later : commands[command].after) {
+        if (commands[later].role == Role::fixed)
+          transfer.latest = std::min(transfer.latest, commands[later].slot);
+        else if (commands[later].home !=
+                 commands[transfer.command].home) // of a transfer behind, whose window is known
+          transfer.latest = std::min(transfer.latest, transfers[commands[later].home].latest);
+      }
+    };
+    precede(transfer.command);
+    llvm::for_each(transfer.prologue, precede);
+    llvm::for_each(transfer.epilogue, precede);
+    transfer.isEarly = !transfer.isLate || transfer.latest == fixed.size();
+  }
+}
+
+double ScheduleProblem::getUnscheduled() const {
+  double sum = 0;
+  for (const Command &command : commands)
+    sum += command.seconds;
+  return sum;
+}
+
+/// Seconds of the commands that move with a collective.
+double ScheduleProblem::getMovedSeconds(const Transfer &transfer) const {
+  double sum = 0;
+  for (ArrayRef<unsigned> moved : {ArrayRef(transfer.prologue), ArrayRef(transfer.epilogue)})
+    for (unsigned command : moved)
+      sum += commands[command].seconds;
+  return sum;
+}

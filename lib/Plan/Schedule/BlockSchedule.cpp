@@ -1,0 +1,170 @@
+//===- BlockSchedule.cpp - Starts and waits in one block of a program -*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The commands of a block become a problem (Analysis/ScheduleProblem.h): collectives without a
+// channel are transfers, and so are copies between memories, but for small ones within the
+// machine's memory. The order that the solver finds is verified before a command moves.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Schedule/BlockSchedule.h"
+#include "fsdp/Analysis/Commands.h"
+#include "fsdp/Analysis/Schedule.h"
+#include "fsdp/IR/InFlight.h"
+#include "fsdp/IR/Memory.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// A copy of fewer bytes is done before another thread is awake.
+static constexpr int64_t minBytesApart = 4096;
+
+static bool isReduction(CollectiveOp op) {
+  return op.getKind() == CollectiveKind::reduce_scatter ||
+         op.getKind() == CollectiveKind::all_reduce;
+}
+
+static std::optional<ScheduleProblem::Transfer> describe(CollectiveOp op, unsigned number,
+                                                         llvm::DenseSet<Attribute> &gathered) {
+  if (op.getChannel())
+    return std::nullopt;
+  ScheduleProblem::Transfer transfer;
+  transfer.command = number;
+  transfer.isLate = !isReduction(op);
+  transfer.channel = transfer.isLate ? gatherChannel : reduceChannel;
+  bool isPiece = op.getSource().getBuffer() == op.getTarget().getBuffer();
+  transfer.bytes = transfer.isLate ? op.getTarget().getBytes()
+                   : isPiece       ? 0
+                                   : op.getSource().getBytes();
+  transfer.isBackward = transfer.isLate && op.getUnitAttr() && !op.getRows() &&
+                        !gathered.insert(op.getUnitAttr()).second;
+  return transfer;
+}
+
+/// A copy to the host is early where it frees what it copies: states stay. One to a file is.
+static std::optional<ScheduleProblem::Transfer>
+describe(CopyOp op, unsigned number, LayoutOp layout, SymbolTableCollection &tables) {
+  auto source = tables.lookupSymbolIn<BufferOp>(layout, op.getSource().getBuffer());
+  auto target = tables.lookupSymbolIn<BufferOp>(layout, op.getTarget().getBuffer());
+  int64_t bytes = op.getSource().getBytes();
+  Memory from = getMemory(source), to = getMemory(target);
+  bool isFile = from == Memory::file || to == Memory::file;
+  if (getChannel(op) || from == to || (bytes < minBytesApart && !isFile))
+    return std::nullopt;
+  ScheduleProblem::Transfer transfer;
+  transfer.command = number;
+  transfer.channel = from == Memory::file   ? fromFileChannel
+                     : to == Memory::file   ? toFileChannel
+                     : to == Memory::device ? toDeviceChannel
+                                            : toHostChannel;
+  transfer.isLate = to == Memory::device || (to == Memory::host && source.isPersistent());
+  BufferOp held = transfer.isLate ? target : source;
+  transfer.bytes = getMemory(held) != Memory::device || held.isPersistent() ? 0 : bytes;
+  return transfer;
+}
+
+static ScheduleProblem::Kind getKind(Operation *command) {
+  using Kind = ScheduleProblem::Kind;
+  return isa<LaunchOp>(command) ? Kind::launch
+         : isa<CopyOp>(command) ? Kind::copy
+         : isa<LoopOp>(command) ? Kind::loop
+                                : Kind::other;
+}
+
+FailureOr<ScheduleProblem> fsdp::describeBlock(const CommandGraph &graph, LayoutOp layout,
+                                               llvm::function_ref<double(Operation *)> getSeconds,
+                                               llvm::function_ref<double(CollectiveOp)> getLatency,
+                                               ArrayRef<int64_t> live) {
+  ScheduleProblem problem;
+  llvm::DenseSet<Attribute> gathered;
+  SmallVector<CollectiveOp> kinds; // of those that can start as one, the first
+  SymbolTableCollection tables;
+  for (auto [number, command] : llvm::enumerate(graph.getCommands())) {
+    double seconds = getSeconds(command);
+    problem.addCommand(getKind(command), seconds, live[number]);
+    for (unsigned earlier : graph.getBefore(number))
+      problem.addDependence(earlier, number);
+    auto collective = dyn_cast<CollectiveOp>(command);
+    std::optional<ScheduleProblem::Transfer> transfer;
+    if (collective)
+      transfer = describe(collective, number, gathered);
+    else if (auto copy = dyn_cast<CopyOp>(command))
+      transfer = describe(copy, number, layout, tables);
+    if (!transfer)
+      continue;
+    transfer->seconds = seconds;
+    if (collective) {
+      transfer->latency = std::min(seconds, getLatency(collective));
+      transfer->sentBytes =
+          std::max(collective.getSource().getBytes(), collective.getTarget().getBytes());
+      auto alike = llvm::find_if(
+          kinds, [&](CollectiveOp other) { return canStartTogether(other, collective); });
+      transfer->alike = alike - kinds.begin();
+      if (alike == kinds.end())
+        kinds.push_back(collective);
+    }
+    problem.addTransfer(*transfer);
+  }
+  if (std::string why = problem.check(); !why.empty()) {
+    layout.emitError("internal error: schedule problem: ") << why;
+    return failure();
+  }
+  problem.derive();
+  return problem;
+}
+
+/// Gives the command of a transfer its channel, and what is told of it.
+static Operation *startTransfer(Operation *op, int64_t channel, double seconds, double exposed,
+                                StringRef limit, int64_t &nextId) {
+  Builder b(op->getContext());
+  if (auto copy = dyn_cast<CopyOp>(op))
+    setInFlight(copy, nextId++, channel);
+  else
+    cast<CollectiveOp>(op).setChannel(channel);
+  op->setAttr(secondsAttr, b.getF64FloatAttr(seconds));
+  op->setAttr(exposedAttr, b.getF64FloatAttr(exposed));
+  if (!limit.empty())
+    op->setAttr(limitAttr, b.getStringAttr(limit));
+  return op;
+}
+
+void fsdp::applyInOrder(const CommandGraph &graph, const ScheduleProblem &problem,
+                        int64_t &nextId) {
+  for (const ScheduleProblem::Transfer &transfer : problem.getTransfers()) {
+    Operation *op = startTransfer(graph.getCommands()[transfer.command], transfer.channel,
+                                  transfer.seconds, transfer.seconds, "memory", nextId);
+    OpBuilder b(op->getContext());
+    b.setInsertionPointAfter(op);
+    WaitOp::create(b, op->getLoc(), *getInFlightId(op));
+  }
+}
+
+LogicalResult fsdp::applySchedule(Block &block, const CommandGraph &graph,
+                                  const ScheduleProblem &problem, const ScheduleSolver &solver,
+                                  int64_t &nextId) {
+  SmallVector<ScheduleEvent> order = solver.getOrder();
+  if (std::string why = problem.verify(order); !why.empty())
+    return block.getParentOp()->emitError("internal error: schedule: ") << why;
+  OpBuilder b(block.getParentOp()->getContext());
+  Timeline line = solver.simulate();
+  for (const ScheduleEvent &event : order) {
+    if (event.kind == ScheduleEvent::Kind::compute) {
+      graph.getCommands()[event.index]->moveBefore(&block, block.end());
+      continue;
+    }
+    const ScheduleProblem::Transfer &transfer = problem.getTransfers()[event.index];
+    Operation *op = graph.getCommands()[transfer.command];
+    if (event.kind == ScheduleEvent::Kind::start) {
+      startTransfer(op, transfer.channel, solver.getSeconds(event.index),
+                    solver.getExposed(event.index, line), solver.getLimit(event.index), nextId)
+          ->moveBefore(&block, block.end());
+    } else {
+      b.setInsertionPointToEnd(&block);
+      WaitOp::create(b, op->getLoc(), *getInFlightId(op));
+    }
+  }
+  return success();
+}

@@ -1,0 +1,38 @@
+//===- BlockSchedule.h - Starts and waits in one block of a program -*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Builds the schedule problem of a block, and applies its solution.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_PLAN_SCHEDULE_BLOCKSCHEDULE_H
+#define FSDP_PLAN_SCHEDULE_BLOCKSCHEDULE_H
+
+#include "Schedule/ScheduleSolver.h"
+#include "fsdp/Analysis/CommandGraph.h"
+
+namespace mlir::fsdp {
+
+/// Returns the problem of a block, derived. `getSeconds`: of a command, once; `getLatency`: of a
+/// collective without bytes; `live`: bytes of the device's arena alive at each command of the graph
+/// as it stands. Reports a problem that is not well formed, and fails then.
+FailureOr<ScheduleProblem> describeBlock(const CommandGraph &graph, LayoutOp layout,
+                                         llvm::function_ref<double(Operation *)> getSeconds,
+                                         llvm::function_ref<double(CollectiveOp)> getLatency,
+                                         ArrayRef<int64_t> live);
+
+/// Applies the order of the program: each transfer is waited for where it starts. Copies get ids
+/// from `nextId` on.
+void applyInOrder(const CommandGraph &graph, const ScheduleProblem &problem, int64_t &nextId);
+
+/// Moves the commands of `block`, and gives transfers their channel, waits and the attributes of
+/// Analysis/Schedule.h. Fails, with nothing moved, when the order breaks a rule of the problem.
+LogicalResult applySchedule(Block &block, const CommandGraph &graph, const ScheduleProblem &problem,
+                            const ScheduleSolver &solver, int64_t &nextId);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_PLAN_SCHEDULE_BLOCKSCHEDULE_H

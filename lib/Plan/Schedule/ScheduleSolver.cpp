@@ -1,0 +1,391 @@
+//===- ScheduleSolver.cpp - Places for the transfers of a block -*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Gathers start as late as hides them, reductions end as early as they can: both hold their buffers
+// no longer than that takes. So do copies between the arenas: those that bring what is needed are
+// late, those that take away what is not needed any more are early.
+//
+//  1. Early transfers, the one that can start first of all the next: each begins when its source is
+//     whole and the one before it on its channel is done, and is waited for at the first slot after
+//     its end.
+//  2. Late ones from the last to the first, by who is needed when: each ends at its window's end or
+//     where the next one on its channel begins, and starts at the last slot that is early enough.
+//     One that nothing here reads ends as early as it can.
+//  3. Each stops where memory would pass the limit, or more of its kind be ahead than allowed: of a
+//     file, what one launch needs is read, and what one has written is on its way, beside the
+//     launch in between. Collectives that may start as one stand beside each other
+//     (ScheduleBuckets.cpp).
+//  4. In a slot: what can start starts, then waits; a transfer that needs another one's result
+//  starts
+//     after its wait.
+//
+// Time in a slot is that of the compute before it; stalls are not known yet, which `slack` makes up
+// for. O(commands + transfers²).
+//
+//===----------------------------------------------------------------------===//
+
+#include "Schedule/ScheduleSolver.h"
+#include "fsdp/Analysis/Schedule.h"
+#include <map>
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+ScheduleSolver::ScheduleSolver(const ScheduleProblem &problem) : problem(problem) {
+  for (const ScheduleProblem::Transfer &transfer : problem.getTransfers())
+    transfers.push_back(Transfer(transfer));
+}
+
+void ScheduleSolver::addBytes(unsigned from, unsigned to, int64_t bytes) {
+  for (unsigned slot = from; slot < to; ++slot)
+    extra[slot] += bytes;
+}
+
+/// The farthest slot from `from` to `to` up to which `bytes` more fit at each fixed command
+/// between.
+unsigned ScheduleSolver::limitByMemory(const Transfer &transfer, unsigned from, unsigned to,
+                                       bool downwards, int64_t bytes) const {
+  auto fits = [&](unsigned slot) {
+    return problem[problem.getFixed()[slot]].live + extra[slot] + transfer.bytes <= bytes;
+  };
+  unsigned slot = from;
+  if (downwards)
+    while (slot > to && fits(slot - 1))
+      --slot;
+  else
+    while (slot < to && fits(slot))
+      ++slot;
+  return slot;
+}
+
+/// The slot of its wait; of a late one that has no place yet, the first at which it can have ended.
+unsigned ScheduleSolver::getEnd(const Transfer &transfer) const {
+  if (transfer.isPlaced || transfer.isEarly)
+    return transfer.wait;
+  unsigned slot = std::max(transfer.earliest, getEndOfSources(transfer));
+  double end = problem.getTime(slot) + transfer.seconds;
+  while (slot < transfer.latest && problem.getTime(slot) < end)
+    ++slot;
+  return slot;
+}
+
+/// The slot of the last wait that `transfer` has to follow.
+unsigned ScheduleSolver::getEndOfSources(const Transfer &transfer) const {
+  unsigned end = 0;
+  auto follow = [&](unsigned command) {
+    for (unsigned earlier : problem[command].before)
+      if (!problem.isFixed(earlier) && problem[earlier].home != problem[transfer.command].home)
+        end = std::max(end, getEnd(transfers[problem[earlier].home]));
+  };
+  follow(transfer.command);
+  llvm::for_each(transfer.prologue, follow);
+  return end;
+}
+
+/// The slot of the first start that has to follow `transfer`.
+unsigned ScheduleSolver::getBeginOfReaders(const Transfer &transfer) const {
+  unsigned begin = transfer.latest;
+  auto precede = [&](unsigned command) {
+    for (unsigned later : problem[command].after)
+      if (!problem.isFixed(later) && problem[later].home != problem[transfer.command].home)
+        begin = std::min(begin, transfers[problem[later].home].start);
+  };
+  precede(transfer.command);
+  llvm::for_each(transfer.prologue, precede);
+  return begin;
+}
+
+/// The early transfer that can start first, of those that are not placed; null when all are.
+ScheduleSolver::Transfer *ScheduleSolver::findNextEarly() {
+  Transfer *next = nullptr;
+  for (Transfer &transfer : transfers) {
+    if (!transfer.isEarly || transfer.isPlaced)
+      continue;
+    auto isKnown = [&](unsigned command) {
+      return llvm::all_of(problem[command].before, [&](unsigned earlier) {
+        if (problem.isFixed(earlier) || problem[earlier].home == problem[transfer.command].home)
+          return true;
+        const Transfer &other = transfers[problem[earlier].home];
+        return other.isPlaced || !other.isEarly;
+      });
+    };
+    if (!isKnown(transfer.command) || !llvm::all_of(transfer.prologue, isKnown))
+      continue;
+    transfer.start = std::max(transfer.earliest, getEndOfSources(transfer));
+    if (!next || transfer.start < next->start)
+      next = &transfer;
+  }
+  return next;
+}
+
+/// What a launch wrote for a file is there when the next launch has written: as what is read ahead,
+/// not more than one launch's.
+unsigned ScheduleSolver::limitByFile(const Transfer &transfer, unsigned latest) const {
+  if (transfer.channel != toFileChannel)
+    return latest;
+  for (const Transfer &other : transfers)
+    if (other.channel == toFileChannel && other.earliest > transfer.start)
+      latest = std::min(latest, other.earliest);
+  return latest;
+}
+
+void ScheduleSolver::placeEarly(const ScheduleLimits &limits) {
+  std::map<int64_t, double> free; // when the channels are
+  while (Transfer *next = findNextEarly()) {
+    Transfer &transfer = *next;
+    transfer.isPlaced = true;
+    double begin = std::max(problem.getTime(transfer.start), free[transfer.channel]);
+    free[transfer.channel] = begin + transfer.seconds;
+    double end = begin + transfer.seconds * limits.slack;
+    unsigned latest = std::max(transfer.start, transfer.latest),
+             bound = limitByFile(transfer, latest), wait = transfer.start;
+    while (wait < bound && problem.getTime(wait) < end)
+      ++wait;
+    transfer.limit = problem.getTime(wait) >= end ? "" : bound < latest ? "prefetch" : "first use";
+    unsigned home = std::max(transfer.start, problem[transfer.command].slot);
+    if (limits.bytes > 0 && wait > home)
+      if (unsigned most = limitByMemory(transfer, home, wait, false, limits.bytes); most < wait) {
+        wait = most;
+        transfer.limit = "memory";
+      }
+    transfer.wait = wait;
+    addBytes(std::min(home, wait), wait, transfer.bytes);
+  }
+}
+
+/// `before`: late ones of its channel that are needed before it; `next`: when the channel is needed
+/// for those behind.
+void ScheduleSolver::placeLate(Transfer &transfer, ArrayRef<Transfer *> before, double &next,
+                               const ScheduleLimits &limits) {
+  transfer.wait = getBeginOfReaders(transfer);
+  double begin = std::min(problem.getTime(transfer.wait), next) - transfer.seconds * limits.slack;
+  next = std::min(problem.getTime(transfer.wait), next) - transfer.seconds;
+  unsigned slot = transfer.wait, home = problem[transfer.command].slot;
+  unsigned floor = std::max(transfer.earliest, std::min(getEndOfSources(transfer), transfer.wait));
+  while (slot > floor && problem.getTime(slot) > begin)
+    --slot;
+  transfer.limit = problem.getTime(slot) > begin ? (floor == 0 ? "beginning" : "source") : "";
+  bool isCopy = transfer.channel != gatherChannel;
+  int64_t ahead = isCopy                ? limits.copyPrefetch
+                  : transfer.isBackward ? limits.backwardPrefetch
+                                        : limits.forwardPrefetch;
+  if (ahead >= 0) {
+    // Not before the one that is `ahead` places in front of it is waited for.
+    size_t index = before.size();
+    unsigned least = ahead == 0                            ? transfer.wait
+                     : index >= static_cast<size_t>(ahead) ? before[index - ahead]->latest
+                                                           : 0;
+    if (least > slot) {
+      slot = std::min(least, transfer.wait);
+      transfer.limit = "prefetch";
+    }
+  }
+  // What is read from a file for one launch, not before that for the launch in front of it is
+  // there: two buffers of each.
+  if (transfer.channel == fromFileChannel)
+    for (Transfer *other : llvm::reverse(before))
+      if (other->latest < transfer.latest) {
+        if (other->latest > slot)
+          transfer.limit = "prefetch";
+        slot = std::max(slot, std::min(other->latest, transfer.wait));
+        break;
+      }
+  if (limits.bytes > 0 && slot < home) // what reads it may have moved in front of its home
+    if (unsigned least =
+            std::min(limitByMemory(transfer, home, slot, true, limits.bytes), transfer.wait);
+        least > slot) {
+      slot = least;
+      transfer.limit = "memory";
+    }
+  transfer.start = slot;
+  transfer.isPlaced = true;
+  addBytes(slot, std::max(home, slot), transfer.bytes);
+}
+
+void ScheduleSolver::placeLate(const ScheduleLimits &limits) {
+  SmallVector<Transfer *> late;
+  for (Transfer &transfer : transfers)
+    if (!transfer.isEarly)
+      late.push_back(&transfer);
+  llvm::sort(late, [](Transfer *a, Transfer *b) {
+    return std::make_pair(a->latest, a->command) < std::make_pair(b->latest, b->command);
+  });
+  std::map<int64_t, SmallVector<Transfer *>> channels;
+  for (Transfer *transfer : late)
+    channels[transfer->channel].push_back(transfer);
+  std::map<int64_t, double> next;
+  for (Transfer *transfer : llvm::reverse(late)) {
+    SmallVector<Transfer *> &channel = channels[transfer->channel];
+    channel.pop_back();
+    double &needed =
+        next.try_emplace(transfer->channel, std::numeric_limits<double>::infinity()).first->second;
+    placeLate(*transfer, channel, needed, limits);
+  }
+}
+
+void ScheduleSolver::place(const ScheduleLimits &limits) {
+  extra.assign(problem.getFixed().size() + 1, 0);
+  for (Transfer &transfer : transfers) {
+    transfer.start = transfer.wait = transfer.latest;
+    transfer.isPlaced = false;
+    transfer.bucket = none;
+    transfer.joins = false;
+  }
+  placeEarly(limits);
+  placeLate(limits);
+  formBuckets(limits);
+  markLaunches();
+}
+
+int64_t ScheduleSolver::getPeak() const {
+  int64_t peak = 0;
+  for (auto [slot, command] : llvm::enumerate(problem.getFixed()))
+    peak = std::max(peak, problem[command].live + extra[slot]);
+  return peak;
+}
+
+//===----------------------------------------------------------------------===//
+// Step 4
+//===----------------------------------------------------------------------===//
+
+SmallVector<SmallVector<ScheduleSolver::Event>> ScheduleSolver::orderEvents() const {
+  SmallVector<SmallVector<Event>> order(problem.getFixed().size() + 1),
+      pending(problem.getFixed().size() + 1);
+  SmallVector<unsigned> byWait = llvm::to_vector(llvm::seq<unsigned>(0, transfers.size()));
+  llvm::sort(byWait, [&](unsigned a, unsigned b) {
+    return std::make_pair(transfers[a].wait, a) < std::make_pair(transfers[b].wait, b);
+  });
+  // On one channel starts are in the order of the waits.
+  for (unsigned index : byWait)
+    if (transfers[index].bucket == none || transfers[index].bucket == index) // else with its leader
+      pending[transfers[index].start].push_back({Event::Kind::start, index});
+  for (unsigned index : byWait)
+    pending[transfers[index].wait].push_back({Event::Kind::wait, index});
+  SmallVector<bool> started(transfers.size(), false), waited(transfers.size(), false);
+  auto isReady = [&](const Event &event) {
+    const Transfer &transfer = transfers[event.index];
+    if (event.kind == Event::Kind::wait)
+      return static_cast<bool>(started[event.index]);
+    auto isDone = [&](unsigned command) {
+      return llvm::all_of(problem[command].before, [&](unsigned earlier) {
+        return problem.isFixed(earlier) || problem[earlier].home == event.index ||
+               waited[problem[earlier].home];
+      });
+    };
+    return isDone(transfer.command) && llvm::all_of(transfer.prologue, isDone);
+  };
+  auto areReady = [&](const Event &event) {
+    if (event.kind == Event::Kind::wait)
+      return isReady(event);
+    return llvm::all_of(getBucket(event.index),
+                        [&](unsigned member) { return isReady({event.kind, member}); }) &&
+           isReady(event);
+  };
+  for (auto [slot, events] : llvm::enumerate(pending))
+    while (!events.empty()) {
+      auto next = llvm::find_if(events, areReady);
+      if (next == events.end()) // transfers that wait for each other: verify() reports it
+        next = events.begin();
+      SmallVector<unsigned> members =
+          next->kind == Event::Kind::start ? getBucket(next->index) : SmallVector<unsigned>();
+      if (members.empty())
+        members.push_back(next->index);
+      for (unsigned member : members) {
+        (next->kind == Event::Kind::start ? started : waited)[member] = true;
+        order[slot].push_back({next->kind, member});
+      }
+      events.erase(next);
+    }
+  return order;
+}
+
+llvm::SmallVector<ScheduleEvent> ScheduleSolver::getOrder() const {
+  SmallVector<Event> order;
+  auto compute = [&](unsigned command) { order.push_back({Event::Kind::compute, command}); };
+  for (auto [slot, here] : llvm::enumerate(orderEvents())) {
+    for (const Event &event : here) {
+      if (event.kind == Event::Kind::start)
+        for (unsigned member : getLaunch(event))
+          llvm::for_each(transfers[member].prologue, compute);
+      order.push_back(event);
+      if (event.kind == Event::Kind::wait)
+        llvm::for_each(transfers[event.index].epilogue, compute);
+    }
+    if (slot < problem.getFixed().size())
+      compute(problem.getFixed()[slot]);
+  }
+  return order;
+}
+
+/// Of what a launch stalls the line, the part of one of its collectives.
+double ScheduleSolver::getExposed(unsigned index, const Timeline &line) const {
+  const Transfer &transfer = transfers[index];
+  if (transfer.bucket == none)
+    return line.exposed[index];
+  double sum = 0;
+  for (unsigned member : getBucket(transfer.bucket))
+    sum += getSeconds(transfers[member]);
+  return sum > 0 ? line.exposed[transfer.bucket] * getSeconds(transfer) / sum : 0;
+}
+
+/// What starts with an event: at the first start of a bucket all of it, at the others nothing.
+SmallVector<unsigned> ScheduleSolver::getLaunch(const Event &event) const {
+  const Transfer &transfer = transfers[event.index];
+  if (transfer.bucket == none)
+    return {event.index};
+  SmallVector<unsigned> bucket = getBucket(transfer.bucket);
+  return bucket.front() == event.index ? bucket : SmallVector<unsigned>();
+}
+
+Timeline ScheduleSolver::simulate(double slower) const {
+  SmallVector<TimelineEvent> events;
+  for (const Event &event : getOrder()) {
+    if (event.kind == Event::Kind::compute) {
+      events.push_back({TimelineEvent::Kind::compute, problem[event.index].seconds});
+      continue;
+    }
+    const Transfer &transfer = transfers[event.index];
+    unsigned launch = transfer.bucket == none ? event.index : transfer.bucket;
+    SmallVector<unsigned> members = getLaunch(event);
+    double sum = 0;
+    for (unsigned member : members)
+      sum += getSeconds(transfers[member]);
+    if (event.kind == Event::Kind::wait)
+      events.push_back({TimelineEvent::Kind::wait, 0, launch});
+    else if (!members.empty())
+      events.push_back({TimelineEvent::Kind::start, sum * slower, launch,
+                        static_cast<unsigned>(transfer.channel), getLinks(transfer.channel)});
+  }
+  return fsdp::simulate(events, transfers.size());
+}
+
+double ScheduleSolver::getLowerBound() const {
+  double all = problem.getEndTime();
+  std::map<unsigned, SmallVector<LinkJob>> jobs; // by links
+  for (const Transfer &transfer : transfers) {
+    // What moves with others is before or behind this one where their windows are; in a slot that
+    // they share, either.
+    double head = problem.getTime(transfer.earliest),
+           tail =
+               problem.getEndTime() - problem.getTime(std::max(transfer.earliest, transfer.latest));
+    for (const Transfer &other : transfers) {
+      if (&other != &transfer && other.latest < transfer.earliest)
+        head += problem.getMovedSeconds(other);
+      if (&other != &transfer && other.earliest > transfer.latest)
+        tail += problem.getMovedSeconds(other);
+    }
+    for (unsigned command : transfer.prologue)
+      head += problem[command].seconds;
+    for (unsigned command : transfer.epilogue)
+      tail += problem[command].seconds;
+    jobs[getLinks(transfer.channel)].push_back({head, getSeconds(transfer), tail});
+    all += problem.getMovedSeconds(transfer);
+  }
+  double bound = all;
+  for (auto &[links, work] : jobs)
+    bound = std::max(bound, fsdp::getLowerBound(all, work));
+  return bound;
+}
