@@ -97,9 +97,6 @@ void emitQueryGradients(tile::Sm80Tiles &b, const Sm80Problem &problem, bool tab
 void emitKeyGradients(tile::Sm80Tiles &b, const Sm80Problem &problem, const Sm80Config &config,
                       bool wantsK, bool wantsV);
 
-LogicalResult lowerSm80Backward(func::FuncOp kernel, AttentionGradOp op, const GpuTarget &target,
-                                ModuleOp entries, GpuKernel &info);
-
 } // namespace mlir::fsdp::attention
 
 #endif // FSDP_LIB_CODEGEN_GPU_ATTENTION_SM80BACKWARD_H

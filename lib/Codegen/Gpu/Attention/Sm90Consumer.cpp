@@ -27,7 +27,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ForwardScores.h"
-#include "Sm90Forward.h"
+#include "Sm90Roles.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
 using namespace mlir;

@@ -15,7 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Sm90Forward.h"
+#include "Sm90Roles.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;

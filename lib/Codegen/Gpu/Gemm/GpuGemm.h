@@ -101,6 +101,9 @@ std::optional<std::array<GpuTensorMap, 2>> makeTensorMaps(const Problem &problem
 /// A map of the result where there is but one, of the factors' type, whose operations load nothing
 /// that depends on the row: then boxes of 64 x 64 of it are stored.
 std::optional<GpuTensorMap> makeResultMap(const Problem &problem, const GpuPlan &plan);
+/// Writes the kernel by mma.
+void lowerSm80Gemm(func::FuncOp kernel, const Problem &problem, const GpuPlan &plan,
+                   ModuleOp entries, GpuKernel &info);
 /// Writes the kernel for warpgroups.
 void lowerSm90Gemm(func::FuncOp kernel, const Problem &problem, const GpuPlan &plan,
                    std::array<GpuTensorMap, 2> maps, ModuleOp entries, GpuKernel &info);

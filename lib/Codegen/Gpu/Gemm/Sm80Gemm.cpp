@@ -278,40 +278,15 @@ void Sm80Gemm::emit() {
   finishStrips();
 }
 
-//===----------------------------------------------------------------------===//
-// Entries
-//===----------------------------------------------------------------------===//
-
-std::optional<std::string> gemm::whyNoGpuGemm(func::FuncOp kernel, const GpuTarget &target) {
-  FailureOr<Problem> problem = analyseTileable(kernel);
-  if (failed(problem))
-    return std::string("contractions that are not computed tile by tile");
-  std::string reason;
-  if (failed(makeGpuPlan(*problem, kernel, target, reason)))
-    return reason;
-  return std::nullopt;
-}
-
-LogicalResult gemm::lowerGpuGemm(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries,
-                                 GpuKernel &info) {
-  FailureOr<Problem> problem = analyseTileable(kernel);
-  std::string reason;
-  FailureOr<GpuPlan> plan = failed(problem) ? FailureOr<GpuPlan>(failure())
-                                            : makeGpuPlan(*problem, kernel, target, reason);
-  if (failed(plan))
-    return kernel.emitError("expected a contraction that there is code for, found ") << reason;
-  if (auto maps = makeTensorMaps(*problem, *plan)) {
-    lowerSm90Gemm(kernel, *problem, *plan, *maps, entries, info);
-    return success();
-  }
+void gemm::lowerSm80Gemm(func::FuncOp kernel, const Problem &problem, const GpuPlan &plan,
+                         ModuleOp entries, GpuKernel &info) {
   std::string symbol = kernel.getName().str();
-  const GpuConfig &config = plan->config;
-  Sm80Tiles b(kernel.getLoc(), kernel.getContext(), config.threads(), plan->element);
-  info.scratchBytes = plan->scratchBytes();
+  const GpuConfig &config = plan.config;
+  Sm80Tiles b(kernel.getLoc(), kernel.getContext(), config.threads(), plan.element);
+  info.scratchBytes = plan.scratchBytes();
   b.enter(entries, kernel, symbol, config.blocksPerSm, info.scratchBytes > 0);
-  Sm80Gemm(b, *problem, *plan, kernel).emit();
+  Sm80Gemm(b, problem, plan, kernel).emit();
   b.leave();
-  info.launches.push_back({symbol, plan->blocks(), config.threads(), plan->sharedBytes()});
-  addPartSums(kernel, *problem, *plan, entries, info);
-  return success();
+  info.launches.push_back({symbol, plan.blocks(), config.threads(), plan.sharedBytes()});
+  addPartSums(kernel, problem, plan, entries, info);
 }

@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Codegen/Gpu/Attention/GpuBackward.h"
 #include "Codegen/Gpu/Attention/Sm80Backward.h"
 #include "Codegen/Gpu/Attention/Sm90Attention.h"
 #include "Codegen/Gpu/Gemm/GpuGemm.h"
@@ -101,8 +102,8 @@ static LogicalResult lowerAttention(func::FuncOp kernel, const GpuTarget &target
       return lowerSm90Forward(kernel, forward, *config, target, entries, info);
     return lowerSm80Forward(kernel, forward, target, entries, info);
   }
-  return lowerSm80Backward(kernel, cast<AttentionGradOp>(kernel.front().front()), target, entries,
-                           info);
+  return lowerGpuBackward(kernel, cast<AttentionGradOp>(kernel.front().front()), target, entries,
+                          info);
 }
 
 LogicalResult fsdp::lowerGpuKernel(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries,

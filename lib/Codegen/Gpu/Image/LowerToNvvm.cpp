@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Codegen/Gpu/Nests/GpuNests.h"
+#include "Codegen/Gpu/Nests/NestEntries.h"
 #include "Codegen/Kernel/Lowering.h"
 #include "Codegen/Math/MathPatterns.h"
 #include "GpuLowering.h"

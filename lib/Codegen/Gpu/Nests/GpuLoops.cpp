@@ -9,8 +9,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "GpuLoops.h"
+#include "Codegen/Gpu/Ptx/GpuBuilder.h"
 #include "Codegen/Kernel/Lowering.h"
-#include "GpuNests.h"
+#include "NestEntries.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;

@@ -17,11 +17,6 @@
 
 namespace mlir::fsdp {
 
-/// Notes on a function on memrefs what makeNestEntries has to know.
-void describeNestEntry(func::FuncOp entry, func::FuncOp kernel, int64_t threads);
-/// Makes entries of such functions, once they are of the LLVM dialect.
-void makeNestEntries(ModuleOp entries);
-
 /// Lowers the steps of one kernel, launch by launch. Entries are functions on flat memrefs: the
 /// bindings, then the scratch. They are emitted beside the kernel, of which nothing is changed.
 class GpuNests {
@@ -121,8 +116,6 @@ private:
 /// Lowers a kernel of maps, reductions and scatters; false, with the kernel as it was, when it
 /// holds something else.
 bool lowerGpuNests(func::FuncOp kernel, const GpuTarget &target, GpuKernel &info);
-/// Lowers `work`, a copy of any kernel, as it stands: see GpuLoops.cpp. Gives up `work`.
-LogicalResult lowerGpuLoops(func::FuncOp work, func::FuncOp kernel, GpuKernel &info);
 /// Lowers a kernel that is neither a contraction nor attention.
 LogicalResult lowerGpuNestKernel(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries,
                                  GpuKernel &info);

@@ -1,4 +1,4 @@
-//===- Sm90Forward.h - The forward on wgmma, role by role -------*- C++ -*-===//
+//===- Sm90Roles.h - The forward on wgmma, role by role ---------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -10,8 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FSDP_LIB_CODEGEN_GPU_ATTENTION_SM90FORWARD_H
-#define FSDP_LIB_CODEGEN_GPU_ATTENTION_SM90FORWARD_H
+#ifndef FSDP_LIB_CODEGEN_GPU_ATTENTION_SM90ROLES_H
+#define FSDP_LIB_CODEGEN_GPU_ATTENTION_SM90ROLES_H
 
 #include "Sm80Blocks.h"
 #include "Sm90Attention.h"
@@ -136,4 +136,4 @@ void emitConsumer(Sm90Builder &b, const Sm90Problem &problem, Value group);
 
 } // namespace mlir::fsdp::attention
 
-#endif // FSDP_LIB_CODEGEN_GPU_ATTENTION_SM90FORWARD_H
+#endif // FSDP_LIB_CODEGEN_GPU_ATTENTION_SM90ROLES_H

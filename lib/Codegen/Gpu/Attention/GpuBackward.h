@@ -1,0 +1,24 @@
+//===- GpuBackward.h - Launches of attention's gradients --------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Above the kernels of all chips.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_CODEGEN_GPU_ATTENTION_GPUBACKWARD_H
+#define FSDP_LIB_CODEGEN_GPU_ATTENTION_GPUBACKWARD_H
+
+#include "Sm80Attention.h"
+
+namespace mlir::fsdp::attention {
+
+/// Lowers a kernel that is the gradient of attention, for which there are kernels.
+LogicalResult lowerGpuBackward(func::FuncOp kernel, AttentionGradOp op, const GpuTarget &target,
+                               ModuleOp entries, GpuKernel &info);
+
+} // namespace mlir::fsdp::attention
+
+#endif // FSDP_LIB_CODEGEN_GPU_ATTENTION_GPUBACKWARD_H

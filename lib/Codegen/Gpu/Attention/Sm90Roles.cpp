@@ -1,0 +1,133 @@
+//===- Sm90Roles.cpp - What producer and consumers of attention share -*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Blocks of queries come in rounds, one for each block of threads, by falling work: of the heads
+// whose keys and values fit into the second-level cache together, first all of the last rows, which
+// see most under a causal mask. Every other round goes backwards through the blocks of threads, so
+// that what the sums of work differ by is less than one block of queries. That order is fixed when
+// the kernel is compiled: a counter that all blocks of threads take the next one from would need
+// memory that somebody sets to 0 before each launch, and would lose by that what it wins.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Sm90Roles.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::attention;
+using namespace mlir::fsdp::tile;
+
+/// Of the second-level cache, for keys and values of heads that are gone through together.
+static constexpr int64_t cacheBytes = INT64_C(32) << 20;
+
+//===----------------------------------------------------------------------===//
+// Shared memory
+//===----------------------------------------------------------------------===//
+
+Sm90Places::Sm90Places(const Sm90Config &config, const Shape &shape) {
+  int64_t outputBytes = tileBytes(config.blockRows(), shape.valueDim);
+  queryBytes = tileBytes(config.blockRows(), shape.dim);
+  keyBytes = tileBytes(config.blockCols, shape.dim);
+  valueBytes = tileBytes(config.blockCols, shape.valueDim);
+  keys = config.ownOutput ? queryBytes : std::max(queryBytes, outputBytes);
+  values = keys + stages * keyBytes;
+  output = config.ownOutput ? values + stages * valueBytes : 0;
+  barriers = values + stages * valueBytes + (config.ownOutput ? outputBytes : 0);
+}
+
+PanelTile Sm90Role::keys(const Stage &stage) {
+  const Sm90Places &places = problem.places;
+  return {b.shiftBytes(b.sharedAt(places.keys), b.mul(stage.index, places.keyBytes)),
+          config.blockCols};
+}
+
+PanelTile Sm90Role::values(const Stage &stage) {
+  const Sm90Places &places = problem.places;
+  return {b.shiftBytes(b.sharedAt(places.values), b.mul(stage.index, places.valueBytes)),
+          config.blockCols};
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks of queries
+//===----------------------------------------------------------------------===//
+
+/// How many kv heads are gone through together: a divisor of all.
+static int64_t headsTogether(const Sm90Problem &problem) {
+  const Shape &shape = problem.shape;
+  int64_t all = shape.batch * shape.kvHeads, bytes = shape.cols * (shape.dim + shape.valueDim) * 2;
+  if (problem.op.getMaskMod().empty())
+    return 1; // equal work: neighbours share keys
+  int64_t most = std::max<int64_t>(cacheBytes / bytes, 1), together = 1;
+  for (int64_t i = 1; i <= std::min(most, all); ++i)
+    if (all % i == 0)
+      together = i;
+  return together;
+}
+
+QueryTile Sm90Role::tileAt(Value number) {
+  int64_t rowBlocks = problem.rowBlocks(), perBlock = headsTogether(problem) * shape.group;
+  Value section = b.div(number, rowBlocks * perBlock), within = b.rem(number, rowBlocks * perBlock);
+  Value rowBlock = b.sub(b.i32(rowBlocks - 1), b.div(within, perBlock));
+  // Query heads that share keys are neighbours.
+  Value head = b.add(b.mul(section, perBlock), b.rem(within, perBlock)),
+        own = b.rem(head, shape.heads);
+  QueryTile tile;
+  tile.number = head;
+  tile.kvNumber = b.div(head, shape.group);
+  tile.head = {b.to64(b.div(head, shape.heads)), b.to64(own), b.to64(b.div(own, shape.group))};
+  tile.firstRow = b.mul(rowBlock, config.blockRows());
+  tile.endRow = b.min(b.add(tile.firstRow, config.blockRows()), b.i32(shape.rows));
+  return tile;
+}
+
+void Sm90Role::forEachTile(function_ref<Value(const QueryTile &, Value, Value)> body) {
+  int64_t blocks = problem.blocks, full = problem.numTiles() / blocks,
+          rest = problem.numTiles() % blocks;
+  Value block = b.block(), backwards = b.sub(b.i32(blocks - 1), block);
+  Value rounds = b.i32(full);
+  if (rest)
+    rounds = b.select(b.isLower(full % 2 ? backwards : block, rest), b.i32(full + 1), rounds);
+  b.loop(b.i32(0), rounds, 1, b.i32(0), [&](Value round, ValueRange met) -> CodeBuilder::Carried {
+    Value place = b.select(b.isEqual(b.rem(round, 2), 0), block, backwards);
+    return {body(tileAt(b.add(b.mul(round, blocks), place)), round, met[0])};
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks of keys
+//===----------------------------------------------------------------------===//
+
+bool Sm90Problem::leavesFree() const {
+  return llvm::any_of(AttentionTiles(op).getKeys(),
+                      [](const TileRange &range) { return !(range.fullBegin == range.fullEnd); });
+}
+
+KeySequence::KeySequence(Sm90Builder &b, const Sm90Problem &problem, const FragmentFunction &mask,
+                         const QueryTile &tile)
+    : count(b.i32(0)), b(b),
+      last(llvm::divideCeil(problem.shape.cols, problem.config.blockCols) - 1) {
+  SmallVector<BlockRun> free;
+  for (const TileRange &range : problem.ranges) {
+    auto [begin, fullBegin, fullEnd, end] =
+        emitBlockBounds(b, range, mask, tile.head, tile.firstRow, tile.endRow);
+    runs.append({{begin, fullBegin}, {fullEnd, end}});
+    free.push_back({fullBegin, fullEnd});
+  }
+  auto addUp = [&](ArrayRef<BlockRun> some) {
+    for (const BlockRun &run : some)
+      count = b.add(count, run.length(b));
+  };
+  addUp(runs);
+  maskedCount = count;
+  addUp(free);
+  runs.append(free);
+  isEmpty = b.isEqual(count, 0);
+  count = b.max(count, b.i32(1));
+}
+
+Value KeySequence::at(Value turn) const {
+  return b.select(isEmpty, b.i32(last), emitBlockAt(b, runs, turn));
+}

@@ -1,0 +1,40 @@
+//===- GpuGemm.cpp - Entries of contractions --------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Chooses between the chips' kernels: by wgmma where tensor maps can copy the factors, else by mma.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuGemm.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::gemm;
+
+std::optional<std::string> gemm::whyNoGpuGemm(func::FuncOp kernel, const GpuTarget &target) {
+  FailureOr<Problem> problem = analyseTileable(kernel);
+  if (failed(problem))
+    return std::string("contractions that are not computed tile by tile");
+  std::string reason;
+  if (failed(makeGpuPlan(*problem, kernel, target, reason)))
+    return reason;
+  return std::nullopt;
+}
+
+LogicalResult gemm::lowerGpuGemm(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries,
+                                 GpuKernel &info) {
+  FailureOr<Problem> problem = analyseTileable(kernel);
+  std::string reason;
+  FailureOr<GpuPlan> plan = failed(problem) ? FailureOr<GpuPlan>(failure())
+                                            : makeGpuPlan(*problem, kernel, target, reason);
+  if (failed(plan))
+    return kernel.emitError("expected a contraction that there is code for, found ") << reason;
+  if (auto maps = makeTensorMaps(*problem, *plan))
+    lowerSm90Gemm(kernel, *problem, *plan, *maps, entries, info);
+  else
+    lowerSm80Gemm(kernel, *problem, *plan, entries, info);
+  return success();
+}
