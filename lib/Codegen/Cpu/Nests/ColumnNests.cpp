@@ -142,8 +142,7 @@ bool NestBuilder::buildBlockSums(ColumnReduction &reduction) {
   const ColumnLoops &loops = reduction.loops;
   int64_t blocks = reduction.blocks, columns = reduction.countColumns();
   for (const Step &step : reduction.segment) {
-    reduction.partials.push_back(sharedBytes);
-    sharedBytes += llvm::alignTo(blocks * getStorageBytes(step.getType()), 64);
+    reduction.partials.push_back(reserve(blocks * getStorageBytes(step.getType())));
   }
   Phase phase = begin(loops.outer * blocks, 1);
   log.watch(phase.state);
@@ -205,7 +204,7 @@ void NestBuilder::finishColumns(const ColumnReduction &reduction, Phase &phase, 
   }
 }
 
-bool NestBuilder::buildColumnReduction(ArrayRef<Step> segment) {
+bool NestBuilder::buildColumns(ArrayRef<Step> segment) {
   if (!segment.front().op || segment.front().getType().getRank() == 0)
     return false;
   ColumnReduction reduction(segment);

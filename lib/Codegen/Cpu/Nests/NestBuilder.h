@@ -13,7 +13,7 @@
 
 #include "Codegen/Kernel/AccessLog.h"
 #include "Codegen/Kernel/Lowering.h"
-#include "Codegen/Kernel/Segments.h"
+#include "Codegen/Kernel/SegmentDriver.h"
 #include "fsdp/Codegen/CpuTarget.h"
 
 namespace mlir::fsdp {
@@ -25,12 +25,12 @@ inline constexpr int64_t flatTile = 64;
 
 /// Lowers the steps of one kernel, phase by phase. Everything is emitted beside
 /// the kernel; nothing of it is changed, so that a refusal costs nothing.
-class NestBuilder {
+class NestBuilder : SegmentDriver {
 public:
   NestBuilder(func::FuncOp kernel, const CpuTarget &target, SmallVector<Step> steps);
-  ~NestBuilder();
+  ~NestBuilder() override;
   /// Emits all phases; false when some part is refused.
-  bool build();
+  bool build() { return buildSegments(); }
   /// Makes them the kernel's.
   void finish(KernelInfo &info);
 
@@ -57,13 +57,15 @@ private:
   using Values = SmallVector<Value>;
 
   // NestKernels.cpp
-  bool buildSegments();
-  bool buildSegment(ArrayRef<Step> segment);
+  bool buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) override;
+  bool buildMaps(ArrayRef<Step> segment) override;
+  bool buildTurned(ArrayRef<Step> segment) override;
+  void dropParts(size_t parts) override;
+  size_t numParts() const override { return phases.size(); }
   Phase begin(int64_t extent, int64_t tile);
   bool commit(Phase &phase, ArrayRef<Step> segment);
   Value view(Value bytes, int64_t offset, int64_t elements, Type element);
   SmallVector<Value> getTargets(Phase &phase, const Step &step);
-  bool isReadLater(const Step &step, ArrayRef<Step> segment);
   Value constantVector(TypedAttr element, int64_t lanes);
   int64_t vectorLanes(int64_t lanes) const {
     return std::min<int64_t>(lanes, target.vectorBits / 8);
@@ -72,7 +74,7 @@ private:
   Value index(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
 
   // RowNests.cpp
-  bool buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows);
+  bool buildLongRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows);
   bool buildFlat(ArrayRef<Step> segment);
   void emitRow(Phase &phase, ArrayRef<Step> segment, ArrayRef<int64_t> rows, Evaluator &at,
                AffineExpr row);
@@ -105,13 +107,13 @@ private:
 
   // ColumnNests.cpp
   struct ColumnReduction;
-  bool buildColumnReduction(ArrayRef<Step> segment);
+  bool buildColumns(ArrayRef<Step> segment) override;
   bool buildBlockSums(ColumnReduction &reduction);
   SmallVector<Value> sumRows(const ColumnReduction &reduction, Evaluator &at,
                              ArrayRef<AffineExpr> column, Value first, Value last);
   void finishColumns(const ColumnReduction &reduction, Phase &phase, Evaluator &piece,
                      SmallVector<AffineExpr> column);
-  bool buildScatter(const Step &step);
+  bool buildScatter(const Step &step) override;
   void emitRange(Phase &phase, int64_t size, Evaluator &at,
                  function_ref<void(Evaluator &, AffineExpr)> body, int64_t lanes = 0);
   void emitColumns(int64_t size, Evaluator &at, function_ref<void(Evaluator &, AffineExpr)> body);
@@ -120,15 +122,9 @@ private:
 
   func::FuncOp kernel;
   const CpuTarget &target;
-  SmallVector<Step> steps;
   OpBuilder builder;
   Location loc;
   std::vector<Phase> phases;
-  /// Offset in the shared scratch of values that later phases read.
-  DenseMap<Value, int64_t> sharedOffsets;
-  /// Values of finished phases: where they lie.
-  SmallVector<Step> done;
-  int64_t sharedBytes = 0;
   /// Where the columns of the group in progress go when that is a row buffer.
   DenseMap<Value, Value> rowBuffers;
   unsigned rowBufferSkip = 0;

@@ -31,7 +31,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 NestBuilder::NestBuilder(func::FuncOp kernel, const CpuTarget &target, SmallVector<Step> steps)
-    : kernel(kernel), target(target), steps(std::move(steps)), builder(kernel.getContext()),
+    : SegmentDriver(std::move(steps)), kernel(kernel), target(target), builder(kernel.getContext()),
       loc(kernel.getLoc()) {}
 
 NestBuilder::~NestBuilder() {
@@ -81,7 +81,7 @@ NestBuilder::Phase NestBuilder::begin(int64_t extent, int64_t tile) {
   for (const Step &step : done) {
     if (!step.destinations.empty())
       phase.state.stored[step.value] = phase.state.stored[step.destinations.front()];
-    else if (auto offset = sharedOffsets.find(step.value); offset != sharedOffsets.end())
+    else if (auto offset = offsets.find(step.value); offset != offsets.end())
       phase.state.stored[step.value] = {view(phase.shared, offset->second,
                                              step.getType().getNumElements(),
                                              step.getType().getElementType()),
@@ -97,8 +97,7 @@ SmallVector<Value> NestBuilder::getTargets(Phase &phase, const Step &step) {
   SmallVector<Value> targets;
   for (BlockArgument destination : step.destinations)
     targets.push_back(phase.state.stored[destination].memory);
-  if (auto offset = sharedOffsets.find(step.value);
-      targets.empty() && offset != sharedOffsets.end())
+  if (auto offset = offsets.find(step.value); targets.empty() && offset != offsets.end())
     targets.push_back(view(phase.shared, offset->second, step.getType().getNumElements(),
                            step.getType().getElementType()));
   return targets;
@@ -107,12 +106,6 @@ SmallVector<Value> NestBuilder::getTargets(Phase &phase, const Step &step) {
 void NestBuilder::storeAll(Evaluator &at, ArrayRef<Value> targets, Value value, AffineExpr offset) {
   for (Value target : targets)
     at.store(value, target, offset);
-}
-
-bool NestBuilder::isReadLater(const Step &step, ArrayRef<Step> segment) {
-  const Step *end = segment.end();
-  return llvm::any_of(ArrayRef(end, steps.end()),
-                      [&](const Step &later) { return readsValue(later, step.value, steps); });
 }
 
 Value NestBuilder::constantVector(TypedAttr element, int64_t lanes) {
@@ -132,77 +125,39 @@ bool NestBuilder::commit(Phase &phase, ArrayRef<Step> segment) {
   return true;
 }
 
-bool NestBuilder::buildSegment(ArrayRef<Step> segment) {
-  for (const Step &step : segment)
-    if (step.destinations.empty() &&
-        (isReadLater(step, segment) || step.kind == StepKind::ColumnReduction ||
-         step.kind == StepKind::Scatter) &&
-        !sharedOffsets.count(step.value)) {
-      sharedOffsets[step.value] = sharedBytes;
-      sharedBytes += llvm::alignTo(getStorageBytes(step.getType()), 64);
-    }
+bool NestBuilder::buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
+  return buildShortRows(segment, rows) || buildLongRows(segment, rows);
+}
+
+bool NestBuilder::buildMaps(ArrayRef<Step> segment) {
   const Step &first = segment.front();
-  bool built = false;
-  if (first.kind == StepKind::Scatter) {
-    built = segment.size() == 1 && buildScatter(first);
-  } else if (first.kind == StepKind::ColumnReduction) {
-    built = buildColumnReduction(segment);
-  } else {
-    // The rows of the segment are those of its first reduction.
-    auto reduction = llvm::find_if(segment, [](const Step &step) { return step.isReduction(); });
-    if (reduction != segment.end()) {
-      SmallVector<int64_t> rows(reduction->getType().getShape());
-      while (!rows.empty() && rows.back() == 1)
-        rows.pop_back();
-      built = buildShortRows(segment, rows) || buildRows(segment, rows);
-    } else {
-      built = buildTransposed(segment) || buildFlat(segment);
-      if (!built && first.getType().getRank() > 0)
-        built = buildRows(segment, first.getType().getShape().drop_back());
-    }
-  }
-  if (!built && segment.size() == 1 && first.isReduction()) {
-    // The other way round, whatever is nearer in memory.
-    Step other = first;
-    other.kind =
-        first.kind == StepKind::RowReduction ? StepKind::ColumnReduction : StepKind::RowReduction;
-    built = other.kind == StepKind::ColumnReduction ? buildColumnReduction(other)
-                                                    : buildRows(other, other.getType().getShape());
-  }
-  if (built)
-    done.append(segment.begin(), segment.end());
-  return built;
+  return buildTransposed(segment) || buildFlat(segment) ||
+         (first.getType().getRank() > 0 &&
+          buildLongRows(segment, first.getType().getShape().drop_back()));
 }
 
-bool NestBuilder::buildSegments() {
-  for (size_t i = 0; i < steps.size();) {
-    size_t end = i + 1;
-    while (end < steps.size() && mayShareSegment(steps[end - 1], steps[end]))
-      ++end;
-    int64_t sharedBefore = sharedBytes;
-    DenseMap<Value, int64_t> offsetsBefore = sharedOffsets;
-    while (!buildSegment(ArrayRef(steps).slice(i, end - i))) {
-      sharedBytes = sharedBefore;
-      sharedOffsets = offsetsBefore;
-      if (--end == i)
-        return false;
-    }
-    i = end;
-  }
-  return true;
+/// Whatever is nearer in memory.
+bool NestBuilder::buildTurned(ArrayRef<Step> segment) {
+  Step other = segment.front();
+  bool byRows = other.kind == StepKind::RowReduction;
+  other.kind = byRows ? StepKind::ColumnReduction : StepKind::RowReduction;
+  return byRows ? buildColumns(other) : buildLongRows(other, other.getType().getShape());
 }
 
-bool NestBuilder::build() { return buildSegments(); }
+void NestBuilder::dropParts(size_t parts) {
+  for (; phases.size() > parts; phases.pop_back())
+    eraseWithGlobals(phases.back().function);
+}
 
 void NestBuilder::finish(KernelInfo &info) {
-  info.sharedBytes = sharedBytes;
+  info.sharedBytes = scratchBytes;
   std::string name = kernel.getName().str();
   unsigned shared = kernel.getNumArguments();
   kernel.erase();
   for (auto [number, phase] : llvm::enumerate(phases)) {
     if (number == 0)
       phase.function.setName(name);
-    if (sharedBytes == 0)
+    if (scratchBytes == 0)
       (void)phase.function.eraseArgument(shared);
     info.workerBytes = std::max(info.workerBytes, phase.workerBytes);
     info.phases.push_back({phase.function.getName().str(), phase.extent, phase.tile});

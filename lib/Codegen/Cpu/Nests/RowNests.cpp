@@ -272,7 +272,7 @@ void NestBuilder::emitGroup(Phase &phase, ArrayRef<Step> group, ArrayRef<int64_t
     members.push_back(&step);
     // A row of a value that only this row reads lies in the worker's scratch.
     if (!scalars && !step.isReduction() && step.destinations.empty() &&
-        !sharedOffsets.count(step.value)) {
+        !offsets.count(step.value)) {
       Type element = step.getType().getElementType();
       OpBuilder::InsertionGuard guard(builder);
       builder.setInsertionPointToStart(&phase.function.front());
@@ -344,7 +344,7 @@ void NestBuilder::emitRow(Phase &phase, ArrayRef<Step> segment, ArrayRef<int64_t
   phase.state.onRead = nullptr;
 }
 
-bool NestBuilder::buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
+bool NestBuilder::buildLongRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
   for (const Step &step : segment)
     if (!getColumnShape(step, rows) || step.getType().getNumElements() == 0 ||
         step.kind == StepKind::ColumnReduction)

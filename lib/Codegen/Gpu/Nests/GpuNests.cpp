@@ -20,7 +20,6 @@
 
 #include "GpuNests.h"
 #include "Codegen/Kernel/Lowering.h"
-#include "Codegen/Kernel/Segments.h"
 #include "GpuLoops.h"
 #include "NestEntries.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
@@ -33,7 +32,7 @@ static constexpr int64_t maxBytes = 16, maxWidth = 8;
 static constexpr int64_t flatThreads = 256;
 
 GpuNests::GpuNests(func::FuncOp kernel, const GpuTarget &target, SmallVector<Step> steps, bool late)
-    : kernel(kernel), target(target), steps(std::move(steps)), late(late),
+    : SegmentDriver(std::move(steps)), kernel(kernel), target(target), late(late),
       b(kernel.getLoc(), kernel.getContext(), flatThreads) {}
 
 GpuNests::~GpuNests() {
@@ -88,12 +87,6 @@ bool GpuNests::commit(Entry &entry, ArrayRef<Step> segment) {
   return true;
 }
 
-int64_t GpuNests::reserve(int64_t bytes) {
-  int64_t offset = scratchBytes;
-  scratchBytes += llvm::alignTo(bytes, 64);
-  return offset;
-}
-
 Value GpuNests::view(Entry &entry, int64_t offset, int64_t elements, Type element) {
   auto type = MemRefType::get({elements}, getStorageType(element));
   return memref::ViewOp::create(b, b.loc, type, entry.scratch, index(offset), ValueRange());
@@ -119,12 +112,6 @@ void GpuNests::storeAll(Entry &entry, const Step &step, Evaluator &at,
       fsdp::linearise(at.subscripts(), indices, step.getType().getShape(), b.getContext());
   for (Value target : getTargets(entry, step))
     at.store(value, target, offset);
-}
-
-bool GpuNests::isReadLater(const Step &step, ArrayRef<Step> segment) {
-  const Step *end = segment.end();
-  return llvm::any_of(ArrayRef(end, steps.end()),
-                      [&](const Step &later) { return readsValue(later, step.value, steps); });
 }
 
 /// Whether an argument that some step writes is read somewhere.
@@ -211,32 +198,19 @@ bool GpuNests::buildFlat(ArrayRef<Step> segment) {
 // Segments
 //===----------------------------------------------------------------------===//
 
-bool GpuNests::buildSegment(ArrayRef<Step> segment) {
-  for (const Step &step : segment)
-    if (step.destinations.empty() && !offsets.count(step.value) &&
-        (isReadLater(step, segment) || step.kind == StepKind::ColumnReduction ||
-         step.kind == StepKind::Scatter))
-      offsets[step.value] = reserve(getStorageBytes(step.getType()));
+bool GpuNests::buildMaps(ArrayRef<Step> segment) {
   const Step &first = segment.front();
-  if (first.kind == StepKind::Scatter)
-    return segment.size() == 1 && buildScatter(first);
-  if (first.kind == StepKind::ColumnReduction)
-    return buildColumns(segment);
-  bool built = false;
-  auto reduction = llvm::find_if(segment, [](const Step &step) { return step.isReduction(); });
-  if (reduction != segment.end()) {
-    SmallVector<int64_t> rows(reduction->getType().getShape());
-    while (!rows.empty() && rows.back() == 1)
-      rows.pop_back();
-    built = buildRows(segment, rows);
-    if (!built && segment.size() == 1)
-      built = buildColumns(segment);
-    return built;
-  }
-  built = buildFlat(segment);
-  if (!built && first.getType().getRank() > 0)
-    built = buildRows(segment, first.getType().getShape().drop_back());
-  return built;
+  return buildFlat(segment) || (first.getType().getRank() > 0 &&
+                                buildRows(segment, first.getType().getShape().drop_back()));
+}
+
+bool GpuNests::buildTurned(ArrayRef<Step> segment) {
+  return segment.front().kind != StepKind::ColumnReduction && buildColumns(segment);
+}
+
+void GpuNests::dropParts(size_t parts) {
+  for (; entries.size() > parts; entries.pop_back())
+    eraseWithGlobals(entries.back().function);
 }
 
 bool GpuNests::build() {
@@ -254,24 +228,7 @@ bool GpuNests::build() {
     std::stable_partition(steps.begin(), steps.end(),
                           [](const Step &step) { return step.isReduction(); });
   }
-  for (size_t i = 0; i < steps.size();) {
-    size_t end = i + 1, launches = entries.size();
-    while (end < steps.size() && mayShareSegment(steps[end - 1], steps[end]))
-      ++end;
-    int64_t bytesBefore = scratchBytes;
-    DenseMap<Value, int64_t> offsetsBefore = offsets;
-    while (!buildSegment(ArrayRef(steps).slice(i, end - i))) {
-      scratchBytes = bytesBefore;
-      offsets = offsetsBefore;
-      for (; entries.size() > launches; entries.pop_back())
-        eraseWithGlobals(entries.back().function);
-      if (--end == i)
-        return false;
-    }
-    done.append(steps.begin() + i, steps.begin() + end);
-    i = end;
-  }
-  return true;
+  return buildSegments();
 }
 
 void GpuNests::finish(GpuKernel &info) {

@@ -13,17 +13,18 @@
 
 #include "Codegen/Gpu/Ptx/GpuBuilder.h"
 #include "Codegen/Kernel/AccessLog.h"
+#include "Codegen/Kernel/SegmentDriver.h"
 #include "fsdp/Codegen/Gpu/GpuImage.h"
 
 namespace mlir::fsdp {
 
 /// Lowers the steps of one kernel, launch by launch. Entries are functions on flat memrefs: the
 /// bindings, then the scratch. They are emitted beside the kernel, of which nothing is changed.
-class GpuNests {
+class GpuNests : SegmentDriver {
 public:
   /// `late`: maps come behind all reductions, in one pass that reads everything first.
   GpuNests(func::FuncOp kernel, const GpuTarget &target, SmallVector<Step> steps, bool late);
-  ~GpuNests();
+  ~GpuNests() override;
   /// Emits all launches; false when some part is refused.
   bool build();
   /// Makes them the kernel's.
@@ -45,15 +46,16 @@ private:
   };
 
   // GpuNests.cpp
-  bool buildSegment(ArrayRef<Step> segment);
+  bool buildMaps(ArrayRef<Step> segment) override;
+  bool buildTurned(ArrayRef<Step> segment) override;
+  void dropParts(size_t parts) override;
+  size_t numParts() const override { return entries.size(); }
   Entry begin();
   bool commit(Entry &entry, ArrayRef<Step> segment);
-  int64_t reserve(int64_t bytes);
   Value view(Entry &entry, int64_t offset, int64_t elements, Type element);
   Values getTargets(Entry &entry, const Step &step);
   void storeAll(Entry &entry, const Step &step, Evaluator &at, SmallVector<AffineExpr> indices,
                 Value value);
-  bool isReadLater(const Step &step, ArrayRef<Step> segment);
   bool readsWhatItWrites() const;
   int64_t chooseWidth(ArrayRef<Step> segment, int64_t inner, int64_t total) const;
   void emitPositions(Entry &entry, int64_t size, int64_t width,
@@ -71,7 +73,7 @@ private:
 
   // GpuNestRows.cpp
   SmallVector<ArrayRef<Step>> formGroups(ArrayRef<Step> segment, ArrayRef<int64_t> rows);
-  bool buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows);
+  bool buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) override;
   bool buildSplitRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows);
   void emitGroup(Entry &entry, ArrayRef<Step> group, ArrayRef<int64_t> rows, Evaluator &at,
                  ArrayRef<AffineExpr> rowIndices, const RowThreads &threads);
@@ -92,23 +94,19 @@ private:
   Value getShared(Entry &entry, Type element, int64_t elements);
 
   // GpuNestColumns.cpp
-  bool buildColumns(ArrayRef<Step> segment);
+  bool buildColumns(ArrayRef<Step> segment) override;
   Values sumRows(ArrayRef<Step> segment, Evaluator &at, ArrayRef<int64_t> shape, AffineExpr first,
                  int64_t width, Value from, Value to, int64_t count);
   void finishParts(Entry &entry, ArrayRef<Step> segment, ArrayRef<int64_t> offsets, int64_t parts);
-  bool buildScatter(const Step &step);
+  bool buildScatter(const Step &step) override;
   void emitToken(Entry &entry, const Step &step, Evaluator &at, AffineExpr token, Value id,
                  Value row);
 
   func::FuncOp kernel;
   const GpuTarget &target;
-  SmallVector<Step> steps;
   const bool late;
   GpuBuilder b;
   std::vector<Entry> entries;
-  DenseMap<Value, int64_t> offsets; ///< in the scratch, of values that later launches read
-  SmallVector<Step> done;
-  int64_t scratchBytes = 0;
   unsigned sharedCount = 0;
   AccessLog log;
 };
