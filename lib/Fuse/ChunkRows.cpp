@@ -35,11 +35,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "BlockOrder.h"
+#include "RowGroup.h"
 #include "fsdp/Fuse/Passes.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/RegionUtils.h"
-#include "llvm/ADT/SetVector.h"
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_CHUNKROWSPASS
@@ -48,294 +48,6 @@ namespace mlir::fsdp {
 
 using namespace mlir;
 using namespace mlir::fsdp;
-
-static constexpr unsigned maxMembers = 64; ///< a loss has a dozen
-
-static int64_t countBytes(Type of) {
-  auto type = cast<RankedTensorType>(of);
-  return type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
-}
-static int64_t countBytes(Value v) { return countBytes(v.getType()); }
-
-namespace {
-/// The ops that one wide result is computed by and used up in.
-class Group {
-public:
-  Group(linalg::LinalgOp seed, unsigned rowLoop, int64_t limit)
-      : block(seed->getBlock()), limit(limit) {
-    rowLoops[seed] = rowLoop;
-    members.insert(seed);
-  }
-
-  /// Steps 2: false where a result would have to be whole.
-  bool grow();
-  /// Step 3, in front of `last()`.
-  void write(int64_t chunkRows);
-
-  /// Is a wide result used up: summed over columns or rows?
-  bool reduces() const;
-  int64_t countRows() const;
-  /// Of the wide results that are alive together, for one row.
-  int64_t countRowBytes() const;
-  Operation *last() const;
-
-private:
-  bool addUsers(Value wide);
-  bool addMember(Operation *op);
-  bool addBetween();
-  void addRowScalars();
-  llvm::SetVector<Operation *> findReaders(Operation *end) const;
-  SmallVector<Operation *> getOrdered() const;
-  bool readsRowsByLoop(linalg::LinalgOp op, unsigned loop) const;
-  std::optional<unsigned> findRowLoop(linalg::LinalgOp op) const;
-  bool isOverRows(Value v) const { return rowDims.contains(v); }
-  void recordResults(linalg::LinalgOp op);
-  void writeMember(OpBuilder &b, linalg::LinalgOp op, int64_t begin, int64_t rows,
-                   IRMapping &mapping);
-
-  Block *block;
-  int64_t limit;
-  llvm::SetVector<Operation *> members;
-  llvm::SmallDenseMap<Operation *, unsigned> rowLoops;
-  llvm::SmallDenseMap<Value, unsigned> rowDims; ///< results with a dimension of rows
-};
-} // namespace
-
-/// The dimension of `operand` that is the loop `loop`: none, or nothing where it
-/// is not a dimension by itself.
-static std::optional<int> findDimension(AffineMap map, unsigned loop) {
-  int found = -1;
-  for (auto [i, result] : llvm::enumerate(map.getResults())) {
-    if (result == getAffineDimExpr(loop, map.getContext()) && found < 0)
-      found = i;
-    else if (result.isFunctionOfDim(loop))
-      return std::nullopt;
-  }
-  return found;
-}
-
-/// Elements that the body of `op` reads by itself.
-static SmallVector<tensor::ExtractOp> getExtracts(Operation *op, Value from) {
-  SmallVector<tensor::ExtractOp> extracts;
-  op->walk([&](tensor::ExtractOp extract) {
-    if (extract.getTensor() == from)
-      extracts.push_back(extract);
-  });
-  return extracts;
-}
-
-/// Values from outside that the body of `op` reads.
-static SmallVector<Value> getCaptures(Operation *op) {
-  llvm::SetVector<Value> captures;
-  getUsedValuesDefinedAbove(op->getRegions(), captures);
-  return captures.takeVector();
-}
-
-/// The loop that is the rows of what `op` reads from the group.
-std::optional<unsigned> Group::findRowLoop(linalg::LinalgOp op) const {
-  std::optional<unsigned> found;
-  auto agree = [&](unsigned loop) {
-    bool same = !found || *found == loop;
-    found = loop;
-    return same;
-  };
-  for (OpOperand *operand : op.getDpsInputOperands())
-    if (auto dim = rowDims.find(operand->get()); dim != rowDims.end()) {
-      auto expr =
-          dyn_cast<AffineDimExpr>(op.getMatchingIndexingMap(operand).getResult(dim->second));
-      if (!expr || !agree(expr.getPosition()))
-        return std::nullopt;
-    }
-  for (Value capture : getCaptures(op))
-    if (auto dim = rowDims.find(capture); dim != rowDims.end())
-      for (tensor::ExtractOp extract : getExtracts(op, capture)) {
-        auto index = extract.getIndices()[dim->second].getDefiningOp<linalg::IndexOp>();
-        if (!index || index->getParentOp() != op || !agree(index.getDim()))
-          return std::nullopt;
-      }
-  return found;
-}
-
-/// Is a sum over rows kept in less than f32? It would be rounded once more per chunk.
-static bool roundsSums(linalg::LinalgOp op, unsigned loop) {
-  return llvm::any_of(op.getDpsInitsMutable(), [&](OpOperand &init) {
-    auto type = dyn_cast<FloatType>(getElementTypeOrSelf(init.get()));
-    return type && type.getWidth() < 32 && !op.getMatchingIndexingMap(&init).isFunctionOfDim(loop);
-  });
-}
-
-/// Is every operand either without rows, or has them as one dimension?
-bool Group::readsRowsByLoop(linalg::LinalgOp op, unsigned loop) const {
-  for (OpOperand &operand : op->getOpOperands()) {
-    if (!isa<RankedTensorType>(operand.get().getType()))
-      continue;
-    std::optional<int> dim = findDimension(op.getMatchingIndexingMap(&operand), loop);
-    if (!dim)
-      return false;
-    auto known = rowDims.find(operand.get());
-    if (known != rowDims.end() && *dim != int(known->second))
-      return false;
-  }
-  for (Value capture : getCaptures(op)) // nothing but elements may be read
-    if (isOverRows(capture) && llvm::any_of(capture.getUsers(), [&](Operation *user) {
-          return op->isProperAncestor(user) && !isa<tensor::ExtractOp>(user);
-        }))
-      return false;
-  return true;
-}
-
-void Group::recordResults(linalg::LinalgOp op) {
-  unsigned loop = rowLoops.lookup(op);
-  for (auto [result, init] : llvm::zip_equal(op->getResults(), op.getDpsInitsMutable()))
-    if (int dim = *findDimension(op.getMatchingIndexingMap(&init), loop); dim >= 0)
-      rowDims[result] = dim;
-}
-
-bool Group::addMember(Operation *op) {
-  if (members.contains(op))
-    return true;
-  auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
-  if (!linalgOp || op->getBlock() != block || members.size() == maxMembers ||
-      !linalgOp.hasPureTensorSemantics())
-    return false;
-  std::optional<unsigned> loop = findRowLoop(linalgOp);
-  if (!loop || !readsRowsByLoop(linalgOp, *loop) || roundsSums(linalgOp, *loop))
-    return false;
-  rowLoops[op] = *loop;
-  members.insert(op);
-  recordResults(linalgOp);
-  return true;
-}
-
-/// Whatever reads a wide result has to be a member.
-bool Group::addUsers(Value wide) {
-  return llvm::all_of(wide.getUsers(), [&](Operation *user) {
-    Operation *op = block->findAncestorOpInBlock(*user);
-    return op && addMember(op);
-  });
-}
-
-/// Operands, and what the regions read.
-static SmallVector<Value> getRead(Operation *op) {
-  SmallVector<Value> read(op->getOperands());
-  llvm::append_range(read, getCaptures(op));
-  return read;
-}
-
-/// Ops up to `end` that are no members and wait for one.
-llvm::SetVector<Operation *> Group::findReaders(Operation *end) const {
-  llvm::SetVector<Operation *> readers;
-  for (Operation *op = getOrdered().front(); op != end; op = op->getNextNode())
-    if (!members.contains(op) && llvm::any_of(getRead(op), [&](Value v) {
-          Operation *def = v.getDefiningOp();
-          return def && (members.contains(def) || readers.contains(def));
-        }))
-      readers.insert(op);
-  return readers;
-}
-
-/// Ops that wait for a member, and that a member waits for.
-bool Group::addBetween() {
-  llvm::SetVector<Operation *> readers = findReaders(last()), between;
-  SmallVector<Operation *> worklist(members.begin(), members.end());
-  while (!worklist.empty())
-    for (Value v : getRead(worklist.pop_back_val()))
-      if (Operation *def = v.getDefiningOp(); def && readers.contains(def) && between.insert(def))
-        worklist.push_back(def);
-  return llvm::all_of(readers,
-                      [&](Operation *op) { return !between.contains(op) || addMember(op); });
-}
-
-/// Maps of numbers per row that wait for members alone.
-void Group::addRowScalars() {
-  llvm::SetVector<Operation *> readers = findReaders(block->getTerminator());
-  for (Operation *op : readers) {
-    auto map = dyn_cast<linalg::GenericOp>(op);
-    if (map && map.getNumLoops() == 1 && map.getNumParallelLoops() == 1 &&
-        llvm::all_of(getRead(op), [&](Value v) {
-          return isOverRows(v) || !v.getDefiningOp() ||
-                 (!readers.contains(v.getDefiningOp()) && !members.contains(v.getDefiningOp()));
-        }))
-      addMember(op);
-  }
-}
-
-bool Group::grow() {
-  auto seed = cast<linalg::LinalgOp>(members.front());
-  if (!readsRowsByLoop(seed, rowLoops.lookup(seed)))
-    return false;
-  recordResults(seed);
-  for (size_t before = 0; before != members.size();) {
-    before = members.size();
-    for (size_t i = 0; i < members.size(); ++i)
-      for (Value result : members[i]->getResults())
-        if (isOverRows(result) && countBytes(result) > limit && !addUsers(result))
-          return false;
-    if (!addBetween())
-      return false;
-  }
-  addRowScalars();
-  // A member must not wait for a sum over all rows, nor read rows that it has not as a loop.
-  return llvm::all_of(members, [&](Operation *op) {
-    return llvm::all_of(getRead(op), [&](Value v) {
-      Operation *def = v.getDefiningOp();
-      return !def || !members.contains(def) || isOverRows(v);
-    });
-  });
-}
-
-SmallVector<Operation *> Group::getOrdered() const {
-  SmallVector<Operation *> ordered(members.begin(), members.end());
-  llvm::sort(ordered, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-  return ordered;
-}
-
-Operation *Group::last() const { return getOrdered().back(); }
-
-bool Group::reduces() const {
-  return llvm::any_of(members, [&](Operation *op) {
-    return op != members.front() && cast<linalg::LinalgOp>(op).getNumReductionLoops() > 0 &&
-           llvm::any_of(getRead(op),
-                        [&](Value v) { return isOverRows(v) && countBytes(v) > limit; });
-  });
-}
-
-int64_t Group::countRows() const {
-  Value seed = members.front()->getResult(0);
-  return cast<RankedTensorType>(seed.getType()).getDimSize(rowDims.lookup(seed));
-}
-
-/// A result of the type of an operand that ends there takes its place.
-int64_t Group::countRowBytes() const {
-  SmallVector<Operation *> ordered = getOrdered();
-  llvm::SmallDenseMap<Value, Operation *> lastReaders;
-  for (Operation *op : ordered)
-    for (Value v : getRead(op))
-      lastReaders[v] = op;
-  int64_t alive = 0, most = 0;
-  llvm::SetVector<Value> wide;
-  for (Operation *op : ordered) {
-    SmallVector<Type> ending;
-    for (Value v : getRead(op))
-      if (lastReaders.lookup(v) == op && wide.remove(v)) {
-        alive -= countBytes(v);
-        ending.push_back(v.getType());
-      }
-    int64_t meanwhile = 0; // what ends here and is not taken
-    for (Value result : op->getResults())
-      if (isOverRows(result) && countBytes(result) > limit) {
-        alive += countBytes(result);
-        wide.insert(result);
-        if (auto *same = llvm::find(ending, result.getType());
-            same != ending.end() && !isa<linalg::ContractOp>(op))
-          ending.erase(same);
-      }
-    for (Type type : ending)
-      meanwhile += countBytes(type);
-    most = std::max(most, alive + meanwhile);
-  }
-  return llvm::divideCeil(most, countRows());
-}
 
 //===----------------------------------------------------------------------===//
 // Step 3
@@ -380,8 +92,8 @@ static void shiftRowIndices(linalg::LinalgOp op, unsigned loop, int64_t begin,
 }
 
 /// `mapping` has the values of this chunk, and sums up to the chunk before.
-void Group::writeMember(OpBuilder &b, linalg::LinalgOp op, int64_t begin, int64_t rows,
-                        IRMapping &mapping) {
+void RowGroup::writeMember(OpBuilder &b, linalg::LinalgOp op, int64_t begin, int64_t rows,
+                           IRMapping &mapping) {
   unsigned loop = rowLoops.lookup(op);
   SmallVector<Value> operands;
   SmallVector<Type> types;
@@ -423,7 +135,7 @@ void Group::writeMember(OpBuilder &b, linalg::LinalgOp op, int64_t begin, int64_
     mapping.map(from, to);
 }
 
-void Group::write(int64_t chunkRows) {
+void RowGroup::write(int64_t chunkRows) {
   SmallVector<Operation *> ordered = getOrdered();
   OpBuilder b(ordered.back()->getNextNode());
   IRMapping mapping;
@@ -490,7 +202,7 @@ static int64_t chooseChunkRows(int64_t rows, int64_t fitting) {
 
 bool ChunkRowsPass::chunk(linalg::LinalgOp seed) {
   for (unsigned loop : getRowLoops(seed)) {
-    Group group(seed, loop, maxBytes);
+    RowGroup group(seed, loop, maxBytes);
     if (!group.grow() || !group.reduces())
       continue;
     int64_t rows = group.countRows(),
@@ -515,7 +227,7 @@ void ChunkRowsPass::runOnOperation() {
   auto findSeed = [&] {
     linalg::LinalgOp seed;
     getOperation().walk([&](linalg::ContractOp op) {
-      if (countBytes(op->getResult(0)) <= maxBytes || whole.contains(op))
+      if (tensorBytes(op->getResult(0)) <= maxBytes || whole.contains(op))
         return WalkResult::advance();
       seed = cast<linalg::LinalgOp>(*op);
       return WalkResult::interrupt();
