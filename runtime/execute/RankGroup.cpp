@@ -90,6 +90,7 @@ void RankGroup::stop() {
   for (const auto &each : executors)
     each->stop();
   communicator->releaseArenas();
+  observers.clear(); // what they have of devices ends before these
 }
 
 //===- Devices ------------------------------------------------------------===//
