@@ -81,31 +81,24 @@ MaskFormula MaskFormula::join(Kind kind, MaskFormula a, MaskFormula b) {
 // Integers
 //===----------------------------------------------------------------------===//
 
-static TileExpr::Range typeRange(Type type) {
-  unsigned width = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
-  if (width == 1)
-    return {0, 1};
-  if (width > 60)
-    return {-TileExpr::limit, TileExpr::limit};
-  return {-(int64_t(1) << (width - 1)), (int64_t(1) << (width - 1)) - 1};
+/// Returns what a type can hold, within the limit of a tree.
+static IntegerRange typeRange(Type type) {
+  IntegerRange range = IntegerRange::ofType(type);
+  return {std::max(range.lo, -TileExpr::limit), std::min(range.hi, TileExpr::limit)};
 }
 
-static bool isWithin(TileExpr::Range a, TileExpr::Range b) { return a.lo >= b.lo && a.hi <= b.hi; }
-
-static bool isHuge(TileExpr::Range range) {
-  return !isWithin(range, {-TileExpr::far, TileExpr::far});
-}
+static bool isHuge(IntegerRange range) { return !range.within(-TileExpr::far, TileExpr::far); }
 
 MaskReader::MaskReader(Region &function, ArrayRef<int64_t> extents)
     : function(function), dependence(function) {
   using Symbol = TileExpr::Symbol;
   static constexpr Symbol symbols[] = {Symbol::Batch, Symbol::Head, Symbol::Row, Symbol::Column};
   for (auto [symbol, extent] : llvm::zip_equal(symbols, extents))
-    position.push_back(TileExpr::symbol(symbol, {0, std::max<int64_t>(extent - 1, 0)}));
+    position.push_back(TileExpr::symbol(symbol, IntegerRange::below(extent)));
 }
 
 /// A value of which only the range is known.
-TileExpr MaskReader::leaf(Value value, TileExpr::Range range) {
+TileExpr MaskReader::leaf(Value value, IntegerRange range) {
   return dependence.of(value) == Dependence::None ? TileExpr::scalar(value, range)
                                                   : TileExpr::opaque(value, range);
 }
@@ -125,13 +118,13 @@ TileExpr MaskReader::readInteger(Value value) {
   if (auto it = known.find(value); it != known.end())
     return it->second;
   TileExpr expr = value.getType().isInteger(1) ? asNumber(read(value)) : compute(value);
-  TileExpr::Range bound = typeRange(value.getType());
+  IntegerRange bound = typeRange(value.getType());
   // It may wrap, or hold a scalar of any size inside: then it is a leaf itself.
   auto isLong = [&](TileExpr e) {
     return (e.kind() == Kind::Scalar || e.kind() == Kind::Opaque) && e.value() != value &&
            isHuge(typeRange(e.value().getType()));
   };
-  if (!expr || !isWithin(expr.range(), bound) || expr.contains(isLong))
+  if (!expr || !expr.range().within(bound) || expr.contains(isLong))
     expr = leaf(value, bound);
   return known[value] = expr;
 }
@@ -212,8 +205,7 @@ TileExpr MaskReader::compute(Value value) {
           return {};
         if (condition.kind == MaskFormula::Atom)
           return TileExpr::choose(condition.atom, x, y);
-        return leaf(value,
-                    {std::min(x.range().lo, y.range().lo), std::max(x.range().hi, y.range().hi)});
+        return leaf(value, join(x.range(), y.range()));
       })
       .Default([](Operation *) { return TileExpr(); });
 }
@@ -301,9 +293,9 @@ MaskFormula MaskReader::compare(P predicate, Value lhs, Value rhs) {
   auto isLong = [](TileExpr e) {
     return e.kind() == Kind::Scalar && isHuge(typeRange(e.value().getType()));
   };
-  TileExpr::Range small{-TileExpr::far / 2, TileExpr::far / 2};
-  if (!a || !b || (isLong(a) && !isWithin(b.range(), small)) ||
-      (isLong(b) && !isWithin(a.range(), small)))
+  IntegerRange small{-TileExpr::far / 2, TileExpr::far / 2};
+  if (!a || !b || (isLong(a) && !b.range().within(small)) ||
+      (isLong(b) && !a.range().within(small)))
     return MaskFormula::unknown();
   return compare(predicate, a, b);
 }

@@ -47,7 +47,7 @@ private:
   /// atom >= 0
   MaskFormula isNatural(TileExpr atom);
   TileExpr compute(Value value);
-  TileExpr leaf(Value value, TileExpr::Range range);
+  TileExpr leaf(Value value, IntegerRange range);
 
   Region &function;
   RegionDependence dependence;

@@ -21,8 +21,6 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-using Bounds = TileExpr::Range;
-
 struct TileExpr::Node {
   Kind kind;
   int64_t number = 0; // constant, offset of a sum, divisor
@@ -30,14 +28,14 @@ struct TileExpr::Node {
   Value value = {};
   SmallVector<int64_t, 2> factors = {};   // of a sum's terms
   SmallVector<TileExpr, 2> operands = {}; // terms of a sum, or operands
-  Range range = {-limit, limit};
+  IntegerRange range = {-limit, limit};
   unsigned size = 1; // nodes, shared ones as often as they occur
 };
 
 /// Larger trees are null: nothing that walks one takes long.
 static constexpr unsigned maxSize = 512;
 
-static bool fits(Bounds range) {
+static bool fits(IntegerRange range) {
   return range.lo <= range.hi && range.lo >= -TileExpr::limit && range.hi <= TileExpr::limit;
 }
 
@@ -57,21 +55,21 @@ TileExpr TileExpr::constant(int64_t value) {
   return make(std::move(node));
 }
 
-TileExpr TileExpr::symbol(Symbol symbol, Bounds range) {
+TileExpr TileExpr::symbol(Symbol symbol, IntegerRange range) {
   Node node{Kind::Symbol};
   node.symbol = symbol;
   node.range = range;
   return make(std::move(node));
 }
 
-TileExpr TileExpr::scalar(Value value, Bounds range) {
+TileExpr TileExpr::scalar(Value value, IntegerRange range) {
   Node node{Kind::Scalar};
   node.value = value;
   node.range = {std::max(range.lo, -far), std::min(range.hi, far)};
   return make(std::move(node));
 }
 
-TileExpr TileExpr::opaque(Value value, Bounds range) {
+TileExpr TileExpr::opaque(Value value, IntegerRange range) {
   Node node{Kind::Opaque};
   node.value = value;
   node.range = range;
@@ -79,7 +77,7 @@ TileExpr TileExpr::opaque(Value value, Bounds range) {
 }
 
 TileExpr::Kind TileExpr::kind() const { return node->kind; }
-TileExpr::Range TileExpr::range() const { return node->range; }
+IntegerRange TileExpr::range() const { return node->range; }
 TileExpr::Symbol TileExpr::asSymbol() const { return node->symbol; }
 Value TileExpr::value() const { return node->value; }
 int64_t TileExpr::divisor() const { return node->number; }
@@ -128,7 +126,7 @@ bool fsdp::operator==(const TileExpr &a, const TileExpr &b) {
 //===----------------------------------------------------------------------===//
 
 /// factor · range + sum, or false when it leaves what fits.
-static bool accumulate(Bounds &sum, int64_t factor, Bounds range) {
+static bool accumulate(IntegerRange &sum, int64_t factor, IntegerRange range) {
   if (factor < 0)
     std::swap(range.lo, range.hi);
   int64_t lo, hi;
@@ -137,9 +135,9 @@ static bool accumulate(Bounds &sum, int64_t factor, Bounds range) {
 }
 
 /// The same sum with end = begin + length, length >= 1: a tighter range where factors cancel.
-static void meetLength(Bounds &range, int64_t offset, ArrayRef<TileExpr::Term> terms) {
+static void meetLength(IntegerRange &range, int64_t offset, ArrayRef<TileExpr::Term> terms) {
   int64_t ofBegin = 0, ofEnd = 0;
-  Bounds begin{0, 0}, length{1, 1}, other{offset, offset};
+  IntegerRange begin{0, 0}, length{1, 1}, other{offset, offset};
   for (auto &[factor, term] : terms) {
     bool isSymbol = term.kind() == TileExpr::Kind::Symbol;
     if (isSymbol && term.asSymbol() == TileExpr::Symbol::Begin) {
@@ -236,7 +234,7 @@ TileExpr TileExpr::floorDiv(int64_t divisor) const {
         term * (factor % divisor == 0 ? factor / divisor : factor);
   if (!rest)
     return {};
-  Bounds inner = rest.range();
+  IntegerRange inner = rest.range();
   if (floorOf(inner.lo, divisor) == floorOf(inner.hi, divisor))
     return whole + floorOf(inner.lo, divisor);
   Node quotient{Kind::FloorDiv};
@@ -296,9 +294,9 @@ TileExpr TileExpr::extremum(Kind kind, TileExpr a, TileExpr b) {
           return extremum(kind, nested.operands()[1 - i], other);
   Node node{kind};
   node.operands = {a, b};
-  Bounds x = a.range(), y = b.range();
-  node.range = isMax ? Bounds{std::max(x.lo, y.lo), std::max(x.hi, y.hi)}
-                     : Bounds{std::min(x.lo, y.lo), std::min(x.hi, y.hi)};
+  IntegerRange x = a.range(), y = b.range();
+  node.range = isMax ? IntegerRange{std::max(x.lo, y.lo), std::max(x.hi, y.hi)}
+                     : IntegerRange{std::min(x.lo, y.lo), std::min(x.hi, y.hi)};
   return make(std::move(node));
 }
 
@@ -324,7 +322,7 @@ TileExpr TileExpr::choose(TileExpr condition, TileExpr yes, TileExpr no) {
   }
   Node node{Kind::Choose};
   node.operands = {condition, yes, no};
-  node.range = {std::min(yes.range().lo, no.range().lo), std::max(yes.range().hi, no.range().hi)};
+  node.range = join(yes.range(), no.range());
   return make(std::move(node));
 }
 

@@ -289,7 +289,7 @@ LogicalResult VerifyImportedPass::verifyLookup(const RowLookup &lookup) {
         func.getArgAttrOfType<DenseI64ArrayAttr>(arg.getArgNumber(), FSDPDialect::extraIdsAttr);
     for (int64_t id : extra ? extra.asArrayRef() : ArrayRef<int64_t>()) {
       IdRanges alone;
-      alone.assume(arg, IdInterval::of(id));
+      alone.assume(arg, IntegerRange::of(id));
       if (!lookup.admits(alone.getSet(lookup.ids)))
         return refuse(lookup.op, "looks up ")
                << "the extra id " << id << " of argument " << arg.getArgNumber()

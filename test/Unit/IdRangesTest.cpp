@@ -50,7 +50,7 @@ public:
   }
 
   /// The interval of the result for intervals of the arguments.
-  IdInterval find(ArrayRef<IdInterval> arguments) {
+  IntegerRange find(ArrayRef<IntegerRange> arguments) {
     IdRanges ranges;
     for (auto [argument, interval] : llvm::zip_equal(block->getArguments(), arguments))
       ranges.assume(argument, interval);
@@ -88,23 +88,23 @@ private:
 
 /// The smallest interval of a set of values, once it has any.
 struct Hull {
-  std::optional<IdInterval> interval;
+  std::optional<IntegerRange> interval;
   void add(int64_t value) {
-    interval = interval ? IdInterval{std::min(interval->lo, value), std::max(interval->hi, value)}
-                        : IdInterval::of(value);
+    interval = interval ? IntegerRange{std::min(interval->lo, value), std::max(interval->hi, value)}
+                        : IntegerRange::of(value);
   }
 };
 } // namespace
 
-static SmallVector<IdInterval> allIntervals(int64_t lo = lowest, int64_t hi = highest) {
-  SmallVector<IdInterval> all;
+static SmallVector<IntegerRange> allIntervals(int64_t lo = lowest, int64_t hi = highest) {
+  SmallVector<IntegerRange> all;
   for (int64_t first = lo; first <= hi; ++first)
     for (int64_t last = first; last <= hi; ++last)
       all.push_back({first, last});
   return all;
 }
 
-static std::string text(IdInterval interval) {
+static std::string text(IntegerRange interval) {
   return "[" + std::to_string(interval.lo) + ", " + std::to_string(interval.hi) + "]";
 }
 
@@ -123,9 +123,9 @@ static void checkBinary(const char *name, Subject::Build build, Needs needs,
       numValues += (table[x - lowest][y - lowest] = subject.evaluate({x, y})).has_value();
   EXPECT_GE(numValues, 64) << "the op folds";
   int numWrong = 0;
-  for (IdInterval a : allIntervals())
-    for (IdInterval b : allIntervals()) {
-      IdInterval found = subject.find({a, b});
+  for (IntegerRange a : allIntervals())
+    for (IntegerRange b : allIntervals()) {
+      IntegerRange found = subject.find({a, b});
       Hull hull;
       bool wraps = false;
       for (int64_t x = a.lo; x <= a.hi; ++x)
@@ -203,12 +203,12 @@ static void checkCast(unsigned from, unsigned to) {
   });
   int64_t half = int64_t(1) << (from ? from - 1 : 4);
   int numValues = 0;
-  for (IdInterval a : from == 1 ? allIntervals(0, 1) : allIntervals(-half, half - 1)) {
-    IdInterval found = subject.find({a});
+  for (IntegerRange a : from == 1 ? allIntervals(0, 1) : allIntervals(-half, half - 1)) {
+    IntegerRange found = subject.find({a});
     for (int64_t x = a.lo; x <= a.hi; ++x)
       if (std::optional<int64_t> value = subject.evaluate({x})) {
         ++numValues;
-        ASSERT_TRUE(IdInterval::of(*value).within(found.lo, found.hi))
+        ASSERT_TRUE(IntegerRange::of(*value).within(found.lo, found.hi))
             << text(a) << ": " << x << " gives " << *value << ", found " << text(found);
       }
   }
@@ -237,9 +237,9 @@ TEST(IdRanges, ASelectIsTheBranchThatIsTaken) {
   Subject subject({1, 4, 4}, [](OpBuilder &b, Location loc, ValueRange x) -> Value {
     return arith::SelectOp::create(b, loc, x[0], x[1], x[2]);
   });
-  for (IdInterval a : allIntervals())
-    for (IdInterval b : allIntervals()) {
-      IdInterval both = subject.find({{0, 1}, a, b});
+  for (IntegerRange a : allIntervals())
+    for (IntegerRange b : allIntervals()) {
+      IntegerRange both = subject.find({{0, 1}, a, b});
       EXPECT_EQ(both.lo, std::min(a.lo, b.lo));
       EXPECT_EQ(both.hi, std::max(a.hi, b.hi));
       EXPECT_EQ(text(subject.find({{1, 1}, a, b})), text(a));
@@ -286,7 +286,7 @@ TEST(IdRanges, ABranchKeepsTheValuesOfItsCondition) {
                                       linalg::YieldOp::create(inner, at, result);
                                     });
           auto wrap = [](int64_t x) { return ((x + 8) & 15) - 8; };
-          for (IdInterval a : allIntervals()) {
+          for (IntegerRange a : allIntervals()) {
             IdRanges ranges;
             ranges.assume(block->getArgument(0), a);
             IdSet set = ranges.getSet(result);
@@ -294,9 +294,10 @@ TEST(IdRanges, ABranchKeepsTheValuesOfItsCondition) {
               bool holds = arith::applyCmpPredicate(static_cast<arith::CmpIPredicate>(i),
                                                     APInt(4, wrap(x + e), true), APInt(4, f, true));
               int64_t value = holds ? wrap(x + c) : x;
-              ASSERT_TRUE(llvm::any_of(
-                  set,
-                  [&](IdInterval part) { return IdInterval::of(value).within(part.lo, part.hi); }))
+              ASSERT_TRUE(llvm::any_of(set,
+                                       [&](IntegerRange part) {
+                                         return IntegerRange::of(value).within(part.lo, part.hi);
+                                       }))
                   << "predicate " << i << ", x = " << x << " of " << text(a) << ", c = " << c
                   << ", e = " << e << ", f = " << f;
             }
@@ -311,7 +312,7 @@ TEST(IdRanges, ABranchKeepsTheValuesOfItsCondition) {
 TEST(IdRanges, AReductionHoldsAllValues) {
   auto check = [](int64_t steps,
                   llvm::function_ref<Value(OpBuilder &, Location, Value, Value)> build,
-                  IdInterval term, IdInterval expected) {
+                  IntegerRange term, IntegerRange expected) {
     MLIRContext context;
     context.loadDialect<arith::ArithDialect, func::FuncDialect, linalg::LinalgDialect,
                         tensor::TensorDialect>();
@@ -335,7 +336,7 @@ TEST(IdRanges, AReductionHoldsAllValues) {
         });
     IdRanges ranges;
     ranges.assume(block->getArgument(0), term);
-    IdInterval found = ranges.get(op.getResult(0));
+    IntegerRange found = ranges.get(op.getResult(0));
     EXPECT_EQ(text(found), text(expected));
     EXPECT_EQ(text(ranges.get(op.getResult(0))), text(expected)) << "the second time";
   };
@@ -359,8 +360,8 @@ TEST(IdRanges, AReductionHoldsAllValues) {
   check(5, largest, {2, 9}, {0, 9});
   check(5, twice, {2, 9}, {0, 0});
   check(5, product, {2, 9}, {0, 0});
-  check(5, grows, {0, 1}, IdInterval()); // 2 s + x: not a count
-  check(3, sum, {0, std::numeric_limits<int64_t>::max() / 2}, IdInterval());
+  check(5, grows, {0, 1}, IntegerRange()); // 2 s + x: not a count
+  check(3, sum, {0, std::numeric_limits<int64_t>::max() / 2}, IntegerRange());
 }
 
 /// Values whose sum, difference, product or negation no integer of 64 bits holds.
@@ -377,10 +378,10 @@ TEST(IdRanges, WhatWrapsIsUnknown) {
           for (int64_t y : values) {
             if (lo > hi)
               continue;
-            IdInterval found = subject.find({{lo, hi}, IdInterval::of(y)});
+            IntegerRange found = subject.find({{lo, hi}, IntegerRange::of(y)});
             for (int64_t x : {lo, hi}) {
               std::optional<int64_t> value = subject.evaluate({x, y});
-              EXPECT_TRUE(!value || IdInterval::of(*value).within(found.lo, found.hi))
+              EXPECT_TRUE(!value || IntegerRange::of(*value).within(found.lo, found.hi))
                   << text({lo, hi}) << " and " << y << " give " << *value << ", found "
                   << text(found);
             }

@@ -18,6 +18,7 @@
 #ifndef FSDP_ANALYSIS_TILEEXPR_H
 #define FSDP_ANALYSIS_TILEEXPR_H
 
+#include "fsdp/Analysis/IntegerRange.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include <memory>
@@ -43,21 +44,17 @@ public:
   enum class Symbol { Begin, End, Batch, Head, Row, Column };
   enum class Kind { Constant, Symbol, Scalar, Opaque, Sum, FloorDiv, Min, Max, Choose };
 
-  /// All values from `lo` to `hi`.
-  struct Range {
-    int64_t lo, hi;
-  };
   /// Values are within ±limit; a scalar from memory beyond ±far counts as ±far.
   static constexpr int64_t limit = int64_t(1) << 60, far = int64_t(1) << 40;
 
   /// Null: not known.
   TileExpr() = default;
   static TileExpr constant(int64_t value);
-  static TileExpr symbol(Symbol symbol, Range range);
+  static TileExpr symbol(Symbol symbol, IntegerRange range);
   /// A value of a region that depends on neither row nor column.
-  static TileExpr scalar(Value value, Range range);
+  static TileExpr scalar(Value value, IntegerRange range);
   /// Any other value of a region: nothing but its range is known.
-  static TileExpr opaque(Value value, Range range);
+  static TileExpr opaque(Value value, IntegerRange range);
   /// condition >= 0 ? yes : no
   static TileExpr choose(TileExpr condition, TileExpr yes, TileExpr no);
   static TileExpr min(TileExpr a, TileExpr b);
@@ -67,7 +64,7 @@ public:
 
   explicit operator bool() const { return node != nullptr; }
   Kind kind() const;
-  Range range() const;
+  IntegerRange range() const;
   std::optional<int64_t> asConstant() const;
   Symbol asSymbol() const;
   /// Of a scalar or an opaque value.

@@ -315,7 +315,7 @@ std::optional<Subscript> Evaluator::positionOf(Value value, ArrayRef<Subscript> 
   AffineExpr expr = apply.getAffineMap().getResult(0).replaceDimsAndSymbols(
       ArrayRef(operands).take_front(numDims), ArrayRef(operands).drop_front(numDims));
   // Quotients towards minus infinity of what may be negative are left alone.
-  return expr.isPureAffine() && subscripts().range(expr).first >= 0 && expr.walk([](AffineExpr e) {
+  return expr.isPureAffine() && subscripts().range(expr).lo >= 0 && expr.walk([](AffineExpr e) {
     return e.getKind() == AffineExprKind::CeilDiv ? WalkResult::interrupt() : WalkResult::advance();
   }) == WalkResult::advance()
              ? std::optional(Subscript{expr, {}})

@@ -22,31 +22,23 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-static constexpr int64_t unbounded = int64_t(1) << 60;
-
-static int64_t clamp(__int128 value) {
-  return value > unbounded ? unbounded : value < -unbounded ? -unbounded : int64_t(value);
-}
-
-std::pair<int64_t, int64_t> Subscripts::range(AffineExpr expr) const {
+IntegerRange Subscripts::range(AffineExpr expr) const {
   if (auto constant = dyn_cast<AffineConstantExpr>(expr))
-    return {constant.getValue(), constant.getValue()};
+    return IntegerRange::of(constant.getValue());
   if (auto dim = dyn_cast<AffineDimExpr>(expr))
     return {dims[dim.getPosition()].lo, dims[dim.getPosition()].hi};
   auto binary = cast<AffineBinaryOpExpr>(expr);
-  auto [lo, hi] = range(binary.getLHS());
-  if (binary.getKind() == AffineExprKind::Add) {
-    auto [rlo, rhi] = range(binary.getRHS());
-    return {clamp(__int128(lo) + rlo), clamp(__int128(hi) + rhi)};
+  IntegerRange lhs = range(binary.getLHS()), rhs = range(binary.getRHS());
+  switch (binary.getKind()) {
+  case AffineExprKind::Add:
+    return lhs + rhs;
+  case AffineExprKind::Mul:
+    return lhs * rhs;
+  case AffineExprKind::FloorDiv:
+    return {llvm::divideFloorSigned(lhs.lo, rhs.lo), llvm::divideFloorSigned(lhs.hi, rhs.lo)};
+  default:
+    return lhs.within(0, rhs.lo - 1) ? lhs : IntegerRange{0, rhs.lo - 1};
   }
-  int64_t c = cast<AffineConstantExpr>(binary.getRHS()).getValue();
-  if (binary.getKind() == AffineExprKind::Mul) {
-    int64_t a = clamp(__int128(lo) * c), b = clamp(__int128(hi) * c);
-    return {std::min(a, b), std::max(a, b)};
-  }
-  if (binary.getKind() == AffineExprKind::FloorDiv)
-    return {llvm::divideFloorSigned(lo, c), llvm::divideFloorSigned(hi, c)};
-  return lo >= 0 && hi < c ? std::pair(lo, hi) : std::pair(int64_t(0), c - 1);
 }
 
 AffineExpr Subscripts::toExpr(const LinearForm &form, MLIRContext *context) const {

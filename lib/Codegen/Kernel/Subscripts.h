@@ -12,6 +12,7 @@
 #ifndef FSDP_LIB_CODEGEN_KERNEL_SUBSCRIPTS_H
 #define FSDP_LIB_CODEGEN_KERNEL_SUBSCRIPTS_H
 
+#include "fsdp/Analysis/IntegerRange.h"
 #include "mlir/IR/AffineExpr.h"
 #include "mlir/IR/Value.h"
 #include "llvm/ADT/MapVector.h"
@@ -36,8 +37,8 @@ class Subscripts {
 public:
   explicit Subscripts(ArrayRef<LoopDim> dims) : dims(dims) {}
 
-  /// Least and greatest value of `expr`.
-  std::pair<int64_t, int64_t> range(AffineExpr expr) const;
+  /// Returns the range of the values of `expr`.
+  IntegerRange range(AffineExpr expr) const;
   /// The same value, simpler: quotients and remainders that the ranges decide are
   /// gone, (x floordiv c) * c + x mod c is x.
   AffineExpr simplify(AffineExpr expr) const;

@@ -62,7 +62,7 @@ LogicalResult BoundIdsPass::lowerLimit(const RowLookup &lookup, BlockArgument ar
   if (auto before = func.getArgAttrOfType<IntegerAttr>(arg.getArgNumber(), FSDPDialect::limitAttr))
     limit = std::min(limit, before.getInt());
   ranges.assume(arg, limit);
-  IdInterval range = ranges.get(lookup.ids);
+  IntegerRange range = ranges.get(lookup.ids);
   if (lookup.admits(ranges.getSet(lookup.ids)))
     range = {0, lookup.extent - 1};
   if (range.lo >= 0 && range.hi >= lookup.extent && range.hi - (lookup.extent - 1) < limit) {
@@ -94,7 +94,7 @@ LogicalResult BoundIdsPass::bound(const RowLookup &lookup) {
   if (lookup.admits(ranges.getSet(lookup.ids)))
     return success();
   if (isConstantIds(lookup.ids)) {
-    IdInterval range = ranges.get(lookup.ids);
+    IntegerRange range = ranges.get(lookup.ids);
     return lookup.op->emitError("expected ids ")
            << describe(lookup) << ", found " << range.lo << " to " << range.hi;
   }

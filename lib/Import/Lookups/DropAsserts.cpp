@@ -142,7 +142,7 @@ bool DropAssertsPass::lowerLimits(tensor::ExtractOp extract, unsigned dim,
     limits.push_back(given ? std::min(given.getInt(), extent) : extent);
     ranges.assume(arg, limits.back());
   }
-  IdInterval range = ranges.get(index);
+  IntegerRange range = ranges.get(index);
   if (arguments.size() == 1 && range.lo >= 0 && range.hi >= extent &&
       range.hi - (extent - 1) < limits[0]) {
     limits[0] -= range.hi - (extent - 1); // positions with an offset, `id + 2`
@@ -263,13 +263,13 @@ static bool asksForNoId(arith::CmpIOp cmp) {
 
 /// The value of a comparison, where it has one.
 static std::optional<int64_t> decideComparison(arith::CmpIOp cmp, IdRanges &ranges) {
-  IdInterval range = ranges.get(cmp.getResult());
+  IntegerRange range = ranges.get(cmp.getResult());
   return range.isSingle() ? std::optional<int64_t>(range.lo) : std::nullopt;
 }
 
 /// Which operand a minimum or maximum is, where that is known.
 static std::optional<int64_t> decideExtremum(Operation *op, IdRanges &ranges) {
-  IdInterval lhs = ranges.get(op->getOperand(0)), rhs = ranges.get(op->getOperand(1));
+  IntegerRange lhs = ranges.get(op->getOperand(0)), rhs = ranges.get(op->getOperand(1));
   bool isMax = isa<arith::MaxSIOp>(op);
   if (isMax ? lhs.lo >= rhs.hi : lhs.hi <= rhs.lo)
     return 0;

@@ -82,7 +82,7 @@ static bool isThrownAway(Value value, BlockArgument arg, std::optional<Point> &e
   return llvm::all_of(value.getUses(), [&](OpOperand &use) {
     Operation *op = use.getOwner();
     if (auto select = dyn_cast<arith::SelectOp>(op); select && use.getOperandNumber() != 0) {
-      IdInterval taken = ranges.get(select.getCondition());
+      IntegerRange taken = ranges.get(select.getCondition());
       std::optional<Point> condition = pointOf(select.getCondition());
       if (taken.isSingle() && (taken.lo != 0) == (use.getOperandNumber() == 2))
         return condition && findElement(*condition, arg, element);
@@ -111,7 +111,7 @@ bool ExtraIds::handles(Case &trial, SmallVectorImpl<Guard> &guards) {
       std::optional<Point> element, at = pointOf(index);
       int64_t extent = cast<RankedTensorType>(extract.getTensor().getType()).getDimSize(dim);
       good = at && findElement(*at, trial.arg, element);
-      IdInterval range = trial.ranges.get(index);
+      IntegerRange range = trial.ranges.get(index);
       if (!good || range.within(0, extent - 1))
         continue;
       good =
@@ -158,7 +158,7 @@ LogicalResult ExtraIds::run(func::FuncOp entry) {
         candidates.push_back(id);
     for (int64_t id : candidates) {
       Case trial{arg, id, {}};
-      trial.ranges.assume(arg, IdInterval::of(id));
+      trial.ranges.assume(arg, IntegerRange::of(id));
       SmallVector<Guard> guards;
       if (!handles(trial, guards)) {
         if (llvm::is_contained(listed, id))
@@ -187,11 +187,11 @@ LogicalResult ExtraIds::run(func::FuncOp entry) {
   for (auto &[arg, ids] : accepted) {
     auto limit = func.getArgAttrOfType<IntegerAttr>(cast<BlockArgument>(arg).getArgNumber(),
                                                     FSDPDialect::limitAttr);
-    IdInterval hull{0, limit.getInt() - 1};
+    IntegerRange hull{0, limit.getInt() - 1};
     for (int64_t id : ids) {
       hull = {std::min(hull.lo, id), std::max(hull.hi, id)};
       cases.push_back({cast<BlockArgument>(arg), id, {}});
-      cases.back().ranges.assume(cases.back().arg, IdInterval::of(id));
+      cases.back().ranges.assume(cases.back().arg, IntegerRange::of(id));
     }
     hulls->assume(cast<BlockArgument>(arg), hull);
   }

@@ -7,43 +7,31 @@
 #ifndef FSDP_LIB_IMPORT_IDRANGES_H
 #define FSDP_LIB_IMPORT_IDRANGES_H
 
+#include "fsdp/Analysis/IntegerRange.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/Value.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallPtrSet.h"
-#include <cstdint>
-#include <limits>
 
 namespace mlir::fsdp {
 
-/// All integers from `lo` to `hi`; the largest interval when nothing is known. Interval is a
-/// lifetime: Packing.h.
-struct IdInterval {
-  int64_t lo = std::numeric_limits<int64_t>::min();
-  int64_t hi = std::numeric_limits<int64_t>::max();
-
-  bool isSingle() const { return lo == hi; }
-  bool within(int64_t first, int64_t last) const { return lo >= first && hi <= last; }
-  static IdInterval of(int64_t value) { return {value, value}; }
-};
-
 /// A union of a few intervals, in ascending order, without overlap.
-using IdSet = SmallVector<IdInterval, 4>;
+using IdSet = SmallVector<IntegerRange, 4>;
 
 /// Intervals of integer and index values, through bodies, views and elementwise
 /// producers, from `fsdp.limit` of the arguments and the extents of loops.
 class IdRanges {
 public:
   /// The interval of a scalar, or of all elements of a tensor.
-  IdInterval get(Value value);
+  IntegerRange get(Value value);
 
   /// The same as a union of intervals: labels that are padded with -100 are in [0, limit) or -100.
   IdSet getSet(Value value);
 
   /// Assumes that every element of an argument is in [0, limit), or in an interval.
   void assume(BlockArgument arg, int64_t limit) { assume(arg, {0, limit - 1}); }
-  void assume(BlockArgument arg, IdInterval interval) {
+  void assume(BlockArgument arg, IntegerRange interval) {
     limits[arg] = interval;
     clear();
   }
@@ -63,9 +51,9 @@ public:
                                  SmallVectorImpl<BlockArgument> &arguments);
 
 private:
-  IdInterval compute(Value value);
-  IdInterval computeResult(Operation *op, unsigned result);
-  IdInterval computeReduction(linalg::GenericOp op, unsigned result);
+  IntegerRange compute(Value value);
+  IntegerRange computeResult(Operation *op, unsigned result);
+  IntegerRange computeReduction(linalg::GenericOp op, unsigned result);
   IdSet computeSet(Value value);
   IdSet computeSelect(arith::SelectOp op);
   void clear() {
@@ -74,8 +62,8 @@ private:
   }
   void clearBody(linalg::GenericOp op);
 
-  llvm::DenseMap<Value, IdInterval> limits;
-  llvm::DenseMap<Value, IdInterval> known;
+  llvm::DenseMap<Value, IntegerRange> limits;
+  llvm::DenseMap<Value, IntegerRange> known;
   llvm::DenseMap<Value, IdSet> sets;
 };
 

@@ -34,11 +34,11 @@ static constexpr unsigned maxIntervals = 4;
 
 /// Sorts and merges intervals that touch, and those with the smallest gaps until there are few.
 static IdSet normalise(IdSet set) {
-  llvm::sort(set, [](IdInterval a, IdInterval b) {
+  llvm::sort(set, [](IntegerRange a, IntegerRange b) {
     return std::pair(a.lo, a.hi) < std::pair(b.lo, b.hi);
   });
   IdSet merged;
-  for (IdInterval next : set) {
+  for (IntegerRange next : set) {
     bool touches =
         !merged.empty() && (merged.back().hi == highest || next.lo <= merged.back().hi + 1);
     if (touches)
@@ -66,9 +66,9 @@ static IdSet unite(IdSet a, const IdSet &b) {
 
 static IdSet intersect(const IdSet &a, const IdSet &b) {
   IdSet both;
-  for (IdInterval x : a)
-    for (IdInterval y : b)
-      if (IdInterval z{std::max(x.lo, y.lo), std::min(x.hi, y.hi)}; z.lo <= z.hi)
+  for (IntegerRange x : a)
+    for (IntegerRange y : b)
+      if (IntegerRange z{std::max(x.lo, y.lo), std::min(x.hi, y.hi)}; z.lo <= z.hi)
         both.push_back(z);
   return normalise(std::move(both));
 }
@@ -77,7 +77,7 @@ static IdSet intersect(const IdSet &a, const IdSet &b) {
 static IdSet complement(const IdSet &set) {
   IdSet rest;
   int64_t next = lowest;
-  for (IdInterval x : set) {
+  for (IntegerRange x : set) {
     if (x.lo > next)
       rest.push_back({next, x.lo - 1});
     if (x.hi == highest)
@@ -94,7 +94,7 @@ static IdSet valuesWith(arith::CmpIPredicate predicate, int64_t c) {
   IdSet all{{lowest, highest}}, below;
   switch (predicate) {
   case P::eq:
-    return {IdInterval::of(c)};
+    return {IntegerRange::of(c)};
   case P::slt:
     return c == lowest ? IdSet() : IdSet{{lowest, c - 1}};
   case P::sle:
@@ -159,7 +159,7 @@ static IdSet shift(IdSet set, int64_t offset) {
       return x;
     return llvm::AddOverflow(x, offset, moved) ? (offset < 0 ? lowest : highest) : moved;
   };
-  for (IdInterval &x : set)
+  for (IntegerRange &x : set)
     x = {move(x.lo), move(x.hi)};
   return normalise(std::move(set));
 }
@@ -180,9 +180,9 @@ static Sum decompose(const Point &point, IdRanges &ranges) {
     if (!add && !sum.base.op<arith::SubIOp>())
       return sum;
     unsigned side = add && ranges.get(settle(operandOf(sum.base, 0)).value).isSingle() ? 1 : 0;
-    IdInterval constant = ranges.get(settle(operandOf(sum.base, 1 - side)).value);
+    IntegerRange constant = ranges.get(settle(operandOf(sum.base, 1 - side)).value);
     Point base = withoutCasts(operandOf(sum.base, side));
-    IdInterval range = ranges.get(base.value), moved;
+    IntegerRange range = ranges.get(base.value), moved;
     int64_t offset = add ? constant.lo : -constant.hi, total;
     Type type = getElementTypeOrSelf(sum.base.value.getType());
     int64_t half = type.isIndex() || type.getIntOrFloatBitWidth() >= 64
@@ -210,7 +210,7 @@ static IdSet valuesUnder(const Point &condition, bool holds, const Point &x, IdR
     return all;
   if (auto cmp = p.op<arith::CmpIOp>()) {
     for (unsigned side : {0, 1}) {
-      IdInterval other = ranges.get(settle(operandOf(p, 1 - side)).value);
+      IntegerRange other = ranges.get(settle(operandOf(p, 1 - side)).value);
       if (!other.isSingle() || cmp.getLhs().getType().isInteger(1))
         continue;
       Sum compared = decompose(operandOf(p, side), ranges);
@@ -242,7 +242,7 @@ static IdSet refine(IdSet set, const Point &condition, bool holds, const Point &
 }
 
 IdSet IdRanges::computeSelect(arith::SelectOp op) {
-  IdInterval condition = get(op.getCondition());
+  IntegerRange condition = get(op.getCondition());
   auto generic = dyn_cast<linalg::GenericOp>(op->getParentOp());
   Point here{op.getCondition(), {}};
   for (unsigned d = 0; generic && d < generic.getNumLoops(); ++d)
@@ -264,7 +264,7 @@ IdSet IdRanges::getSet(Value value) {
   IdSet set = isa<IntegerType, IndexType>(getElementTypeOrSelf(value.getType())) ? computeSet(value)
                                                                                  : IdSet();
   if (set.empty())
-    set = {IdInterval()}; // nothing is known, or nothing gets here
+    set = {IntegerRange()}; // nothing is known, or nothing gets here
   sets[value] = set;
   return set;
 }
@@ -304,7 +304,7 @@ IdSet IdRanges::computeSet(Value value) {
       .Case<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp, tensor::CastOp,
             tensor::ExtractOp, tensor::SplatOp>([&](auto) { return getSet(op->getOperand(0)); })
       .Case<arith::IndexCastOp, arith::ExtSIOp>([&](auto) -> IdSet {
-        IdInterval hull = get(value);
+        IntegerRange hull = get(value);
         IdSet set = getSet(op->getOperand(0)); // another one where the cast wraps, or extends i1
         return set.front().lo == hull.lo && set.back().hi == hull.hi ? set : IdSet{hull};
       })

@@ -35,8 +35,8 @@ struct RowLookup {
   StringRef what; ///< of which there are so many
   std::optional<int64_t> ignore;
 
-  bool admits(ArrayRef<IdInterval> ranges) const {
-    return llvm::all_of(ranges, [&](IdInterval range) {
+  bool admits(ArrayRef<IntegerRange> ranges) const {
+    return llvm::all_of(ranges, [&](IntegerRange range) {
       return range.within(0, extent - 1) || (ignore && range.within(*ignore, *ignore));
     });
   }

@@ -59,7 +59,7 @@ static bool limitTargets(func::FuncOp func, const Loss &loss, int64_t classes) {
   llvm::SmallPtrSet<void *, 16> seen;
   SmallVector<BlockArgument> arguments;
   IdRanges::collectIdArguments(loss.target.value, seen, arguments);
-  auto fits = [&](IdInterval range) {
+  auto fits = [&](IntegerRange range) {
     return range.within(0, classes - 1) ||
            (loss.ignore && range.within(*loss.ignore, *loss.ignore));
   };
@@ -70,7 +70,7 @@ static bool limitTargets(func::FuncOp func, const Loss &loss, int64_t classes) {
           func.getArgAttrOfType<DenseI64ArrayAttr>(arg.getArgNumber(), FSDPDialect::extraIdsAttr);
       for (int64_t id : extra ? extra.asArrayRef() : ArrayRef<int64_t>()) {
         IdRanges trial;
-        trial.assume(arg, IdInterval::of(id));
+        trial.assume(arg, IntegerRange::of(id));
         if (arguments.size() != 1 || !fits(trial.get(loss.target.value)))
           return false;
       }
@@ -87,7 +87,7 @@ static bool limitTargets(func::FuncOp func, const Loss &loss, int64_t classes) {
   func.setArgAttr(number, FSDPDialect::limitAttr, b.getI64IntegerAttr(classes));
   if (!loss.ignore || (*loss.ignore >= 0 && *loss.ignore < classes))
     return true;
-  limits.assume(arguments[0], IdInterval::of(*loss.ignore));
+  limits.assume(arguments[0], IntegerRange::of(*loss.ignore));
   if (fits(limits.get(loss.target.value)))
     func.setArgAttr(number, FSDPDialect::extraIdsAttr, b.getDenseI64ArrayAttr(*loss.ignore));
   return true;

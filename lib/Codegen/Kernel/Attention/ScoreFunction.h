@@ -22,6 +22,7 @@
 
 #include "Codegen/Kernel/CodeBuilder.h"
 #include "fsdp/Analysis/AttentionTiles.h"
+#include "fsdp/Analysis/IntegerRange.h"
 #include "fsdp/IR/FSDP.h"
 #include "mlir/IR/Region.h"
 
@@ -73,9 +74,8 @@ public:
                      Values &known) const;
 
 private:
-  using Range = std::pair<int64_t, int64_t>;
-  std::optional<Range> rangeOf(Operation *op) const;
-  std::optional<Range> rangeOf(Value value) const;
+  std::optional<IntegerRange> rangeOf(Operation *op) const;
+  std::optional<IntegerRange> rangeOf(Value value) const;
   void findRanges();
   void stage();
   bool isCheap(Value value) const;
@@ -95,7 +95,7 @@ private:
   SmallVector<int64_t> extents;
   SmallVector<Captured> captures;
   RegionDependence dependences;
-  DenseMap<Value, Range> ranges;
+  DenseMap<Value, IntegerRange> ranges;
   SmallVector<Value> units, rows, columns;
 };
 

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Ranges: b, h, q, k lie in their extents; constants, sums, products, quotients,
-//     remainders, bitwise operations, shifts, extrema, choices and casts of what has a range
-//     have one. Anything else (what is read from memory) has none.
+//  1. Ranges: b, h, q, k lie in their extents; the result of an op has a range if all of
+//     its operands have one (inferResultRange) and it is the same in 32 bits. What is read
+//     from memory has none.
 //  2. Staged: what of one dependence a value of another reads, unless it is as cheap
 //     to compute as to load.
 //
@@ -16,7 +16,6 @@
 #include "fsdp/IR/FSDP.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -35,113 +34,54 @@ ScoreFunction::ScoreFunction(Region &region, unsigned scores, ArrayRef<int64_t> 
 // Ranges
 //===----------------------------------------------------------------------===//
 
-/// Beyond these nothing is known: no product of two leaves 64 bits.
+/// Values within these limits are computed in 32 bits.
 static constexpr int64_t farthest = INT64_C(1) << 31;
 
-static std::optional<std::pair<int64_t, int64_t>> within(int64_t lo, int64_t hi) {
-  if (lo < -farthest || hi >= farthest)
-    return std::nullopt;
-  return std::pair(lo, hi);
-}
-
-std::optional<ScoreFunction::Range> ScoreFunction::rangeOf(Value value) const {
+std::optional<IntegerRange> ScoreFunction::rangeOf(Value value) const {
   auto found = ranges.find(value);
   return found == ranges.end() ? std::nullopt : std::optional(found->second);
 }
 
-std::optional<ScoreFunction::Range> ScoreFunction::rangeOf(Operation *op) const {
-  IntegerAttr attr;
-  if (matchPattern(op, m_Constant(&attr)) && attr.getValue().getSignificantBits() <= 32)
-    return within(attr.getInt(), attr.getInt());
-  if (isa<tensor::ExtractOp, arith::CmpIOp, arith::CmpFOp>(op))
+/// Returns true if unsigned ops and shifts have the same result in 32 bits as in 64.
+static bool isSameIn32Bits(Operation *op, ArrayRef<IntegerRange> in) {
+  bool isShift = isa<arith::ShLIOp, arith::ShRUIOp, arith::ShRSIOp>(op);
+  bool isUnsigned =
+      isShift ||
+      isa<arith::DivUIOp, arith::CeilDivUIOp, arith::RemUIOp, arith::ExtUIOp, arith::IndexCastUIOp>(
+          op);
+  return !(isUnsigned && llvm::any_of(in, [](IntegerRange r) { return r.lo < 0; })) &&
+         !(isShift && in[1].hi > 31);
+}
+
+std::optional<IntegerRange> ScoreFunction::rangeOf(Operation *op) const {
+  APInt constant;
+  if (matchPattern(op, m_ConstantInt(&constant)))
+    return constant.getSignificantBits() <= 32
+               ? std::optional(IntegerRange::of(constant.getSExtValue()))
+               : std::nullopt;
+  if (isa<tensor::ExtractOp>(op))
     return std::nullopt;
-  SmallVector<Range> in;
-  for (Value operand : op->getOperands().drop_front(isa<arith::SelectOp>(op))) {
-    auto range = rangeOf(operand);
+  SmallVector<IntegerRange> in;
+  for (Value operand : op->getOperands()) {
+    bool isCondition = isa<arith::SelectOp>(op) && operand == op->getOperand(0);
+    auto range = isCondition ? std::optional(IntegerRange{0, 1}) : rangeOf(operand);
     if (!range)
       return std::nullopt;
     in.push_back(*range);
   }
-  auto corners = [&](function_ref<int64_t(int64_t, int64_t)> f) {
-    auto all = {f(in[0].first, in[1].first), f(in[0].first, in[1].second),
-                f(in[0].second, in[1].first), f(in[0].second, in[1].second)};
-    return within(std::min(all), std::max(all));
-  };
-  bool positive = llvm::all_of(in, [](Range r) { return r.first >= 0; });
-  return TypeSwitch<Operation *, std::optional<Range>>(op)
-      .Case([&](arith::AddIOp) { return corners([](int64_t a, int64_t b) { return a + b; }); })
-      .Case([&](arith::SubIOp) { return corners([](int64_t a, int64_t b) { return a - b; }); })
-      .Case([&](arith::MulIOp) { return corners([](int64_t a, int64_t b) { return a * b; }); })
-      .Case([&](arith::MinSIOp) {
-        return corners([](int64_t a, int64_t b) { return std::min(a, b); });
-      })
-      .Case([&](arith::MaxSIOp) {
-        return corners([](int64_t a, int64_t b) { return std::max(a, b); });
-      })
-      .Case<arith::DivSIOp, arith::FloorDivSIOp, arith::CeilDivSIOp>(
-          [&](auto) -> std::optional<Range> {
-            if (in[1].first <= 0)
-              return std::nullopt;
-            return within(std::min<int64_t>(in[0].first, 0), std::max<int64_t>(in[0].second, 0));
-          })
-      .Case<arith::DivUIOp, arith::ShRUIOp, arith::ShRSIOp>([&](auto) -> std::optional<Range> {
-        if (!positive)
-          return std::nullopt;
-        return within(0, in[0].second);
-      })
-      .Case([&](arith::RemSIOp) -> std::optional<Range> {
-        if (in[1].first <= 0)
-          return std::nullopt;
-        return within(in[0].first < 0 ? 1 - in[1].second : 0, in[1].second - 1);
-      })
-      .Case([&](arith::RemUIOp) -> std::optional<Range> {
-        if (!positive)
-          return std::nullopt;
-        return within(0, std::max<int64_t>(in[1].second - 1, 0));
-      })
-      .Case([&](arith::AndIOp) -> std::optional<Range> {
-        if (!positive)
-          return std::nullopt;
-        return within(0, std::min(in[0].second, in[1].second));
-      })
-      .Case<arith::OrIOp, arith::XOrIOp>([&](auto) -> std::optional<Range> {
-        if (!positive)
-          return std::nullopt;
-        return within(0, int64_t(llvm::NextPowerOf2(std::max(in[0].second, in[1].second))) - 1);
-      })
-      .Case([&](arith::ShLIOp) -> std::optional<Range> {
-        if (!positive || in[1].second > 31)
-          return std::nullopt;
-        return within(0, in[0].second << in[1].second);
-      })
-      .Case([&](arith::SelectOp) {
-        return within(std::min(in[0].first, in[1].first), std::max(in[0].second, in[1].second));
-      })
-      .Case<arith::IndexCastOp, arith::ExtSIOp, arith::TruncIOp>([&](auto) -> std::optional<Range> {
-        return in[0]; // where it fits
-      })
-      .Case<arith::IndexCastUIOp, arith::ExtUIOp>([&](auto) -> std::optional<Range> {
-        if (!positive)
-          return std::nullopt;
-        return in[0];
-      })
-      .Default([](Operation *) { return std::nullopt; });
+  return isSameIn32Bits(op, in) ? std::optional(inferResultRange(op, in)) : std::nullopt;
 }
 
 void ScoreFunction::findRanges() {
   Block &body = region.front();
   for (unsigned i = 0; i < 4; ++i)
     if (extents[i] < farthest)
-      ranges[body.getArgument(scores + i)] = {0, std::max<int64_t>(extents[i] - 1, 0)};
+      ranges[body.getArgument(scores + i)] = IntegerRange::below(extents[i]);
   for (Operation &op : body.without_terminator()) {
     if (op.getNumResults() != 1 || !op.getResult(0).getType().isIntOrIndex() ||
         op.getResult(0).getType().isInteger(1))
       continue;
-    Type type = op.getResult(0).getType();
-    unsigned bits = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
-    auto range = rangeOf(&op);
-    int64_t limit = INT64_C(1) << std::min(bits - 1, 31u); // nothing wraps around
-    if (range && range->first >= -limit && range->second < limit)
+    if (auto range = rangeOf(&op); range && range->within(-farthest, farthest - 1))
       ranges.insert({op.getResult(0), *range});
   }
 }

@@ -1,0 +1,54 @@
+//===- IntegerRange.h - Ranges of integers ----------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The one range of integers: ids of lookups, score functions, mask formulas and
+// subscripts of kernels are all held in it. The rules of arith are those of upstream's
+// InferIntRangeInterface.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_ANALYSIS_INTEGERRANGE_H
+#define FSDP_ANALYSIS_INTEGERRANGE_H
+
+#include "mlir/IR/Operation.h"
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+namespace mlir::fsdp {
+
+/// All integers from `lo` to `hi`; the largest range when nothing is known. Signed, but i1 counts
+/// as 0 and 1.
+struct IntegerRange {
+  int64_t lo = std::numeric_limits<int64_t>::min();
+  int64_t hi = std::numeric_limits<int64_t>::max();
+
+  static IntegerRange of(int64_t value) { return {value, value}; }
+  /// Returns the positions of a dimension: [0, extent), at least 0.
+  static IntegerRange below(int64_t extent) { return {0, std::max<int64_t>(extent - 1, 0)}; }
+  /// Returns what a type, or an element of it, can hold.
+  static IntegerRange ofType(Type type);
+
+  bool isSingle() const { return lo == hi; }
+  bool within(int64_t first, int64_t last) const { return lo >= first && hi <= last; }
+  bool within(IntegerRange other) const { return within(other.lo, other.hi); }
+};
+
+/// Returns the smallest range that contains both.
+inline IntegerRange join(IntegerRange a, IntegerRange b) {
+  return {std::min(a.lo, b.lo), std::max(a.hi, b.hi)};
+}
+/// Return the range of the exact result; the largest range where it may leave 64 bits.
+IntegerRange operator+(IntegerRange a, IntegerRange b);
+IntegerRange operator*(IntegerRange a, IntegerRange b);
+
+/// Returns the range of the result of `op` by upstream's rules, wrapping included, or the range of
+/// its type. `operands` are the ranges of its operands; those of floats are not read.
+IntegerRange inferResultRange(Operation *op, ArrayRef<IntegerRange> operands);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_ANALYSIS_INTEGERRANGE_H
