@@ -28,7 +28,7 @@ def memory_problems(run):
     if run["beside_bytes"] is None:
         problems.append("nothing was said of the GPU's memory beside the arenas")
     if run["grown_bytes"] != 0:
-        problems.append(f"memory beside the arenas grew by {run['grown_bytes']} bytes behind the first step")
+        problems.append(f"memory beside the arenas grew by {run['grown_bytes']} bytes after the first step")
     return problems
 
 

@@ -220,7 +220,7 @@ MaskFormula MaskReader::isNatural(TileExpr atom) {
   --budget;
   if (atom.range().lo >= 0 || atom.range().hi < 0)
     return MaskFormula::of(atom.range().lo >= 0);
-  for (auto [factor, term] : atom.terms()) {
+  for (const auto &[factor, term] : atom.terms()) {
     if (term.kind() != Kind::Min && term.kind() != Kind::Max && term.kind() != Kind::Choose)
       continue;
     TileExpr rest = atom - term * factor;

@@ -286,7 +286,7 @@ TileExpr TileExpr::extremum(Kind kind, TileExpr a, TileExpr b) {
   if (isAtLeast(b, a))
     return isMax ? b : a;
   // max(max(x, y), b) where b beats y is max(x, b).
-  for (auto [nested, other] : {std::pair(a, b), std::pair(b, a)})
+  for (const auto &[nested, other] : {std::pair(a, b), std::pair(b, a)})
     if (nested.kind() == kind)
       for (unsigned i : {0, 1})
         if (TileExpr inner = nested.operands()[i];

@@ -462,7 +462,7 @@ void AddBackwardPass::runOnOperation() {
       emitWarning(
           func.getLoc(),
           "loss-scale: no f16 stands between the loss and the gradients, so nothing needs it; it "
-          "is for --param-dtype=f16");
+          "needs --param-dtype=f16");
     backward.cotangents.useResults = useResults;
     if (failed(backward.run(scaled)))
       return signalPassFailure();

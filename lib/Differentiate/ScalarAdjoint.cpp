@@ -276,7 +276,7 @@ LogicalResult ScalarAdjoint::refuseBits(ArrayRef<Operation *> ops) const {
     if (isa<arith::BitcastOp>(op) && fromBits && isFloat(op->getResult(0)))
       return op->emitError("no gradient for '")
              << op->getName() << "' of bits that come from a float; write it with ops on floats "
-             << "(arith.negf, math.absf, math.copysign), or mark the parameters behind it "
+             << "(arith.negf, math.absf, math.copysign), or mark the parameters it depends on "
              << "'fsdp.frozen'";
     if ((fromFloat || fromBits) && !isa<arith::CmpIOp>(op))
       for (Value result : op->getResults())
@@ -320,7 +320,7 @@ LogicalResult ScalarAdjoint::reverse(Operation *op, Value g) {
       return op->emitError("no derivative rule for '")
              << op->getName()
              << "'; rewrite it with ops of the model contract (docs/Pipeline.md), or mark the "
-             << "parameters behind it 'fsdp.frozen'";
+             << "parameters it depends on 'fsdp.frozen'";
     if (failed(*contribution))
       return failure();
     if (**contribution)

@@ -23,7 +23,7 @@ LogicalResult MeshOp::verify() {
       return emitOpError("has two axes called '") << axis.getName() << "'";
     if (axis.getName().contains(':')) // (C1)
       return emitOpError("expected no ':' in the name of axis '")
-             << axis.getName() << "'; it is for groups of neighbours";
+             << axis.getName() << "'; this attribute needs a group of neighbours";
     if (axis.getFactors().empty() ||
         llvm::any_of(axis.getFactors(), [](int64_t f) { return f < 1; })) // (C2)
       return emitOpError("axis '") << axis.getName() << "' expected factors of at least 1";
@@ -50,7 +50,7 @@ LogicalResult UnitOp::verify() {
   }
   if (end > getFlatSize()) // (C2)
     return emitOpError("parameters end at ")
-           << end << ", behind the flat buffer of " << getFlatSize();
+           << end << ", after the end of the flat buffer of " << getFlatSize();
   if (getHoisted() && getReshard()) // (C5)
     return emitOpError("is hoisted, so it cannot be gathered again in the backward");
   if (std::optional<int64_t> within = getWithin()) { // (C6)

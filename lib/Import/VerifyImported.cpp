@@ -69,7 +69,7 @@ LogicalResult VerifyImportedPass::verifyModule() {
     if (candidate && candidate.isExternal())
       return candidate.emitError("function '@")
              << candidate.getSymName()
-             << "' has no body; define it in the module, or leave out its calls";
+             << "' has no body; define it in the module, or remove the calls";
     if (!candidate || candidate.isPrivate() || func)
       return op.emitError("expected one public function and nothing else in the module");
     func = candidate;

@@ -160,17 +160,17 @@ std::string OptionRow::printOne(const StepOptions &options) const {
 /// Conditions of what ptxas is asked.
 #define ASSEMBLES                                                                                  \
   .isNoPlan()                                                                                      \
-      .needs(isForGpu, " is of GPU kernels: give --target=sm_80, sm_90a or sm_100a")               \
+      .needs(isForGpu, " needs GPU kernels: give --target=sm_80, sm_90a or sm_100a")               \
       .needs([](const StepOptions &o) { return !o.driver.noCode; },                                \
-             " is of machine code, which --no-code leaves out")                                    \
+             " has no effect with --no-code, which writes no machine code")                        \
       .needs([](const StepOptions &o) { return o.driver.emit != EmitKind::KernelMlir; },           \
-             " is of machine code, which --emit=kernel-mlir does not write")                       \
+             " has no effect with --emit=kernel-mlir, which writes no machine code")               \
       .needs(                                                                                      \
           [](const StepOptions &o) {                                                               \
             return o.driver.emit != EmitKind::None ||                                              \
                    (!o.driver.output.empty() && o.driver.compileTo.empty());                       \
           },                                                                                       \
-          " is of machine code: give -o OUT.fsdp or --emit")
+          " has no effect without machine code: give -o OUT.fsdp or --emit")
 
 llvm::ArrayRef<OptionRow> mlir::fsdp::getOptionRows() {
   static const std::vector<OptionRow> rows = [] {

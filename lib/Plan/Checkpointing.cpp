@@ -41,7 +41,7 @@ std::optional<CheckpointingPolicy> CheckpointingPolicy::parse(StringRef text,
                     "'");
     int64_t every = 1;
     if (kind != part && (part.drop_front(kind.size() + 1).getAsInteger(10, every) || every < 1))
-      return refuse("a number of at least 1 behind '" + kind +
+      return refuse("a number of at least 1 after '" + kind +
                     "/', to keep the first of each so many, found '" +
                     part.drop_front(kind.size() + 1) + "'");
     if (!policy.kept.try_emplace(kind, every).second)

@@ -148,7 +148,7 @@ void VerifyShardedPass::checkShardArgument(func::FuncOp func, unsigned index) {
                    func.getArgAttr(index, FSDPDialect::keyAttr);
     if (named || !isInput)
       fail(arg.getLoc()) << "'" << FSDPDialect::batchAttr << "' on argument " << index << " of '@"
-                         << func.getSymName() << "', behind the units";
+                         << func.getSymName() << "', after the last unit";
     return;
   }
   UnitOp unit = units[index];

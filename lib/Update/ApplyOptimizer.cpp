@@ -362,14 +362,14 @@ LogicalResult ApplyOptimizerPass::readOptions() {
            << stateRounding << "'";
   narrow = stateDtype == "bf16";
   if (stateRounding != "stochastic" && !narrow)
-    return mlir::emitError(loc, "optimizer-state-rounding is of optimizer-state-dtype 'bf16', "
+    return mlir::emitError(loc, "optimizer-state-rounding needs optimizer-state-dtype 'bf16', "
                                 "found 'f32', which is not rounded");
   OptimizerOptions options{optimizerName, beta1, beta2, eps, weightDecay, momentum};
   optimizer = createOptimizer(options, [&] { return mlir::emitError(loc); });
   if (optimizer && narrow && optimizer->getStateNames().empty())
     return mlir::emitError(
         loc,
-        "optimizer-state-dtype: sgd without momentum has no state; leave it out, or give momentum");
+        "optimizer-state-dtype: sgd without momentum has no state; remove it, or give momentum");
   return success(optimizer != nullptr);
 }
 

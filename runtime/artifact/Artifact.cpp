@@ -119,7 +119,7 @@ void Artifact::checkHeader() {
   if (!absent && (header.image_offset % FSDPRT_ARTIFACT_IMAGE_ALIGNMENT != 0 ||
                   header.image_offset < header.manifest_offset + header.manifest_size ||
                   !inside(header.image_offset, header.image_size, size)))
-    badInput("%s: the image [%llu, +%llu) is not an aligned part of the file's %zu bytes behind "
+    badInput("%s: the image [%llu, +%llu) is not an aligned part of the file's %zu bytes after "
              "the manifest",
              name, (unsigned long long)header.image_offset, (unsigned long long)header.image_size,
              size);
@@ -130,7 +130,7 @@ void Artifact::checkHeader() {
       (header.version == FSDPRT_ARTIFACT_PLAIN_VERSION || header.values_size == 0 ||
        header.values_offset % FSDPRT_ARTIFACT_VALUES_ALIGNMENT != 0 ||
        header.values_offset < before || !inside(header.values_offset, header.values_size, size)))
-    badInput("%s: the values [%llu, +%llu) are not an aligned part of the file's %zu bytes behind "
+    badInput("%s: the values [%llu, +%llu) are not an aligned part of the file's %zu bytes after "
              "the image",
              name, (unsigned long long)header.values_offset, (unsigned long long)header.values_size,
              size);

@@ -71,7 +71,7 @@ private:
   template <typename T>
   T fromFile(uint64_t offset, const char *what) {
     if (offset > size || size - offset < sizeof(T))
-      refuse(format("%s at offset %llu lies behind the image's %zu bytes", what,
+      refuse(format("%s at offset %llu is after the end of the image's %zu bytes", what,
                     (unsigned long long)offset, size));
     T value;
     std::memcpy(&value, bytes + offset, sizeof value);
@@ -140,7 +140,7 @@ void ImageLoader::readHeaders() {
     refuse(format("expected 1 to 64 program headers of %zu bytes, found %d of %d",
                   sizeof(Elf64_Phdr), header.e_phnum, header.e_phentsize));
   if (header.e_phoff > size)
-    refuse("the program headers lie behind the image's end");
+    refuse("the program headers are after the end of the image");
   for (int i = 0; i < header.e_phnum; ++i) {
     auto entry = fromFile<Elf64_Phdr>(header.e_phoff + i * sizeof(Elf64_Phdr), "a program header");
     if (entry.p_type == PT_LOAD && entry.p_memsz != 0)
@@ -249,7 +249,7 @@ void ImageLoader::readDynamic() {
 
 std::string ImageLoader::stringAt(uint64_t offset) {
   if (offset >= stringsSize)
-    refuse("a name lies behind the table of names");
+    refuse("a name is after the end of the table of names");
   return reinterpret_cast<const char *>(find(strings, stringsSize)) + offset;
 }
 

@@ -134,7 +134,7 @@ void fsdprt::verifyGpuImage(const std::string &file, const fb::Gpu &gpu, uint64_
              (ull)imageBytes, (ull)gpu.ptx_bytes());
   if (gpu.cubin_bytes() != 0 && (gpu.cubin_offset() < gpu.ptx_bytes() ||
                                  !isInside(gpu.cubin_offset(), gpu.cubin_bytes(), imageBytes)))
-    badInput("%s: expected machine code behind the PTX within the image's %llu bytes, found [%llu, "
+    badInput("%s: expected machine code after the PTX within the image's %llu bytes, found [%llu, "
              "+%llu)",
              name, (ull)imageBytes, (ull)gpu.cubin_offset(), (ull)gpu.cubin_bytes());
 }

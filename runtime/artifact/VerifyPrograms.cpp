@@ -341,7 +341,7 @@ void ProgramVerifier::verifyInitialise(const fb::Initialise &initialise) { // (V
                   initialise.param()));
   const fb::State &state = *layout.states()->Get(initialise.state());
   if (state.unit() != manifest.params()->Get(initialise.param())->unit())
-    refuse("its state and its parameter are of different units");
+    refuse("its state and its parameter belong to different units");
   if (state.role() != fb::StateRole::parameter && state.role() != fb::StateRole::master)
     refuse("expected a state that holds parameters");
   fb::Slice range(state.offset(), state.elements() * sizeOf(state.dtype()), 0, 0, 0);

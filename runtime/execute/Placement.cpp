@@ -110,7 +110,7 @@ void fsdprt::checkPlace(const Artifact &artifact, const fsdprt_session_options &
              file, printable(controlOf(options)).c_str());
   checkBackend(options);
   if (options.cuda_graph && (!isDevice(options, "cuda") || options.profile || options.trace_runs))
-    badInput("a CUDA graph is for device 'cuda', and its commands are not seen one by one: no "
+    badInput("a CUDA graph needs device 'cuda', and its commands are not observed one by one: no "
              "profile, no trace");
   uint64_t ranks = artifact.getMesh().ranks();
   if (options.ranks != 0 && options.ranks != ranks)

@@ -59,7 +59,7 @@ std::string RankExecutor::deviceProgress() const {
   if (!passed)
     return on + "before command " + textOf(*next);
   return next ? on + "between commands " + textOf(*passed) + " and " + textOf(*next)
-              : on + "behind command " + textOf(*passed);
+              : on + "after command " + textOf(*passed);
 }
 
 //===- Heartbeats ---------------------------------------------------------===//

@@ -17,7 +17,7 @@
 static volatile std::sig_atomic_t asked = 0;
 
 static void ask(int signal) {
-  static const char text[] = "\nfsdp-run: ending behind this step; once more ends at once\n";
+  static const char text[] = "\nfsdp-run: ending after this step; repeat to end at once\n";
   int saved = errno;
   asked = signal;
   [[maybe_unused]] ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);

@@ -54,7 +54,7 @@ static void checkMeeting(const LaunchOptions &options) {
              "mpirun",
              place.text().c_str(), *place.localRanks, machineName().c_str());
   if (options.restart)
-    badInput("--on-failure=restart is for the ranks of --processes, but this process is %s; let "
+    badInput("--on-failure=restart needs --processes, but this process is %s; let "
              "that restart them",
              place.text().c_str());
 }
@@ -93,7 +93,7 @@ void fsdprt::placeProcess(LaunchOptions &options) {
              "expected --backend=local or nccl, found '%s'",
              options.control.c_str());
   if (options.heartbeatGiven && !options.processes && !options.needsRendezvous)
-    badInput("--heartbeat-seconds is for processes of one machine (--processes, torchrun), but "
+    badInput("--heartbeat-seconds applies to processes of one machine (--processes, torchrun), but "
              "this one %s",
              options.place ? "meets others over MPI" : "has all ranks");
 }

@@ -222,9 +222,9 @@ Descriptor Attempt::connectTo(const MeetingAddress &address) {
   if (error == 0 && isToItself(file.get())) {
     drop(std::move(file));
     error = ECONNREFUSED;
-  }
-  if (error == 0)
+  } else if (error == 0) {
     return file;
+  }
   problem = error == ECONNREFUSED ? "nobody listens there" : strerror(error);
   return Descriptor();
 }

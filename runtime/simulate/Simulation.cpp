@@ -101,7 +101,7 @@ void Simulator::checkRanks() const {
   if (ranks > cluster.ranks())
     badInput("%s: expected links that join the %llu ranks that %s was compiled for (mesh %s), "
              "found links of %llu; take "
-             "a larger cluster, or leave out \"ranks\" of the last link",
+             "a larger cluster, or remove \"ranks\" of the last link",
              cluster.file.c_str(), (ull)ranks, artifact.getFile().c_str(),
              artifact.getMesh().text().c_str(), (ull)cluster.ranks());
 }

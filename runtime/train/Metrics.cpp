@@ -32,7 +32,7 @@ static uint64_t bytesUpToStep(const std::string &path, std::string_view text, ui
     const char *digits = text.data() + kept + begin.size();
     if (text.compare(kept, begin.size(), begin) != 0 ||
         std::from_chars(digits, text.data() + text.size(), step).ec != std::errc())
-      badInput("%s: expected lines of metrics to go on behind, found something else at byte %llu",
+      badInput("%s: expected lines of metrics to append to, found other content at byte %llu",
                path.c_str(), (ull)kept);
     if (end == text.npos || step > last)
       break;

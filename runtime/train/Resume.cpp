@@ -29,10 +29,10 @@ void Trainer::openSave() {
   run.stepsBefore = run.stepsDone = stepSaved = saved.step;
   nonFinite.resume(saved.nonfiniteSteps);
   if (options.steps < saved.step)
-    badInput("--steps: expected at least the %llu that %s has behind it, found %llu",
+    badInput("--steps: expected at least the %llu that %s has completed, found %llu",
              (ull)saved.step, resumed.getFolder().c_str(), (ull)options.steps);
   if (options.seed && *options.seed != saved.seed && !options.otherData)
-    badInput("--seed: %s has seed %llu, found %llu; leave it out, or go on with other samples with "
+    badInput("--seed: %s has seed %llu, found %llu; remove it, or resume with other samples with "
              "--other-data",
              resumed.getFolder().c_str(), (ull)saved.seed, (ull)*options.seed);
   wanted.seed = options.seed.value_or(saved.seed);
@@ -53,7 +53,7 @@ void Trainer::openSave() {
 void Trainer::loadSave() {
   double start = monotonicSeconds();
   resumed.load(run.session.get(), check.has_value());
-  reporter.line("resumed behind step %llu of %s in %.2f s", (ull)run.stepsBefore,
+  reporter.line("resumed after step %llu of %s in %.2f s", (ull)run.stepsBefore,
                 resumed.getFolder().c_str(), monotonicSeconds() - start);
   const LearningRate &saved = resumed.state().rate;
   if (saved.lr != rate.lr || saved.minimum != rate.minimum ||

@@ -105,10 +105,10 @@ void MemoryGrowth::begin(const TrainingRun &run) {
 
 void MemoryGrowth::report(const TrainingRun &run) const {
   if (onHost && run.options.device != "emulate" && run.stepsDone - run.stepsBefore > 1)
-    run.reporter.line("memory beside the arenas: grew by %lld bytes behind the first step",
+    run.reporter.line("memory beside the arenas: grew by %lld bytes after the first step",
                       static_cast<long long>(privateBytes() - onHost));
   if (onGpus)
-    run.reporter.line("memory of GPUs beside the arenas: grew by %lld bytes behind the first step",
+    run.reporter.line("memory of GPUs beside the arenas: grew by %lld bytes after the first step",
                       static_cast<long long>(gpuBytesBeside(run) - onGpus));
 }
 

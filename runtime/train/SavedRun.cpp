@@ -108,7 +108,7 @@ void SavedRun::checkLayout(const std::string &artifactFile, const fsdprt_artifac
   std::string file = folder + "/index.json";
   SaveIndex wanted = describeLayout(artifact);
   if (index.meshText() != wanted.meshText())
-    badInput("%s: saved on mesh %s, but %s is for mesh %s; go on with an artifact for the same "
+    badInput("%s: saved on mesh %s, but %s is for mesh %s; resume with an artifact for the same "
              "mesh, or take the "
              "weights alone from an --export with --init",
              folder.c_str(), index.meshText().c_str(), artifactFile.c_str(),

@@ -268,7 +268,7 @@ void TrainingData::expectInputsOf(const RunState &saved, const RunState &own, co
   };
   for (const RunState::Input &mine : own.inputs)
     if (!find(saved.inputs, mine.name))
-      badInput("--input: the run of %s had no file for input '%s'; leave it out, %s", folder,
+      badInput("--input: the run of %s had no file for input '%s'; remove it, %s", folder,
                mine.name.c_str(), advice);
   for (const RunState::Input &input : saved.inputs) {
     std::string name = printable(input.name);
@@ -319,10 +319,10 @@ void TrainingData::expectDataOf(const RunState &saved, const RunState &own,
              "out, %s",
              folder, (ull)saved.trainTokens, (ull)own.trainTokens, advice);
   if (saved.overfit != own.overfit)
-    badInput("--overfit: the run of %s saw new samples at every step; leave it out, %s", folder,
+    badInput("--overfit: the run of %s saw new samples at every step; remove it, %s", folder,
              advice);
   if (saved.extraIds != own.extraIds)
-    badInput("--random-extra-ids: the run of %s had %g, found %g; leave it out, %s", folder,
+    badInput("--random-extra-ids: the run of %s had %g, found %g; remove it, %s", folder,
              saved.extraIds, own.extraIds, advice);
 }
 

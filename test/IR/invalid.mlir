@@ -34,7 +34,7 @@ fsdp.unit @u shards 1 x 16 : f32 reshard true [
 // -----
 
 // unit (C2)
-// expected-error @below {{parameters end at 36, behind the flat buffer of 32}}
+// expected-error @below {{parameters end at 36, after the end of the flat buffer of 32}}
 fsdp.unit @u shards 2 x 16 : f32 reshard true [
   #fsdp.param<"w", tensor<4xf32>, 32, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
 
@@ -200,7 +200,7 @@ fsdp.unit @u shards 4 x 16 : f32 reshard true within 2 [] placement <parameters 
 // -----
 
 // mesh (C1)
-// expected-error @below {{expected no ':' in the name of axis 'shard:2'; it is for groups of neighbours}}
+// expected-error @below {{expected no ':' in the name of axis 'shard:2'; this attribute needs a group of neighbours}}
 fsdp.mesh @m [#fsdp.axis<"shard:2", [4]>]
 
 // -----

@@ -8,7 +8,7 @@
 // RUN: not fsdp-opt %t/file.mlir --fsdp-bind-buffers 2>&1 | FileCheck %s --check-prefix=ARGUMENT
 // RUN: not fsdp-opt %t/masks.mlir --fsdp-select-entry --fsdp-bind-buffers="buffer=1=zeros" 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // RUN: not fsdp-opt %t/trained.mlir --fsdp-bind-buffers="buffer=0=zeros" 2>&1 | FileCheck %s --check-prefix=TRAINED
-// TRAINED: error: --buffer=0=zeros: argument 0 is the parameter "w"; a buffer is not trained: leave out its 'fsdp.param'
+// TRAINED: error: --buffer=0=zeros: argument 0 is the parameter "w"; a buffer is not trained: remove its 'fsdp.param'
 // RUN: not fsdp-opt %t/file.mlir --fsdp-bind-buffers="buffer=7=ones" 2>&1 | FileCheck %s --check-prefix=NOBODY
 // RUN: not fsdp-opt %t/file.mlir --fsdp-bind-buffers="buffer=0" 2>&1 | FileCheck %s --check-prefix=SYNTAX
 // RUN: not fsdp-opt %t/wide.mlir --fsdp-bind-buffers="buffer=0=causal" 2>&1 | FileCheck %s --check-prefix=RANK

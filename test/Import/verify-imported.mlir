@@ -50,7 +50,7 @@ func.func @ops(%x: tensor<4xf32> {fsdp.batch = "x"}, %i: tensor<4x1xi64> {fsdp.b
 func.func @first(%x: tensor<f32> {fsdp.batch = "x"}) -> tensor<f32> {
   return %x : tensor<f32>
 }
-// expected-error @+1 {{function '@second' has no body; define it in the module, or leave out its calls}}
+// expected-error @+1 {{function '@second' has no body; define it in the module, or remove the calls}}
 func.func private @second()
 
 // -----

@@ -28,7 +28,7 @@ fsdp.mesh @solo [#fsdp.axis<"shard", [1]>]
 fsdp.unit @a shards 2 x 64 : f32 reshard false [#fsdp.param<"x", tensor<4xf32>, 0, trainable = true, decay = false, init = <constant, 0.0, 0.0>>]
 func.func @loss(
     %s: tensor<64xf32> {fsdp.unit = @a},
-    // expected-error@+1 {{expected 'fsdp.batch' on argument 1 of '@loss', behind the units}}
+    // expected-error@+1 {{expected 'fsdp.batch' on argument 1 of '@loss', after the last unit}}
     %w: tensor<64xf32> {fsdp.param = "w"}) attributes {fsdp.program = "step", fsdp.mesh = @mesh} {
   %x = fsdp.unshard %s @a site 0 : tensor<64xf32> -> tensor<4xf32>
   // expected-error@+1 {{expected one 'fsdp.unshard' of site 0 to read the shard of unit 'a', found another reader}}

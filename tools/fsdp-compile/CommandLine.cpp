@@ -20,8 +20,8 @@ namespace cl = llvm::cl;
 static constexpr const char *overview =
     R"(fsdp-compile: compile the fully sharded training step of a model
 
-Takes a loss function as MLIR (linalg on tensors; what fsdp-modelgen writes, or an importer), and
-writes the whole step, its kernels and its memory plan into one file that fsdp-run trains with.
+Reads a loss function as MLIR (linalg on tensors, from fsdp-modelgen or an exporter) and writes the
+training step, its kernels and its memory plan to one file, which fsdp-run executes.
 
 EXAMPLES
   fsdp-compile gpt.mlir --mesh=shard=2 -o gpt.fsdp --explain      train with: fsdp-run gpt.fsdp
@@ -33,7 +33,7 @@ EXAMPLES
 )";
 
 static constexpr const char *overviewEnd =
-    "All options, and how models are marked: --help-hidden; docs/Options.md, docs/Guide.md.\n"
+    "All options: --help-hidden and docs/Options.md. How to mark a model: docs/Guide.md.\n"
     "Exit codes: 0 compiled, 1 a kernel could not be compiled, the plan is above --memory-limit, "
     "or "
     "the\noutput could not be written, 2 bad usage or model.\n";
@@ -237,10 +237,10 @@ static std::optional<std::string> checkOutputs(const StepOptions &options) {
        asks = !driver.whatIf.empty(), emits = driver.emit != EmitKind::None,
        writes = !driver.output.empty(), stops = !driver.compileTo.empty();
   if (emits && (writes || stops || explains || reports || asks))
-    return "--emit prints kernels and nothing else: leave out -o, --compile-to, --explain, "
+    return "--emit prints kernels only: remove -o, --compile-to, --explain, "
            "--report and --what-if";
   if (asks && (writes || stops || reports))
-    return "--what-if compares plans and writes none: leave out -o, --report and --compile-to";
+    return "--what-if writes no plan: remove -o, --report and --compile-to";
   if (!writes && (!(explains || reports || asks || emits) || stops))
     return "no output: give -o OUT.fsdp, or --explain or --report for the plan alone" +
            std::string(driver.input == "-"

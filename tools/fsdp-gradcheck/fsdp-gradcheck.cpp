@@ -39,10 +39,10 @@ static constexpr llvm::StringLiteral overview =
     fsdp-modelgen gpt2 --layers=2 --hidden=16 --heads=2 --vocab=23 --seq=6 --dtype=f64 -o - | fsdp-gradcheck
 
   Argument attributes: gradcheck.range = [lo, hi] of floats (default -1, 1; from fsdp.init
-  where it is given), fsdp.limit or gradcheck.limit = n for integers in [0, n),
-  gradcheck.ignore = i for a third of them. Results that are not one scalar are weighed at random.
+  if it is given), fsdp.limit or gradcheck.limit = n for integers in [0, n),
+  gradcheck.ignore = i for an id that the loss ignores. Results that are no scalar get random weights.
 
-  Exit codes: 0 all gradients agree, 1 some do not or the table could not be written, 2 bad usage or input.
+  Exit codes: 0 all gradients agree, 1 some differ or the table could not be written, 2 bad usage or input.
 )";
 
 namespace {
@@ -54,22 +54,23 @@ struct CommandLine {
                                 cl::cat(category)};
   cl::opt<double> tolerance{
       "tolerance", cl::init(1e-6), cl::cat(category),
-      cl::desc("relative error allowed in f64 (default 1e-6); some roundings in narrower types")};
-  cl::opt<double> step{"step", cl::init(1e-4), cl::desc("step of the differences (default 1e-4)"),
-                       cl::cat(category)};
-  cl::opt<uint64_t> seed{"seed", cl::init(1), cl::desc("seed of all numbers (default 1)"),
+      cl::desc(
+          "largest relative error in f64 (default 1e-6); narrower types allow a few roundings")};
+  cl::opt<double> step{"step", cl::init(1e-4),
+                       cl::desc("step size of the differences (default 1e-4)"), cl::cat(category)};
+  cl::opt<uint64_t> seed{"seed", cl::init(1), cl::desc("seed of all random values (default 1)"),
                          cl::cat(category)};
   cl::opt<int64_t> all{"all-elements", cl::init(64), cl::cat(category),
-                       cl::desc("check every element of arguments up to this size (default 64)")};
+                       cl::desc("check all elements of arguments up to this size (default 64)")};
   cl::opt<int64_t> elements{"elements", cl::init(6), cl::cat(category),
-                            cl::desc("elements checked of larger arguments (default 6)")};
+                            cl::desc("number of elements checked in larger arguments (default 6)")};
   cl::opt<int64_t> directions{
       "directions", cl::init(3), cl::cat(category),
-      cl::desc("random directions checked of larger arguments (default 3)")};
+      cl::desc("number of random directions checked in larger arguments (default 3)")};
   cl::opt<unsigned> sabotage{
       "sabotage", cl::init(0), cl::cat(category),
-      cl::desc("spoil the n-th op of each backward by 1e-4: the check must fail")};
-  cl::opt<bool> widen{"widen", cl::desc("make all floats f64 before differentiating"),
+      cl::desc("change the result of the n-th op of each backward by 1e-4: the check must fail")};
+  cl::opt<bool> widen{"widen", cl::desc("convert all floats to f64 before differentiation"),
                       cl::cat(category)};
   cl::opt<bool> quiet{"quiet", cl::desc("print failures and the summary only"), cl::cat(category)};
 };

@@ -171,7 +171,8 @@ static bool keepsWithin(Trial &trial, unsigned number) {
   bool isIntact = got.intact(), isSame = trial.subject.info(trial.index).writes[number] ||
                                          !memcmp(got.data(), input.data(), got.bytes);
   if (!isIntact)
-    llvm::errs() << "error: @" << trial.name() << " writes behind binding " << number << "\n";
+    llvm::errs() << "error: @" << trial.name() << " writes after the end of binding " << number
+                 << "\n";
   if (!isSame)
     llvm::errs() << "error: @" << trial.name() << " changes input " << number << "\n";
   return isIntact && isSame;

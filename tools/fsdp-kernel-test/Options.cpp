@@ -21,25 +21,25 @@ namespace cl = llvm::cl;
 
 static constexpr llvm::StringLiteral overview = R"(fsdp-kernel-test: run kernels against the oracle
 
-  Compiles every function marked fsdp.kernel of a file, runs it on seeded inputs in one piece, in three
-  and in reverse order (the same bits), and compares with the oracle in f64.
+  Compiles every function marked fsdp.kernel, runs it on seeded inputs in one part, in three parts and in
+  reverse order, expects equal bits, and compares the results with an f64 reference, the oracle.
 
     fsdp-compile model.mlir --compile-to=plan -o planned.mlir
     fsdp-kernel-test planned.mlir                               all kernels of a model
-    fsdp-kernel-test planned.mlir --also-cpu=x86-64-v3          a second CPU has to give the same bits
-    fsdp-kernel-test planned.mlir --error-factor=2              errors against those of the oracle in low precision
-    fsdp-kernel-test planned.mlir --bench --only=NAME           times alone, of one
+    fsdp-kernel-test planned.mlir --also-cpu=x86-64-v3          also for a second CPU, with equal bits
+    fsdp-kernel-test planned.mlir --error-factor=2              errors relative to those of the oracle in low precision
+    fsdp-kernel-test planned.mlir --bench --only=NAME           only the time of one kernel
     fsdp-kernel-test attention.mlir --device=emulate --target=sm_80
-                                                                PTX in the emulator, with all of its checks
+                                                                run PTX in the checking emulator
     fsdp-kernel-test attention.mlir --target=sm_80 --save-bundle=DIR
-                                                                for a machine that has a GPU
-    fsdp-kernel-test attention.mlir --emit=sass-stats           what ptxas says of it
+                                                                write kernels for a machine with a GPU
+    fsdp-kernel-test attention.mlir --emit=sass-stats           print registers, spills and instructions
 
   Argument attributes: fsdp.range = [lo, hi] of floats (default -1, 1), fsdp.limit = n for integers in
-  [0, n), fsdp.values = dense<..> for values, or for those that must come out, fsdp.from = ["kernel", i]
-  for what the oracle found for result i of a kernel before.
+  [0, n), fsdp.values = dense<..> for the values of an input or the expected values of a result,
+  fsdp.from = ["kernel", i] for the oracle's result i of an earlier kernel.
 
-  Exit codes: 0 all agree, 1 some do not or did not compile, 2 bad usage or input.
+  Exit codes: 0 all agree, 1 some differ or do not compile, 2 bad usage or input.
 )";
 
 namespace {
@@ -55,44 +55,46 @@ struct CommandLine {
   cl::opt<std::string> target{
       "target", cl::init("sm_80"),
       cl::desc(
-          "Chip to compile for, with --device=emulate, --emit and --save-bundle (default sm_80)"),
+          "GPU to compile for with --device=emulate, --emit and --save-bundle (default sm_80)"),
       cl::cat(category)};
   cl::opt<std::string> gemm{
       "gemm", cl::init("nvptx"),
-      cl::desc("With --emit, who computes contractions: nvptx (default) or cublaslt"),
+      cl::desc("With --emit, backend of contractions: nvptx (default) or cublaslt"),
       cl::cat(category)};
   cl::opt<std::string> emit{
-      "emit", cl::desc("Only compile for --target, and print ptx, kernel-mlir or sass-stats"),
+      "emit", cl::desc("Compile for --target and print ptx, kernel-mlir or sass-stats"),
       cl::cat(category)};
   cl::opt<std::string> targetCpu{"target-cpu", cl::init("native"), cl::desc("CPU to compile for"),
                                  cl::cat(category)};
-  cl::opt<std::string> alsoCpu{"also-cpu", cl::desc("A second CPU that must give the same bits"),
-                               cl::cat(category)};
-  cl::opt<std::string> only{"only", cl::desc("Only the kernel of this name"), cl::cat(category)};
-  cl::opt<double> tolerance{"tolerance", cl::desc("Instead of the bound of the element type"),
+  cl::opt<std::string> alsoCpu{
+      "also-cpu", cl::desc("Second CPU to compile for; its results must be equal bit for bit"),
+      cl::cat(category)};
+  cl::opt<std::string> only{"only", cl::desc("Name of the only kernel to run"), cl::cat(category)};
+  cl::opt<double> tolerance{"tolerance", cl::desc("Largest error (default: by the element type)"),
                             cl::cat(category)};
   cl::opt<double> errorFactor{
       "error-factor",
-      cl::desc("Largest error, as a multiple of that of the oracle in the kernel's own types"),
+      cl::desc("Largest error as a multiple of the oracle's error in the kernel's own types"),
       cl::cat(category)};
-  cl::opt<double> floor{
-      "floor", cl::init(1),
-      cl::desc("Errors are relative to the value or to this much of the root mean square"),
+  cl::opt<double> floor{"floor", cl::init(1),
+                        cl::desc("Errors are relative to the larger of the value and this fraction "
+                                 "of the root mean square"),
+                        cl::cat(category)};
+  cl::opt<bool> times{"times",
+                      cl::desc("Print the compile time and the time of a run in microseconds"),
+                      cl::cat(category)};
+  cl::opt<bool> widen{
+      "widen", cl::init(true),
+      cl::desc("Compute the oracle in f64 (default) or, with =false, in the kernel's types"),
       cl::cat(category)};
-  cl::opt<bool> times{"times", cl::desc("Print compile time and microseconds per run"),
+  cl::opt<bool> bench{"bench", cl::desc("Measure times only: no oracle, no comparison"),
                       cl::cat(category)};
-  cl::opt<bool> widen{"widen", cl::init(true),
-                      cl::desc("Let the oracle compute in f64 (default), or in the kernel's types"),
-                      cl::cat(category)};
-  cl::opt<bool> bench{"bench", cl::desc("Only time the kernels: no oracle, no comparison"),
-                      cl::cat(category)};
-  cl::opt<std::string> saveImage{"save-image", cl::desc("Write the linked image to this file"),
+  cl::opt<std::string> saveImage{"save-image", cl::desc("File to write the linked image to"),
                                  cl::cat(category)};
-  cl::opt<std::string> saveBundle{
-      "save-bundle",
-      cl::desc(
-          "Run nothing: write kernels for --target, and how they are launched, to this folder"),
-      cl::cat(category)};
+  cl::opt<std::string> saveBundle{"save-bundle",
+                                  cl::desc("Write kernels for --target and their launch parameters "
+                                           "to this folder, without running them"),
+                                  cl::cat(category)};
 };
 } // namespace
 
@@ -122,20 +124,19 @@ static std::optional<std::string> checkUnread(const CommandLine &line) {
   if (emits && saves)
     return std::string("--emit prints kernels, --save-bundle writes them: give one of them");
   if (line.target.getNumOccurrences() && !emulates && !emits && !saves)
-    return std::string(
-        "--target is of --device=emulate, --emit and --save-bundle, none of which is asked for");
+    return std::string("--target has no effect without --device=emulate, --emit or --save-bundle");
   const cl::Option *ofRuns[] = {&line.device,      &line.targetCpu, &line.alsoCpu, &line.tolerance,
                                 &line.errorFactor, &line.floor,     &line.times,   &line.widen,
                                 &line.bench,       &line.saveImage};
   for (const cl::Option *option : ofRuns)
     if (option->getNumOccurrences() && (emits || saves))
-      return "--" + option->ArgStr.str() + " is of runs, and " +
-             (emits ? "--emit" : "--save-bundle") + " only compiles: leave it out";
+      return "--" + option->ArgStr.str() + " has no effect with " +
+             (emits ? "--emit" : "--save-bundle") + ", which only compiles: remove it";
   for (const cl::Option *option : {static_cast<const cl::Option *>(&line.alsoCpu),
                                    static_cast<const cl::Option *>(&line.saveImage)})
     if (option->getNumOccurrences() && emulates)
       return "--" + option->ArgStr.str() +
-             " is of kernels for a CPU: leave it out with --device=emulate";
+             " has no effect with --device=emulate: it applies to CPU kernels";
   return std::nullopt;
 }
 

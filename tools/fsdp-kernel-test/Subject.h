@@ -43,7 +43,7 @@ private:
   const Image &image;
 };
 
-/// PTX in the emulator, with all of its checks.
+/// run PTX in the checking emulator.
 class EmulatedSubject : public Subject {
 public:
   explicit EmulatedSubject(const GpuImage &image) : image(image), device(image.ptx) {}

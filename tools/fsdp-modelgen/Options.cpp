@@ -23,9 +23,9 @@ static constexpr llvm::StringLiteral overview =
     R"(fsdp-modelgen: write the loss function of a transformer as MLIR
 
   The function takes the parameters (under their Hugging Face names), token ids and
-  targets, and returns the mean cross-entropy. fsdp-compile makes a training step of it.
+  targets, and returns the mean cross-entropy. fsdp-compile compiles a training step from it.
 
-  A family, or a config.json, gives the defaults; options change single sizes:
+  Defaults come from a family or a config.json; options override single sizes:
 
     fsdp-modelgen gpt2 -o gpt2.mlir                          GPT-2, 124M parameters
     fsdp-modelgen gpt2 --layers=4 --hidden=128 --heads=4 --vocab=256 --seq=128 --batch=8 -o small.mlir
@@ -51,28 +51,27 @@ struct CommandLine {
       cl::desc("take the model from a Hugging Face config (gpt2, llama, mistral, qwen2)")};
   cl::list<std::string> ignoredKeys{"ignore-key", cl::value_desc("key"), cl::CommaSeparated,
                                     cl::cat(model),
-                                    cl::desc("accept a key of config.json that is not known")};
+                                    cl::desc("accept this unknown key of config.json")};
   Int layers{"layers", cl::value_desc("n"), cl::desc("transformer blocks (gpt2: 12, llama: 32)"),
              cl::cat(model)};
   Int hidden{"hidden", cl::value_desc("n"),
-             cl::desc("channels between blocks (gpt2: 768, llama: 4096)"), cl::cat(model)};
+             cl::desc("width of the residual stream (gpt2: 768, llama: 4096)"), cl::cat(model)};
   Int heads{"heads", cl::value_desc("n"), cl::desc("query heads (gpt2: 12, llama: 32)"),
             cl::cat(model)};
   Int kvHeads{"kv-heads", cl::value_desc("n"), cl::cat(model),
               cl::desc("key/value heads, a divisor of heads (default: heads; llama)")};
   Int headDim{"head-dim", cl::value_desc("n"), cl::cat(model),
-              cl::desc("channels of a head (default: hidden / heads; llama)")};
+              cl::desc("width of a head (default: hidden / heads; llama)")};
   Int intermediate{"intermediate", cl::value_desc("n"), cl::cat(model),
-                   cl::desc("channels inside the MLP (default: 4·hidden; llama: 8/3·hidden, up to "
+                   cl::desc("width inside the MLP (default: 4·hidden; llama: 8/3·hidden, up to "
                             "a multiple of 256)")};
-  Int vocab{"vocab", cl::value_desc("n"),
-            cl::desc("rows of the embedding; ids are below it (gpt2: 50257, llama: 32000)"),
+  Int vocab{"vocab", cl::value_desc("n"), cl::desc("vocabulary size (gpt2: 50257, llama: 32000)"),
             cl::cat(model)};
   Int positions{"positions", cl::value_desc("n"), cl::cat(model),
                 cl::desc("learned positions (gpt2; default: seq when --seq is given, else 1024)")};
-  Flag tie{"tie-embeddings", cl::desc("the head reads the embedding (default: gpt2)"),
+  Flag tie{"tie-embeddings", cl::desc("output head shares the embedding (default: gpt2)"),
            cl::cat(model)};
-  Flag noTie{"no-tie", cl::desc("the head has a parameter of its own (default: llama)"),
+  Flag noTie{"no-tie", cl::desc("separate parameter for the output head (default: llama)"),
              cl::cat(model)};
   Flag qkvBias{"qkv-bias", cl::desc("biases of q, k and v (llama)"), cl::cat(model)};
   Flag attentionBias{"attention-bias", cl::desc("biases of q, k, v and o (llama)"), cl::cat(model)};
@@ -90,7 +89,7 @@ struct CommandLine {
                         "residual, and (gpt2) of embeddings (default 0)")};
 
   Int seq{"seq", cl::value_desc("n"),
-          cl::desc("tokens of a sequence (default: positions, at most 2048)"), cl::cat(batch)};
+          cl::desc("tokens per sequence (default: positions, at most 2048)"), cl::cat(batch)};
   Int batchSize{"batch", cl::value_desc("n"), cl::desc("sequences per rank and step (default: 1)"),
                 cl::cat(batch)};
   cl::opt<DType> dtype{
@@ -99,12 +98,12 @@ struct CommandLine {
       cl::values(clEnumValN(DType::F32, "f32", "everything in f32"),
                  clEnumValN(DType::F64, "f64", "everything in f64, for checks of gradients"),
                  clEnumValN(DType::BF16, "bf16", "bf16; sums, statistics, softmax and loss in f32"),
-                 clEnumValN(DType::F16, "f16", "the same with f16; nothing scales the loss"))};
+                 clEnumValN(DType::F16, "f16", "f16; sums, statistics, softmax and loss in f32"))};
   Int seed{"seed", cl::value_desc("n"), cl::cat(batch),
-           cl::desc("seed of the initial values, where a run gives none (attribute fsdp.seed)")};
+           cl::desc("seed of the initial values if fsdp-run gives none (attribute fsdp.seed)")};
 
   cl::opt<std::string> output{"o", cl::value_desc("file"),
-                              cl::desc("where to write; - is stdout (default)"), cl::init("-"),
+                              cl::desc("output file; - is stdout (default)"), cl::init("-"),
                               cl::cat(batch)};
 
   std::vector<std::string> errors, notes;
@@ -178,14 +177,13 @@ void CommandLine::overrideFlags(ModelConfig &config) {
 void CommandLine::refuseOptionsOfOtherFamily(Family family) {
   if (family == Family::Llama) {
     if (positions.getNumOccurrences())
-      errors.push_back("--positions is for gpt2; rotary positions are not learned");
+      errors.push_back("--positions applies to gpt2 only: rotary positions are not learned");
     return;
   }
   for (const cl::Option *option : std::initializer_list<const cl::Option *>{
            &kvHeads, &headDim, &qkvBias, &attentionBias, &mlpBias, &ropeTheta})
     if (option->getNumOccurrences())
-      errors.push_back("--" + option->ArgStr.str() +
-                       " is for llama; a gpt2 model has no such choice");
+      errors.push_back("--" + option->ArgStr.str() + " applies to llama only");
 }
 
 std::optional<ModelConfig> CommandLine::configure() {
@@ -208,7 +206,7 @@ std::optional<ModelConfig> CommandLine::configure() {
   } else {
     config = ModelConfig::defaults(*chosen);
     if (!ignoredKeys.empty())
-      errors.push_back("--ignore-key is for --hf-config");
+      errors.push_back("--ignore-key has no effect without --hf-config");
   }
   if (!errors.empty())
     return std::nullopt;

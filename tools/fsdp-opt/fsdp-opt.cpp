@@ -24,37 +24,37 @@
 using namespace mlir;
 namespace cl = llvm::cl;
 
-static constexpr llvm::StringLiteral overview = R"help(fsdp-opt: run passes on IR, one at a time
+static constexpr llvm::StringLiteral overview = R"help(fsdp-opt: run passes on IR
 
-  fsdp-opt [FILE.mlir] --PASS... [-o FILE]       reads stdin and writes stdout where no file is given
+  fsdp-opt [FILE.mlir] --PASS... [-o FILE]       without FILE or -o: stdin and stdout
 
-  Passes run in the order in which they stand. Those of this project begin with --fsdp- and are
-  listed below by name; docs/Passes.md says for each what it requires, ensures and keeps. Passes of
-  MLIR (--canonicalize, --cse, ...) can stand between them.
+  Passes run in the order of the command line. Passes of this project begin with --fsdp- and are
+  listed below; docs/Passes.md documents what each requires, ensures and keeps. Passes of MLIR
+  (--canonicalize, --cse, ...) can be combined with them.
 
 EXAMPLES
-  Two stages by hand: units, and where they are gathered
+  Form units and insert gathers
     fsdp-modelgen gpt2 --layers=2 --hidden=16 --heads=2 --vocab=23 --seq=6 -o gpt.mlir
     fsdp-compile gpt.mlir --compile-to=import -o import.mlir
     fsdp-opt import.mlir --fsdp-form-units=mesh=shard=2 --fsdp-insert-unshard
 
-  Options of a pass behind '='; several in braces
+  Options of a pass follow '='; several are in braces
     fsdp-opt import.mlir --fsdp-form-units="mesh=shard=4 auto-wrap-policy=none"
     fsdp-opt import.mlir --pass-pipeline="builtin.module(fsdp-form-units{mesh=shard=4},canonicalize)"
 
-  Where a pass changes what (statistics need an LLVM with LLVM_FORCE_ENABLE_STATS or assertions)
+  Print the changes of each pass (statistics need an LLVM with LLVM_FORCE_ENABLE_STATS or assertions)
     fsdp-opt import.mlir --fsdp-form-units=mesh=shard=2 --mlir-print-ir-after-all --mlir-print-ir-after-change
     fsdp-opt import.mlir --fsdp-form-units=mesh=shard=2 --mlir-print-ir-after-all --mlir-print-ir-tree-dir=dump
     fsdp-opt import.mlir --fsdp-form-units=mesh=shard=2 --mlir-pass-statistics --mlir-timing
 
-  Is the text right, and does it come back the same? (A test's two questions.)
+  Check that IR is valid and round-trips; check expected errors
     fsdp-opt file.mlir --verify-roundtrip
     fsdp-opt invalid.mlir --split-input-file --verify-diagnostics
 
-  All the options of MLIR and LLVM:  fsdp-opt --help-list
-  The IR at every border of the whole way:  fsdp-compile gpt.mlir --mesh=shard=2 --dump-phases-to=DIR -o gpt.fsdp
+  All options of MLIR and LLVM:  fsdp-opt --help-list
+  The IR after every stage:  fsdp-compile gpt.mlir --mesh=shard=2 --dump-phases-to=DIR -o gpt.fsdp
 
-Exit codes: 0 fine, 1 the IR is wrong or a pass failed, 2 bad usage or a file that cannot be opened.
+Exit codes: 0 success, 1 the IR is invalid or a pass failed, 2 bad usage or a file that cannot be opened.
 
 )help";
 

@@ -312,7 +312,7 @@ void BindBuffersPass::runOnOperation() {
               arg ? func.getArgAttr(arg.getArgNumber(), FSDPDialect::paramAttr) : Attribute()) {
         emitError(arg.getLoc()) << "--buffer=" << text << ": argument " << getPosition(arg)
                                 << " is the parameter " << param
-                                << "; a buffer is not trained: leave out its 'fsdp.param'";
+                                << "; a buffer is not trained: remove its 'fsdp.param'";
         return signalPassFailure();
       }
       bindings.emplace_back(target, binding);

@@ -24,7 +24,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 static constexpr StringRef textOfAnotherVersion =
-    "the text is of another version of MLIR: this compiler reads that of LLVM 22; export with a "
+    "the text was written by another version of MLIR: this compiler reads that of LLVM 22; export "
+    "with a "
     "matching release, or in "
     "generic form (print_generic_op_form=True)";
 

@@ -353,9 +353,9 @@ bool AttentionMatcher::readOperands() {
   Type element = getElementTypeOrSelf(m.q.value.getType());
   if (element != getElementTypeOrSelf(m.k.value.getType()) ||
       element != getElementTypeOrSelf(m.v.value.getType()))
-    return fail("Q, K and V are of different types", m.mixing);
+    return fail("Q, K and V have different types", m.mixing);
   if (!element.isF16() && !element.isBF16() && !element.isF32() && !element.isF64())
-    return fail("Q, K and V are of a type that attention does not have", m.mixing);
+    return fail("Q, K and V have a type that attention does not support", m.mixing);
   return true;
 }
 

@@ -73,5 +73,5 @@ void CudaMark::record(CudaQueue::Lane lane) const {
 void CudaMark::hold(const CudaQueue &other, CudaQueue::Lane lane) const {
   other.use();
   other.driver().check(other.driver().streamWaitEvent(other.stream(lane), event, 0),
-                       "put work behind an event");
+                       "make a stream wait for an event");
 }

@@ -237,9 +237,9 @@ const Rule rules[] = {
     {"V19Chip", "expected the name of the GPU's chip", [](auto &m) { makeGpu(m), m.gpu->chip = ""; }},
     {"V20Text", "expected PTX within the image's", [](auto &m) { makeGpu(m), m.gpu->ptx_bytes = 0; }},
     {"V20TextEnd", "expected PTX within the image's", [](auto &m) { makeGpu(m), m.gpu->ptx_bytes = huge; }},
-    {"V20Code", "expected machine code behind the PTX",
+    {"V20Code", "expected machine code after the PTX",
      [](auto &m) { makeGpu(m), m.gpu->cubin_offset = 32, m.gpu->cubin_bytes = 8; }},
-    {"V20CodeEnd", "expected machine code behind the PTX",
+    {"V20CodeEnd", "expected machine code after the PTX",
      [](auto &m) { makeGpu(m), m.gpu->cubin_offset = 64, m.gpu->cubin_bytes = huge; }},
     {"V21Cpu", "expected a function of a CPU, found a product", [](auto &m) { makeProduct(m), m.gpu.reset(); }},
     {"V21Both", "or a product of a library, found both", [](auto &m) { makeProduct(m).m = 1, m.kernels[0]->phases[0]->grid = std::make_unique<fb::GridT>(); }},
@@ -527,7 +527,7 @@ const Rule rules[] = {
     {"V17State", "states and 2 parameters", [](auto &m) { command(m, "init", 0).body.AsInitialise()->param = 2; }},
     {"V17Role", "expected a state that holds parameters",
      [](auto &m) { command(m, "init", 0).body.AsInitialise()->state = 1; }},
-    {"V17Unit", "its state and its parameter are of different units",
+    {"V17Unit", "its state and its parameter belong to different units",
      [](auto &m) {
        m.units.push_back(std::make_unique<fb::UnitT>(*m.units[0]));
        m.units[1]->name = "other";

@@ -197,7 +197,7 @@ TEST_F(LimitedRun, TakesNoMoreFromStepToStep) {
     GTEST_SKIP() << "the memory of ThreadSanitizer grows, too";
   for (std::string how : {"", " --processes"}) {
     expect(0, "the process beside them: ", "toy3.fsdp --steps=200" + how);
-    expect(0, "memory beside the arenas: grew by 0 bytes behind the first step",
+    expect(0, "memory beside the arenas: grew by 0 bytes after the first step",
            "toy3.fsdp --steps=200" + how);
   }
 }

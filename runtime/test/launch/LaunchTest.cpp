@@ -228,7 +228,7 @@ TEST_F(LaunchRun, RefusesContradictions) {
   refuse("4 of them on this machine", "toy2.fsdp --steps=1",
          "RANK=1 WORLD_SIZE=8 LOCAL_WORLD_SIZE=4 MASTER_ADDR=n0 MASTER_PORT=1 "
          "TORCHELASTIC_USE_AGENT_STORE=True");
-  refuse("--on-failure=restart is for the ranks of --processes",
+  refuse("--on-failure=restart needs --processes",
          "toy2.fsdp --save=s --backend=shm --on-failure=restart",
          "RANK=1 WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=1");
   refuse("all ranks are in one process with --backend=local, but this one is rank 0 of 2 from Open "

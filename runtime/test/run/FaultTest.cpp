@@ -76,7 +76,7 @@ TEST_F(Faults, KilledInEachPhase) {
   // What was saved before is whole, and the run goes on from it.
   for (const char *phase : {"gather", "save"}) {
     std::string saves = std::string("saves.kill") + phase + "1";
-    expect(0, "resumed behind step 1",
+    expect(0, "resumed after step 1",
            "toy3.fsdp --steps=4 --processes --save=" + saves + " --resume=" + saves +
                " --export=resumed.st");
     expect(0, "", "toy3.fsdp --steps=4 --export=whole.st");
@@ -263,7 +263,7 @@ TEST_F(Faults, AnInterruptDoesNotHideALostRank) {
                     "for i in $(seq 600); do grep -q '^step' " +
                     name +
                     " && break; sleep 0.1; done\n"
-                    "kill -TERM $run; for i in $(seq 600); do grep -q 'ending behind this step' " +
+                    "kill -TERM $run; for i in $(seq 600); do grep -q 'ending after this step' " +
                     name +
                     " && break; sleep 0.1; done\n"
                     "sleep 0.5; " +
@@ -290,13 +290,13 @@ TEST_F(Faults, RestartsFromTheLastSave) {
           common + "--save=a --save-every=2 --export=a.st",
           "",
           0,
-          {"restarting from the last save in a (1 of at most 3)", "resumed behind step 4",
+          {"restarting from the last save in a (1 of at most 3)", "resumed after step 4",
            "step 6/6"}},
          {"stop:0:gather:3",
           common + "--save=b --save-every=2 --export=b.st",
           "",
           0,
-          {"restarting from the last save in b", "resumed behind step 2", "step 6/6"}},
+          {"restarting from the last save in b", "resumed after step 2", "step 6/6"}},
          {"kill:2:compute:1",
           common + "--save=c --save-every=2 --export=c.st --max-restarts=1",
           "",
@@ -305,7 +305,7 @@ TEST_F(Faults, RestartsFromTheLastSave) {
   expect(0, "", "toy3.fsdp --steps=6 --export=whole.st");
   EXPECT_EQ(bash("cmp a.st whole.st && cmp b.st whole.st"), 0);
   expect(2, "expected --save=DIR", "toy3.fsdp --processes --on-failure=restart");
-  expect(2, "--on-failure is for the processes", "toy3.fsdp --on-failure=restart --save=d");
+  expect(2, "--on-failure has no effect without --processes", "toy3.fsdp --on-failure=restart --save=d");
 }
 
 //===- What ranks start with ----------------------------------------------===//
@@ -343,7 +343,7 @@ TEST_F(Faults,
          {"", toy + "--processes --save=full.c", full + "full.c FAIL_AT=20 FAIL_RANK=0",
           FSDPRT_FAILED, words}});
   for (std::string saves : {"full.a", "full.b", "full.c"}) {
-    expect(0, "resumed behind step", "toy3.fsdp --steps=4 --resume=" + saves);
+    expect(0, "resumed after step", "toy3.fsdp --steps=4 --resume=" + saves);
     EXPECT_EQ(bash("test -z \"$(find " + saves + " -name '*.tmp')\""), 0);
   }
 }
@@ -359,7 +359,7 @@ TEST_F(Faults, GoesOnAsIfNeverInterrupted) { // losses, weights and optimizer's 
   for (std::string how : {"", " --processes"}) {
     std::string n = how.empty() ? "a" : "b";
     expect(0, "saved step 3", common + "3 --save=" + n + " --metrics=" + n + ".jsonl" + how);
-    expect(0, "resumed behind step 3",
+    expect(0, "resumed after step 3",
            common + "7 --save=" + n + " --resume=" + n + " --export=" + n + ".st --metrics=" + n +
                ".jsonl" + how);
     EXPECT_EQ(bash("cmp whole.st " + n + ".st && cmp whole/latest " + n + "/latest"), 0)

@@ -103,7 +103,7 @@ TEST_F(RunInputs, ResumesOnTheSameSamples) {
   expect(0, "", "toy2.fsdp --steps=6 --export=whole.safetensors" + both);
   expect(0, "saved step 3", "toy2.fsdp --steps=3 --save=s" + both);
   EXPECT_NE(text("s/step-00000003/index.json").find("\"samples\":40"), std::string::npos);
-  expect(0, "resumed behind step 3",
+  expect(0, "resumed after step 3",
          "toy2.fsdp --steps=6 --resume=s --export=again.safetensors" + both);
   EXPECT_EQ(text("whole.safetensors"), text("again.safetensors"));
   expect(2, "not the samples of",
@@ -113,6 +113,6 @@ TEST_F(RunInputs, ResumesOnTheSameSamples) {
   expect(2, "trained on a file for input 'ids'", "toy2.fsdp --steps=6 --resume=s");
   expect(2, "trained on the first 36 samples, found 20",
          "toy2.fsdp --steps=6 --resume=s --val-fraction=0.5" + both);
-  expect(0, "resumed behind step 3",
+  expect(0, "resumed after step 3",
          "toy2.fsdp --steps=6 --resume=s --other-data --input ids=ids.bin --input tgt=other.bin");
 }

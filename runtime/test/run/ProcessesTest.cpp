@@ -67,7 +67,7 @@ TEST_F(Processes, LeaveTheSameFilesOverNccl) {
   }
   expect(0, "check against unsharded passed: 5 steps on 3 ranks",
          "toy3.fsdp --processes --backend=nccl --text=words --steps=5 --check-against=unsharded");
-  expect(2, "--processes goes with --backend=shm or nccl, found --backend=mpi",
+  expect(2, "--processes needs --backend=shm or nccl, found --backend=mpi",
          "toy2.fsdp --processes --backend=mpi");
 }
 
@@ -123,7 +123,7 @@ TEST_F(Processes, SayOnceWhatIsWrong) {
   EXPECT_EQ(result.output,
             "fsdp-run: error: nothing: cannot open the tokens: No such file or directory\n");
   expect(2, "compiled for 3 ranks", "toy3.fsdp --processes --ranks=2");
-  expect(2, "--heartbeat-seconds is for", "toy3.fsdp --heartbeat-seconds=3");
+  expect(2, "--heartbeat-seconds applies to processes of one machine", "toy3.fsdp --heartbeat-seconds=3");
   expect(2, "cannot", "toy3.fsdp --processes --export=no/such/folder --steps=2");
 }
 

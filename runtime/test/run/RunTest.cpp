@@ -73,9 +73,10 @@ TEST_F(Run, OnlyKinds) {
   EXPECT_EQ(text("times.jsonl").rfind("{\"step\":1,\"tokens_per_second\":", 0), 0u);
   expect(2, "has no kernel of kind 'contract'; its kinds: map, row",
          "toy2.fsdp --only-kinds=contract");
-  expect(2, "does not go with --check-against",
+  expect(2, "cannot be combined with --check-against",
          "toy2.fsdp --only-kinds=row --check-against=unsharded");
-  expect(2, "does not go with --export", "toy2.fsdp --only-kinds=row --export=w.safetensors");
+  expect(2, "cannot be combined with --export",
+         "toy2.fsdp --only-kinds=row --export=w.safetensors");
 }
 
 TEST_F(Run, WritesMetrics) {

@@ -160,7 +160,7 @@ TEST_F(Save, GoesOnBitForBit) {
     expect(0, "saved step 5: b" + ranks + "/step-00000005",
            base + " --steps=5 --lr-decay-steps=9 --min-lr=0.01 --metrics=b --save=b" + ranks);
     // What the save has need not be given again.
-    expect(0, "resumed behind step 5 of b" + ranks + "/step-00000005",
+    expect(0, "resumed after step 5 of b" + ranks + "/step-00000005",
            "toy" + ranks +
                ".fsdp --text=book.txt --val-every=3 --steps=10 --metrics=b --export=b.st "
                "--threads-per-rank=2 --resume=b" +
@@ -217,7 +217,7 @@ TEST_F(Save, RefusesOtherRuns) {
   writeFile(at("other.fsdp"), file.data(), file.size());
   expect(2, "s/step-00000002: saved by another artifact: expected the one from",
          "other.fsdp --resume=s");
-  expect(2, "--steps: expected at least the 2 that s/step-00000002 has behind it, found 1",
+  expect(2, "--steps: expected at least the 2 that s/step-00000002 has completed, found 1",
          "toy2.fsdp --resume=s --steps=1");
   expect(2, "--seed: s/step-00000002 has seed 0, found 3", "toy2.fsdp --resume=s --seed=3");
   expect(2, "--overfit: the run of s/step-00000002 saw new samples",
@@ -245,7 +245,7 @@ TEST_F(Save, RefusesBadUsage) {
   expect(2, "--keep requires --save", "toy2.fsdp --keep=2");
   expect(2, "--other-data requires --resume", "toy2.fsdp --other-data");
   expect(2, "--init excludes --resume", "toy2.fsdp --resume=s --init=w");
-  expect(2, "does not go with --save", "toy2.fsdp --only-kinds=row --save=s");
+  expect(2, "cannot be combined with --save", "toy2.fsdp --only-kinds=row --save=s");
   expect(2, "no: expected a folder of saves, or a save: No such file", "toy2.fsdp --resume=no");
   expect(2, "toy2.fsdp: expected a folder of saves, or a save: not a folder",
          "toy2.fsdp --resume=toy2.fsdp");
@@ -258,7 +258,7 @@ TEST_F(Save, RefusesBadUsage) {
   EXPECT_EQ(bash("[ ! -e new ]"), 0);
   write("m", "not metrics\n");
   expect(0, "saved step 1", "toy2.fsdp --steps=1 --save=s");
-  expect(2, "m: expected lines of metrics to go on behind, found something else at byte 0",
+  expect(2, "m: expected lines of metrics to append to, found other content at byte 0",
          "toy2.fsdp --steps=2 --resume=s --metrics=m");
   // One process at a time.
   EXPECT_EQ(bash("exec 9<s && flock -n 9 && " FSDP_RUN
@@ -278,7 +278,7 @@ TEST_F(Save, LeavesDamageOut) {
            "; going on from s/step-0000000" + std::to_string(step) +
                ", the newest save that is whole",
            resume);
-    expect(0, "resumed behind step " + std::to_string(step), resume);
+    expect(0, "resumed after step " + std::to_string(step), resume);
   };
   auto damaged = [&](const std::string &name, const std::string &words, auto change, int step = 2) {
     std::string whole = text(name), broken = whole;
@@ -332,7 +332,7 @@ TEST_F(Save, LeavesDamageOut) {
       [](std::string &text) { text[12] = '9'; }, 4);
   ASSERT_EQ(bash("mkdir t && cp -r s/step-00000002 s/step-00000004 t"),
             0); // no 'latest': the newest
-  expect(0, "resumed behind step 4 of t/step-00000004", "toy2.fsdp --steps=5 --resume=t");
+  expect(0, "resumed after step 4 of t/step-00000004", "toy2.fsdp --steps=5 --resume=t");
   ASSERT_EQ(bash("cp s/step-00000002/rank-00000.safetensors " + folder), 0); // of another step
   fallsBack(folder + "rank-00000.safetensors: expected SHA-256", 2);
   ASSERT_EQ(bash("for s in s/step-*; do echo >$s/index.json; done"), 0);

@@ -20,13 +20,13 @@ using namespace fsdprt::emulate;
 static constexpr uint64_t defaultStepLimit = uint64_t(1) << 32;
 
 static const char *const description =
-    R"(Runs PTX on the host, lane by lane, and checks it as it runs.
+    R"(Runs PTX on the host, lane by lane, and checks every access.
 
 Examples:
-  fsdp-emulate kernel.ptx --list                          the functions, their parameters and memory
+  fsdp-emulate kernel.ptx --list                          list functions with parameters and memory
   fsdp-emulate kernel.ptx --entry=add --grid=4 --block=64 --arg=f32[256]:iota --arg=f32[256]:ones --arg=f32[256] --arg=u32:256 --print=2:8
-  fsdp-emulate kernel.ptx --entry=add ... --counts        instructions, bytes, bank conflicts
-  fsdp-emulate kernel.ptx --entry=add ... --save=2:c.bin  the bytes of an argument's memory
+  fsdp-emulate kernel.ptx --entry=add ... --counts        count instructions, bytes, bank conflicts
+  fsdp-emulate kernel.ptx --entry=add ... --save=2:c.bin  write the memory of an argument
 
 Arguments of the function, in order:
   --arg=TYPE:VALUE         a number: u8, u16, u32, u64, s8, s16, s32, s64, b32, f16, bf16, f32, f64
@@ -36,13 +36,11 @@ Arguments of the function, in order:
                            a tensor map (128 bytes) of memory with these sizes, the innermost first, at most 5.
                            TYPE is u8, u16, u32, s32, u64, s64, f16, bf16, f32, tf32 or f64. Before FILL there may be
                            swizzle=32, 64 or 128; strides=BYTES,... of dimensions 1 and on; steps=N,N,... (element
-                           strides); outside=nan (0 is the default); of=INDEX (the memory of an argument before)
+                           strides); outside=nan (0 is the default); of=INDEX (the memory of an earlier argument)
 
-Found while running, each with its place, warp and lane: accesses out of bounds or not aligned, registers and memory that
-are read before they are written, races between threads, barriers that not all reach, deadlocks. The first one ends the
-run. What is emulated, and how exactly: docs/Emulator.md.
-Exit codes: 0 fine, 1 a fault in the program's run or output that cannot be written, 2 bad usage, or PTX or another file that
-cannot be read.)";
+Errors that end the run, with location, warp and lane: accesses out of bounds or misaligned, reads of unwritten registers or
+memory, races between threads, barriers that some threads do not reach, deadlocks. Supported PTX: docs/Emulator.md.
+Exit codes: 0 success, 1 an error of the program, or output that cannot be written, 2 bad usage, or a file that cannot be read.)";
 
 static void takeSizes(const std::string &text, const char *option, uint32_t (&sizes)[3]) {
   size_t at = 0;
@@ -75,16 +73,15 @@ static void takeNumber(const std::string &text, const char *option, uint64_t lea
 static void addOptions(CLI::App &app, Options &options) {
   app.set_version_flag("--version", "fsdp-emulate " FSDPRT_VERSION_STRING);
   app.add_option("file", options.file, "PTX text")->required()->type_name("FILE.ptx");
-  app.add_option("--entry", options.launch.entry,
-                 "The function to run; not needed where there is one")
+  app.add_option("--entry", options.launch.entry, "Function to run (default: the only one)")
       ->type_name("NAME");
   struct Shape {
     const char *name, *help;
     uint32_t (&sizes)[3];
   };
-  for (Shape shape : {Shape{"--grid", "Blocks", options.launch.grid},
-                      Shape{"--block", "Threads of a block", options.launch.block},
-                      Shape{"--cluster", "Blocks of a cluster", options.launch.cluster}})
+  for (Shape shape : {Shape{"--grid", "Number of blocks", options.launch.grid},
+                      Shape{"--block", "Threads per block", options.launch.block},
+                      Shape{"--cluster", "Blocks per cluster", options.launch.cluster}})
     app.add_option_function<std::string>(
            shape.name,
            [shape](const std::string &text) { takeSizes(text, shape.name, shape.sizes); },
@@ -96,10 +93,9 @@ static void addOptions(CLI::App &app, Options &options) {
         [name, least, &number](const std::string &text) { takeNumber(text, name, least, number); },
         help);
   };
-  addNumber("--shared", 0, options.launch.dynamicSharedBytes,
-            "Bytes of shared memory beyond what the function declares")
+  addNumber("--shared", 0, options.launch.dynamicSharedBytes, "Dynamic shared memory in bytes")
       ->type_name("BYTES");
-  app.add_option("--arg", options.arguments, "An argument, see above")
+  app.add_option("--arg", options.arguments, "Argument of the function; see above")
       ->type_name("ARG")
       ->take_all()
       ->allow_extra_args(false);
@@ -107,21 +103,22 @@ static void addOptions(CLI::App &app, Options &options) {
                  "Print the memory of argument INDEX (from 0), or COUNT elements of it")
       ->type_name("INDEX[:COUNT]")
       ->allow_extra_args(false);
-  app.add_option("--save", options.saves, "Write the bytes of argument INDEX into a file")
+  app.add_option("--save", options.saves, "Write the memory of argument INDEX to a file")
       ->type_name("INDEX:FILE")
       ->allow_extra_args(false);
-  app.add_flag("--counts", options.counts, "Print what was counted");
+  app.add_flag("--counts", options.counts, "Print counters of instructions and bytes");
   app.add_flag("--list", options.list, "Print the functions instead of running one");
   options.launch.stepLimit = defaultStepLimit;
-  addNumber("--step-limit", 1, options.launch.stepLimit,
-            "Instructions of warps after which the run ends with an error (default 4294967296, a "
-            "minute or so)")
+  addNumber(
+      "--step-limit", 1, options.launch.stepLimit,
+      "Limit of warp instructions; the run ends with an error above it (default 4294967296, a "
+      "minute or so)")
       ->type_name("N");
   app.add_flag_callback(
-      "--no-races", [&] { options.launch.checks.races = false; }, "Look for no races");
+      "--no-races", [&] { options.launch.checks.races = false; }, "Disable the race check");
   app.add_flag_callback(
       "--no-initialised", [&] { options.launch.checks.initialised = false; },
-      "Let registers and memory be read before they are written");
+      "Disable the check for unwritten registers and memory");
 }
 
 bool fsdprt::emulate::parseOptions(int argc, char **argv, Options &options, int &exitCode) {

@@ -75,24 +75,24 @@ CLI::Validator fsdprt::oneOf(std::vector<std::string> names) {
 static std::optional<std::string> contradictionOfDevice(const CLI::App &app,
                                                         const Options &options) {
   if (options.cudaGraph && options.device != "cuda")
-    return "--cuda-graph is for --device=cuda, found --device=" + options.device;
+    return "--cuda-graph needs --device=cuda, found --device=" + options.device;
   if (!options.gemm.empty() && options.device != "cuda" && options.device != "emulate")
-    return "--gemm is of GPU kernels: expected --device=cuda or emulate, found --device=" +
+    return "--gemm applies to GPU kernels: expected --device=cuda or emulate, found --device=" +
            options.device;
   for (const char *name : {"--profile", "--trace"})
     if (options.cudaGraph && app.count(name))
-      return "--cuda-graph launches a step as a whole, whose commands are not seen one by one: it "
-             "does not go with " +
+      return "--cuda-graph launches a step as a whole, so that single commands cannot be timed: it "
+             "cannot be combined with " +
              std::string(name);
   if (options.isNull() && options.steps > mostNullSteps)
     return "--steps: expected at most " + std::to_string(mostNullSteps) +
-           " on the null device, which are as good as more" + found(std::to_string(options.steps));
+           " on the null device, because further steps repeat these" +
+           found(std::to_string(options.steps));
   if (options.device == "emulate" && options.assertNoAllocations)
-    return std::string("--assert-no-allocations is of --device=cpu and cuda: an emulated GPU "
+    return std::string("--assert-no-allocations needs --device=cpu or cuda: an emulated GPU "
                        "allocates as it runs");
   if (app.count("--threads-per-rank") && (options.device == "emulate" || options.device == "cuda"))
-    return "--threads-per-rank is of ranks that compute on the CPU, and those of --device=" +
-           options.device + " do not";
+    return "--threads-per-rank has no effect with --device=" + options.device;
   return std::nullopt;
 }
 
@@ -110,17 +110,17 @@ std::optional<std::string> fsdprt::contradiction(const CLI::App &app, const Opti
     if (app.count(name) && !options.hasData() && app[name]->as<double>() != 0)
       return std::string(name) + ": nothing to validate on: expected --data, --text or --input";
   if (options.processesGiven && (options.backend == "local" || options.backend == "mpi"))
-    return "--processes goes with --backend=shm or nccl, found --backend=" + options.backend;
+    return "--processes needs --backend=shm or nccl, found --backend=" + options.backend;
   if (app.count("--mpi-reduce") && app.count("--backend") && options.backend != "mpi")
-    return "--mpi-reduce is for --backend=mpi, found --backend=" + options.backend;
+    return "--mpi-reduce needs --backend=mpi, found --backend=" + options.backend;
   for (const char *name : {"--on-failure", "--max-restarts"})
     if (app.count(name) && !options.processes)
-      return std::string(name) + " is for the processes of --processes, which is not given";
+      return std::string(name) + " has no effect without --processes";
   if (app.count("--max-restarts") && !options.restart)
-    return std::string("--max-restarts is for --on-failure=restart, which is not given");
+    return std::string("--max-restarts has no effect without --on-failure=restart");
   if (options.restart && options.save.empty())
     return std::string(
-        "--on-failure=restart goes on from a save: expected --save=DIR, and --save-every=K");
+        "--on-failure=restart resumes from a save: expected --save=DIR, and --save-every=K");
   auto firstBeside = [&](std::set<std::string> known) -> std::string {
     for (const CLI::Option *option : app.get_options())
       if (option->count() && !option->get_lnames().empty() &&
@@ -130,19 +130,19 @@ std::optional<std::string> fsdprt::contradiction(const CLI::App &app, const Opti
   };
   if (std::string other = firstBeside({"simulate", "trace", "config"});
       !options.simulate.empty() && !other.empty())
-    return "--simulate trains nothing: it does not go with --" + other;
+    return "--simulate trains nothing: it cannot be combined with --" + other;
   if (std::string other = firstBeside({"device", "steps", "peer", "dump", "config"});
       options.isNull() && !other.empty())
-    return "--device=null trains nothing: it does not go with --" + other;
+    return "--device=null trains nothing: it cannot be combined with --" + other;
   if (std::optional<std::string> problem = contradictionOfDevice(app, options))
     return problem;
   if (!options.peers.empty() && !options.isNull())
-    return std::string("--peer is for --device=null, which is not given");
+    return std::string("--peer has no effect without --device=null");
   if (app.count("--simulate") && options.simulate.empty())
     return std::string("--simulate: expected a file that describes a cluster, found nothing");
   for (const char *name : {"--check-against", "--export", "--save", "--resume"})
     if (!options.onlyKinds.empty() && app.count(name))
-      return "--only-kinds times kernels and computes no result: it does not go with " +
+      return "--only-kinds times kernels and computes no result: it cannot be combined with " +
              std::string(name);
   return std::nullopt;
 }

@@ -227,7 +227,7 @@ LogicalResult mlir::fsdp::lowerContractKernel(func::FuncOp kernel, const CpuTarg
   auto prepared = prepare(kernel, target);
   if (failed(prepared))
     return kernel.emitError(
-        "expected one contraction of floating-point tensors with elementwise ops behind it");
+        "expected one contraction of floating-point tensors followed by elementwise ops");
   auto &[problem, plan] = *prepared;
 
   CodeBuilder b(kernel.getLoc(), kernel.getContext());

@@ -102,7 +102,7 @@ static void chooseTile(const Problem &problem, Plan &plan, const CpuTarget &targ
       double step =
           double(std::max({mr * nv, mr + nv, int64_t(8)})) + 0.1 * double(mr) + 0.25 * double(nv);
       double cost = tiles * step;
-      for (auto [digits, tile] : {std::pair(rows, mr), std::pair(cols, nr)})
+      for (const auto &[digits, tile] : {std::pair(rows, mr), std::pair(cols, nr)})
         cost *= isFlat(problem, digits, tile) ? 1.0 : 1.05;
       if (best != 0 && cost >= best)
         continue;

@@ -264,7 +264,7 @@ FailureOr<GpuPlan> gemm::makeGpuPlan(Problem &problem, func::FuncOp kernel, cons
   plan.kInner = plan.kOuter.pop_back_val();
   plan.k = problem.digits[plan.kInner].size;
   if (!chooseConfig(problem, kernel, target, plan)) {
-    reason = "contractions in tiles of which none fits";
+    reason = "contractions for which no tile size fits";
     return failure();
   }
   plan.storeCols = chooseStoreCols(problem, plan);
