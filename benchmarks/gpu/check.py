@@ -5,11 +5,11 @@ from attention import Problem, allowed, to_bits, to_f32
 from bundle import ITEM_BYTES
 from products import Product
 
-GUARD = 256  # bytes behind each result that have to stay as they are
+GUARD = 256  # bytes after each result that have to stay as they are
 
 
 def place(driver, kernel, inputs):
-    """Bindings on the device: inputs, then results full of NaN with a guard behind them."""
+    """Bindings on the device: inputs, then results full of NaN with a guard after them."""
     addresses, results = [], []
     for number, binding in enumerate(kernel.bindings):
         size = ITEM_BYTES[binding["dtype"]] * int(np.prod(binding["shape"], dtype=np.int64))
@@ -27,7 +27,7 @@ def place(driver, kernel, inputs):
 
 
 def run(driver, kernel, inputs):
-    """The results as float32, and what was wrong with the bytes behind them."""
+    """The results as float32, and what was wrong with the bytes after them."""
     addresses, results = place(driver, kernel, inputs)
     kernel.prepare(addresses)()
     driver.synchronise()
@@ -35,7 +35,7 @@ def run(driver, kernel, inputs):
     for address, size, binding in results:
         data = driver.download(address, size + GUARD)
         if set(data[size:]) != {0xff}:
-            problems.append("writes behind a result")
+            problems.append("writes after a result")
         bits = np.frombuffer(data[:size], dtype={2: np.uint16, 4: np.float32}[ITEM_BYTES[binding["dtype"]]])
         found.append(to_f32(bits, binding["dtype"]).reshape(binding["shape"]))
     for address in addresses:

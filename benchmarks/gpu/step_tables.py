@@ -28,7 +28,7 @@ def training_section(part):
              f"Losses of each step beside those of the CPU's artifact of the same model, seed and tokens (computed by `build`, which says where in `models/*.cpu.json`), or beside those "
              f"of one rank: at most {part['tolerance']:g} apart, relative. bf16, masters in f32. With several ranks, which share the GPU, `bits` says whether parameters, "
              "optimizer states and losses are those of one rank without sharding beside them. The arena has to be the plan to the byte, and what is in use "
-             "beside the arenas not to grow behind the first step.", ""]
+             "beside the arenas not to grow after the first step.", ""]
     cells = []
     for each in part["rows"]:
         difference, bits = each.get("difference"), each.get("equal_bits")

@@ -126,7 +126,7 @@ def time_steps(runner, arguments, wanted, chips, device, clock, say):
 
 
 def worst_ratio(rows):
-    """Of the models, that whose best artifact is behind PyTorch most, or ahead of it least: (ratio, row, peer), or None."""
+    """Of the models, that whose best artifact is after PyTorch most, or ahead of it least: (ratio, row, peer), or None."""
     best = {}
     for row in rows:
         for who, ratio in row["ratios"].items():

@@ -3,7 +3,7 @@
 1. Losses of one rank, by kernels of our own, by cuBLASLt, and as a CUDA graph, within TOLERANCE of the CPU's at each step.
 2. Ranks that share the GPU (local-cuda): the bits of one rank without sharding, run beside them on the GPU (--check-against=unsharded), and losses of the same
    global batch within TOLERANCE of one rank's.
-3. Of each of these runs: the arena is the plan to the byte, what is in use beside the arenas is known at the start and does not grow behind the first step.
+3. Of each of these runs: the arena is the plan to the byte, what is in use beside the arenas is known at the start and does not grow after the first step.
 """
 import math
 

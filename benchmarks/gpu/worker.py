@@ -70,7 +70,7 @@ def check_all(file, jobs, seconds=SECONDS):
         except (EOFError, TimeoutError) as error:
             process.kill()
             process.join()
-            # One that ended behind a result gave up its context; one that ended without any did so in the job.
+            # One that ended after a result gave up its context; one that ended without any did so in the job.
             if isinstance(error, TimeoutError) or done == begun:
                 yield failed(jobs[done], str(error) or f"its process ended with status {process.exitcode}")
                 done += 1

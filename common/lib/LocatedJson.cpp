@@ -205,7 +205,7 @@ private:
   std::string_view text;
   JsonProblem &problem;
   std::vector<size_t> lines; ///< offsets of their beginnings
-  size_t offset = 0;         ///< behind what was read
+  size_t offset = 0;         ///< after what was read
   JsonValue root;
   std::vector<JsonValue *> stack;
   std::vector<std::set<std::string>> names;

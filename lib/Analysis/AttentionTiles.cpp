@@ -153,7 +153,7 @@ RangeSolver::Bounds RangeSolver::solveAtom(TileExpr atom, bool some) {
 // Ranges
 //===----------------------------------------------------------------------===//
 
-/// [begin, end) of both, one right behind the other or overlapping; or the longer one.
+/// [begin, end) of both, one directly after the other or overlapping; or the longer one.
 static std::pair<TileExpr, TileExpr> uniteFull(const Part &a, const Part &b) {
   if (a.fullBegin == b.fullBegin)
     return {a.fullBegin, TileExpr::max(a.fullEnd, b.fullEnd)};

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   0 gather  @p -> @w      before: -      behind: 1 (reads @w), 2 (writes @p)
+//   0 gather  @p -> @w      before: -      after: 1 (reads @w), 2 (writes @p)
 //   1 launch  k(@w, @y)     before: 0
 //   2 launch  u(@p)         before: 0
 //

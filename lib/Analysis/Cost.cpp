@@ -49,7 +49,7 @@ double CostModel::getCollectiveSeconds(CollectiveOp collective, double bytes) {
   if (!mesh)
     return 0;
   // Ranks are numbered row-major, the last axis fastest: the stride of an axis is what the axes
-  // behind it hold.
+  // after it hold.
   int64_t ranks = 1, stride = std::numeric_limits<int64_t>::max();
   for (StringRef name : collective.getAxes().getAsValueRange<StringAttr>()) {
     ranks *= mesh.getAxisSize(name);

@@ -74,7 +74,7 @@ StepParts::StepParts(func::FuncOp program) {
 /// True where the op is met for the first time.
 bool StepParts::mark(Operation *op, StepPart part) { return parts.try_emplace(op, part).second; }
 
-/// New state of a unit: behind a gather of its pieces, or at once.
+/// New state of a unit: after a gather of its pieces, or at once.
 void StepParts::followState(Value v, FlatSymbolRefAttr unit) {
   Operation *def = v.getDefiningOp();
   if (!def || !mark(def, StepPart::optimizer))
@@ -236,7 +236,7 @@ void RowCollector::addStates(func::FuncOp program) {
           arg.getType(), 1);
 }
 
-/// A conversion behind what chooses between a new and an old value.
+/// A conversion after what chooses between a new and an old value.
 static Operation *getConversion(Value yielded) {
   Operation *op = yielded.getDefiningOp();
   if (auto choice = dyn_cast_or_null<arith::SelectOp>(op))

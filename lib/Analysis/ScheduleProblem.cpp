@@ -114,7 +114,7 @@ void ScheduleProblem::derive() {
 }
 
 /// Launches, copies and fills before a gather that nothing in front of it has to wait for: what is
-/// behind the gather stays behind them wherever they go.
+/// after the gather stays after them wherever they go.
 void ScheduleProblem::findPrologues() {
   for (unsigned index = 0; index < transfers.size(); ++index) {
     Transfer &transfer = transfers[index];
@@ -131,7 +131,7 @@ void ScheduleProblem::findPrologues() {
   }
 }
 
-/// Behind the last fixed command that it must follow, or that a transfer must which it takes up.
+/// After the last fixed command that it must follow, or that a transfer must which it takes up.
 unsigned ScheduleProblem::getSourceEnd(const Transfer &transfer) const {
   unsigned end = 0;
   for (unsigned earlier : commands[transfer.command].before) {
@@ -143,7 +143,7 @@ unsigned ScheduleProblem::getSourceEnd(const Transfer &transfer) const {
   return end;
 }
 
-/// Launches behind a reduction, or behind a copy to the host, and copies of few bytes behind these,
+/// Launches after a reduction, or after a copy to the host, and copies of few bytes after these,
 /// that depend on no other transfer and whose results are not needed at once.
 void ScheduleProblem::findEpilogues() {
   for (unsigned command = 0; command < commands.size(); ++command) {
@@ -188,7 +188,7 @@ void ScheduleProblem::findWindows() {
         if (commands[later].role == Role::fixed)
           transfer.latest = std::min(transfer.latest, commands[later].slot);
         else if (commands[later].home !=
-                 commands[transfer.command].home) // of a transfer behind, whose window is known
+                 commands[transfer.command].home) // of a later transfer, whose window is known
           transfer.latest = std::min(transfer.latest, transfers[commands[later].home].latest);
       }
     };

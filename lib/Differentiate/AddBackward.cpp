@@ -15,9 +15,9 @@
 //  3. Seed the loss with 1, or with a scale that is handed in; walk the ops from last to first,
 //     each adding to the cotangents of its operands (Adjoints.h).
 //  4. At the unshard of a unit all its cotangents are known: one reduce_scatter,
-//     placed behind the last of them.
+//     placed after the last of them.
 //     Rows that were looked up in a table in pieces: one reduce_rows per lookup.
-//  5. Return the gradients; those of rows behind the others, where there are both. Erase
+//  5. Return the gradients; those of rows after the others, where there are both. Erase
 //     what nobody reads.           O(ops)
 //  6. Replace each fsdp.stop_gradient, whose result is not active, by its input.
 //
@@ -262,7 +262,7 @@ Value Backward::predivideElements(Value gradient) {
                           });
 }
 
-/// Right behind the last of `grads`.
+/// Right after the last of `grads`.
 Value Backward::emitReduction(UnitOp unit, BlockArgument shard, ValueRange grads,
                               ArrayRef<int64_t> params) {
   OpBuilder::InsertionGuard guard(b);

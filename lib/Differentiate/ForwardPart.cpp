@@ -55,7 +55,7 @@ ForwardPart::ForwardPart(func::FuncOp func) : func(func) {
     if (def && ops.insert(def).second)
       llvm::append_range(worklist, getAllOperands(def));
   }
-  // What is kept of parameters behind the forward (Regather) is part of it.
+  // What is kept of parameters after the forward (Regather) is part of it.
   for (auto keep : func.getBody().front().getOps<ShardOp>())
     if (llvm::all_of(keep.getParams(), [&](Value v) { return computes(v); }))
       ops.insert(keep);

@@ -8,7 +8,7 @@
 //   e = gather_rows w[ids]     w̄ = scatter_add_rows ē at ids into w̄
 //   loss, lse = cross_entropy  x̄ = cross_entropy_grad (+ lsē · exp(x - lse))
 //   o = attention q, k, v      q̄, k̄, v̄, captured.. = attention_grad, score_grad derived here
-//   w.. = unshard s @u         s̄ = reduce_scatter @u avg (w̄..), behind the last of them
+//   w.. = unshard s @u         s̄ = reduce_scatter @u avg (w̄..), after the last of them
 //
 //===----------------------------------------------------------------------===//
 

@@ -15,7 +15,7 @@
 //  2. Walk the backward in order. Each operand that the forward derives from
 //     parameters is derived again in front of its first reader, from site 1 for
 //     units with reshard = true, from site 0 otherwise.              O(ops)
-//  3. A unit that is gathered within N neighbours: behind the last forward reader of
+//  3. A unit that is gathered within N neighbours: after the last forward reader of
 //     its parameters, each rank keeps the N-th part, from which site 1 gathers.
 //
 //       %k = shard @u (%w)                 %v = unshard %k @u site 1
@@ -85,7 +85,7 @@ bool Regather::isKept(Value v) {
   return unshard && !getUnit(unshard).getReshard();
 }
 
-/// What `unit` is gathered from again: its shard, or a larger piece, kept behind the forward.
+/// What `unit` is gathered from again: its shard, or a larger piece, kept after the forward.
 Value Regather::keepPiece(UnshardOp unshard, UnitOp unit) {
   std::optional<int64_t> within = unit.getWithin();
   auto shard = cast<RankedTensorType>(unshard.getShard().getType());

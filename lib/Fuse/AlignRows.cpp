@@ -15,7 +15,7 @@
 //  1. A factor is an operand of a dispatch that a contraction inside reads as it is, whose last
 //     dimension is too long to be copied and takes no multiple of the bytes.
 //  2. Where a dispatch makes it and only dispatches read it, none over it, the dispatch writes it
-//     with rows that are longer: what is behind the last element of a row may hold anything, and
+//     with rows that are longer: what is after the last element of a row may hold anything, and
 //     nothing reads it.
 //  3. Any other one (a parameter, say) is copied where it is made, for contractions that read each
 //     element often enough.

@@ -52,7 +52,7 @@ static Value rootOf(Value v) {
   return v;
 }
 
-/// Does anything behind `op` read the bytes of `root`?
+/// Does anything after `op` read the bytes of `root`?
 static bool isReadLater(Value root, Operation *op) {
   for (Operation *user : root.getUsers()) {
     if (isContiguousView(user) || isa<OwnPieceOp>(user)) {

@@ -12,7 +12,7 @@
 namespace mlir {
 namespace fsdp {
 
-/// Puts ops that stand in front of what they use behind it, at once behind the last of it; all
+/// Puts ops that stand in front of what they use after it, directly after the last of it; all
 /// others keep their order. An op whose operands lead back to itself stays where it is, in front of
 /// the terminator.
 void restoreOrder(Block &block);

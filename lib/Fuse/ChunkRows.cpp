@@ -24,7 +24,7 @@
 //     attempt: that result has to be whole. Ops on one number per row join, so
 //     that kernels need not be cut between them and the members. A seed that is
 //     only mapped, to a narrower type, say, is never stored anyway.
-//  3. Write the chunks out. A result over rows is put together behind the last
+//  3. Write the chunks out. A result over rows is put together after the last
 //     one; a sum over rows goes on from the one of the chunk before.
 //  4. Sort the block: readers of the results may stand in front of the last member.
 //

@@ -91,7 +91,7 @@ bool fsdp::isContiguousView(Operation *op) {
   if (!slice || !slice.hasUnitStride() || !slice.getSourceType().hasStaticShape() ||
       !beginsAligned(slice))
     return false;
-  bool whole = true; // of all dimensions behind this one
+  bool whole = true; // of all dimensions after this one
   ArrayRef<int64_t> sizes = slice.getStaticSizes(), source = slice.getSourceType().getShape();
   for (int64_t d = source.size() - 1; d >= 0; --d) {
     if (!whole && sizes[d] != 1)

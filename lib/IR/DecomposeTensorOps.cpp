@@ -78,7 +78,7 @@ static Value buildProduct(GemmOp op, OpBuilder &b, Value init) {
     exprs.push_back(b.getAffineDimExpr(batch + (swap ? row : column)));
     return AffineMap::get(rank + 1, 0, exprs, b.getContext());
   };
-  // m, n, k are loops 0, 1, 2 behind the batches.
+  // m, n, k are loops 0, 1, 2 after the batches.
   ArrayAttr maps = b.getAffineMapArrayAttr(
       {mapOf(0, 2, op.getTransposeA()), mapOf(2, 1, op.getTransposeB()), mapOf(0, 1, false)});
   SmallVector<Value> factors{op.getA(), op.getB()};

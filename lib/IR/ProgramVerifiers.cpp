@@ -374,7 +374,7 @@ void fsdp::setInFlight(CopyOp copy, int64_t id, int64_t channel) {
   copy->setAttr(copyChannelAttr, builder.getI64IntegerAttr(channel));
 }
 
-/// Whether what is on a channel has a wait behind it in its block; an error where it has none.
+/// Whether what is on a channel has a wait after it in its block; an error where it has none.
 static LogicalResult checkWaited(Operation *op) {
   int64_t channel = getChannel(op);
   std::optional<int64_t> id = getInFlightId(op);
@@ -386,7 +386,7 @@ static LogicalResult checkWaited(Operation *op) {
   if (!id)
     return success();
   return op->emitOpError("on channel ")
-         << channel << " expected a wait for id " << *id << " behind it";
+         << channel << " expected a wait for id " << *id << " after it";
 }
 
 LogicalResult CollectiveOp::verifySymbolUses(SymbolTableCollection &tables) {

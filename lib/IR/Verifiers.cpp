@@ -171,7 +171,7 @@ static LogicalResult checkReduceScatter(Operation *op, FlatSymbolRefAttr name, T
   for (int64_t index : params) {
     if (index <= last || index >= unit->getNumParams()) // (C2)
       return op->emitOpError("'params' expected increasing indices below ")
-             << unit->getNumParams() << ", found " << index << " behind " << last;
+             << unit->getNumParams() << ", found " << index << " after " << last;
     last = index;
   }
   if (failed(checkParams(op, *unit, grads, params))) // (C3)

@@ -82,7 +82,7 @@ private:
   BufferOp getBuffer(LayoutOp layout, FlatSymbolRefAttr name) {
     return tables.lookupSymbolIn<BufferOp>(layout, name);
   }
-  /// Behind the arena, offsets are those of the host's, and behind that, those of the file.
+  /// After the arena, offsets are those of the host's, and after that, those of the file.
   uint64_t getOffset(LayoutOp layout, BufferOp buffer) {
     uint64_t host = llvm::alignTo(layout.getArenaBytes(), FSDPRT_HOST_ARENA_ALIGNMENT);
     Memory memory = getMemory(buffer);

@@ -27,7 +27,7 @@ using namespace mlir::fsdp;
 static_assert(bufferAlignment == FSDPRT_BUFFER_ALIGNMENT,
               "what a run measures is rounded as the plan is");
 
-/// The header up to its hash; the values lie behind the rest.
+/// The header up to its hash; the values lie after the rest.
 static fsdprt_artifact_header layOut(uint64_t manifestSize, uint64_t imageSize,
                                      uint64_t valuesSize) {
   fsdprt_artifact_header header = {};

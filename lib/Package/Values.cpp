@@ -86,7 +86,7 @@ static LogicalResult check(ParamAttr param, Attribute attr, Location loc) {
 }
 
 namespace {
-/// Puts pieces one behind the other, each distinct content once.
+/// Puts pieces one after another, each distinct content once.
 class Section {
 public:
   explicit Section(Values &values) : values(values) {}

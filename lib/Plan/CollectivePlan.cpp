@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Nothing is packed before a reduce-scatter or unpacked behind a gather:
+// Nothing is packed before a reduce-scatter or unpacked after a gather:
 //
 //   unshard @u         state -> | w        .| b  . pad |     results: ranges of the gathered buffer
 //   reduce_scatter @u           | dw       .| db . pad | -> shard

@@ -21,7 +21,7 @@ public:
 
   FunctionPlan(func::FuncOp function, LayoutBuilder &layout, Counts &counts);
 
-  /// Adds an `fsdp.program` behind the function, which is left as it is.
+  /// Adds an `fsdp.program` after the function, which is left as it is.
   LogicalResult run();
 
 private:

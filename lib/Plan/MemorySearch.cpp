@@ -341,7 +341,7 @@ FailureOr<FoundChoice> Search::plan(const llvm::BitVector &taken) {
   return choice;
 }
 
-/// As scheduled, else one command behind the other.
+/// As scheduled, else one command after the other.
 static double estimateSeconds(ProgramOp program, const Cluster &cluster) {
   if (auto schedule = program->getAttrOfType<DictionaryAttr>(scheduleAttr))
     return schedule.getAs<FloatAttr>("scheduled").getValueAsDouble();

@@ -22,8 +22,8 @@
 //  3. Any other launch, and any collective, runs on the device: the same the other
 //     way round. Copies and fills reach both arenas.
 //     What lies in the rank's file comes to where it is computed with, and goes back, the same way.
-//  4. Activations that wait for long, all or those that are marked: a copy to the host behind the
-//     last use before, and one into another buffer in front of the first use behind.
+//  4. Activations that wait for long, all or those that are marked: a copy to the host after the
+//     last use before, and one into another buffer in front of the first use after it.
 //
 // O(commands · bindings), and for activations O(accesses of a buffer). Lifetimes are set again. Not
 // done here: copies beside compute (ScheduleCollectives.cpp), copies that are shared between

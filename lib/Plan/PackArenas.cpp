@@ -8,14 +8,14 @@
 //   |          (in order)         | eval's buffers ....       |   the same room
 //   0                             base                        arena_bytes
 //
-//  1. Buffers without a program one behind the other.
+//  1. Buffers without a program one after another.
 //  2. For each program: pack its buffers by lifetime (Analysis/Packing.cpp).
 //  3. The arena ends where the largest program does. Its lower bound: what always
 //     lives, and the most that is alive at once.
-//  4. The same for the buffers of the host, in an arena of their own; those of the file one behind
+//  4. The same for the buffers of the host, in an arena of their own; those of the file one after
 //     the other, each from a page on.
 //
-// The workspace of kernels comes behind the arena when they are compiled.
+// The workspace of kernels comes after the arena when they are compiled.
 //
 //===----------------------------------------------------------------------===//
 

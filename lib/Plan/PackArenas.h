@@ -13,9 +13,9 @@
 
 namespace mlir::fsdp {
 
-/// What of an arena always lives: buffers without a program, one behind the other.
+/// What of an arena always lives: buffers without a program, one after another.
 struct ArenaFront {
-  /// Behind the last of them; where buffers of programs begin; bytes, each rounded up to the
+  /// After the last of them; where buffers of programs begin; bytes, each rounded up to the
   /// alignment.
   int64_t end = 0, base = 0, bytes = 0;
 };

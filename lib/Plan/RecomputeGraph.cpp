@@ -13,17 +13,17 @@
 //                                    %g = call @l.grad(%b, %v)
 //
 //  1. The moment: the op in front of the first gradient of a parameter; where there is none, that
-//     behind which the results of kernel calls that a later op reads have most bytes. Calls up to
+//     after which the results of kernel calls that a later op reads have most bytes. Calls up to
 //     there are the forward. Where logits are computed in chunks, the loss of the first chunk is
 //     part of it.
-//  2. Segments: calls that read parameters of one unit, and those behind them that read none.
+//  2. Segments: calls that read parameters of one unit, and those after them that read none.
 //  3. A call whose result another segment reads is a boundary.
-//  4. Apply: each op behind the moment that reads a result of a recomputed call reads that of a
+//  4. Apply: each op after the moment that reads a result of a recomputed call reads that of a
 //     copy instead, and so do copies. A copy stands before the first such reader of its segment,
 //     and reads the parameters that are gathered for the backward.
 //
 // The copies are the same kernels on the same values, so no bit changes. O(uses). Not done here:
-// the last place that is early enough (SinkToUses.cpp, which runs behind this).
+// the last place that is early enough (SinkToUses.cpp, which runs after this).
 //
 //===----------------------------------------------------------------------===//
 
@@ -284,7 +284,7 @@ Value RecomputeGraph::remap(Value value, const llvm::BitVector &recomputed) {
 }
 
 void RecomputeGraph::apply(const llvm::BitVector &recomputed) {
-  // The first reader of each segment behind the moment, be it a view: they are made to read copies,
+  // The first reader of each segment after the moment, be it a view: they are made to read copies,
   // too.
   auto segmentOf = [&](Value value) -> std::optional<unsigned> {
     Operation *def = aliasing.getBase(value).getDefiningOp();

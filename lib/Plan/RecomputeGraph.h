@@ -18,11 +18,11 @@ class RecomputeGraph {
 public:
   struct Call {
     KernelCallOp op;
-    /// Calls that belong to the same unit, one behind the other.
+    /// Calls that belong to the same unit, one after another.
     unsigned segment = 0;
     /// Its results are what segments hand to each other: always kept.
     bool isBoundary = false;
-    /// Behind the moment someone reads a result.
+    /// After the moment someone reads a result.
     bool isSaved = false;
     /// Of the results that someone reads then; of all results.
     int64_t savedBytes = 0, bytes = 0;
@@ -44,7 +44,7 @@ public:
   llvm::BitVector getNeeded(const llvm::BitVector &recomputed) const;
 
   /// Computes `recomputed` calls again where the backward reads their results. The graph is not
-  /// valid behind it.
+  /// valid after it.
   void apply(const llvm::BitVector &recomputed);
 
 private:
@@ -65,7 +65,7 @@ private:
   Aliasing &aliasing;
   SmallVector<Operation *> ops;
   DenseMap<Operation *, unsigned> positions;
-  unsigned moment = 0; // the op behind which most is saved
+  unsigned moment = 0; // the op after which most is saved
   SmallVector<Call> calls;
   DenseMap<Operation *, unsigned> numbers; // of calls
   unsigned segments = 0;

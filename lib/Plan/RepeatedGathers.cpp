@@ -15,7 +15,7 @@
 //     same values.
 //  2. What the second brings the first brought; what was done for the second alone goes.
 //
-// Shards change behind the backward only, so no bit changes. O(gathers²). Not done here: gathers
+// Shards change after the backward only, so no bit changes. O(gathers²). Not done here: gathers
 // among other neighbours than those of the forward, which have other pieces; gathers of loops that
 // a later loop repeats.
 //

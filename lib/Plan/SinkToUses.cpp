@@ -14,8 +14,8 @@
 //   use(%w0)                  use(%w0)
 //
 // Ops from the last to the first, so that users have their places:
-//  1. The limit is the first op behind that uses a result, or writes in place over an
-//     operand. (A write in place by the op itself stays behind other readers: they are before it.)
+//  1. The limit is the first op after that uses a result, or writes in place over an
+//     operand. (A write in place by the op itself stays after other readers: they are before it.)
 //  2. Gain: bytes of the results, times the way to the limit (none for gradients: their
 //     place is in the flat buffer). Price: for each operand of which this op is the last
 //     reader, its bytes times the way that its life becomes longer. Arguments cost nothing.

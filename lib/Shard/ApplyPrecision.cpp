@@ -11,7 +11,7 @@
 //  1. Decide which values become narrow (PrecisionPlan.cpp).
 //  2. Parameters change their type and remember the old one (`fsdp.master_dtype`).
 //  3. Op by op, in order: products take narrow operands and accumulate in f32, their
-//     result is rounded behind them; bodies widen what they read, compute in f32 as
+//     result is rounded after them; bodies widen what they read, compute in f32 as
 //     before, and round what they yield; all else takes what its results need.
 //
 // Values are narrow between ops alone: only storage, gathers and products get
@@ -87,7 +87,7 @@ private:
 
 static Type elementType(Value v) { return getElementTypeOrSelf(v); }
 
-/// A map that converts every element, right behind `v`; one per type.
+/// A map that converts every element, directly after `v`; one per type.
 Value Narrower::convert(Value v, Type element) {
   Value &known = converted[{v, element}];
   if (known)
@@ -133,7 +133,7 @@ void Narrower::setNarrow(Value v) {
   ++numValues;
 }
 
-/// Rounds an f32 result behind its op; later ops read what is rounded.
+/// Rounds an f32 result after its op; later ops read what is rounded.
 void Narrower::roundResult(OpResult result) {
   if (!plan.isNarrow(result))
     return;
@@ -303,7 +303,7 @@ void Narrower::rewriteSoftmax(linalg::SoftmaxOp op) {
 }
 
 /// The result has the elements of `source`, whatever they are; where it must not, it is
-/// converted behind the op.
+/// converted after the op.
 void Narrower::rewriteLike(Operation *op, OpOperand &source) {
   OpResult result = op->getResult(0);
   if (elementType(source.get()) == elementType(result))

@@ -382,7 +382,7 @@ LogicalResult FormUnitsPass::declareUnit(SymbolTable &symbols, OpBuilder &builde
                                     RankedTensorType::get(p->type.getShape(), storage), offset,
                                     !p->frozen, decays(p), p->init));
   }
-  // What is kept behind the forward anyway is gathered for all micro-batches
+  // What is kept after the forward anyway is gathered for all micro-batches
   // at once, but for the root: it waits for the first gradient to be reduced.
   bool again = draft.isKeptAsRoot() ? choice.root == ReshardRoot::Forward
                                     : choice.gathersAgain && row.reshard;

@@ -19,7 +19,7 @@
 //  3. What they left is at least the minimum: a unit of it, unless the module is a
 //     list. Otherwise leave it to the module around.
 //
-// O(total length of the names). Components behind the 64th are not looked at.
+// O(total length of the names). Components after the 64th are not looked at.
 //
 //===----------------------------------------------------------------------===//
 

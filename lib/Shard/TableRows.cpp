@@ -13,7 +13,7 @@
 //
 //  1. Count the ids of all lookups in the table: T.
 //  2. Rows are worth it where n · T is at most V / 2: they cannot hide, while the whole table,
-//     where something else reads it (a tied output layer), hides behind the layers. And where the
+//     where something else reads it (a tied output layer), hides after the layers. And where the
 //     table is not small: two more collectives have to start.
 //  3. Shards have to be whole rows; that may not cost much padding.
 //

@@ -13,7 +13,7 @@
 //  1. A layer is a prefix up to the first component that is a number and is
 //     followed by another component (`param.12` alone is no layer).
 //  2. When that puts *all* parameters in one layer (a model wrapped in a list),
-//     look behind it for the next number.
+//     look after it for the next number.
 //  3. When no name has such a component, components that end in a number count
 //     (`h_3`, `fc2`), if at least two of the same stem hold a matrix each:
 //     `ln_1` and `ln_2` are no layers.
@@ -39,7 +39,7 @@ static bool endsInNumber(StringRef component) {
   return !component.empty() && llvm::isDigit(component.back());
 }
 
-/// The prefix of `name` up to the first component at or behind `from` that
+/// The prefix of `name` up to the first component at or after `from` that
 /// `accept` takes and that is not the last one; empty when there is none.
 static StringRef prefixUpTo(StringRef name, size_t from, function_ref<bool(StringRef)> accept) {
   for (size_t begin = from; begin < name.size();) {

@@ -37,7 +37,7 @@ static void reportFatal(void *name, const char *reason, bool) {
 
 void fsdp::startTool(const char *name) {
   llvm::install_fatal_error_handler(reportFatal, const_cast<char *>(name));
-  // Behind what llvm::cl prints for --help it ends the process itself, so what stdout holds is
+  // After what llvm::cl prints for --help it ends the process itself, so what stdout holds is
   // written at the exit.
   static const char *tool = name;
   llvm::outs(); // made first, so that it outlives this

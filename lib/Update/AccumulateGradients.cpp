@@ -18,11 +18,11 @@
 //  1. Sharded programs: average loss and gradients over the axis shard. The
 //     reduce_scatter of a unit whose optimizer state is in pieces does it;
 //     where the state is whole it only lays the gradient out, an all_reduce
-//     follows. With no_sync step 1 comes behind step 2.
+//     follows. With no_sync step 1 comes after step 2.
 //  2. Put the body in a nest of loops, one per level that is more than one long; a loop carries
 //     sums from +0 and is followed by · 1/n. Gathers of hoisted units stay in front of it. What
 //     looked-up rows add to the gradient of a table has sums of its own over the axis shard, since
-//     it crosses ranks by itself; behind that level it is added to the rest. Checks of lookups have
+//     it crosses ranks by itself; after that level it is added to the rest. Checks of lookups have
 //     no mean: a loop keeps the largest, as unsigned numbers. A loss with a weight: that comes from
 //     counts of targets, all of which are counted in front of the loops (LossWeights.cpp).
 //  3. Sharded programs: average everything over the axis replicate: in pieces
@@ -55,7 +55,7 @@ namespace {
 struct Level {
   int64_t size, stride;
   bool crossesRanks;     ///< where the step has a collective
-  bool addsRows = false; ///< behind it rows are added to the gradients they belong to
+  bool addsRows = false; ///< after it rows are added to the gradients they belong to
 };
 
 } // namespace

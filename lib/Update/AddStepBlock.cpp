@@ -327,7 +327,7 @@ Value AddStepBlockPass::storeLoss(OpBuilder &builder, const Program &program, Va
       .front();
 }
 
-/// Adds the two blocks as arguments behind the units; the step block.
+/// Adds the two blocks as arguments after the units; the step block.
 static FailureOr<BlockArgument> addBlockArguments(Program &program) {
   func::FuncOp func = program.func;
   Builder builder(func.getContext());

@@ -10,7 +10,7 @@
 //   place
 //                     <- weight decay ->|<- none ->
 //
-//  1. Add the state of each trainable unit behind its parameters.
+//  1. Add the state of each trainable unit after its parameters.
 //  2. Once per step and compute type: the factors of the rule (Optimizers.cpp),
 //  in f64.
 //  3. Per unit: the rule on each element. Decay is chosen by comparing the global
@@ -303,7 +303,7 @@ SmallVector<Value> UpdateBuilder::updatePieces(UnitOp unit, Value grad, ValueRan
   return createElementwise(builder, grad.getLoc(), ins, old, body);
 }
 
-/// Adds the state of each trainable unit behind its parameters and marks both.
+/// Adds the state of each trainable unit after its parameters and marks both.
 LogicalResult ApplyOptimizerPass::addState(Program &program) {
   func::FuncOp func = program.func;
   Builder b(&getContext());

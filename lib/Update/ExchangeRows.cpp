@@ -88,7 +88,7 @@ Value RowExchange::mark(Op op) {
   return op.getResult();
 }
 
-/// Those of all ranks, one behind the other, as one list.
+/// Those of all ranks, one after another, as one list.
 Value RowExchange::gather(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
   Value flat = reshape(value, type.getNumElements());

@@ -81,7 +81,7 @@ static LogicalResult checkResults(const Program &program, MeshOp mesh, StringRef
   return success();
 }
 
-/// Finds what looked-up rows add to the gradients of which units; results of their types, behind
+/// Finds what looked-up rows add to the gradients of which units; results of their types, after
 /// the gradients.
 static LogicalResult readRows(Program &program) {
   func::FuncOp func = program.func;
@@ -103,7 +103,7 @@ static LogicalResult readRows(Program &program) {
   return success();
 }
 
-/// Counts the checks of lookups: scalars of i64 behind the loss and the gradients.
+/// Counts the checks of lookups: scalars of i64 after the loss and the gradients.
 static LogicalResult readLookups(Program &program) {
   func::FuncOp func = program.func;
   unsigned first = 1 + (program.kind == ProgramKind::Eval ? 0 : program.getTrainable().size());

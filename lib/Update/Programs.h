@@ -27,10 +27,10 @@ struct Program {
   func::FuncOp func;
   ProgramKind kind;
   SmallVector<UnitArgument> units;
-  /// Results behind the gradients, which are added to them behind the mean over the axis shard:
+  /// Results after the gradients, which are added to them after the mean over the axis shard:
   /// what rows that were looked up add. Of each the number of the result that it belongs to.
   SmallVector<unsigned> rowOwners;
-  /// Results behind the gradients (in eval: behind the loss), in front of those of rows:
+  /// Results after the gradients (in eval: after the loss), in front of those of rows:
   /// `fsdp.lookup`.
   unsigned numLookups = 0;
 

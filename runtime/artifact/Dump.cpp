@@ -195,7 +195,7 @@ void Dumper::layout(const fb::Layout &layout, uint32_t index) {
   }
 }
 
-/// What a library does behind the sums.
+/// What a library does after the sums.
 static std::string afterSums(const fb::Product &product) {
   std::string text = product.addend() ? ", added" : "";
   text += product.bias() ? ", bias" : "";

@@ -12,7 +12,7 @@
 
 namespace fsdprt {
 
-/// Whether two collectives on a channel, one directly behind the other, are one launch: of one kind
+/// Whether two collectives on a channel, one directly after the other, are one launch: of one kind
 /// over the same axes.
 inline bool areOneLaunch(const fb::Command &first, const fb::Command &second) {
   const fb::Collective *a = first.body_as_Collective(), *b = second.body_as_Collective();

@@ -10,7 +10,7 @@
 //     mesh [replicate = 2, shard = 3]      axis shard:      {0 1 2} {3 4 5}
 //     rank 4 = (1, 1)                      axis replicate:  {0 3} {1 4} {2 5}
 //
-// Behind the axes, numbers name groups of neighbours on one: 2 on [shard = 6] are {0 1} {2 3} {4
+// After the axes, numbers name groups of neighbours on one: 2 on [shard = 6] are {0 1} {2 3} {4
 // 5}.
 //
 //===----------------------------------------------------------------------===//
@@ -70,7 +70,7 @@ public:
   uint64_t groupSize(const std::vector<uint32_t> &along) const;
 
 private:
-  /// Of an axis, or of neighbours behind the axes.
+  /// Of an axis, or of neighbours after the axes.
   uint64_t sizeAt(size_t axis) const {
     return axis < axes.size() ? axes[axis].size : neighbours[axis - axes.size()].size;
   }

@@ -84,7 +84,7 @@ std::string fsdprt::problemOfPhase(const fb::Kernel &kernel, const fb::Phase &ph
   return "";
 }
 
-/// Bytes from where a map's binding begins to behind its last element; nothing when they are too
+/// Bytes from where a map's binding begins to after its last element; nothing when they are too
 /// many to count.
 static std::optional<uint64_t> endOf(const fb::TensorMap &map) {
   uint64_t end = map.offset(), row;

@@ -21,7 +21,7 @@
 //      start to wait; nobody reads the target or writes the source between the two.
 // (R2) When wait returns the target is whole, and peers have read the source: both may be used
 //      again.
-// (R3) all_gather: the target is the members' sources, one behind another, in the group's order. A
+// (R3) all_gather: the target is the members' sources, one after another, in the group's order. A
 //      source may be the rank's own piece of the target. broadcast: the target is the source of
 //      member `root`.
 // (R4) reduce_scatter: of the sum of the sources, `count` elements for each member, the rank's own
@@ -130,7 +130,7 @@ public:
   //===- Collectives ------------------------------------------------------===//
 
   void start(uint32_t collective, uint32_t rank, const std::byte *source, std::byte *target);
-  /// The next collective that `rank` starts is one launch with that behind it, which it starts
+  /// The next collective that `rank` starts is one launch with that after it, which it starts
   /// before it waits for anything.
   virtual void joinNext(uint32_t /*rank*/) {}
   /// `pool` are the rank's threads: they may be used to move bytes. Throws Error or Abandoned, see

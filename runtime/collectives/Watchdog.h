@@ -22,7 +22,7 @@
 
 namespace fsdprt {
 
-/// What a rank says of itself. Of words only their place is stored: behind `stringBase` of the
+/// What a rank says of itself. Of words only their place is stored: after `stringBase` of the
 /// watch, so that processes which have the same artifact elsewhere in their memory read the same. A
 /// collective that a rank has begun, and perhaps completed: nanoseconds of the machine's monotonic
 /// clock; end 0: in flight.
@@ -61,7 +61,7 @@ public:
     return watchdog;
   }
 
-  /// Labels and names of programs are behind this address; without it they have to live as long as
+  /// Labels and names of programs are after this address; without it they have to live as long as
   /// the watch.
   void setStringBase(const void *address) { stringBase = reinterpret_cast<uint64_t>(address); }
 

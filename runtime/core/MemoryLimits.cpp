@@ -25,7 +25,7 @@
 
 using namespace fsdprt;
 
-/// The first number behind `key` at the beginning of a line.
+/// The first number after `key` at the beginning of a line.
 static bool readNumber(const std::string &path, const char *key, uint64_t &value) {
   std::FILE *file = std::fopen(path.c_str(), "re");
   if (!file)

@@ -120,7 +120,7 @@ void RankFile::readExactly(uint64_t offset, std::byte *to, uint64_t bytes) {
   }
 }
 
-/// A write would make a file longer that was cut behind our back, and reads would find zeros.
+/// A write would make a file longer that was cut after our back, and reads would find zeros.
 void RankFile::checkWhole(uint64_t offset, uint64_t bytes) const {
   struct stat status;
   if (fstat(file, &status) != 0)

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A launch that reads or writes "gradient of X" begins the backward; behind that one of a "gradient
+// A launch that reads or writes "gradient of X" begins the backward; after that one of a "gradient
 // shard" or of "X parameter" the update, or the end of the loop over micro-batches, in which shards
 // are only added to. Each goes on to the next that says so, or to the loop's body.
 //
@@ -57,7 +57,7 @@ NvtxRangeNames::NvtxRangeNames(const fb::Manifest &manifest,
   findPhases();
 }
 
-/// What a launch says of its phase, behind one of `current`.
+/// What a launch says of its phase, after one of `current`.
 static NvtxRangeNames::Phase phaseOf(const Instruction &instruction, NvtxRangeNames::Phase current,
                                      bool isInLoop) {
   auto says = [&](const char *words) {

@@ -6,7 +6,7 @@
 //
 // A rank is seen at the command that it has put on its GPU last. Where the GPU is the heartbeat
 // says, to one beat: its number n stands for the (32 n)-th launch of the run, which a walk through
-// the program finds. What hangs or fails is behind that and no further than the next beat.
+// the program finds. What hangs or fails is after that and no further than the next beat.
 //
 //===----------------------------------------------------------------------===//
 
@@ -111,7 +111,7 @@ std::string RankGroup::progressReport() const {
                           : "");
 }
 
-/// With what is known of a fault that ends a GPU, which is reported to all ranks and calls behind
+/// With what is known of a fault that ends a GPU, which is reported to all ranks and calls after
 /// it.
 Error RankGroup::withDeviceProgress(const RankExecutor &rank, const Error &reason) const {
   std::string fault = rank.getDevice().fault();

@@ -41,7 +41,7 @@ public:
   void compare(fsdprt_comparison &result) const;
 
   /// What the ranks gave to the first reduction that got a number which is not finite, in words;
-  /// empty: none did. See RankGroup::findNonfinite. All processes call it; those behind the first
+  /// empty: none did. See RankGroup::findNonfinite. All processes call it; those after the first
   /// get nothing to use.
   std::string findNonfinite(const char *program);
 
@@ -51,7 +51,7 @@ public:
   /// Of the program 'step' on the first rank here; throws Error when the session was made without
   /// it.
   Profile &profile() const;
-  /// Behind this call the process of rank 0 has the events of all ranks.
+  /// After this call the process of rank 0 has the events of all ranks.
   const Trace &trace() const;
 
   /// Of the GPUs of the ranks here, what is in use beside arenas.

@@ -24,7 +24,7 @@ static void storeId(fsdprt_dtype type, uint64_t id, std::byte *to) {
   std::memcpy(to, &id, sizeOf(static_cast<DType>(type)));
 }
 
-/// Returns the dimensions behind those of micro-batches.
+/// Returns the dimensions after those of micro-batches.
 static std::vector<uint64_t> shapeOf(const fsdprt_input_info &info) {
   std::vector<uint64_t> shape(info.shape, info.shape + info.rank);
   if (info.micro_batches > 1 && !shape.empty())

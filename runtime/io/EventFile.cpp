@@ -54,7 +54,7 @@ uint32_t fsdprt::maskedCrc32c(const void *data, size_t size) {
 namespace {
 enum WireType { varint = 0, eightBytes = 1, lengthAndBytes = 2, fourBytes = 5 };
 
-/// Fields, one behind the other, in a buffer of fixed size.
+/// Fields, one after another, in a buffer of fixed size.
 class Message {
 public:
   Message(char *to, size_t room, size_t &used) : to(to), room(room), used(used) {}

@@ -9,7 +9,7 @@
 //     | u64 length | u32 masked CRC-32C of it | length bytes | u32 masked CRC-32C of those |
 //
 // each an Event in protobuf's wire format. The first has the file's version. When a run goes on
-// from a save, the second is a session's start at its first step, behind which
+// from a save, the second is a session's start at its first step, after which
 // TensorBoard shows no older event of that step or a later one.
 //
 //     Event   { 1: double wall_time  2: int64 step  3: string file_version

@@ -35,7 +35,7 @@ int reportToHost(const LaunchOptions &options, int channel, fsdprt_status status
                  const char *message);
 
 /// At the end of a rank: it is gone for the host; rank 0 waits a little for the host, which ends
-/// behind the last rank.
+/// after the last rank.
 void leaveRendezvous(const LaunchOptions &options, int channel);
 
 } // namespace fsdprt

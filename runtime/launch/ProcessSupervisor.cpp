@@ -136,7 +136,7 @@ void ProcessSupervisor::takeFailures() {
       setReason(*failure);
 }
 
-/// From the first rank that arrives all others have the time limit; and as long behind each further
+/// From the first rank that arrives all others have the time limit; and as long after each further
 /// one.
 void ProcessSupervisor::checkArrival() {
   if (host.areConnected() || reason)

@@ -24,7 +24,7 @@ using namespace fsdprt;
 
 static constexpr double tellSeconds = 0.5;
 static constexpr double joinSeconds = 10;  // from the welcome to the channel
-static constexpr double lingerSeconds = 3; // for ranks that come behind a refusal
+static constexpr double lingerSeconds = 3; // for ranks that come after a refusal
 static constexpr double occupiedSeconds =
     5; // a refused rendezvous of before lingers that long at most
 static constexpr size_t mostStrangers = 64; // connections that have not said who they are

@@ -31,7 +31,7 @@ public:
   /// From here on numbers are those of commands of this program.
   void enter(uint32_t program);
   /// Calls visit(begin, end) for each that begins at this command, before it, and for each that has
-  /// ended, behind it. What has begun before command `since` goes on: it is needed in the next
+  /// ended, after it. What has begun before command `since` goes on: it is needed in the next
   /// iteration of the loop there.
   void begin(uint32_t command, const std::function<void(uint64_t, uint64_t)> &visit);
   void end(uint32_t command, uint32_t since, const std::function<void(uint64_t, uint64_t)> &visit);

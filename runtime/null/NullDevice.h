@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Walks what a run would do, on all ranks, and executes no kernel: initial values, steps, an
-// evaluation between them, and steps behind a save that was loaded; then the unsharded reference.
+// evaluation between them, and steps after a save that was loaded; then the unsharded reference.
 // It takes an artifact's word for nothing but what its kernels read and write.
 //
 //  1. The collectives of all ranks are let meet (Order.h).

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Ranks with one manifest have one list of collectives. Behind the first fault of a program nothing
+// Ranks with one manifest have one list of collectives. After the first fault of a program nothing
 // more can meet.
 //
 //===----------------------------------------------------------------------===//

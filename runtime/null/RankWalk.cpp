@@ -85,7 +85,7 @@ void RankWalk::endRange(uint64_t begin, uint64_t end) {
   shadow.end(std::min(begin, shadow.size()), std::min(end, shadow.size()));
 }
 
-/// `since`: buffers that began before this command live on behind the block.
+/// `since`: buffers that began before this command live on after the block.
 void RankWalk::walk(const Commands &commands, uint32_t iteration, uint32_t since) {
   std::vector<uint32_t> before;
   for (const auto &[id, transfer] : flying)

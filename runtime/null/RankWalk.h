@@ -37,7 +37,7 @@ public:
 
   /// The host writes what a session does before its first program.
   void begin();
-  /// The host writes all states and blocks, as behind a save.
+  /// The host writes all states and blocks, as after a save.
   void restore();
   /// The host writes inputs, the program runs, and the host reads the step block. `title` is for
   /// messages: "step 2".

@@ -45,7 +45,7 @@ private:
 };
 
 /// A command at work: which, and in which run of which program. Without a command: the host, before
-/// or behind that run.
+/// or after that run.
 struct Moment {
   const fb::Command *command = nullptr;
   uint32_t run = 0, number = 0, iteration = 0;

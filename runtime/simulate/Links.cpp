@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. A collective at the head of its channel is ready for its first chunk behind its latency.
+//  1. A collective at the head of its channel is ready for its first chunk after its latency.
 //  2. Of all that are ready, the first goes: its chunk takes each level of links as soon as that is
 //     free.
-//  3. When all levels have carried the chunk, and the gap behind it has passed, the collective is
+//  3. When all levels have carried the chunk, and the gap after it has passed, the collective is
 //     ready for the next.
 //
 // Chunks of collectives in flight alternate, so that each gets an equal part. O(chunks * (levels +

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   channel 1   | head |A|   |A|   |A|          collectives of a channel go one behind the other
+//   channel 1   | head |A|   |A|   |A|          collectives of a channel go one after another
 //   channel 2        | head|B|   |B|            those of others take turns on the links
 //   level 0            |A |B |A |B |A|          chunks, first come first served
 //

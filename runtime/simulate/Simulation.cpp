@@ -10,7 +10,7 @@
 //     (Cluster::kernelSeconds).
 //  3. A collective starts on its channel; its wait, or itself on channel 0, takes the time until it
 //     has ended.
-//  4. Copies between the arenas of device and host that are on a channel go one behind the other
+//  4. Copies between the arenas of device and host that are on a channel go one after another
 //     beside all this.
 //  5. What a wait took is exposed, and added up by kind and unit.
 //
@@ -226,7 +226,7 @@ void Simulator::finish(const Started &one) {
   addWait(event, before, one.launches);
 }
 
-/// What was in flight, begun behind `launchesBefore` launches; and in the lane of compute the wait
+/// What was in flight, begun after `launchesBefore` launches; and in the lane of compute the wait
 /// for it, from `before` to now.
 void Simulator::addWait(fsdprt_trace_event event, double before, uint64_t launchesBefore) {
   event.waited = std::min(nanoseconds(now) - nanoseconds(before), event.end - event.begin);

@@ -13,7 +13,7 @@
 //
 // Where the ring leaves a level, the m members within it share the ways out of m ranks. That is how
 // NCCL 2.30 rates its rings (src/graph/tuning.cc). In a switch, what one rank sends comes back
-// added up: rounds of bytes, with a step behind each that nothing hides (src/enqueue.cc: chunk
+// added up: rounds of bytes, with a step after each that nothing hides (src/enqueue.cc: chunk
 // sizes by payload).
 //
 // The way is chosen as NCCL chooses it: the least head + bytes / bandwidth.

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Chunks, one behind the other, each on all levels of links that the collective crosses:
+// Chunks, one after another, each on all levels of links that the collective crosses:
 //
 //   |  head  | chunk | gap | chunk | gap | chunk | gap |
 //     hops     links         links         links          head and gaps leave the links to others
@@ -30,7 +30,7 @@ struct Transfer {
   uint64_t chunks = 0;    // all of one size
   std::vector<double>
       chunkSeconds;      // by level: how long a chunk occupies the links of a rank; 0: not at all
-  double gapSeconds = 0; // behind each chunk
+  double gapSeconds = 0; // after each chunk
 
   /// With the links for itself.
   double aloneSeconds() const;

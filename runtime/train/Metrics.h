@@ -18,7 +18,7 @@ namespace fsdprt {
 
 class Metrics {
 public:
-  /// Empty: not asked for. Behind a save of step `stepsBefore` > 0 a file of lines that is there
+  /// Empty: not asked for. After a save of step `stepsBefore` > 0 a file of lines that is there
   /// keeps those up to it.
   void open(const std::string &lines, const std::string &events, uint64_t stepsBefore);
   bool isOpen() const { return lines.isOpen() || events.isOpen(); }

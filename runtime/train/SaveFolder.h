@@ -37,7 +37,7 @@ FoundSave findSave(const std::string &path);
 /// The saves that a run may go on from, the preferred one first.
 struct SaveChoice {
   std::vector<FoundSave> saves;
-  bool isFolder = false; ///< `path` was a folder of saves, and all of them are here, those behind
+  bool isFolder = false; ///< `path` was a folder of saves, and all of them are here, those after
                          ///< the first by steps
   std::string
       problem; ///< why 'latest' does not say which is the first; empty: it does, or is not there

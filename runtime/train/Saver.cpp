@@ -113,7 +113,7 @@ static void writeRank(const SaveIndex &layout, uint32_t rank, uint64_t step,
 
 //===- A save, by all processes -------------------------------------------===//
 
-/// What a process says behind its part of a save.
+/// What a process says after its part of a save.
 struct Saver::Word {
   int32_t status = FSDPRT_OK;
   char text[1024] = {};

@@ -27,7 +27,7 @@ func.func private @norm_weights(%dy: tensor<259x77xf32>, %x: tensor<259x77xf32>,
   return %s#0, %s#1 : tensor<77xf32>, tensor<77xf32>
 }
 
-// Few rows: one phase. Sums in f32 of bf16, a cast behind them.
+// Few rows: one phase. Sums in f32 of bf16, a cast after them.
 // CHECK: @bias_bf16: phases 130/64 130/64, shared {{[0-9]+}}, {{.*}} ok
 func.func private @bias_bf16(%dy: tensor<9x130xbf16>, %db: tensor<130xbf16> {fsdp.out = 0}) -> tensor<130xbf16> attributes {fsdp.kernel} {
   %z = arith.constant 0.0 : f32

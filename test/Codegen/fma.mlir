@@ -102,7 +102,7 @@ func.func private @over_rows(%x: tensor<203x37xf32>, %w: tensor<203x37xf32>, %y:
   return %0 : tensor<37xf32>
 }
 
-// Behind a contraction.
+// After a contraction.
 // CHECK-DAG: @behind_contraction: {{.*}} ok
 func.func private @behind_contraction(%x: tensor<20x33xf32>, %w: tensor<33x70xf32>, %b: tensor<70xf32>,
     %y: tensor<20x70xf32> {fsdp.out = 0}) -> tensor<20x70xf32> attributes {fsdp.kernel} {

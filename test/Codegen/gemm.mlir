@@ -40,7 +40,7 @@ func.func private @pairs(%a: tensor<64x20xbf16>, %b: tensor<16x20xbf16>, %c: ten
   return %0 : tensor<64x16xf32>
 }
 
-// An elementwise op behind the contraction runs on tiles.
+// An elementwise op after the contraction runs on tiles.
 // CHECK-LABEL: func.func @bias(
 // WIDE-LABEL: func.func @bias(
 // CHECK: llvm.intr.fma
@@ -75,7 +75,7 @@ func.func private @integers(%a: tensor<4x20xi32>, %b: tensor<20x16xi32>, %c: ten
 }
 
 // Few rows, and a right side that is not in a cache: the loop of the micro-kernel prefetches
-// the panel behind this one. Where rows are many, the time to read it does not count.
+// the panel after this one. Where rows are many, the time to read it does not count.
 // WIDE-LABEL: func.func @few_rows(
 // WIDE: iter_args
 // WIDE: llvm.intr.prefetch"{{.*}}rw = 0

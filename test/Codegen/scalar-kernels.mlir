@@ -53,7 +53,7 @@ func.func private @first_dim(%x: tensor<70x33xf32>, %y: tensor<70x33xf32> {fsdp.
   return %r : tensor<70x33xf32>
 }
 
-// An in-place operand that is still read behind its update: the old values count.
+// An in-place operand that is still read after its update: the old values count.
 // CHECK: @late_read: phases 1/1, {{.*}} ok
 func.func private @late_read(%x: tensor<40xf32>, %y: tensor<40xf32> {fsdp.inout = 0}, %z: tensor<40xf32> {fsdp.out = 1}) -> (tensor<40xf32>, tensor<40xf32>) attributes {fsdp.kernel} {
   %e = tensor.empty() : tensor<40xf32>

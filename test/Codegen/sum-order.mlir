@@ -1,5 +1,5 @@
 // The order in which a row is summed (see RowNests.cpp), with numbers that another order would lose: 2^25 + 1 is 2^25 in
-// f32. Element e of the row belongs to lane e mod 64, also behind the last 64; lanes l and l + 32 meet first, then l and l + 16.
+// f32. Element e of the row belongs to lane e mod 64, also after the last 64; lanes l and l + 32 meet first, then l and l + 16.
 // RUN: fsdp-kernel-test %s --also-cpu=x86-64-v3 | FileCheck %s
 
 // Row 0: elements 192 to 202 cancel elements 0 to 10 of their lanes, before those meet the ones in lanes 32 to 42.

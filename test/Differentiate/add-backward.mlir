@@ -61,7 +61,7 @@ func.func @loss(%s0: tensor<64xf32> {fsdp.unit = @root}, %s1: tensor<64xf32> {fs
 // CHECK:         %[[GY:.*]] = linalg.generic {{.*}} ins(%[[Y]], %{{.*}} : tensor<3x4xf32>, tensor<f32>)
 // CHECK:         %[[GH:.*]] = linalg.contract indexing_maps = [#[[C]], #[[B]], #[[A]]] ins(%[[GY]], %[[W2]]
 // CHECK:         %[[GW2:.*]] = linalg.contract indexing_maps = [#[[A]], #[[C]], #[[B]]] ins(%[[H]], %[[GY]]
-// One reduction per unit, behind its last cotangent.
+// One reduction per unit, after its last cotangent.
 // CHECK-NEXT:    %[[G0:.*]] = fsdp.reduce_scatter @root avg params [0](%[[GW2]])
 // The bias is the sum of the cotangent of what it was added to.
 // CHECK:         %[[GX:.*]] = linalg.generic {{.*}} ins(%[[H0]], %[[W1]]#1, %[[GH]]

@@ -10,7 +10,7 @@ func.func @gemm_plain(%a: tensor<4x3xf32>, %b: tensor<4x5xf32>, %c: tensor<3x5xf
   return %d : tensor<3x5xf32>
 }
 
-// The rest is one op behind it, in f32, rounded once.
+// The rest is one op after it, in f32, rounded once.
 // CHECK-LABEL: func @gemm_epilogue
 // CHECK: linalg.contract {{.*}} outs(%{{.*}} : tensor<2x3x5xf32>)
 // CHECK: linalg.generic

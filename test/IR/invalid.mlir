@@ -95,7 +95,7 @@ func.func @f(%s: tensor<12xf32>) {
 fsdp.unit @u shards 2 x 16 : f32 reshard true [
   #fsdp.param<"w", tensor<4x4xf32>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
 func.func @f(%g: tensor<4x4xf32>) {
-  // expected-error @below {{'params' expected increasing indices below 1, found 1 behind -1}}
+  // expected-error @below {{'params' expected increasing indices below 1, found 1 after -1}}
   %w = fsdp.reduce_scatter @u sum params [1] (%g) : (tensor<4x4xf32>) -> tensor<16xf32>
   return
 }

@@ -612,7 +612,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{on channel 1 expected a wait for id 0 behind it}}
+  // expected-error @below {{on channel 1 expected a wait for id 0 after it}}
   fsdp.collective 0 broadcast @s[0, 8] -> @s[8, 8] of 2 x f32 over ["shard"] channel 1
 }
 
@@ -793,7 +793,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{on channel 3 expected a wait for id 5 behind it}}
+  // expected-error @below {{on channel 3 expected a wait for id 5 after it}}
   fsdp.copy @s[0, 8] -> @g[0, 8] {fsdp.channel = 3 : i64, fsdp.id = 5 : i64}
 }
 

@@ -4,7 +4,7 @@
 #t = affine_map<(i, j) -> (j, i)>
 #row = affine_map<(i, j) -> (i)>
 
-// A transpose into a product and a transpose behind it.
+// A transpose into a product and a transpose after it.
 // CHECK-LABEL: func.func @product(
 // CHECK: linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d1, d2)>, affine_map<(d0, d1, d2) -> (d1, d0)>]
 // CHECK-SAME: outs(%{{.*}} : tensor<5x4xf32>)

@@ -86,7 +86,7 @@ func.func @compared(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor
   return %v12 : tensor<2x4x6x8xf32>
 }
 
-// A mask of bits behind the softmax, from memory.
+// A mask of bits after the softmax, from memory.
 // CHECK-LABEL: func.func @bits(
 // CHECK: weight_mod(
 // CHECK: tensor.extract

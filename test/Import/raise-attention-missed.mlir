@@ -3,7 +3,7 @@
 // RUN: fsdp-opt %s --fsdp-raise-attention=assume-keys=true 2>&1 >/dev/null | FileCheck %s --check-prefix=ASSUMED
 // ASSUMED-NOT: finite numbers
 
-// the weights are changed behind the softmax
+// the weights are changed after the softmax
 // LOG: remark: a softmax between two products that stays as it is: the weights are changed between softmax and product
 // LOG: note: here, in 'arith.mulf'
 func.func @changed(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x4x6x8xf32>) -> tensor<2x4x6x8xf32> {

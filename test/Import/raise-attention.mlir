@@ -3,7 +3,7 @@
 // RUN: %python %S/Inputs/attention-model.py %s > %t.mlir
 // RUN: %python %S/Inputs/same-values.py %t.mlir raise-attention=assume-keys
 
-// a factor behind the product, causal by index
+// a factor after the product, causal by index
 // CHECK-LABEL: @causal(
 // CHECK: fsdp.attention {{.*}} scale 2.500000e-01 : tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32> -> tensor<2x4x6x8xf32>, tensor<2x4x6xf32>
 // CHECK-SAME: mask_mod(%b: index, %h: index, %i: index, %j: index) {
@@ -449,7 +449,7 @@ func.func @rows_of_features(%q: tensor<2x3x32xf32>, %k: tensor<2x6x32xf32>, %v: 
   return %v16 : tensor<2x3x32xf32>
 }
 
-// rows of -inf are set to 0 behind
+// rows of -inf are set to 0 after
 // CHECK-LABEL: @guarded(
 // CHECK: fsdp.attention {{.*}} scale 1.000000e+00 capture(%{{.*}} : tensor<6x6xi1>) : tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32> -> tensor<2x4x6x8xf32>, tensor<2x4x6xf32>
 // CHECK-SAME: mask_mod(%b: index, %h: index, %i: index, %j: index, %{{.*}}: tensor<6x6xi1>) {

@@ -1,6 +1,6 @@
 // A Llama layer as torch-mlir writes it: RMSNorm with powf, rotary embedding by
 // slices, negf and concat, grouped heads by broadcast, attention with torch's
-// _safe_softmax behind an additive mask, silu, and nll_loss with ignore_index.
+// _safe_softmax after an additive mask, silu, and nll_loss with ignore_index.
 // RUN: fsdp-opt %s --fsdp-import=raise-attention=false 2>/dev/null | FileCheck %s
 // RUN: %python %S/Inputs/same-values.py %s
 

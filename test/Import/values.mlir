@@ -1,4 +1,4 @@
-// Values and the seed that a module brings must fit; the attributes are checked behind Import.
+// Values and the seed that a module brings must fit; the attributes are checked after Import.
 // RUN: split-file %s %t
 // RUN: fsdp-opt %t/fine.mlir --fsdp-lift-parameters="params=x" | FileCheck %s --check-prefix=MERGED
 // RUN: fsdp-opt %t/fine.mlir --fsdp-import="attach-loss=cross_entropy params=w,x batch=1=b" | FileCheck %s --check-prefix=FINE

@@ -30,7 +30,7 @@ func.func @all(%s: tensor<16xf32>) -> tensor<32xf32> {
 }
 
 // Something overlaps: it stays, in its place. So does one whose result nobody reads
-// (behind other passes, too: none merges, drops or moves them).
+// (after other passes, too: none merges, drops or moves them).
 // CHECK-LABEL: func @overlaps
 // CHECK: %[[T:.*]] = fsdp.all_reduce_start
 // CHECK-NEXT: arith.addf

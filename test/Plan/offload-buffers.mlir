@@ -56,7 +56,7 @@ func.func private @k_update(%b: tensor<16xf32>, %g: tensor<64xf32>, %w: tensor<6
 // ALLDEVICE-NOT: fsdp.launch {{.*}}@state
 // ALLDEVICE: fsdp.copy @step.device.{{[0-9]+}}[0, 256] -> @state.0[0, 256] "to the host: u parameter"
 
-// State of the file comes to the host for the update and goes back behind it; beside compute where that is asked for.
+// State of the file comes to the host for the update and goes back after it; beside compute where that is asked for.
 // FILE: fsdp.layout @arena {{.*}}fsdp.file_bytes = 4096
 // FILE: fsdp.buffer @state.1 "u momentum" optimizer 256 at 0 {fsdp.file}
 // FILE-LABEL: fsdp.program @step
@@ -83,7 +83,7 @@ func.func private @k_update(%b: tensor<16xf32>, %g: tensor<64xf32>, %w: tensor<6
 // STATE-NEXT: fsdp.copy @block
 // STATE-NEXT: fsdp.launch @k_update (@step.host.{{[0-9]+}}[0, 64], @step.3[0, 256], @state.0[0, 256], @state.1[0, 256])
 
-// What waits for the backward goes away behind its last use before, and comes back in front of the next.
+// What waits for the backward goes away after its last use before, and comes back in front of the next.
 // ACTIVATIONS: fsdp.buffer @step.host.0 "saved" activations 4096 host in @step
 // ACTIVATIONS: fsdp.buffer @step.back.1 "saved" activations 4096 in @step
 // ACTIVATIONS-LABEL: fsdp.program @step

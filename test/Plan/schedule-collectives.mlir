@@ -5,7 +5,7 @@
 // RUN: fsdp-opt %s --fsdp-schedule-collectives --fsdp-schedule-collectives | FileCheck %s
 // RUN: not fsdp-opt %s --fsdp-schedule-collectives=cluster=/nowhere.json 2>&1 | FileCheck %s --check-prefix=NOFILE
 
-// Each of two gathers is hidden behind the kernel before it, and the reduction behind that which follows; the cast of a shard
+// Each of two gathers is hidden after the kernel before it, and the reduction after that which follows; the cast of a shard
 // moves with its gather, the norm of a reduced gradient with its wait.
 
 fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]

@@ -13,7 +13,7 @@ func.func private @k_next(%x: tensor<8388608xf32>, %s: tensor<16777216xf32> {fsd
 func.func private @k_last(%w: tensor<2048xf32>, %x: tensor<8388608xf32>, %y: tensor<16777216xf32> {fsdp.inout = 0 : i64}) -> tensor<16777216xf32> attributes {fsdp.kernel}
 
 // The activation goes away beside the launches that follow it, and is back before its reader; the shard comes to the
-// device ahead of its gather, which starts behind its wait. What is in flight keeps source and target.
+// device ahead of its gather, which starts after its wait. What is in flight keeps source and target.
 // CHECK-LABEL: fsdp.layout @arena
 // CHECK: fsdp.buffer @step.0 "saved" activations 33554432 at {{[0-9]+}} in @step from 0 to [[AWAY:[0-9]+]]
 // CHECK-LABEL: fsdp.program @step

@@ -1,7 +1,7 @@
 // RUN: fsdp-opt %s --fsdp-schedule-collectives | FileCheck %s
 
 // Two gathers that one kernel needs start beside each other, which is one launch: the second one pays no latency, as in the
-// simulator. The third starts behind another command, and pays its own.
+// simulator. The third starts after another command, and pays its own.
 
 fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
 

@@ -43,7 +43,7 @@ TEST(TimelineTest, OneChannelIsAQueueTwoShareTheLinks) {
 TEST(TimelineTest, BoundOfFirstAndLastWork) {
   EXPECT_DOUBLE_EQ(getLowerBound(10, {}), 10);
   EXPECT_DOUBLE_EQ(getLowerBound(10, {{0, 2, 10}}), 12);           // before everything
-  EXPECT_DOUBLE_EQ(getLowerBound(10, {{10, 2, 0}}), 12);           // behind everything
+  EXPECT_DOUBLE_EQ(getLowerBound(10, {{10, 2, 0}}), 12);           // after everything
   EXPECT_DOUBLE_EQ(getLowerBound(10, {{0, 2, 5}, {3, 2, 4}}), 10); // both can hide
   EXPECT_DOUBLE_EQ(getLowerBound(1, {{0, 4, 1}, {0, 4, 0}}), 8);   // the links are the limit
 }

@@ -3,7 +3,7 @@
 // RUN: fsdp-opt %s --fsdp-apply-optimizer="optimizer=sgd weight-decay=0" --split-input-file | FileCheck %s --check-prefix=PLAIN
 // RUN: fsdp-opt %s --fsdp-apply-optimizer="beta1=0" --split-input-file | FileCheck %s --check-prefix=BETA
 
-// State stands behind the parameters of trained units; results update it. Decay
+// State stands after the parameters of trained units; results update it. Decay
 // ends at element 20 of the flat buffer, whichever rank that is on.
 
 fsdp.mesh @mesh [#fsdp.axis<"replicate", [1]>, #fsdp.axis<"shard", [2]>]

@@ -75,7 +75,7 @@ func.func @squares(%x: tensor<8x16xf32>, %init: tensor<8xf32>) -> tensor<8xf32> 
   return %0 : tensor<8xf32>
 }
 
-// A product that something else reads, one in 16 bits, one behind a cast, one of
+// A product that something else reads, one in 16 bits, one after a cast, one of
 // another block: two roundings stay two.
 // CHECK-LABEL: func.func @kept(
 // CHECK-NOT:     math.fma

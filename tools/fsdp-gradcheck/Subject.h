@@ -30,7 +30,7 @@ struct Function {
   std::vector<unsigned> gradients;     ///< argument per gradient that is returned
   std::vector<RankedTensorType> types; ///< of those gradients
   unsigned precision = 53;             ///< bits of the narrowest float in it
-  unsigned numOps = 0;                 ///< structured ops: roundings one behind the other
+  unsigned numOps = 0;                 ///< structured ops: roundings one after another
   std::vector<RankedTensorType>
       held; ///< values that differences hold constant, the forward's last arguments
 };

@@ -14,7 +14,7 @@
 
 namespace mlir::fsdp {
 
-/// Memory of 64-byte alignment with a guard of known bytes behind it.
+/// Memory of 64-byte alignment with a guard of known bytes after it.
 class Buffer {
   struct alignas(64) Line {
     char bytes[64];

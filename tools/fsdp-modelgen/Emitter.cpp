@@ -344,7 +344,7 @@ Value Emitter::activate(Value x, StringRef what) {
              [&](ArrayRef<Scalar> in) { return activation(config.activation, in[0]); });
 }
 
-/// scale · scores, -inf where the key lies behind the query; loops are [b, heads…, t, s].
+/// scale · scores, -inf where the key lies after the query; loops are [b, heads…, t, s].
 Value Emitter::maskFuture(Value scores, double scale) {
   unsigned rank = cast<RankedTensorType>(scores.getType()).getRank();
   StringRef spec = rank == 4 ? "bhts->bhts" : "bhgts->bhgts";

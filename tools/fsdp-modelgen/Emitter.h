@@ -6,7 +6,7 @@
 //
 // The vocabulary that the families are written in. Ops over several tensors are
 // given as in einsum: one letter per loop, operands before "->", the result
-// behind it; loops that the result lacks are summed over.
+// after it; loops that the result lacks are summed over.
 //
 //   contract("nk,ok->no", x, w)          x · wᵀ
 //   map("nc,c->nc", {x, b}, type, body)  one body per element

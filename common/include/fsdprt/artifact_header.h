@@ -38,7 +38,7 @@
 #define FSDPRT_ARTIFACT_VALUE_ALIGNMENT 64u    /* of a parameter's values within it */
 #define FSDPRT_BUFFER_ALIGNMENT 64u            /* of the room that a buffer has in an arena */
 #define FSDPRT_HOST_ARENA_ALIGNMENT                                                                \
-  4096u /* of the offset behind the arena at which the host's begins */
+  4096u /* of the offset after the arena at which the host's begins */
 
 typedef struct fsdprt_artifact_header {
   char magic[8];

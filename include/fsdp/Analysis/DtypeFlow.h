@@ -29,7 +29,7 @@ StringRef stringifyStepPart(StepPart part);
 /// Which part of the step each op belongs to, found from what the program returns.
 class StepParts {
 public:
-  /// A program behind Update.
+  /// A program after Update.
   explicit StepParts(func::FuncOp program);
 
   StepPart operator[](Operation *op) const { return parts.lookup_or(op, StepPart::model); }

@@ -16,7 +16,7 @@ namespace mlir::fsdp {
 struct MemoryReport {
   /// Indexed by Category.
   int64_t bytes[9] = {};
-  /// The arena; the most that is alive at once, which no packing beats; zeros behind and between
+  /// The arena; the most that is alive at once, which no packing beats; zeros after and between
   /// parameters.
   int64_t peak = 0, lowerBound = 0, padding = 0;
   /// The host's arena, beside it; by category, as `bytes` are.
@@ -65,9 +65,9 @@ struct UnitReport {
   /// Of one rank: its part of the parameters and of the optimizer's state; all parameters while
   /// they are gathered.
   int64_t shardBytes = 0, optimizerBytes = 0, gatheredBytes = 0;
-  /// Zeros behind and between parameters, in all shards together.
+  /// Zeros after and between parameters, in all shards together.
   int64_t paddingBytes = 0;
-  /// The type in which they are gathered, if they are; how often in a step; what happens behind the
+  /// The type in which they are gathered, if they are; how often in a step; what happens after the
   /// forward.
   Type gatherType;
   int64_t gathers = 0;

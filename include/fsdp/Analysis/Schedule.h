@@ -32,7 +32,7 @@ inline constexpr StringLiteral scheduleAttr = "fsdp.schedule";
 
 /// Whether collectives may be one launch: of one kind over the same axes.
 bool canStartTogether(CollectiveOp a, CollectiveOp b);
-/// Whether a collective on a channel stands directly behind one that may start with it: one launch
+/// Whether a collective on a channel stands directly after one that may start with it: one launch
 /// starts both.
 bool startsWithPrevious(CollectiveOp collective);
 
@@ -46,7 +46,7 @@ struct ExposedReport {
 struct ScheduleReport {
   bool isScheduled = false;
   StringRef cluster;
-  /// Estimated seconds: of the compute; of all commands one behind the other; as scheduled; of what
+  /// Estimated seconds: of the compute; of all commands one after another; as scheduled; of what
   /// no schedule can beat.
   double compute = 0, unscheduled = 0, scheduled = 0, bound = 0;
   /// Collectives in the step and the launches that start them, copies on channels, and those of

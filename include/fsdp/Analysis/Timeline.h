@@ -23,7 +23,7 @@ struct TimelineEvent {
   /// Of a compute: how long it takes. Of a start: how long the transfer takes alone on its links.
   double seconds = 0;
   /// Of a start and a wait: the number of the transfer, a collective or a copy. Of a start:
-  /// transfers of one channel go one behind the other; those of different channels share in equal
+  /// transfers of one channel go one after another; those of different channels share in equal
   /// parts the links that they have in common.
   unsigned collective = 0, channel = 0, links = 0;
 };
@@ -39,7 +39,7 @@ struct Timeline {
 /// Runs `events` from time 0 on. Every start has its wait.
 Timeline simulate(llvm::ArrayRef<TimelineEvent> events, unsigned collectives);
 
-/// A collective as work for the links: `head` seconds of compute must come before it, `tail` behind
+/// A collective as work for the links: `head` seconds of compute must come before it, `tail` after
 /// it.
 struct LinkJob {
   double head, seconds, tail;

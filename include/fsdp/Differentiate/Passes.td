@@ -96,7 +96,7 @@ def RegatherParametersPass : Pass<"fsdp-regather-parameters", "::mlir::ModuleOp"
       the forward made of parameters alone (views, transposes, casts), from
       `fsdp.unshard ... site 1`, placed in front of its first reader there. In other
       units such views are made again from site 0. Where a unit says `within` N, that
-      gathers what `fsdp.shard` keeps behind the last reader in the forward: the N-th part.
+      gathers what `fsdp.shard` keeps after the last reader in the forward: the N-th part.
     - Keeps: values, bit for bit.
   }];
   let statistics = [

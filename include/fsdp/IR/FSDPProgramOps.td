@@ -202,7 +202,7 @@ def FSDP_CollectiveOp : FSDP_Command<"collective"> {
 
     Constraints: (C1) the program has a mesh with these axes; (C2) source and target have the bytes
     that `count` and the number of ranks give; (C3) they do not overlap, but an
-    all-reduce may be in place, and a gather whose source is the rank's piece of the target; (C4) `id` is unique in the program; (C5) a channel has a wait behind it in the same block; (C6) reductions name their `reduction`.
+    all-reduce may be in place, and a gather whose source is the rank's piece of the target; (C4) `id` is unique in the program; (C5) a channel has a wait after it in the same block; (C6) reductions name their `reduction`.
   }], sliceConstraints);
   let arguments = (ins I64Attr:$id, FSDP_CollectiveKindAttr:$kind, FSDP_SliceAttr:$source, FSDP_SliceAttr:$target,
                        I64Attr:$count, TypeAttr:$dtype, StrArrayAttr:$axes,
@@ -218,7 +218,7 @@ def FSDP_CollectiveOp : FSDP_Command<"collective"> {
 def FSDP_WaitOp : FSDP_Command<"wait"> {
   let summary = "wait for a collective or a copy on a channel";
   let description = [{
-    Behind it the target is complete and the source may be written: peers, or whoever copies, have read it.
+    After it the target is complete and the source may be written: peers, or whoever copies, have read it.
 
     Constraints: (C1) a collective or a copy of this id with a channel stands before it in the same block.
   }];
@@ -234,7 +234,7 @@ def FSDP_CopyOp : FSDP_Command<"copy"> {
     6 to it) and an `fsdp.id`, which no collective has, when `fsdp.wait` of that id is, and until then the source must
     stay and the target is undefined.
 
-    Constraints: (C1) as many bytes; (C2) no overlap; (C3) a channel has a wait behind it in the same block.
+    Constraints: (C1) as many bytes; (C2) no overlap; (C3) a channel has a wait after it in the same block.
   }], sliceConstraints);
   let arguments = (ins FSDP_SliceAttr:$source, FSDP_SliceAttr:$target, OptionalAttr<StrAttr>:$label);
   let assemblyFormat = "custom<Slice>($source) `->` custom<Slice>($target) ($label^)? attr-dict";

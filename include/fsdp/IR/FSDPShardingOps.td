@@ -186,7 +186,7 @@ def FSDP_ShardOp : FSDP_Op<"shard", [Pure, DeclareOpInterfaceMethods<SymbolUserO
   let summary = "this rank's slice of a unit's whole parameters";
   let description = [{
     The inverse of `fsdp.unshard`. Where the backward gathers within groups of N neighbours
-    it makes what a rank keeps behind the forward, the N-th part; Plan copies it.
+    it makes what a rank keeps after the forward, the N-th part; Plan copies it.
     Constraints: as of `fsdp.unshard`, with
     operands and results exchanged.
   }];
@@ -288,7 +288,7 @@ class FSDP_StartOp<string mnemonic>
 
     Constraints: as of the form without `_start`, of which the token's types are the
     results; (S1) `channel` is at least 1 (0 is the form without a token), `id` at
-    least 0; (S2) the token has one use, an `fsdp.await` behind it in the same block.
+    least 0; (S2) the token has one use, an `fsdp.await` after it in the same block.
   }];
 }
 
@@ -353,7 +353,7 @@ def FSDP_BroadcastStartOp : FSDP_StartOp<"broadcast_start"> {
 def FSDP_AwaitOp : FSDP_Op<"await", [MemoryEffects<[MemWrite<FSDP_Fabric>]>]> {
   let summary = "the results of a collective in flight";
   let description = [{
-    Behind it the results are complete *and* the source may be reused. Plan makes of
+    After it the results are complete *and* the source may be reused. Plan makes of
     it the command `fsdp.wait`, of the collective's `id`.
 
     Constraints: (C1) the results have the types of the token; (C2) the token comes from

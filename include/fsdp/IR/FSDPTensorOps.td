@@ -115,12 +115,12 @@ def FSDP_RandomOp : FSDP_Op<"random", [Pure]> {
       key      k0 = seed mod 2^32                k1 = (seed / 2^32) mod 2^32
       counter  c0 = e / (4 / p)                  c1 = sample mod 2^32
                c2 = step mod 2^32                c3 = site
-      words    w[0..3] = philox(counter, key);   x = w[p · (e mod (4 / p))], and the one behind it
+      words    w[0..3] = philox(counter, key);   x = w[p · (e mod (4 / p))], and the one after it
     ```
 
     - `uniform` gives `[0, 1)` on the grid of the element type: `m = 24` bits for f32 (8
       for bf16, 11 for f16), p = 1, value `(x >> (32 - m)) · 2^-m`; for f64 p = 2, value
-      `((x' · 2^32 + x) >> 11) · 2^-53` with `x'` the word behind `x`.
+      `((x' · 2^32 + x) >> 11) · 2^-53` with `x'` the word after `x`.
     - `bernoulli keep q` (p = 1) keeps an element when `x < round(q · 2^32)`: `1 / q`
       where it is kept, else 0. Of element type i1: whether it is kept. One mask for
       every element type.
@@ -160,7 +160,7 @@ def FSDP_GemmOp : FSDP_Op<"gemm", [Pure, DestinationStyleOpInterface]> {
   let description = [{
     `result = epilogue(alpha · op(A) · op(B) + beta · C + bias)`, where op transposes the
     last two dimensions if its flag says so, and leading dimensions are batches.
-    Products are summed in f32 (f64 for f64) and rounded once, behind the epilogue.
+    Products are summed in f32 (f64 for f64) and rounded once, after the epilogue.
     `C` is the destination; with `beta = 0` it is not read. `bias` is added to every row.
 
     `gelu_tanh` is `x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³)))`.

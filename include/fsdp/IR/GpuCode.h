@@ -52,7 +52,7 @@ struct GpuGrid {
   std::vector<GpuTensor> tensors;
 };
 
-/// An image that is PTX, [0, ptxBytes), and machine code behind it where it was assembled.
+/// An image that is PTX, [0, ptxBytes), and machine code after it where it was assembled.
 struct GpuCode {
   std::string chip; ///< empty: the image is not for a GPU
   int64_t ptxBytes = 0, cubinOffset = 0, cubinBytes = 0;

@@ -265,7 +265,7 @@ def BoundIdsPass : ImportPass<"fsdp-bound-ids", "::mlir::func::FuncOp"> {
 }
 
 def AttachLossPass : ImportPass<"fsdp-attach-loss", "::mlir::func::FuncOp"> {
-  let summary = "Put a loss behind logits";
+  let summary = "Attach a loss to the logits";
   let description = [{
     - Requires: one result, float logits [.., vocabulary].
     - Ensures: a new last argument `targets` (i64, the logits' leading shape) and

@@ -22,7 +22,7 @@ inline constexpr int64_t maxRuntimeRanks = 16384;
 /// Refuses a module whose programs are for more ranks than an artifact can have.
 LogicalResult verifyRanks(ModuleOp module);
 
-/// A file as pieces, one behind the other. Those behind the first belong to the module whose values
+/// A file as pieces, one after another. Those after the first belong to the module whose values
 /// they are, or to `unpacked`.
 struct ArtifactPieces {
   std::vector<char> head;

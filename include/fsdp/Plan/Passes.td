@@ -27,11 +27,11 @@ def JoinCollectivesPass : Pass<"fsdp-join-collectives", "::mlir::func::FuncOp"> 
   let summary = "Make collectives that overlap with nothing one op again";
   let description = [{
     - Requires: nothing.
-    - Ensures: no `fsdp.await` right behind the start of its token: the collective is
+    - Ensures: no `fsdp.await` directly after the start of its token: the collective is
       the op without `_start`, which has no token, no channel and no id.
     - Keeps: values, the order of the other collectives.
 
-    A pass and no canonicalisation: a scheduler that puts starts and waits one behind
+    A pass and no canonicalisation: a scheduler that puts starts and waits one after
     the other, to move them apart later, must find them again.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
@@ -192,7 +192,7 @@ def PackArenasPass : Pass<"fsdp-pack-arenas", "::mlir::ModuleOp"> {
   let summary = "Give every buffer its offset in the arena";
   let description = [{
     - Requires: buffers with lifetimes (`fsdp-assign-buffers`).
-    - Ensures: buffers that always live stand first, in order; behind them the buffers
+    - Ensures: buffers that always live stand first, in order; after them the buffers
       of each program, packed by lifetime; programs of one layout share that
       room. `arena_bytes` and `lower_bound` are set; `host_bytes` where buffers are in the host's arena.
     - Keeps: commands.

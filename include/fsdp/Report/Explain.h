@@ -18,7 +18,7 @@ void writeExplanation(ModuleOp planned, llvm::json::OStream &json,
 
 /// Writes all as tables or as JSON. The module is planned; the workspace is known after Codegen.
 /// `accumulation`: the ways to accumulate gradients over micro-batches, when there are several.
-/// `dtypes`: of the step behind Update.
+/// `dtypes`: of the step after Update.
 void explain(ModuleOp planned, raw_ostream &os, bool json, ArrayRef<ChoiceReport> accumulation = {},
              ArrayRef<DtypeRow> dtypes = {});
 

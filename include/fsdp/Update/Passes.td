@@ -25,7 +25,7 @@ def AccumulateGradientsPass : Pass<"fsdp-accumulate-gradients", "::mlir::ModuleO
     With `fsdp.no_sync` micro-batches come first, then the axes. A unit's optimizer
     state says (`#fsdp.placement`) whether a reduction leaves pieces or the whole:
     `reduce_scatter`, `flat_reduce_scatter` or `all_reduce`. What looked-up rows add to the gradient of
-    a table (`fsdp.rows`) has sums of its own over `shard`, and is added behind that level. Programs add in the same order,
+    a table (`fsdp.rows`) has sums of its own over `shard`, and is added after that level. Programs add in the same order,
     so that all programs round alike. Levels of size 1 are left out. Sums of
     types narrower than f32 are in f32 and rounded at the end of a level.
 
@@ -138,7 +138,7 @@ def ApplyOptimizerPass : Pass<"fsdp-apply-optimizer", "::mlir::ModuleOp"> {
     State is in the pieces that the unit's `#fsdp.placement` says. Where they are smaller than those of
     the parameters, a rank updates its own piece (`fsdp.own_piece`) and gathers the others.
 
-    - Ensures: state arguments behind each trainable unit's parameters; every
+    - Ensures: state arguments after each trainable unit's parameters; every
       result updates an argument (`fsdp.updates`).
     - Keeps: loss and gradients.
   }];

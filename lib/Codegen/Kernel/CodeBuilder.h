@@ -20,7 +20,7 @@
 
 namespace mlir::fsdp {
 
-/// A place in memory: `index` elements of `type` behind `base`.
+/// A place in memory: `index` elements of `type` after `base`.
 struct Pointer {
   Value base;
   Type type;

@@ -9,7 +9,7 @@
 //
 //  1. Write ops of the project and composite upstream ones as loops or generics.
 //  2. Bufferise: results go to their destinations; where the kernel still reads
-//     an in-place operand behind its update, a copy appears by itself.
+//     an in-place operand after its update, a copy appears by itself.
 //  3. Buffers that are left move to the scratch that the workers share. Copies become
 //     structured ops.
 //  4. Large ops are split over the workers (LoopPhases.cpp).

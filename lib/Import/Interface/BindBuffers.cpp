@@ -288,7 +288,7 @@ void BindBuffersPass::runOnOperation() {
     if (isTable(op))
       tables.push_back(op);
   });
-  // All targets first: binding an argument moves those behind it.
+  // All targets first: binding an argument moves those after it.
   SmallVector<std::pair<Value, Binding>> bindings;
   for (StringRef text : buffers) {
     Binding binding;

@@ -10,7 +10,7 @@
 //     ... }
 //
 //  1. Positions of the table that do not move are sliced away; then the one that
-//     depends on data must come first. Those behind it run over whole dimensions.
+//     depends on data must come first. Those after it run over whole dimensions.
 //  2. A position that is computed (`id + 2`) is computed before, in a generic.
 //  3. Tables of rank ≠ 2 are viewed as rank 2, the rows viewed back.
 //
@@ -40,13 +40,13 @@ struct RaiseEmbeddingPass : public fsdp::impl::RaiseEmbeddingPassBase<RaiseEmbed
   void runOnOperation() override;
 };
 
-/// A lookup taken apart: `table[data, loops...]` behind fixed positions.
+/// A lookup taken apart: `table[data, loops...]` after fixed positions.
 struct Lookup {
   tensor::ExtractOp extract;
   linalg::GenericOp generic;
   Value table;                  // fixed positions sliced away
   Value index;                  // the position that depends on data
-  SmallVector<AffineExpr> rest; // the loops behind it
+  SmallVector<AffineExpr> rest; // the loops after it
 };
 } // namespace
 

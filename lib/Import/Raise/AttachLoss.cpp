@@ -1,4 +1,4 @@
-//===- AttachLoss.cpp - A loss behind logits --------------------*- C++ -*-===//
+//===- AttachLoss.cpp - A loss after logits --------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -78,7 +78,7 @@ namespace {
 struct Surroundings {
   SetVector<Operation *> products; // that read the weights
   Operation *other = nullptr;      // reads the weights and is something else
-  SetVector<Operation *> sources;  // products behind the input
+  SetVector<Operation *> sources;  // products after the input
 };
 
 class AttentionMatcher {

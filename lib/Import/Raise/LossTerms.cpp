@@ -130,7 +130,7 @@ bool fsdp::matchIgnore(const Point &condition, int64_t &value, bool &equals, Poi
   return true;
 }
 
-/// The target behind `select(t != ignore, t, 0)`, which keeps lookups in range, in a loss that
+/// The target after `select(t != ignore, t, 0)`, which keeps lookups in range, in a loss that
 /// skips these rows.
 static Point withoutSafeguard(Point target, std::optional<int64_t> ignore) {
   int64_t value;

@@ -16,13 +16,13 @@
 //     `x + select(c, 0, -inf)` are mask_mod; what is left is score_mod. A finite number in place
 //     of -inf (-1e4 or less) is as good where every row provably keeps a key; elsewhere
 //     it stays as it is, unless `assume-keys` says that they do (ScoreFunctions.cpp).
-//     Behind the softmax, factors that hold no floats from memory (dropout) are weight_mod.
+//     After the softmax, factors that hold no floats from memory (dropout) are weight_mod.
 //  3. Copy them as regions: places become b, h, i, j; tensors that they read, captured
 //     operands; narrow floats are widened, for the score is in f32.
 //  4. Bring Q, K and V to [batch, heads, length, depth], and O back. (Copies, which later
 //     passes fold into what writes and reads them where they can.)
 //
-// A row of -inf is NaN before and 0 behind. Softmaxes between products that do not fit
+// A row of -inf is NaN before and 0 after it. Softmaxes between products that do not fit
 // get a remark that says what is in the way.
 //
 //===----------------------------------------------------------------------===//

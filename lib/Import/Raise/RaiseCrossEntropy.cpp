@@ -10,7 +10,7 @@
 //   %loss = %sum / rows
 //
 //  1. From every sum down to rank 0, read the formula of one term (LossTerms.cpp).
-//  2. Follow the divisions and products behind the sum: by the number of rows,
+//  2. Follow the divisions and products after the sum: by the number of rows,
 //     or of rows that are not ignored.
 //  3. Replace the last of them by the mean, times what remains of the factors.
 //

@@ -56,7 +56,7 @@ static bool isDear(Value value, Operation *scoring) {
          });
 }
 
-/// Behind copies, bodies and views.
+/// After copies, bodies and views.
 Point ScoreFunctions::settle(Point point) {
   for (unsigned steps = 0; steps < 256; ++steps) {
     if (point.isTensor() &&

@@ -21,7 +21,7 @@ bool mayMask(AttentionOp op);
 bool isTableWithKeys(AttentionOp op);
 
 /// What stands between the product of Q and K and the softmax, as scale, score_mod and mask_mod;
-/// and what behind it, as weight_mod.
+/// and what after it, as weight_mod.
 class ScoreFunctions {
 public:
   /// `indices`: the parts of b, h, i, j. `assumeKeys`: every row keeps a key, whatever masks it.

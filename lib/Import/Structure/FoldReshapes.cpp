@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Importers flatten before each matrix product and unflatten behind it. Two
+// Importers flatten before each matrix product and unflatten after it. Two
 // steps leave one shape per region of the model:
 //
 //   heads   copy[B,H,T,D] - collapse[BH,T,D] - product     product on [B,H,T,D], so that
@@ -17,7 +17,7 @@
 //     their other operands and results follow. Copies sink towards products
 //     (SinkCopies.h).
 //  2. Collapse the loops of products that run side by side in all operands.
-//  3. Collapse elementwise ops and reductions behind an expand_shape or before a
+//  3. Collapse elementwise ops and reductions after an expand_shape or before a
 //     collapse_shape; slices and lookups pass views on.
 //
 // The views that are left stand at arguments, at slices and at heads.
@@ -123,7 +123,7 @@ struct CollapseOfGather : OpRewritePattern<tensor::CollapseShapeOp> {
 };
 } // namespace
 
-/// A generic that only moves data, possibly behind views.
+/// A generic that only moves data, possibly after views.
 static bool comesFromCopy(Value value) {
   auto generic = value.getDefiningOp<linalg::GenericOp>();
   return generic && isCopy(generic);

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Importers write one thing in many ways; the passes behind this one see few.
+// Importers write one thing in many ways; the passes after this one see few.
 //
 //   linalg.{matmul, reduce, map, ...}, tensor.generate      -> linalg.generic
 //   tensor.splat                                            -> linalg.fill

@@ -49,7 +49,7 @@ std::optional<SmallVector<AffineExpr>> loopsAt(AffineMap map, ArrayRef<AffineExp
 /// The place of a map's results when its dimensions are at `at`.
 SmallVector<AffineExpr> place(AffineMap map, ArrayRef<AffineExpr> at);
 
-/// Behind copies and bodies, down to a scalar op, a constant or a leaf tensor
+/// After copies and bodies, down to a scalar op, a constant or a leaf tensor
 /// (argument, reduction, contraction, ...).
 Point settle(Point point);
 

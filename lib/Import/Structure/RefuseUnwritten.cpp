@@ -48,7 +48,7 @@ struct Box {
   }
 };
 
-/// Finds the tensor.empty behind elements that nothing has written.
+/// Finds the tensor.empty after elements that nothing has written.
 class Unwritten {
 public:
   /// Null when all elements of the value are written.

@@ -109,7 +109,7 @@ static bool isPlainMap(linalg::GenericOp op) {
          op.getIndexingMapsArray().back().isIdentity();
 }
 
-/// Products, behind views that merge heads and unary ops, concatenations and copies.
+/// Products, after views that merge heads and unary ops, concatenations and copies.
 static bool readsThroughCopies(Value value) {
   return !value.use_empty() && llvm::all_of(value.getUsers(), [](Operation *user) {
     if (isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(user))

@@ -15,7 +15,7 @@
 //
 //  1. Gathers, in the order of their channel: one starts with those before it where its source is
 //     whole by then and memory allows.
-//  2. Reductions, from the last to the first: one waits for those behind it where nothing needs it
+//  2. Reductions, from the last to the first: one waits for those after it where nothing needs it
 //     until then and memory allows.
 //  3. Both up to the bytes that one launch may have.
 //  4. What stands beside another one of its kind, in a bucket or because a kernel needs both, pays

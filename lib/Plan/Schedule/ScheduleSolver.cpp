@@ -157,7 +157,7 @@ void ScheduleSolver::placeEarly(const ScheduleLimits &limits) {
 }
 
 /// `before`: late ones of its channel that are needed before it; `next`: when the channel is needed
-/// for those behind.
+/// for those after it.
 void ScheduleSolver::placeLate(Transfer &transfer, ArrayRef<Transfer *> before, double &next,
                                const ScheduleLimits &limits) {
   transfer.wait = getBeginOfReaders(transfer);
@@ -366,7 +366,7 @@ double ScheduleSolver::getLowerBound() const {
   double all = problem.getEndTime();
   std::map<unsigned, SmallVector<LinkJob>> jobs; // by links
   for (const Transfer &transfer : transfers) {
-    // What moves with others is before or behind this one where their windows are; in a slot that
+    // What moves with others is before or after this one where their windows are; in a slot that
     // they share, either.
     double head = problem.getTime(transfer.earliest),
            tail =

@@ -7,10 +7,10 @@
 // Ranks are threads of one process, and their arenas in memory of one GPU or of several that reach
 // each other. No byte of a collective passes the host, and no thread waits for a GPU: what a
 // collective does is put on the ranks' streams, gather or reduce, by the thread of whichever rank
-// begins it last, behind a mark that each has set on its compute stream where it began.
+// begins it last, after a mark that each has set on its compute stream where it began.
 //
-//   rank's compute   | before | mark -------- wait: behind the transfers of all members | after
-//   its gather                  \-> behind the marks of all members: copies | mark
+//   rank's compute   | before | mark -------- wait: after the transfers of all members | after
+//   its gather                  \-> after the marks of all members: copies | mark
 //
 // wait() returns as soon as that is so on the streams; see (R2): what the rank puts on its compute
 // stream next finds the target whole and sources read. A sum is CudaSums'. An all-reduce is a sum

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Nobody waits inside of NCCL: whoever waits looks, again and again, at the event behind the
+// Nobody waits inside of NCCL: whoever waits looks, again and again, at the event after the
 // collective, at the errors that the communicators report, at the watch and at the clock. The one
 // who finds an error, or that his progress timeout is over, aborts the communicators of his own
 // rank; the flag that he leaves in the watch lets the others do the same.

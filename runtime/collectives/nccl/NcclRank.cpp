@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An event is recorded behind a collective as soon as NCCL has put it on the stream, and not
+// An event is recorded after a collective as soon as NCCL has put it on the stream, and not
 // before: what is recorded while a call is under way would come too early.
 //
 //===----------------------------------------------------------------------===//
@@ -201,7 +201,7 @@ void NcclRank::begin(uint32_t collective, const std::byte *source, std::byte *ta
   }
 }
 
-/// What comes on the flight's stream is behind what the rank computes so far.
+/// What comes on the flight's stream is after what the rank computes so far.
 void NcclRank::holdLane(const Flight &flight) const {
   useDevice();
   expect(cuda.eventRecord(flight.beganAt, queue->stream(CudaQueue::compute)));
@@ -234,7 +234,7 @@ NcclResult NcclRank::issue(const Flight &flight) const {
   return ncclInvalidUsage;
 }
 
-/// Of what starts with the head of the queue: the place behind it, when all of it has begun.
+/// Of what starts with the head of the queue: the place after it, when all of it has begun.
 std::optional<uint64_t> NcclRank::endOfLaunch() const {
   uint64_t last = head;
   while (flightAt(last).joinsNext)

@@ -11,11 +11,11 @@
 //     begin()       queued   the call waits for the one before it, and for those that are one
 //                            launch with it
 //     any look      issuing  NCCL has the call; its work is not on the stream yet
-//     any look      issued   the work is on the stream, and an event behind it
+//     any look      issued   the work is on the stream, and an event after it
 //     isComplete()  true     the event has come
 //
 // Of a rank on a GPU, whose arena has a queue, channels are its streams gather and reduce; what
-// begins is behind its compute stream there, and isOrdered() puts that behind the event, as soon as
+// begins is after its compute stream there, and isOrdered() puts that after the event, as soon as
 // it is issued.
 //
 // A look is any of begin, isComplete and check. All calls of a rank into NCCL are under its lock,
@@ -62,11 +62,11 @@ public:
   /// The next calls of this thread are for the rank's device.
   void useDevice() const;
   void joinAll(const NcclId &id, uint32_t ranks, uint32_t rank);
-  /// Behind that: those with the same color are together, in the order of their keys.
+  /// After that: those with the same color are together, in the order of their keys.
   void joinLane(size_t lane, uint32_t color, uint32_t key);
   /// No call is under way. Throws Error.
   bool isSettled();
-  /// Behind all lanes: makes memory known to the device, and registers it if it is the device's
+  /// After all lanes: makes memory known to the device, and registers it if it is the device's
   /// own. Its queue is the rank's.
   void adopt(const ArenaMemory &memory);
   void prepare(std::vector<NcclCall> calls, const std::vector<bool> &reduces);
@@ -76,13 +76,13 @@ public:
 
   //===- Collectives --------------------------------------------------------===//
 
-  /// The collective that begins next is in one group of NCCL's with that behind it.
+  /// The collective that begins next is in one group of NCCL's with that after it.
   void joinNext() { joins = true; }
   /// Fails later: isComplete throws then.
   void begin(uint32_t collective, const std::byte *source, std::byte *target) noexcept;
   /// Throws Error.
   bool isComplete(uint32_t collective);
-  /// The same of a rank with a queue: what it computes from here on is behind the collective.
+  /// The same of a rank with a queue: what it computes from here on is after the collective.
   bool isOrdered(uint32_t collective);
   /// When it was on its stream, where the queue has a timeline.
   DeviceSpan spanOf(uint32_t collective) const { return flights[collective].span; }
@@ -146,7 +146,7 @@ private:
   std::vector<Flight> flights;
   std::vector<uint32_t> waiting; // a ring: a collective is in it once at most
   uint64_t head = 0, tail = 0;   // of what is not issued yet
-  bool joins = false;            // what begins next, with that behind it
+  bool joins = false;            // what begins next, with that after it
   void *pinned = nullptr;
   CudaPointer zeroMemory = 0;
   size_t zeroBytes = 0;

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One writer of `posted` (the rank) and one of `done` (the transfer worker); both only grow. Behind
+// One writer of `posted` (the rank) and one of `done` (the transfer worker); both only grow. After
 // a failure nothing is moved any more, and every await throws.
 //
 //===----------------------------------------------------------------------===//

@@ -60,7 +60,7 @@ private:
   std::vector<Span> spans;
   std::atomic<uint64_t> posted{0}, done{0};
   std::atomic<bool> isReady{false}, ending{false}, failed{false};
-  std::exception_ptr error; // behind `failed`
+  std::exception_ptr error; // after `failed`
   FutexEvent postEvent, doneEvent;
   std::thread thread;
 };

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // What the host reads and writes goes through a buffer, piece by piece, on the compute stream, so
-// that it is behind what was launched.
+// that it is after what was launched.
 //
 //===----------------------------------------------------------------------===//
 

@@ -33,14 +33,14 @@ public:
   /// Where nothing is on the compute stream: there was no beat so far, and launches are counted
   /// anew.
   void begin();
-  /// Behind a launch on the compute stream.
+  /// After a launch on the compute stream.
   void count();
   /// The number of the last beat, 0: none. Another value than before: there was a beat.
   uint32_t read() const;
 
 private:
   const CudaQueue &queue;
-  float *word = nullptr; // pinned; the numbers are behind it
+  float *word = nullptr; // pinned; the numbers are after it
   uint32_t counted = 0;
 };
 

@@ -102,7 +102,7 @@ void CudaPhysicalDevice::loadModule() {
     if (result != cudaNoBinary) // of an older chip than this: its PTX does
       return cuda.check(result, "load the artifact's machine code");
   }
-  std::string text(artifact.ptx()); // with a zero behind it
+  std::string text(artifact.ptx()); // with a zero after it
   module = cuda.translate(text.c_str(), "the artifact's PTX");
 }
 

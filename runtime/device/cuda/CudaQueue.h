@@ -6,7 +6,7 @@
 //
 // What a rank does on its GPU is on four streams: what it computes, gathers and broadcasts,
 // reductions, and copies between its arenas. A mark is a place on one of them, which others can be
-// put behind. The host waits for none of it but in finish().
+// put after it. The host waits for none of it but in finish().
 //
 //===----------------------------------------------------------------------===//
 
@@ -65,7 +65,7 @@ public:
   CudaMark &operator=(const CudaMark &) = delete;
 
   void record(CudaQueue::Lane lane) const;
-  /// Puts what comes next on a stream, perhaps of another rank, behind it.
+  /// Puts what comes next on a stream, perhaps of another rank, after it.
   void hold(const CudaQueue &other, CudaQueue::Lane lane) const;
 
 private:

@@ -6,7 +6,7 @@
 //
 // Between begin() and end() what ranks put on their streams is kept instead of done: as one graph
 // of all of them, which launch() does as a whole. Threads of the ranks may do that; streams of
-// transfers have to be waited for by the compute stream that they started behind.
+// transfers have to be waited for by the compute stream that they started after it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ public:
   /// All three throw Error.
   void begin() override;
   void end() override;
-  /// Behind it, on the first rank's compute stream.
+  /// After it, on the first rank's compute stream.
   void launch() const override;
   /// Instead of end(): what was kept is forgotten.
   void cancel() noexcept override;

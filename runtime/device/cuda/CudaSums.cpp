@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A thread has 16 bytes of the result, or where something is not aligned and behind the last whole
+// A thread has 16 bytes of the result, or where something is not aligned and after the last whole
 // ones a single element. Sources are read four at a time and added one after the other. Sums are in
 // f32, of f64 in f64.
 //

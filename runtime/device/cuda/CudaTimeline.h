@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Stamps are events with a time, on the streams of a rank: what comes before one of a stream has
-// ended then, and what comes behind it has not begun. They are all made before the first run, and
+// ended then, and what comes after it has not begun. They are all made before the first run, and
 // numbered from 1 in each:
 //
 //   host       begin() | stamp, launch, stamp, ... | CudaQueue::finish() | timeOf(each)

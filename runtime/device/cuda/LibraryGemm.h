@@ -71,7 +71,7 @@ public:
   ~LibraryGemm();
 
   /// Begins a product on a stream of the device. `bindings` are the kernel's, with its scratch
-  /// behind them.
+  /// after them.
   void launch(const fb::Kernel &kernel, const fb::Phase &phase, void *const *bindings,
               CudaStream stream);
 

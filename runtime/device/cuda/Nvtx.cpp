@@ -32,7 +32,7 @@ constexpr uint32_t callbacksTable = 1, versionTable = 3;
 
 Function slots[modules][mostFunctions + 1];
 Function
-    *tables[modules][mostFunctions + 2]; // where these are; none of number 0, none behind the last
+    *tables[modules][mostFunctions + 2]; // where these are; none of number 0, none after the last
 
 int tableOf(unsigned module, Function ***table, unsigned *size) {
   if (module == 0 || module >= modules)

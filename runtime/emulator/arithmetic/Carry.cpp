@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // PTX ISA, "Extended-Precision Integer Arithmetic Instructions: add.cc, addc, sub.cc, subc, mad.cc,
-// madc". The condition code's carry is a predicate of its own here; it is 1 behind a subtraction
+// madc". The condition code's carry is a predicate of its own here; it is 1 after a subtraction
 // that borrows.
 //
 //===----------------------------------------------------------------------===//

@@ -32,7 +32,7 @@ void Access::outOfBounds(Space space, uint64_t address, unsigned bytes, unsigned
                 ? format("it reaches over the end of %s, which has %llu bytes",
                          nearest->name.c_str(), static_cast<unsigned long long>(nearest->size))
                 : format("%llu bytes %s %s, which has %llu bytes",
-                         static_cast<unsigned long long>(distance), isBehind ? "behind" : "before",
+                         static_cast<unsigned long long>(distance), isBehind ? "after" : "before",
                          nearest->name.c_str(), static_cast<unsigned long long>(nearest->size));
   }
   warp.fail(LaneMask(1) << lane, "%s %u bytes out of bounds at %s address 0x%llx: %s",

@@ -123,7 +123,7 @@ void Decoder::findShared(const Function &function, std::vector<const Function *>
       findShared(operand, seen, used);
 }
 
-/// What the launch adds lies behind all others, at an address that is aligned to what was asked for
+/// What the launch adds lies after all others, at an address that is aligned to what was asked for
 /// and no more: code that hopes for more is found.
 void Decoder::placeShared() {
   std::vector<const Variable *> all;

@@ -18,7 +18,7 @@
 
 namespace fsdprt::emulate {
 
-/// The parts of "ld.global.v2.b32" behind the first; each is taken once.
+/// The parts of "ld.global.v2.b32" after the first; each is taken once.
 class Modifiers {
 public:
   Modifiers(std::string_view opcode);

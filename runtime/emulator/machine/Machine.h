@@ -200,7 +200,7 @@ public:
   const Dim index;
   const uint32_t number; ///< over all launches, from 1
   const uint32_t
-      threads; ///< of all warps, whole ones; behind them come their agents, and those of warpgroups
+      threads; ///< of all warps, whole ones; after them come their agents, and those of warpgroups
   VectorClocks clocks;
   std::vector<std::unique_ptr<Block>> blocks;
   uint32_t agentOf(uint32_t thread) const { return threads + thread; }

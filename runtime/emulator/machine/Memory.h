@@ -35,9 +35,8 @@ struct Cell {
   Access write, read;
   Access foreignRead;     ///< the last one of another cluster
   uint32_t moreReads = 0; ///< index into Shadow::chains, or 0
-  uint32_t weakWrite =
-      0;                 ///< the same: of the last weak write, if `write` is a strong one behind it
-  Cell *parts = nullptr; ///< four cells, each of a quarter, instead of this one
+  uint32_t weakWrite = 0; ///< the same: of the last weak write, if `write` is a strong one after it
+  Cell *parts = nullptr;  ///< four cells, each of a quarter, instead of this one
 };
 
 class Shadow {
@@ -57,7 +56,7 @@ public:
   std::vector<Chained> chains{1};
   uint32_t chain(const Cell::Access &access, uint32_t next);
   void dropReads(Cell &cell);
-  /// The write that is there becomes one that others are behind, or there is none.
+  /// The write that is there becomes one that others are after it, or there is none.
   void keepWeakWrite(Cell &cell);
   void dropWeakWrite(Cell &cell) { drop(cell.weakWrite); }
 

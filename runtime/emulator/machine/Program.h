@@ -34,7 +34,7 @@ struct Instruction;
 /// What an instruction asks of the loop that runs it.
 enum class Step : uint8_t {
   Next,    ///< go on
-  Waits,   ///< these lanes wait; they go on behind this instruction
+  Waits,   ///< these lanes wait; they go on after this instruction
   Retries, ///< these lanes wait, and then run this instruction again
 };
 

@@ -7,9 +7,9 @@
 // PTX ISA, "Memory Consistency Model": two accesses to the same bytes, at least one of which
 // writes, are a race unless one is ordered before the other or both are strong. Of each cell the
 // last write is known, the last weak one, and the reads since; a read that is ordered before the
-// newest one need not be, since what is ordered behind the newest is behind both.
+// newest one need not be, since what is ordered after the newest is after both.
 //
-// The async proxy sees what ordinary stores wrote only behind a proxy fence.
+// The async proxy sees what ordinary stores wrote only after a proxy fence.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +41,7 @@ bool Access::isProxied(const Cell::Access &before, uint32_t thread) const {
 }
 
 /// Of this cluster: lanes, whose agents of cp.async are named as they are; a warpgroup, whose
-/// agents are behind all others; or a bulk copy, for which whatever agent was next acted.
+/// agents are after all others; or a bulk copy, for which whatever agent was next acted.
 std::string Access::nameOfThreads(const Cell::Access &access) const {
   const Cluster &cluster = warp.block.cluster;
   unsigned warps = cluster.blocks[0]->warps.size(), all = warps * cluster.blocks.size(),

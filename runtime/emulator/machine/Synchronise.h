@@ -19,7 +19,7 @@ namespace fsdprt::emulate {
 
 enum class Order : uint8_t { Weak, Relaxed, Acquire, Release, Both };
 
-/// Behind a strong access of one lane.
+/// After a strong access of one lane.
 void strongRead(Warp &warp, unsigned lane, const Place &place, Order order);
 void strongWrite(Warp &warp, unsigned lane, const Place &place, Order order);
 /// fence and membar.

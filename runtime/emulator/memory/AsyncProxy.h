@@ -6,7 +6,7 @@
 //
 // A copy acts at once, by an agent of its own, whose work those know who see the end of its
 // mbarrier's phase, or wait for its group. It is in the async proxy: what ordinary stores wrote, it
-// sees behind fence.proxy.async.
+// sees after fence.proxy.async.
 //
 //===----------------------------------------------------------------------===//
 

@@ -31,7 +31,7 @@ public:
   void complete(int64_t bytes) { expect(-bytes); }
   /// What the lane, or the agent `thread`, has done is before what those do that see the phase end.
   void release(uint32_t thread);
-  /// That the async proxy knows of mbarrier.init: what `agent` does comes behind a fence.
+  /// That the async proxy knows of mbarrier.init: what `agent` does comes after a fence.
   void checkVisible(uint32_t agent) const;
   /// Ends the phase if all has come.
   void finish();

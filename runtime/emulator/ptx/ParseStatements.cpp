@@ -66,7 +66,7 @@ void Parser::parseStatement() {
     std::string_view name = word("a predicate");
     auto index = findRegister(name);
     if (!index || function->registers[*index] != Type::Pred)
-      module.source.fail(at, "expected a predicate behind '@', found %s", quoted(name).c_str());
+      module.source.fail(at, "expected a predicate after '@', found %s", quoted(name).c_str());
     statement.guard = *index;
     statement.at = token.at;
   }
@@ -160,7 +160,7 @@ Operand Parser::parseNumber() {
       operand = parseWord();
       operand.isNegated = true;
       if (operand.kind != OperandKind::Register || function->registers[operand.index] != Type::Pred)
-        module.source.fail(operand.at, "expected a predicate behind '!'");
+        module.source.fail(operand.at, "expected a predicate after '!'");
       return operand;
     }
     isNot = true;

@@ -92,7 +92,7 @@ void Parser::declare(const Variable *variable) {
                        quoted(variable->name).c_str());
 }
 
-/// Behind the space: .align 4 .v2 .b8 name[4][4] = ..., in any order before the name; .ptr says
+/// After the space: .align 4 .v2 .b8 name[4][4] = ..., in any order before the name; .ptr says
 /// what a parameter points at.
 Variable *Parser::parseVariable(Space space) {
   module.variables.push_back(std::make_unique<Variable>());

@@ -85,7 +85,7 @@ void Parser::parseModule() {
     expected(".version at the start of a PTX file");
   parseVersion();
   if (!acceptDirective("target"))
-    expected(".target behind .version");
+    expected(".target after .version");
   parseTarget();
   while (token.kind != TokenKind::End)
     parseDirective();

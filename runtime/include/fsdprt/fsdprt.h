@@ -312,14 +312,14 @@ FSDPRT_API fsdprt_status fsdprt_session_get_gpu_memory(const fsdprt_session *ses
 FSDPRT_API fsdprt_status fsdprt_session_run(fsdprt_session *session, const char *program,
                                             fsdprt_error *error);
 
-/* Behind a run of `program` whose block says that something was not finite: with the blocks from
+/* After a run of `program` whose block says that something was not finite: with the blocks from
  * before it written again, runs it once more and writes into `text` which ranks were the first to
  * give such a number to a reduction, and to which one; "" when none did. */
 FSDPRT_API fsdprt_status fsdprt_session_find_nonfinite(fsdprt_session *session, const char *program,
                                                        char *text, size_t size,
                                                        fsdprt_error *error);
 
-/* Every process's `mine`, of at most 8192 bytes, one behind another in the order of ranks.
+/* Every process's `mine`, of at most 8192 bytes, one after another in the order of ranks.
  * Allocates nothing. */
 FSDPRT_API fsdprt_status fsdprt_session_exchange(fsdprt_session *session, const void *mine,
                                                  size_t size, void *all, fsdprt_error *error);

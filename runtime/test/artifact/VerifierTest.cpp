@@ -543,7 +543,7 @@ const Rule rules[] = {
        loop(m).body[0]->body.Set(wait);
      }},
     {"V18Wait", "ends without a wait",
-     [](auto &m) { // a start in a loop, waited for behind it
+     [](auto &m) { // a start in a loop, waited for after it
        auto &step = program(m, "step").commands;
        fb::LoopT loop;
        loop.count = 1;

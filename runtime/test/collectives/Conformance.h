@@ -32,8 +32,7 @@ struct Meeting {
   uint64_t arenaBytes = 1 << 20;
   double timeoutSeconds = 60;
   uint32_t workers = 1;
-  std::function<void(Communicator &)> prepare =
-      {}; ///< behind add(), in every process; may be empty
+  std::function<void(Communicator &)> prepare = {}; ///< after add(), in every process; may be empty
 };
 
 /// A rank of a meeting, connected.

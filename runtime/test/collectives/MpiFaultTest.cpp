@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// mpirun is the one that sees a process end; all have to be gone soon behind that, with a code that
+// mpirun is the one that sees a process end; all have to be gone soon after that, with a code that
 // is not 0.
 //
 //===----------------------------------------------------------------------===//

@@ -204,7 +204,7 @@ TEST_F(Nccl, OneLaunchIsOneGroup) {
   EXPECT_EQ(Stub::firstViolation(), "");
 }
 
-/// Of ranks whose arenas are on GPUs: behind what they compute, before what they compute then, and
+/// Of ranks whose arenas are on GPUs: after what they compute, before what they compute then, and
 /// the host does not wait for it.
 TEST_F(Nccl, IsOrderedByTheQueuesOfGpus) {
   constexpr uint32_t ranks = 2, bytes = 400;

@@ -31,7 +31,7 @@ protected:
     gpu.cuda->memFreeHost(device);
   }
 
-  /// `gap`: bytes between the sources, and behind the last the target; `dropped`: a source that
+  /// `gap`: bytes between the sources, and after the last the target; `dropped`: a source that
   /// there is not.
   void check(DType type, uint32_t sources, uint64_t elements, uint64_t gap, bool isAverage,
              uint32_t dropped = UINT32_MAX, bool isInPlace = false) {

@@ -158,7 +158,7 @@ float ProductTest::expected(uint64_t batch, uint64_t i, uint64_t j, float *argum
 //===- On the emulator's driver -------------------------------------------===//
 
 namespace {
-/// Memory of a device with what the bindings have, and scratch behind them.
+/// Memory of a device with what the bindings have, and scratch after them.
 class DeviceMemory {
 public:
   explicit DeviceMemory(const CudaDriver &cuda) : cuda(cuda) {

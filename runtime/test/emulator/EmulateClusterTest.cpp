@@ -68,7 +68,7 @@ TEST(EmulateCluster, ABlockThatHasEndedHasNoMemory) {
   EXPECT_EQ(errorOf(write + "@!%p1 bra go;" + later + meet + "exit; go:" + read + meet), "");
 }
 
-/// Block 1 tells block 0 by an mbarrier there, behind what it has written.
+/// Block 1 tells block 0 by an mbarrier there, after what it has written.
 static std::string remoteArrival(const std::string &fence, const std::string &arrive) {
   return "@%p0 mbarrier.init.shared.b64 [%r3], 32;" + fence + "@%p1 bra wait;\n" +
          "st.shared::cluster.b32 [%r12], %r4; " + arrive + " bra done;\n" +

@@ -129,7 +129,7 @@ struct Attention {
     return emulator.launch(launch);
   }
 
-  /// The row's results, and behind them the logarithm of its sum.
+  /// The row's results, and after them the logarithm of its sum.
   std::vector<double> expected(unsigned row) const {
     std::vector<double> result(size + 1);
     double total = 0;

@@ -131,5 +131,5 @@ TEST(EmulateKernel, ASequenceThatIsTooLongIsOutOfBounds) {
   attention.k.resize(attention.k.size() - Attention::size);
   std::string message = messageOf([&] { attention.run(readInput("attention-sm80.ptx")); });
   EXPECT_NE(message.find("out of bounds"), std::string::npos) << message;
-  EXPECT_NE(message.find("behind K"), std::string::npos) << message;
+  EXPECT_NE(message.find("after K"), std::string::npos) << message;
 }

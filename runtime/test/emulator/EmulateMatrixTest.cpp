@@ -71,7 +71,7 @@ double numberOfBits(char type, uint64_t bits) {
 class ProductTest : public testing::TestWithParam<Product> {};
 } // namespace
 
-/// Registers of all lanes lie behind one another in memory: A, B, C, then D.
+/// Registers of all lanes lie after one another in memory: A, B, C, then D.
 static std::string program(const Product &p) {
   bool isDouble = p.type == 'd';
   std::string type = isDouble ? "b64" : "b32", reg = isDouble ? "%rd1" : "%r1",
@@ -172,7 +172,7 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 static const char *const aligned = ".shared .align 16 .b8 tile[1024];";
-/// The number 100 matrix + 8 row + column is in each place of four matrices, whose rows lie behind
+/// The number 100 matrix + 8 row + column is in each place of four matrices, whose rows lie after
 /// one another.
 static const std::string filled = std::string(outElement) + R"(
   mov.u32 %r1, tile; mad.lo.u32 %r2, %r0, 16, %r1; mov.u32 %r3, 0;

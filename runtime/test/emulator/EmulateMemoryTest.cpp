@@ -42,14 +42,14 @@ TEST(EmulateMemory, BoundsAndAlignment) {
   EXPECT_TRUE(says(errorOfBlock("ld.global.b32 %r1, [%rd0+16384];"),
                    "reads 4 bytes out of bounds at global address"));
   EXPECT_TRUE(says(errorOfBlock("ld.global.b32 %r1, [%rd0+16384];"),
-                   "0 bytes behind out, which has 16384 bytes (warp 0 of block (0,0,0), lane 0)"));
+                   "0 bytes after out, which has 16384 bytes (warp 0 of block (0,0,0), lane 0)"));
   EXPECT_TRUE(says(errorOfBlock("ld.global.b32 %r1, [%rd0+-4];"), "4 bytes before out"));
   EXPECT_TRUE(says(errorOfBlock("ld.global.v2.b32 {%r1, %r2}, [%rd0+16380];"),
                    "address 0x7f0000003ffc is not aligned to 8 bytes"));
   EXPECT_TRUE(says(errorOfBlock("ld.global.b64 %rd1, [%rd0+16384];"), "out of bounds"));
   EXPECT_TRUE(
       says(errorOfBlock("st.shared.b32 [tile+64], 1;", 32, ".shared .align 4 .b8 tile[64];"),
-           "writes 4 bytes out of bounds at shared address 0x40: 0 bytes behind shared memory, "
+           "writes 4 bytes out of bounds at shared address 0x40: 0 bytes after shared memory, "
            "which has 64 bytes"));
   EXPECT_TRUE(says(errorOfBlock("ld.global.b32 %r1, [8];"), "reads 4 bytes out of bounds"));
   EXPECT_TRUE(says(errorOfBlock("st.global.b32 [table], 1;", 32, ".const .b32 table = 1;"),

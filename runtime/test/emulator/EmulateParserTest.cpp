@@ -53,7 +53,7 @@ TEST(EmulateParser, ErrorsSayWhere) {
   EXPECT_EQ(errorOfBody("ld.global.b32 %r1, [foo];"),
             "test.ptx:12:21: error: 'foo' is neither a register nor a variable");
   EXPECT_EQ(errorOfBody("@%r1 bra x;"),
-            "test.ptx:12:2: error: expected a predicate behind '@', found '%r1'");
+            "test.ptx:12:2: error: expected a predicate after '@', found '%r1'");
   EXPECT_EQ(errorOfBody("call f;"),
             "test.ptx:12:6: error: function 'f' has no body in this module");
   EXPECT_EQ(errorOfBody("mov.u32 %r1, 99999999999999999999999;"),

@@ -141,7 +141,7 @@ TEST(EmulateRace, FlagsWithReleaseAndAcquire) {
   EXPECT_TRUE(says(run("st.shared.b32", "ld.acquire.cta.shared.b32"), "data race"));
 }
 
-/// A strong write behind a weak one of the same thread hides it from nobody.
+/// A strong write after a weak one of the same thread hides it from nobody.
 TEST(EmulateRace, AWeakWriteBeforeAStrongOne) {
   auto body = [](const std::string &barrier) {
     return std::string(outElement) + R"(
@@ -222,7 +222,7 @@ TEST(EmulateRace, ReadsOfSeveralBlocksBeforeAWrite) {
 }
 
 /// Threads 0 and 1 of one warp and thread 32 read in turns, without an order between them; thread 1
-/// then writes behind the reads of thread 32 alone. The read of thread 0 is still known, though one
+/// then writes after the reads of thread 32 alone. The read of thread 0 is still known, though one
 /// of its warp came later.
 TEST(EmulateRace, AReadOfALaneIsNotForgottenForThatOfAnother) {
   auto body = [](const std::string &store, const std::string &load) {

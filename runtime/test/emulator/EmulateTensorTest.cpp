@@ -275,7 +275,7 @@ TEST(EmulateTensor, FaultsOfLoadsAreFound) {
                        "bytes [tile], [%m0, {0}], [full];"),
                    "expected [map, {coordinates}] with 2 of them, found 1"));
   values.resize(1000);
-  EXPECT_TRUE(says(run(loadBox("16, 24", 512)), "behind tensor, which has 4000 bytes"));
+  EXPECT_TRUE(says(run(loadBox("16, 24", 512)), "after tensor, which has 4000 bytes"));
 }
 
 //===- Stores -------------------------------------------------------------===//

@@ -292,7 +292,7 @@ TEST(EmulateWgmma, AccessesNeedFences) {
   EXPECT_TRUE(
       says(errorWith(fromShared, [&](Parts &p) { p.between = another; }), "uses %d0, which line"));
   EXPECT_EQ(errorWith(fromShared, [&](Parts &p) { p.between = p.fence + another; }), "");
-  // Accumulators as A of the next: only behind a wait.
+  // Accumulators as A of the next: only after a wait.
   Parts parts;
   std::string text = productText(fromRegisters, 0, 0x4000004000400840);
   text.replace(text.find("{%a0, %a1"), 9, "{%d0, %d1").replace(text.find("{%d0"), 4, "{%d9");

@@ -149,7 +149,7 @@ TEST(AsyncTransferWorker, CarriesWhateverItIsGivenInOrder) {
   transferWorker.await(0);
   EXPECT_EQ(carried, (std::vector<uint32_t>{1, 0}));
   transferWorker.post(2);
-  transferWorker.post(1); // behind a failure nothing is carried
+  transferWorker.post(1); // after a failure nothing is carried
   for (uint32_t transfer : {2u, 1u})
     try {
       transferWorker.await(transfer);

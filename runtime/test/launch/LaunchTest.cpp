@@ -78,7 +78,7 @@ TEST(Launch, PmiAndSlurm) {
 TEST(Launch, WhereRanksMeet) {
   Variables variables = torchrun;
   EXPECT_EQ(placeIn(variables)->meetingName, "");
-  // The port has the agent's store behind it: another name then, of the run and its restart.
+  // The port belongs to the agent's store: another name then, of the run and its restart.
   variables["TORCHELASTIC_USE_AGENT_STORE"] = "True";
   variables["TORCHELASTIC_RUN_ID"] = "job";
   variables["TORCHELASTIC_RESTART_COUNT"] = "2";

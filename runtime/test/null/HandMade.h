@@ -30,7 +30,7 @@ struct HandMade {
   fb::Slice parameter() const { return {0, shardBytes, 0, 0, 0}; }
   fb::Slice ids() const { return {256, 64, 0, 0, 0}; }
 
-  /// A buffer of the step between two of its commands, behind all others.
+  /// A buffer of the step between two of its commands, after all others.
   fb::Slice buffer(const char *name, uint64_t bytes, uint32_t first, uint32_t last);
 
   /// To `to`: each returns its number.

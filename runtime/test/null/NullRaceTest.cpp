@@ -19,8 +19,7 @@ TEST(Null, FindsNothingInASoundStep) {
     EXPECT_EQ(result.kinds, 1u);
     EXPECT_EQ(result.order.collectives, 2u);
     EXPECT_EQ(result.counts.commands,
-              1 + 1 +
-                  6 * 6u); // init of both ranks, three steps from there, and three behind a save
+              1 + 1 + 6 * 6u); // init of both ranks, three steps from there, and three after a save
   }
 }
 

@@ -28,7 +28,7 @@ static std::string findingsWithPeers(const HandMade &hand, std::vector<uint64_t>
   return text;
 }
 
-/// Gathers over both axes, behind each other.
+/// Gathers over both axes, after one another.
 static HandMade twoAxes(bool swapped) {
   HandMade hand(2, 2);
   fb::Slice a = hand.buffer("a", 512, 0, 1), b = hand.buffer("b", 512, 0, 1);

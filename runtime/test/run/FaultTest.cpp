@@ -211,7 +211,7 @@ TEST_F(Faults, RanksDieWithTheirLauncher) {
             7);
 }
 
-// A terminal that goes away takes its whole session along: the run ends behind its step, and saves.
+// A terminal that goes away takes its whole session along: the run ends after its step, and saves.
 TEST_F(Faults, AHangupEndsBehindTheStep) {
   for (std::string how : {"", " --processes"}) {
     EXPECT_EQ(bash("rm -rf hung log; setsid " FSDP_RUN " " + at("toy3.fsdp") + how +
@@ -305,7 +305,8 @@ TEST_F(Faults, RestartsFromTheLastSave) {
   expect(0, "", "toy3.fsdp --steps=6 --export=whole.st");
   EXPECT_EQ(bash("cmp a.st whole.st && cmp b.st whole.st"), 0);
   expect(2, "expected --save=DIR", "toy3.fsdp --processes --on-failure=restart");
-  expect(2, "--on-failure has no effect without --processes", "toy3.fsdp --on-failure=restart --save=d");
+  expect(2, "--on-failure has no effect without --processes",
+         "toy3.fsdp --on-failure=restart --save=d");
 }
 
 //===- What ranks start with ----------------------------------------------===//
@@ -332,7 +333,7 @@ TEST_F(Faults, OtherArtifactOnOneRank) {
 }
 
 TEST_F(Faults,
-       FullDiskDuringASave) { // behind the first save, which takes a process fewer calls than that
+       FullDiskDuringASave) { // after the first save, which takes a process fewer calls than that
   std::string toy = at("toy3.fsdp") + " --steps=4 --save-every=1 ";
   std::string full = "LD_PRELOAD=" FSDPRT_FAILPOINT " FAIL_HOW=full FAIL_IN=";
   std::vector<std::string> words = {"could not be saved", "No space left on device",

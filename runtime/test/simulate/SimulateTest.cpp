@@ -147,7 +147,7 @@ TEST(Links, LevelsWorkAtTheSameTime) {
 
 // Bus bandwidth of an all-reduce over 8 x H200 by payload, in GB/s (10^9), with NCCL 2.27.7:
 // github.com/stas00/ml-engineering (744d01e, 2026-08), network/README.md, "all_reduce_bench.py".
-// Each payload is timed alone, behind a barrier. The cluster file's constants are NCCL's own
+// Each payload is timed alone, after a barrier. The cluster file's constants are NCCL's own
 // (2.30.7: src/graph/tuning.cc, src/graph/search.cc, src/enqueue.cc); what torch needs to issue one
 // collective is taken from the smallest payload, and nothing from the others.
 TEST(Curve, AllReduceOfEightH200) {
@@ -188,7 +188,7 @@ TEST(Curve, WaysOfEightH200) {
         << power;
 }
 
-// The same source: rings of the other collectives at 16 GiB, and 1000 all-reduces of 4 MB behind
+// The same source: rings of the other collectives at 16 GiB, and 1000 all-reduces of 4 MB after
 // one another.
 TEST(Curve, RingsAndQueuesOfEightH200) {
   Cluster cluster = readCluster(FSDPRT_CLUSTERS "/8xH200.json");

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Operations are done from a stack, since there may be thousands behind each other.
+// Operations are done from a stack, since there may be thousands after one another.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,8 +6,8 @@
 //
 // Devices, contexts, allocations, and streams whose work is done as late as it may be:
 //
-//   a call      puts an operation into the graph of what is to be done: behind those of its stream,
-//               and behind events
+//   a call      puts an operation into the graph of what is to be done: after those of its stream,
+//               and after events
 //   a wait      (synchronise, a copy that is not asynchronous) does what is before it, and nothing
 //               else
 //   a query     does so too, but for half a second at most
@@ -75,7 +75,7 @@ struct Operation {
   std::shared_ptr<const std::string> name;
   uint32_t stream = 0, time = 0;
   Clock clock;
-  std::function<std::vector<Touched>()> body; ///< none: only something to be behind
+  std::function<std::vector<Touched>()> body; ///< none: only something to be after
   /// Of work that waits for others: gives, when it is to be done, what tries it; true: it has
   /// ended.
   std::function<std::function<bool()>()> begin;
@@ -195,7 +195,7 @@ public:
   OperationRef enqueue(Stream &stream, std::string name, std::function<std::vector<Touched>()> body,
                        OperationRef alsoAfter = nullptr,
                        std::function<std::function<bool()>()> begin = nullptr);
-  /// Behind the last operation on a stream; null where it has none.
+  /// After the last operation on a stream; null where it has none.
   bool isOver(const OperationRef &operation) const { return !operation || operation->isDone; }
   /// Does what is before it; the host knows of all that then. In part where there is more than
   /// `limit` for.

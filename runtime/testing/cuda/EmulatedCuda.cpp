@@ -316,7 +316,7 @@ int fsdp_emulated_cuda_enqueue(void *onStream, const fsdp_emulated_cuda_work *gi
   });
 }
 
-/// For tests, which go on behind what failed.
+/// For tests, which go on after what failed.
 void fsdp_emulated_cuda_reset(void) {
   Driver &driver = Driver::only();
   std::lock_guard lock(driver.mutex);

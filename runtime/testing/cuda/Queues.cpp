@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A capture is what streams keep, from the one that it began on and those that wait for an event of
-// it; when it ends, all of them have to be behind each other again. A stream that captures has no
+// it; when it ends, all of them have to be after one another again. A stream that captures has no
 // other work meanwhile.
 //
 //===----------------------------------------------------------------------===//
@@ -42,7 +42,7 @@ static void expectNoCapture(Stream &stream, const char *what) {
                format("%s stream %u while it is captured", what, stream.number));
 }
 
-/// What `end` is behind, itself included.
+/// Returns what precedes `end`, itself included.
 static std::set<const Operation *> before(const OperationRef &end) {
   std::set<const Operation *> found;
   std::vector<const Operation *> stack;

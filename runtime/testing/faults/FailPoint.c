@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // For LD_PRELOAD. Counts the calls that change what is below a folder, FAIL_IN; before the one of
-// number FAIL_AT the process is killed (FAIL_HOW=kill), or that call and all behind it that need
+// number FAIL_AT the process is killed (FAIL_HOW=kill), or that call and all after it that need
 // room fail (FAIL_HOW=full: ENOSPC). FAIL_LOG gets a line per call. FAIL_HOW=replace: what is
 // opened to be read is FAIL_OTHER instead. With FAIL_RANK only the process of that rank fails.
 //

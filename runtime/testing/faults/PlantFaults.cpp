@@ -152,7 +152,7 @@ bool dropToken(Subject &, const Place &place) {
   return true;
 }
 
-/// The wait for what is started here goes behind the first command that needs it: one that touches
+/// The wait for what is started here goes after the first command that needs it: one that touches
 /// the target, or writes the source.
 bool delayWait(Subject &subject, const Place &place) {
   std::optional<uint32_t> id = startedBy(place.command());
@@ -187,8 +187,8 @@ fb::BufferT *bufferOf(Subject &subject, const fb::Slice &slice, uint32_t number)
   return nullptr;
 }
 
-/// A range goes on until 64 bytes behind its buffer. (One that lies in another live buffer as a
-/// whole might be meant so.)
+/// A range goes on until 64 bytes after the end of its buffer. (One that lies in another live
+/// buffer as a whole might be meant so.)
 bool moveRange(Subject &subject, const Place &place, size_t which) {
   auto slices = slicesOf(subject.manifest, place.command());
   if (which >= slices.size() || slices[which].first->bytes() == 0)

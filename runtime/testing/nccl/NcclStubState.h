@@ -36,7 +36,7 @@ struct Comm {
   uint64_t group = 0; // that its call under way is in; 0: in none
   int looks = 0;      // until what is under way has ended
   NcclComm *splitTo =
-      nullptr; // written when the split that is under way is over: the one behind so many
+      nullptr; // written when the split that is under way is over: the one after so many
   uint64_t splitRound = 0;
   uint64_t submitted = 0, registrations = 0;
 

@@ -34,7 +34,7 @@ fb::ManifestT toyManifest(const ToyOptions &options);
 /// Makes its kernels those of a GPU, as far as a verifier sees.
 void makeGpu(fb::ManifestT &manifest);
 
-/// The values behind the manifest of ToyOptions::values.
+/// The values after the manifest of ToyOptions::values.
 constexpr double toyValue = 0.1;
 std::vector<std::byte> toyValues();
 

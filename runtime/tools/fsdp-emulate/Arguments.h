@@ -22,7 +22,7 @@ struct Argument {
 /// `before` are those before it.
 Argument addArgument(const std::string &text, const std::vector<Argument> &before,
                      Emulator &emulator, Launch &launch);
-/// A tensor map of memory of its own, or of an argument before it; `text` is what is behind "map:".
+/// A tensor map of memory of its own, or of an argument before it; `text` is what is after "map:".
 Argument addTensorMap(const std::string &text, const std::vector<Argument> &before,
                       Emulator &emulator, Launch &launch);
 /// Of `count` elements, filled as `how` says.

@@ -59,7 +59,7 @@ static void takeSizes(const std::string &text, const char *option, uint32_t (&si
   }
 }
 
-/// A number of at least `least`, in decimal or behind 0x.
+/// A number of at least `least`, in decimal or after 0x.
 static void takeNumber(const std::string &text, const char *option, uint64_t least,
                        uint64_t &number) {
   bool isHex = text.size() > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X');

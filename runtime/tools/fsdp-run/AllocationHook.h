@@ -18,7 +18,7 @@ namespace fsdprt {
 
 void countAllocations(bool on);
 uint64_t countedAllocations();
-/// Size of the first one counted, and the instruction behind its call (for addr2line).
+/// Size of the first one counted, and the instruction after its call (for addr2line).
 size_t firstAllocationSize();
 const void *firstAllocationPlace();
 

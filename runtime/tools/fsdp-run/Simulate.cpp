@@ -27,7 +27,7 @@
 using namespace fsdprt;
 
 namespace {
-/// What is printed behind what is known at the end.
+/// What is printed after what is known at the end.
 struct Found {
   std::vector<std::string> collectives;
   std::vector<std::pair<std::string, double>> busy;

@@ -1,4 +1,4 @@
-// Contractions that are one call of cuBLASLt, with what is behind the sums; the others are kernels.
+// Contractions that are one call of cuBLASLt, with the epilogue; the others are kernels.
 // RUN: fsdp-kernel-test %s --target=sm_90a --gemm=cublaslt --emit=ptx | FileCheck %s
 // RUN: not fsdp-kernel-test %s --gemm=cublaslt 2>&1 | FileCheck %s --check-prefix=USAGE
 // USAGE: --gemm=cublaslt: expected nvptx, or with --emit cublaslt

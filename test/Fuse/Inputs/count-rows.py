@@ -19,7 +19,7 @@ for line in open(sys.argv[1]):
     elif kind == "row" and shape.search(gives):
         counts["backward" if seen_loss else "forward"] += 1
         if seen_loss:
-            # The gradient of what the norm reads, that behind it, and the one that goes past it.
+            # The gradient of what the norm reads, that after it, and the one that goes past it.
             assert len(shape.findall(takes)) in (2, 3), line
     elif kind == "map" and not seen_loss and shape.search(takes) and len(shape.findall(takes)) > 1:
         counts["map"] += 1

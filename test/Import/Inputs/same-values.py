@@ -150,7 +150,7 @@ class Writer:
 
 
     def attention(self, q, k, v, scale, captures, types, functions):
-        """functions: {name: ([arguments], [lines], yielded)}, indices behind the score."""
+        """functions: {name: ([arguments], [lines], yielded)}, indices after the score."""
         qt, kt, vt, ot = types
         (b, h, m, d), e = shape(qt)
         n, g = shape(kt)[0][2], h // shape(kt)[0][1]
@@ -209,7 +209,7 @@ class Writer:
 
 
 def parse_attention(first, rest):
-    """Operands and functions of an attention; `rest`: the lines behind it."""
+    """Operands and functions of an attention; `rest`: the lines after it."""
     m = re.match(r"\s*(%\S+?):2 = fsdp.attention (\S+), (\S+), (\S+) scale (\S+)(?: capture\((.*?) : .*?\))? : "
                  r"(\S+), (\S+), (\S+) -> (\S+), (\S+)\s*(.*)", first)
     functions, head = {}, m[12]

@@ -106,7 +106,7 @@ def family(process):
 
 
 def check_loss():
-    """A file that is cut behind a rank's back, in the middle of a run."""
+    """A file that is cut while a rank reads it, in the middle of a run."""
     os.makedirs("lost", exist_ok=True)
     for way in ([], ["--processes"]):
         process = subprocess.Popen(["fsdp-run", "file.fsdp", "--overfit", "--steps=1000000", "--timeout-seconds=5",

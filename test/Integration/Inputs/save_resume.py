@@ -1,6 +1,6 @@
 """Ten steps in one go, and five, a save and five more: the same bits in everything.
 
-Losses, norms, rates, scales of every step, the exported weights, and the saves behind step ten, of which each index
+Losses, norms, rates, scales of every step, the exported weights, and the saves after step ten, of which each index
 has the hash of each rank's file: parameters, masters, moments and step blocks. The second half gets its seed, rates
 and validation part from the save.
 

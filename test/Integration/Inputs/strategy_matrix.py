@@ -4,7 +4,7 @@ Each run of three steps must equal the unsharded reference bit for bit, steps th
 byte, allocate nothing, and exchange the bytes that --explain lists and that these formulas give (payloads of one
 rank, K micro-batches, of every unit u the gathered bytes P(u), the reduced bytes G(u), the stored bytes M(u)):
 
-  gathers     K·P(u) for the forward (P(u) when it is hoisted), K·P(u) more when it is dropped behind it
+  gathers     K·P(u) for the forward (P(u) when it is hoisted), K·P(u) more when it is dropped after it
               (over groups of N neighbours, (N - 1)/N of it on the wire, where an N-th part is kept);
               M(u) when the optimizer's pieces are smaller than the parameters'
   reductions  K·G(u) to pieces or in full, G(u) when only the last micro-batch crosses ranks

@@ -34,7 +34,7 @@ class TargetInfo;
 /// bytes, what does not exist is 0. Dimension 0 is the one whose elements are neighbours.
 struct GpuTensorMap {
   int64_t binding = 0,
-          offset = 0; ///< where it begins: the one behind the last binding is the scratch; in bytes
+          offset = 0; ///< where it begins: the one after the last binding is the scratch; in bytes
   bool isBf16 = true; ///< or f16
   SmallVector<int64_t> sizes;   ///< in elements
   SmallVector<int64_t> strides; ///< in bytes, of dimensions 1 and on

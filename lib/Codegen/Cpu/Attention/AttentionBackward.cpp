@@ -35,7 +35,7 @@ using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
 static constexpr int64_t mostRows = 96, mostCols = 128;
-/// Elements behind a tile that fragments may read.
+/// Elements after a tile that fragments may read.
 static constexpr int64_t slack = 64;
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 
@@ -289,7 +289,7 @@ std::pair<Value, Value> BackwardEmitter::emitVector(const Head &head, const RowC
   return {mixed, ds};
 }
 
-/// f · P over the scores, dS over dP, as the products behind read them.
+/// f · P over the scores, dS over dP, as the products after read them.
 void BackwardEmitter::emitScores(const Head &head, Value group, Value firstRow, Value firstCol,
                                  Value unit, bool masked) {
   Type wide = plan.numbers.wide, step = plan.numbers.stepType();

@@ -312,7 +312,7 @@ void Captures::endHead(Emitter &e, const Head &head, Value group, Value chunk) {
 }
 
 //===----------------------------------------------------------------------===//
-// Before and behind the units
+// Before and after the units
 //===----------------------------------------------------------------------===//
 
 bool Captures::hasShared() const {

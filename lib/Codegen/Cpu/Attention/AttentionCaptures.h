@@ -55,7 +55,7 @@ public:
   Units chooseUnits(int64_t chunks);
   void takeParts(Plan &plan, const Units &units, int64_t paddedRows);
 
-  /// Phases: before the units, and behind them.
+  /// Phases: before the units, and after them.
   void emitClear(Emitter &e);
   void emitFinish(Emitter &e, KeptFunction &grad, const Units &units);
 

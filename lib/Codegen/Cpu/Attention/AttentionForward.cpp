@@ -13,7 +13,7 @@
 //     S = score_mod(scale · S), -inf where masked       only where there is something to do
 //     m' = max(m, max S · c);  a = 2^(m - m')           c = log2(e) · scale without score_mod;
 //     P = 2^(S · c - m');  l = l · a + Σ P;  m = m'     with one: max S, c (m - m'), c (S - m')
-//     P = P · weight_mod                                behind the sums, where there is one
+//     P = P · weight_mod                                after the sums, where there is one
 //     O = O · a + P · V                                 tile
 //   O / l, lse = ln2 · m + ln(l), or m + ln(l);  0 and -inf where l = 0
 //

@@ -12,7 +12,7 @@
 //       for each panel of columns
 //         pack kc × nr of rhs
 //         for each panel of rows
-//           tile += lhs · rhs; behind the last k: finish the tile
+//           tile += lhs · rhs; after the last k: finish the tile
 //
 // A tile that is whole, and whose result needs nothing more, stands in the result's
 // buffer; any other in scratch. When partial sums must wait for the next block of

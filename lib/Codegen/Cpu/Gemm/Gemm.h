@@ -16,7 +16,7 @@ namespace mlir::fsdp {
 /// changed. What it leaves goes to the general lowering.
 bool handlesContractKernel(func::FuncOp kernel, const CpuTarget &target);
 
-/// Lowers a kernel with one linalg.contract and maps behind it; see lowerKernel.
+/// Lowers a kernel with one linalg.contract and maps after it; see lowerKernel.
 LogicalResult lowerContractKernel(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info);
 
 } // namespace mlir::fsdp

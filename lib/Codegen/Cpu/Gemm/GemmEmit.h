@@ -61,7 +61,7 @@ struct TileRegion {
 /// Loads `source` into a tile of nr columns a row.
 void emitLoadTile(CodeBuilder &b, const Kernel &kernel, const Operand &source,
                   const TileRegion &region, Pointer tile);
-/// Runs the elementwise ops behind the contraction on a tile, and stores the results.
+/// Runs the elementwise ops after the contraction on a tile, and stores the results.
 void emitFinishTile(CodeBuilder &b, const Kernel &kernel, const TileRegion &region, Pointer tile);
 
 } // namespace mlir::fsdp::gemm

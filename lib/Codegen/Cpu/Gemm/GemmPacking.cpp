@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   source, rows of k      panel: one step (of all rows) behind the other
+//   source, rows of k      panel: one step (of all rows) after the other
 //     a0 a1 a2 a3 ..         a0 b0 c0 .. | a1 b1 c1 .. | a2 b2 c2 .. | ..
 //     b0 b1 b2 b3 ..
 //     c0 c1 c2 c3 ..       with bf16 dot products a step is a pair: a0a1 b0b1 ..

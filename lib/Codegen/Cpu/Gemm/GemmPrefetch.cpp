@@ -16,7 +16,7 @@
 //   columns contiguous            a tile has a range of k, a line or a few for each
 //
 // One prefetch in a turn of the micro-kernel's loop; what is spread thinner than that
-// is prefetched more than once, which costs an instruction and no memory traffic. Behind
+// is prefetched more than once, which costs an instruction and no memory traffic. After
 // the last panel it reaches into what is not used, or not there: a prefetch never fails.
 //
 //===----------------------------------------------------------------------===//

@@ -14,7 +14,7 @@
 // row is shorter) whatever the registers: lane l adds elements l, l + 64, ... of
 // the inner loop; then lanes l and l + 32 are added, l and l + 16, down to one; the
 // initial value comes first in the last addition. What is left of the row
-// behind the last 64 is cut into powers of two, for lanes 0, 1, ...
+// after the last 64 is cut into powers of two, for lanes 0, 1, ...
 //
 // Columns are flattened into one loop when consecutive positions are then
 // consecutive in memory, otherwise the innermost dimension is the vector loop.

@@ -38,7 +38,7 @@ public:
   tile::Fragment modify(tile::Fragment s, Value firstCol, bool masked) const;
   /// Whether modify does something where nothing is masked.
   bool alwaysModifies() const { return !score.empty() || !foldsScale(); }
-  /// P over S, and the state behind it; what was summed before is to be multiplied by `correction`,
+  /// P over S, and the state after it; what was summed before is to be multiplied by `correction`,
   /// by row.
   tile::Fragment softmax(const tile::Fragment &s, State &state,
                          SmallVector<Value> &correction) const;

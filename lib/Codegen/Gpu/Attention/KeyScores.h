@@ -51,7 +51,7 @@ public:
 
   /// lse or δ of a query: the number of its column, counted from the first of a lane.
   using Norm = function_ref<Value(int64_t)>;
-  /// (f·P)ᵀ and dSᵀ of a tile whose first query is `firstRow`, one behind the other, then the sums
+  /// (f·P)ᵀ and dSᵀ of a tile whose first query is `firstRow`, one after another, then the sums
   /// of columns. `dp` is empty where dS is not asked for.
   SmallVector<Value> emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value firstRow, Norm lse,
                           Norm delta, bool masked, ArrayRef<Value> columns);

@@ -16,7 +16,7 @@ struct BlockRun {
   Value begin, end;
   Value length(GpuBuilder &b) const { return b.max(b.sub(end, begin), b.i32(0)); }
 };
-/// The number of the block that comes `turn`-th in runs, one behind the other; 0 when there are
+/// The number of the block that comes `turn`-th in runs, one after another; 0 when there are
 /// none.
 Value emitBlockAt(GpuBuilder &b, ArrayRef<BlockRun> runs, Value turn);
 /// begin, fullBegin, fullEnd and end of a range for [first, last), as numbers of blocks; all of 32

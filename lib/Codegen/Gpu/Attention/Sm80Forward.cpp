@@ -16,8 +16,8 @@
 //     O = O · a + P · V
 //   O / l, lse
 //
-// The barriers order both ways: behind the first, all warps see K[i] and have left the buffer
-// that K[i + 1] goes to, the other one of K's; behind the second, the same of V. Which block
+// The barriers order both ways: after the first, all warps see K[i] and have left the buffer
+// that K[i + 1] goes to, the other one of K's; after the second, the same of V. Which block
 // comes i-th is computed from the ranges of AttentionTiles, for i + 1 one turn ahead.
 //
 //===----------------------------------------------------------------------===//

@@ -16,7 +16,7 @@
 //   scale · dK, dV
 //
 // With the keys as rows, Pᵀ and dSᵀ stand in the registers as the left factors of the
-// products behind. Where the sums of dK and dV do not fit into registers together, each has a
+// later products. Where the sums of dK and dV do not fit into registers together, each has a
 // kernel of its own. One block adds to a row, in the order of heads and queries, so
 // bits depend on nothing.
 //

@@ -21,7 +21,7 @@
 //                                             scale · dK, dV
 //
 // Keys are the rows of Sᵀ and dPᵀ, so that Pᵀ and dSᵀ stand in registers as the left factors of the
-// products behind. For dQ both warpgroups need dS of all keys, with the queries as rows, which is
+// later products. For dQ both warpgroups need dS of all keys, with the queries as rows, which is
 // what descriptors make of its transpose. One block of threads adds to a row of dK and dV, in the
 // order of heads and queries. To a row of dQ all add, in a fixed order: Sm90KeyProducer.cpp.
 //
@@ -178,7 +178,7 @@ KeyConsumer::Gradients KeyConsumer::gradients(Value block, const Stage &stage,
 // dQ
 //===----------------------------------------------------------------------===//
 
-/// dSᵀ to shared memory, once nobody multiplies what was there. It is there behind the barrier that
+/// dSᵀ to shared memory, once nobody multiplies what was there. It is there after the barrier that
 /// follows.
 void KeyConsumer::shareGradients(ArrayRef<Value> ds) {
   Value rowsOfWarp = b.mul(b.sub(b.warp(), b.i32(Sm90Builder::groupThreads / 32)), 16);

@@ -1,4 +1,4 @@
-//===- Sm90QuerySums.cpp - Before and behind the sums of dQ -----*- C++ -*-===//
+//===- Sm90QuerySums.cpp - Before and after the sums of dQ -----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

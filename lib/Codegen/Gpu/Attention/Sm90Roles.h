@@ -103,7 +103,7 @@ public:
 
 protected:
   /// body(tile, how many tiles came before, how many blocks of keys came before) for each tile of
-  /// this block; it gives the number of blocks of keys behind it.
+  /// this block; it gives the number of blocks of keys after it.
   void forEachTile(function_ref<Value(const QueryTile &, Value, Value)> body);
   Value barrier(Sm90Places::Barrier which) {
     return b.shiftBytes(barriers, which * Sm90Builder::barrierBytes);

@@ -234,7 +234,7 @@ void GpuEpilogue::finishOrKeep(ArrayRef<Strip> strips, Value split, SumsOf sums)
 }
 
 //===----------------------------------------------------------------------===//
-// The launch behind parts of k
+// The launch after parts of k
 //===----------------------------------------------------------------------===//
 
 /// Adds the parts of k, one strip per thread.

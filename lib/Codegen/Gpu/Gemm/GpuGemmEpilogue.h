@@ -38,7 +38,7 @@ public:
   /// body(some strips, sums of the i-th).
   void forEachStrip(const StagedSums &staged, Value thread, int64_t threads,
                     function_ref<void(ArrayRef<Strip>, SumsOf)> body);
-  /// Finishes strips: adds what the sums begin from, runs the ops behind the contraction, stores.
+  /// Finishes strips: adds what the sums begin from, runs the ops after the contraction, stores.
   /// `sums` gives those of strip i; loads of all strips come first.
   void finish(ArrayRef<Strip> strips, SumsOf sums);
   /// What becomes of the sums of a strip, of the problem's only result.

@@ -118,7 +118,7 @@ void TileLoader::copyAsync(Value target, Value source, Value count) {
                           count ? b.mul(count, bytes()) : Value());
 }
 
-/// The elements of a unit, behind the maps.
+/// The elements of a unit, after the maps.
 SmallVector<Value> TileLoader::loadElements(Value source) {
   const Access &access = operand.access;
   SmallVector<Value> elements;

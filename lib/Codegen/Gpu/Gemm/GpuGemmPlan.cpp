@@ -15,7 +15,7 @@
 //
 // Of a table of tiles, and of ways to split k, the cheapest that fits the chip. The cost of a tile
 // is its multiply-adds or its loads, whichever takes longer, some of the other, and what it takes
-// before and behind its loop; that of a launch is its tiles, in rounds of the multiprocessors.
+// before and after its loop; that of a launch is its tiles, in rounds of the multiprocessors.
 // An attribute `fsdp.gemm_tile` of the kernel names the tile instead: "128x64".
 //
 // Registers of a thread: its part of the sums, the factors on their way to mma (twice
@@ -46,7 +46,7 @@ static const GpuConfig table32[] = {
 static constexpr int64_t splitCounts[] = {1, 2, 3, 4, 6, 8, 12, 16};
 /// Tiles of k that a part has at least.
 static constexpr int64_t minSplitBlocks = 8;
-/// Cycles: of a launch more, and before and behind the loop of a tile.
+/// Cycles: of a launch more, and before and after the loop of a tile.
 static constexpr double launchCycles = 4000, tileCycles = 1500;
 /// Multiply-adds of a multiprocessor in a cycle, and bytes that come to it and leave it.
 static constexpr double macsPerCycle = 1024, macsOfGroupsPerCycle = 1800, bytesPerCycle = 48,

@@ -7,7 +7,7 @@
 //  1. Factors and result have to be matrices: a digit each for rows, columns and k, one of which
 //     has neighbours.
 //  2. What else is read is a matrix like the result, or a row of it.
-//  3. What the operations behind the sums compute is found by computing it, in f64 and without the
+//  3. What the operations after the sums compute is found by computing it, in f64 and without the
 //     roundings between them, at some points: they are sums, products, quotients and exponentials,
 //     so that two of them which agree there are the same. It is a sum of all that is read, its
 //     GELU, or the sum times the derivative of GELU.
@@ -35,7 +35,7 @@ using namespace mlir::fsdp::gemm;
 static constexpr int64_t auxLeadingUnit = 8;
 
 //===----------------------------------------------------------------------===//
-// What is computed behind the sums
+// What is computed after the sums
 //===----------------------------------------------------------------------===//
 
 using Numbers = DenseMap<Value, double>;

@@ -11,7 +11,7 @@
 
 namespace mlir::fsdp::gemm {
 
-/// The one call of cuBLASLt that a contraction kernel is, with all that is behind its sums; nothing
+/// The one call of cuBLASLt that a contraction kernel is, with all that is after its sums; nothing
 /// when there is none, or the target is not to use it.
 std::optional<GpuProduct> readAsLibraryProduct(func::FuncOp kernel, const GpuTarget &target);
 

@@ -12,7 +12,7 @@
 //   barrier; sums to shared memory; barrier
 //   for each strip of the block's tile: load what else is read, compute, store
 //
-// The barrier orders both ways: behind it all warps see the tile, and have left the one before.
+// The barrier orders both ways: after it all warps see the tile, and have left the one before.
 // With k in parts, blocks store sums in scratch, and a second launch adds and finishes them.
 //
 //===----------------------------------------------------------------------===//
@@ -211,7 +211,7 @@ void Sm80Gemm::fetch(Value number, Value stage) {
   b.commit();
 }
 
-/// The stage behind this one, in bytes.
+/// The stage after this one, in bytes.
 Value Sm80Gemm::next(Value stage) {
   Value after = b.add(stage, plan.stageBytes());
   return b.select(b.isEqual(after, config.stages * plan.stageBytes()), b.i32(0), after);
@@ -239,7 +239,7 @@ Fragment Sm80Gemm::runLoop() {
 }
 
 //===----------------------------------------------------------------------===//
-// Behind the loop
+// After the loop
 //===----------------------------------------------------------------------===//
 
 void Sm80Gemm::stageSums(const Fragment &sums) {

@@ -10,7 +10,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Matrices that are read the other way, and what is behind the sums.
+/// Matrices that are read the other way, and the epilogue.
 static void printProduct(const GpuProduct &product, llvm::raw_ostream &os) {
   os << product.m << " x " << product.n << " x " << product.k << ", " << product.batches
      << (product.batches == 1 ? " time" : " times");

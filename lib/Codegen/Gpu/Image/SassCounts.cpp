@@ -10,7 +10,7 @@
 // + bits 53 to 57)), and 0x947 branches (BRA), to the next instruction plus a signed number of
 // bytes: bits 32 to 81; from sm_90 on bits 34 to 81 and below them 16 to 23, in words of four
 // bytes. A loop reaches from where a branch leads back to up to that branch; it is none when that
-// place is amid a loop that has ended before, as where a wait that is tried again stands behind all
+// place is amid a loop that has ended before, as where a wait that is tried again stands after all
 // else. The main loop is, of those that multiply and have no other such loop within, the one with
 // the most multiplications, and of these the shortest.
 //
@@ -41,7 +41,7 @@ struct Instruction {
     return isGroupMma() ? static_cast<int64_t>((low >> 53 & 0x1f) + 1) * turnsOfGroupCols
                         : turnsOfMma;
   }
-  /// Of a branch, in instructions behind this one.
+  /// Of a branch, in instructions after this one.
   int64_t distance(bool isSm80) const {
     uint64_t bits = low >> 32 | (high & 0x3ffff) << 32;
     if (!isSm80)

@@ -60,7 +60,7 @@ GpuNests::Values GpuNests::sumRows(ArrayRef<Step> segment, Evaluator &at, ArrayR
   });
 }
 
-/// Adds parts [parts, elements] (or, of rows that were split, [elements, parts]) behind the initial
+/// Adds parts [parts, elements] (or, of rows that were split, [elements, parts]) after the initial
 /// values.
 void GpuNests::finishParts(Entry &entry, ArrayRef<Step> segment, ArrayRef<int64_t> offsets,
                            int64_t parts) {
@@ -160,7 +160,7 @@ bool GpuNests::buildColumns(ArrayRef<Step> segment) {
     return commit(entry, segment);
   if (!commit(entry, {}))
     return false;
-  // As columns, whatever they are called: parts lie one behind the other.
+  // As columns, whatever they are called: parts lie one after another.
   SmallVector<Step> turned(segment);
   for (Step &step : turned)
     step.kind = StepKind::ColumnReduction;
@@ -184,7 +184,7 @@ void GpuNests::emitToken(Entry &entry, const Step &step, Evaluator &at, AffineEx
   Values targets = getTargets(entry, step);
   Value lane = toIndex(b.lane()), start = at.materialise(token);
   AffineExpr rowDim = at.addDim(row, 0, step.getType().getDimSize(0) - 1);
-  // The same turns for all threads of a warp; those behind the last column store nothing.
+  // The same turns for all threads of a warp; those after the last column store nothing.
   b.loop(index(0), index(llvm::alignTo(vectors, entry.threads)), entry.threads, [&](Value turn) {
     Evaluator inner(at);
     Value vector = b.add(turn, toIndex(b.thread())), active = b.isLess(vector, index(vectors));
@@ -193,7 +193,7 @@ void GpuNests::emitToken(Entry &entry, const Step &step, Evaluator &at, AffineEx
     Values sums = b.choose(
         active, types,
         [&] {
-          Evaluator own(inner); // what it knows there is not known behind
+          Evaluator own(inner); // what it knows there is not known after
           Values old;
           for (int64_t j = 0; j < width; ++j)
             old.push_back(own.load(targets.front(), element, rowDim * columns + first + j));

@@ -205,7 +205,7 @@ void GpuNests::emitScalars(Entry &entry, ArrayRef<Step> group, Evaluator &at,
     if (readsWhatItWrites())
       synchronise(threads.perRow);
     whenFirst(threads, [&] {
-      Evaluator own(at); // what it knows there is not known behind
+      Evaluator own(at); // what it knows there is not known after
       storeAll(entry, step, own, indices, value);
     });
     if (!isa<BlockArgument>(step.value))
@@ -254,7 +254,7 @@ void GpuNests::emitGroup(Entry &entry, ArrayRef<Step> group, ArrayRef<int64_t> r
     if (readsWhatItWrites())
       synchronise(threads.perRow);
     whenFirst(threads, [&] {
-      Evaluator own(at); // what it knows there is not known behind
+      Evaluator own(at); // what it knows there is not known after
       storeAll(entry, step, own, indices, value);
     });
     entry.state.rowValues[step.value] = value;

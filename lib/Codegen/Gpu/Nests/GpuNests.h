@@ -22,7 +22,7 @@ namespace mlir::fsdp {
 /// bindings, then the scratch. They are emitted beside the kernel, of which nothing is changed.
 class GpuNests : SegmentDriver {
 public:
-  /// `late`: maps come behind all reductions, in one pass that reads everything first.
+  /// `late`: maps come after all reductions, in one pass that reads everything first.
   GpuNests(func::FuncOp kernel, const GpuTarget &target, SmallVector<Step> steps, bool late);
   ~GpuNests() override;
   /// Emits all launches; false when some part is refused.

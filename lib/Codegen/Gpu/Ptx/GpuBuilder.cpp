@@ -27,7 +27,7 @@ Value fsdp::callIntrinsic(OpBuilder &b, Location loc, StringRef name, ValueRange
 //===----------------------------------------------------------------------===//
 
 /// No kernel's name, nor the begin of one: names of launches are those of kernels with something
-/// behind.
+/// after it.
 static std::string nameShared(func::FuncOp kernel) {
   std::string name = "shared";
   auto functions = kernel->getParentOfType<ModuleOp>().getOps<func::FuncOp>();

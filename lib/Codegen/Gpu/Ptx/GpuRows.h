@@ -13,7 +13,7 @@ namespace mlir::fsdp {
 
 /// The `count` elements from `place` on, which is aligned to `aligned` of them.
 SmallVector<Value> loadRow(GpuBuilder &b, const Pointer &place, int64_t count, int64_t aligned);
-/// Stores them, one behind the other.
+/// Stores them, one after another.
 void storeRow(GpuBuilder &b, ArrayRef<Value> values, const Pointer &place, int64_t aligned);
 
 } // namespace mlir::fsdp

@@ -30,7 +30,7 @@ struct SharedTile {
   int64_t pitch;
 };
 
-/// Rows of a matrix in global memory, one behind the other, at `place`.
+/// Rows of a matrix in global memory, one after another, at `place`.
 struct GlobalRows {
   Pointer place;
   int64_t rows, cols;
@@ -58,7 +58,7 @@ public:
   // exist.
   void copyAsync(const SharedTile &to, const GlobalRows &from, Value first, int64_t rows,
                  bool whole);
-  /// Elements [first, first + count) of 4 bytes, one behind the other; those from `extent` on
+  /// Elements [first, first + count) of 4 bytes, one after another; those from `extent` on
   /// become 0.
   void copyWordsAsync(Value to, const Pointer &from, Value first, int64_t count, int64_t extent);
   /// What has been fetched since the last commit is one group.

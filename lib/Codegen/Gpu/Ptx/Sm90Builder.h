@@ -9,7 +9,7 @@
 // in parentheses are those of the PTX ISA document, chapter 9.7.
 //
 // A tile in shared memory is what boxes of 64 numbers of 16 bits in a row leave there: panels of
-// 64 columns, one behind the other, each of `rows` rows of 128 bytes, whose chunks of 16 bytes
+// 64 columns, one after another, each of `rows` rows of 128 bytes, whose chunks of 16 bytes
 // are turned by the number of their row (swizzle of 128 bytes). It begins at a multiple of 1024
 // bytes.
 //
@@ -67,7 +67,7 @@ public:
 
   //===--- Barriers in memory (mbarrier) -----------------------------------===// / Makes one of 8
   // bytes whose phases end with `count` arrivals and all bytes expected; by one thread, which calls
-  /// fenceBarriers() behind the last and then meets the others.
+  /// fenceBarriers() after the last and then meets the others.
   void initBarrier(Value barrier, int64_t count);
   void fenceBarriers();
   /// Waits until the phase of this parity (0: the first) has ended. A new barrier lets parity 1
@@ -78,7 +78,7 @@ public:
   void arrive(Value barrier);
 
   //===--- Boxes (cp.async.bulk.tensor, TMA) -------------------------------===// / What ordinary
-  // stores of this thread wrote is seen by copies and products behind (fence.proxy.async).
+  // stores of this thread wrote is seen by copies and products after (fence.proxy.async).
   void fenceAsync();
   /// Asks for a map before it is used.
   void prefetchMap(Value map);
@@ -93,7 +93,7 @@ public:
   /// names row l % 8 of piece l / 8 and has word l % 4 of row l / 4 of each (stmatrix).
   void storeMatrices(Value place, ArrayRef<Value> words);
   /// Begins to copy shared memory to a box; what lies beyond the tensor's ends is left out. By one
-  /// thread, behind fenceAsync() of all who wrote it and a barrier.
+  /// thread, after fenceAsync() of all who wrote it and a barrier.
   void storeBox(Value map, ValueRange coordinates, Value source);
   /// Begins to copy `bytes` (a multiple of 16, as both addresses) of shared memory to global
   /// memory.
@@ -126,7 +126,7 @@ public:
   /// Waits until an i32 in global memory is `value`, and sees what was written before it became so
   /// (ld.acquire). Only for what a block of threads with a lower number does.
   void waitForValue(Value place, Value value);
-  /// Adds 1 to an i32 in global memory, behind all that this thread has written (red.release).
+  /// Adds 1 to an i32 in global memory, after all that this thread has written (red.release).
   void increment(Value place);
 
   //===--- Products (wgmma) ------------------------------------------------===// / Rows [r, r + ..)
@@ -145,7 +145,7 @@ public:
   /// mma.m16n8k16.
   SmallVector<Value> multiply(ArrayRef<Value> sums, ArrayRef<Value> lhs, const SharedFactor &rhs,
                               int64_t cols, Type element);
-  /// Waits for all groups but the latest `pending`; the results, as values of behind it. What else
+  /// Waits for all groups but the latest `pending`; the results, as values for later ops. What else
   /// is in flight must be among `values` too, or be carried through untouched.
   SmallVector<Value> waitForSums(ArrayRef<Value> values, int64_t pending = 0);
 

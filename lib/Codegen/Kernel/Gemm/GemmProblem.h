@@ -6,7 +6,7 @@
 //
 // The canonical form of a kernel with one linalg.contract. Its index space is a
 // list of *digits*: the loop dimensions of the contraction, split where a reshape
-// behind it splits them. Every tensor that the kernel touches, through whatever
+// after it splits them. Every tensor that the kernel touches, through whatever
 // views, is then a base, an offset and one stride per digit.
 //
 //   contract [b, t, n] += x[b, t, k] * w[n, k]      digits   b    t     n    k
@@ -51,7 +51,7 @@ struct Digit {
   Role role;
 };
 
-/// An elementwise op behind the contraction. Operand i of `op` is loads[loadOf[i]], or the
+/// An elementwise op after the contraction. Operand i of `op` is loads[loadOf[i]], or the
 /// value of a tensor computed before (-1).
 struct MapStep {
   linalg::LinalgOp op;

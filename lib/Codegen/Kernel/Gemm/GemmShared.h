@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // What does not depend on how a target cuts a contraction: which kernels are taken, which
-// side is the columns, digits of an index, the elementwise ops behind the sums.
+// side is the columns, digits of an index, the elementwise ops after the sums.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,13 +21,13 @@ namespace mlir::fsdp::gemm {
 /// exact; fails, without a diagnostic, when it is none.
 FailureOr<Problem> analyseTileable(func::FuncOp kernel);
 
-/// The element type of an access behind its maps.
+/// The element type of an access after its maps.
 Type getValueType(const Access &access);
 
 /// Elements of digits together.
 int64_t product(const Problem &problem, ArrayRef<int> digits);
 
-/// Makes columns the side which is contiguous in what is written (and read behind the contraction),
+/// Makes columns the side which is contiguous in what is written (and read after the contraction),
 /// and not the empty one.
 void orient(Problem &problem);
 
@@ -40,7 +40,7 @@ void setDigits(CodeBuilder &b, const Problem &problem, Position &position, Value
 /// Σ position · strides, in 64 bits.
 Value emitOffset(CodeBuilder &b, ArrayRef<int64_t> strides, const Position &position);
 
-/// Runs the elementwise ops behind the contraction on vectors of `lanes` (0: scalars); what each
+/// Runs the elementwise ops after the contraction on vectors of `lanes` (0: scalars); what each
 /// computed tensor holds. `sums` are in the accumulator's type, `load` gives an element of
 /// problem.loads, `index` an index of a map's loop.
 DenseMap<Value, Value> emitMaps(CodeBuilder &b, const Problem &problem, Value sums, int64_t lanes,

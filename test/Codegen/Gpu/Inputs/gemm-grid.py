@@ -72,7 +72,7 @@ class Kernel:
                 f"outs({start} : {self.types[2]}) -> {self.types[2]}\n")
 
     def finish(self):
-        """Code behind the contraction, further arguments, the result and its type."""
+        """Code after the contraction, further arguments, the result and its type."""
         shape, wide = f"{self.m}x{self.n}", f"tensor<{self.m}x{self.n}xf32>"
         other, result = f"tensor<{shape}x{self.dtype}>", f"tensor<{shape}x{self.out}>"
         cast = f"    %q = arith.truncf %y : f32 to {self.out}\n    linalg.yield %q : {self.out}" if self.out != "f32" else "    linalg.yield %y : f32"
