@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Analysis/IntegerRange.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Interfaces/InferIntRangeInterface.h"
 #include "llvm/Support/MathExtras.h"
@@ -56,6 +57,14 @@ static ConstantIntRanges toUpstream(Type type, IntegerRange range) {
 }
 
 IntegerRange fsdp::inferResultRange(Operation *op, ArrayRef<IntegerRange> operands) {
+  // Upstream leaves eq and ne open where only the signed bounds are disjoint.
+  if (auto cmp = dyn_cast<arith::CmpIOp>(op);
+      cmp && (operands[0].hi < operands[1].lo || operands[1].hi < operands[0].lo)) {
+    if (cmp.getPredicate() == arith::CmpIPredicate::eq)
+      return IntegerRange::of(0);
+    if (cmp.getPredicate() == arith::CmpIPredicate::ne)
+      return IntegerRange::of(1);
+  }
   Type type = op->getResult(0).getType();
   IntegerRange result = IntegerRange::ofType(type);
   auto inferrable = dyn_cast<InferIntRangeInterface>(op);

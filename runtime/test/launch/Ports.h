@@ -12,7 +12,9 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <random>
-#include <set>
+#include <string>
+#include <sys/un.h>
+#include <vector>
 
 namespace fsdprt::test {
 
@@ -24,30 +26,46 @@ inline sockaddr_in local(uint32_t port) {
   return address;
 }
 
-/// Listens at a free port below those that the system gives to connections: of the many at once,
-/// one could take it.
+/// Claims a port for this process among all processes that use this function, for as long as it
+/// lives: tests run side by side. The claim is a socket with a name of its own, which the system
+/// releases when the process ends.
+inline bool claimPort(uint32_t port) {
+  static std::vector<Descriptor> claims;
+  Descriptor claim(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_un name = {};
+  name.sun_family = AF_UNIX;
+  std::string text = "fsdp-test-port-" + std::to_string(port);
+  text.copy(name.sun_path + 1, sizeof name.sun_path - 1); // no file: the name begins with 0
+  socklen_t size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+  if (bind(claim.get(), reinterpret_cast<sockaddr *>(&name), size) != 0)
+    return false;
+  claims.push_back(std::move(claim));
+  return true;
+}
+
+/// Listens at a free port that no other test has, below those that the system gives to connections.
 inline Descriptor listenSomewhere(uint32_t &port) {
   static std::random_device random;
-  static std::set<uint32_t> given;
   while (true) {
     port = 10000 + random() % 20000;
+    if (!claimPort(port))
+      continue;
     Descriptor file(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in address = local(port);
-    if (given.insert(port).second &&
-        bind(file.get(), reinterpret_cast<sockaddr *>(&address), sizeof address) == 0 &&
+    if (bind(file.get(), reinterpret_cast<sockaddr *>(&address), sizeof address) == 0 &&
         listen(file.get(), 8) == 0)
       return file;
   }
 }
 
-/// Returns the number of a port that nobody listens at.
+/// Returns the number of a port at which nobody listens. It stays this process's: see claimPort.
 inline uint32_t freePort() {
   uint32_t port;
   listenSomewhere(port);
   return port;
 }
 
-/// Until somebody listens there.
+/// Connects to a port; waits up to 30 s until somebody listens there.
 inline Descriptor connectTo(uint32_t port) {
   for (double limit = monotonicSeconds() + 30; monotonicSeconds() < limit; usleep(20000)) {
     Descriptor file(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));

@@ -16,6 +16,9 @@ namespace mlir::fsdp {
 void loadCpuDialects(MLIRContext &context);
 /// Lowers loops, vectors and memrefs in `module` to the LLVM dialect.
 LogicalResult lowerToLLVMDialect(ModuleOp module);
+/// Appends the conversions of control flow, vectors, memrefs and functions to the LLVM dialect.
+/// With `useLibm`, elementary functions become calls of the C library.
+void addLLVMConversions(PassManager &pm, bool useLibm);
 
 using Object = SmallVector<char, 0>;
 /// Machine code of a module of LLVM functions, one per phase; as it stands where it is not to be

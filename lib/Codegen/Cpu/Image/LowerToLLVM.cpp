@@ -40,6 +40,24 @@ static LogicalResult runPatterns(Operation *root, function_ref<void(RewritePatte
   return success();
 }
 
+void fsdp::addLLVMConversions(PassManager &pm, bool useLibm) {
+  pm.addPass(createSCFToControlFlowPass());
+  pm.addPass(memref::createExpandStridedMetadataPass());
+  pm.addPass(createLowerAffinePass());
+  if (useLibm)
+    pm.addPass(createConvertMathToLibmPass());
+  pm.addPass(createConvertVectorToLLVMPass());
+  pm.addPass(createConvertMathToLLVMPass());
+  pm.addPass(createFinalizeMemRefToLLVMConversionPass());
+  pm.addPass(createArithToLLVMConversionPass());
+  pm.addPass(createUBToLLVMConversionPass());
+  ConvertFuncToLLVMPassOptions function;
+  function.useBarePtrCallConv = true;
+  pm.addPass(createConvertFuncToLLVMPass(function));
+  pm.addPass(createConvertControlFlowToLLVMPass());
+  pm.addPass(createReconcileUnrealizedCastsPass());
+}
+
 LogicalResult fsdp::lowerToLLVMDialect(ModuleOp module) {
   for (auto phase : module.getOps<func::FuncOp>())
     makeScratchStatic(phase);
@@ -69,19 +87,7 @@ LogicalResult fsdp::lowerToLLVMDialect(ModuleOp module) {
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   pm.addPass(createLoopInvariantCodeMotionPass());
-  pm.addPass(createSCFToControlFlowPass());
-  pm.addPass(memref::createExpandStridedMetadataPass());
-  pm.addPass(createLowerAffinePass());
-  pm.addPass(createConvertVectorToLLVMPass());
-  pm.addPass(createConvertMathToLLVMPass());
-  pm.addPass(createFinalizeMemRefToLLVMConversionPass());
-  pm.addPass(createArithToLLVMConversionPass());
-  pm.addPass(createUBToLLVMConversionPass());
-  ConvertFuncToLLVMPassOptions function;
-  function.useBarePtrCallConv = true;
-  pm.addPass(createConvertFuncToLLVMPass(function));
-  pm.addPass(createConvertControlFlowToLLVMPass());
-  pm.addPass(createReconcileUnrealizedCastsPass());
+  addLLVMConversions(pm, /*useLibm=*/false);
   pm.addPass(createCSEPass());
   return pm.run(module);
 }
