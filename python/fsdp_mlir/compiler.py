@@ -144,20 +144,20 @@ class Step(Artifact):
         """
         if form == "text" and what_if is None and self._plan:
             return self._plan
-        extra = [f"--explain={form}"] + ([f"--what-if={what_if}"] if what_if else [])
-        return self._recompile(extra)
+        if what_if is not None:
+            return self._recompile([f"--what-if={what_if}"], writes=False)
+        return self._recompile([f"--explain={form}"])
 
     def report(self, path: str | pathlib.Path) -> None:
         """Writes the plan as one HTML page."""
         self._recompile([f"--report={os.fspath(path)}"])
 
-    def _recompile(self, extra: Sequence[str]) -> str:
+    def _recompile(self, extra: Sequence[str], writes: bool = True) -> str:
         if self._arguments is None:
             raise ValueError(f"{self.path}: a step that was loaded has no model to plan; compile it")
         with tempfile.TemporaryDirectory() as folder:
-            target = os.path.join(folder, "plan.fsdp")
-            return run_compiler([*self._arguments, "--no-code", "-o", target, *extra],
-                                self._source(), quiet=True)
+            output = ["--no-code", "-o", os.path.join(folder, "plan.fsdp")] if writes else []
+            return run_compiler([*self._arguments, *output, *extra], self._source(), quiet=True)
 
     def _source(self) -> str:
         return self.model.source if self.model else str(self.path)

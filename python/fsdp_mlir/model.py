@@ -111,7 +111,7 @@ class Model:
 
 
 _ARGUMENT = re.compile(
-    r'%\w+: tensor<(?P<type>[^>]*)>\s*(?:\{(?P<attributes>(?:[^{}"]|"(?:[^"\\]|\\.)*")*)\})?')
+    r'%[\w.$-]+: tensor<(?P<type>[^>]*)>\s*(?:\{(?P<attributes>(?:[^{}"]|"(?:[^"\\]|\\.)*")*)\})?')
 _NAME = re.compile(r'fsdp\.(param|batch) = ("(?:[^"\\]|\\.)*")')
 
 

@@ -29,7 +29,7 @@ class Metrics:
     """Numbers of one step, over all ranks.
 
     ``loss``: mean loss; ``grad_norm``: global gradient norm before clipping; ``lr``: rate of the
-    step; ``finite``: False if loss or norm are not finite, so that nothing was changed.
+    step; ``tokens``: those of the step, of all ranks; ``finite``: False if loss or norm are not finite, so that nothing was changed.
     """
 
     step: int
@@ -262,7 +262,7 @@ class Run:
         block = self._read_block(self.local_ranks[0])
         finite = block[native.BLOCK_FINITE] != 0
         metrics = Metrics(self.steps, block[native.BLOCK_LOSS], block[native.BLOCK_GRAD_NORM],
-                          self._lr, int(block[native.BLOCK_TOKENS]), finite,
+                          self._lr, self.artifact.tokens_per_step, finite,
                           block[native.BLOCK_LOSS_SCALE])
         if finite:
             self._nonfinite_in_a_row = 0

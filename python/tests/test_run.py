@@ -25,20 +25,14 @@ def test_describes_the_artifact(step):
     assert "mesh=shard=4" in step.explain(what_if="mesh=shard=4")
 
 
-def test_losses_are_those_of_the_command(step, batches, tmp_path):
-    """The same tokens through fsdp-run: losses and weights agree bit for bit."""
-    data = batches(2)
-    losses, weights, _ = train(step, data, seed=3)
-    for name, column in (("tokens", 0), ("targets", 1)):
-        np.save(tmp_path / f"{name}.npy", np.concatenate([b[column] for b in data]))
-    with step.train(seed=3) as run:
-        run.export(tmp_path / "before.safetensors")
-    # fsdp-run draws its samples, so only a run over one batch can be compared step by step.
-    one = data[0]
+def test_steps_are_those_of_the_command(step, batches, tmp_path):
+    """The same batch through fsdp-run gives the same weights, bit for bit."""
+    # All samples are equal, so that it does not matter which of them fsdp-run draws.
+    one = tuple(np.repeat(array[:1], 4, axis=0) for array in batches(2)[0])
     for name, array in zip(("tokens", "targets"), one):
         np.save(tmp_path / f"{name}.npy", array)
-    subprocess.run([tools.find_tool("fsdp-run"), step.path, "--seed=3", "--steps=3", "--overfit",
-                    f"--input=tokens={tmp_path}/tokens.npy",
+    subprocess.run([tools.find_tool("fsdp-run"), step.path, "--seed=3", "--steps=3",
+                    "--val-batches=0", f"--input=tokens={tmp_path}/tokens.npy",
                     f"--input=targets={tmp_path}/targets.npy",
                     f"--export={tmp_path}/after.safetensors"], check=True, capture_output=True)
     with step.train(seed=3) as run:
@@ -47,10 +41,7 @@ def test_losses_are_those_of_the_command(step, batches, tmp_path):
         own = dict(run.parameters())
     other = safetensors.read(tmp_path / "after.safetensors")
     assert sorted(own) == sorted(other)
-    assert all(np.isfinite(losses)) and set(weights) == set(own)
-    # The four rows may be dealt to ranks in another order: values agree but for the sums' last digits.
-    for name in own:
-        np.testing.assert_allclose(own[name], other[name], rtol=0, atol=2e-5)
+    assert all(np.array_equal(own[name], other[name]) for name in own)
 
 
 def test_sharded_is_unsharded(step, batches):
@@ -182,9 +173,9 @@ def test_nonfinite_steps_stop_a_run(step, batches):
 
 
 def test_compile_errors_have_diagnostics(model):
-    with pytest.raises(fm.CompileError, match="--mesh") as caught:
+    with pytest.raises(fm.CompileError, match="mesh 'sharp=2'") as caught:
         fm.compile(model, mesh="sharp=2")
-    with pytest.raises(fm.CompileError, match="unknown"):
+    with pytest.raises(fm.CompileError, match="Unknown command line argument"):
         fm.compile(model, no_such_option=3)
     with pytest.raises(TypeError, match="given twice"):
         fm.compile(model, optimizer=fm.AdamW(), weight_decay=0.5)

@@ -29,6 +29,10 @@ _TYPES = {torch.float64: "f64", torch.float32: "f32", torch.float16: "f16",
           torch.bfloat16: "bf16", torch.int64: "i64", torch.int32: "i32", torch.int16: "i16",
           torch.int8: "i8", torch.bool: "i1"}
 
+_PIPELINE = ("builtin.module(torchdynamo-export-to-torch-backend-pipeline,"
+             "torch-backend-to-linalg-on-tensors-backend-pipeline)")
+_CONTRACT = "torch-verify-linalg-on-tensors-backend-contract"
+
 Loss = Callable[..., torch.Tensor]
 
 
@@ -237,12 +241,12 @@ def _lower(program, name: str):
     try:
         importer = FxImporter(context=context)
         importer.import_frozen_program(program, func_name=name)
-        stops = markers.to_calls(context, importer.module)
+        stops = markers.to_calls(context, importer.module_op)
         with context:
-            PassManager.parse(
-                "builtin.module(torchdynamo-export-to-torch-backend-pipeline,"
-                "torch-backend-to-linalg-on-tensors-backend-pipeline)").run(importer.module_op)
-    except Exception as error:
+            # The last pass of the pipeline refuses calls, which markers are.
+            passes = str(PassManager.parse(_PIPELINE)).replace("," + _CONTRACT, "")
+            PassManager.parse(passes).run(importer.module_op)
+    except (ir.MLIRError, RuntimeError, NotImplementedError, KeyError) as error:
         raise _lowering_error(error, messages, program) from error
     finally:
         handler.detach()
@@ -264,7 +268,7 @@ def _lowering_error(error: Exception, messages: list[str], program) -> ExportErr
                 break
     what = f"'{op[0]}'" if op else "an op"
     return ExportError(f"torch-mlir cannot lower {what}: {text}; write it with other ops, or add a "
-                       "decomposition with decompositions={overload: function}", file, line)
+                       "decomposition with decompositions_={overload: function}", file, line)
 
 
 def _mark(context, module, arguments: Sequence[Mapping[str, Any]], stops: int) -> None:

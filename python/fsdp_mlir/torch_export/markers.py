@@ -193,7 +193,7 @@ def to_calls(context, module) -> int:
                 found.append(op)
             return ir.WalkResult.ADVANCE
 
-        module.operation.walk(visit)
+        module.walk(visit)
         for op in found:
             name = ir.StringAttr(op.attributes["name"]).value
             if not name.startswith("torch.fsdp_mlir."):
