@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What no longer occurs after Import (docs/Pipeline.md §1), each with what to do:
+// What no longer occurs after Import (docs/explanation/pipeline.md §1), each with what to do:
 //
 //   module      anything but one function; a seed that is no i64; values that fit no parameter
 //   arguments   one that is neither parameter nor batch, dynamic shapes, equal names

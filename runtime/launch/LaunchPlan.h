@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// From options and the environment of launchers: docs/Launch.md has the rules.
+// From options and the environment of launchers: docs/how-to/launch.md has the rules.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// index.json of a save (docs/Saving.md): which run at which step, on which mesh; the
-// global layout, units with their parameters and states in their pieces; the files with
-// their sizes and hashes; and last a hash of the index itself,
+// index.json of a save (docs/how-to/save-and-resume.md): which run at which step, on which mesh;
+// the global layout, units with their parameters and states in their pieces; the files with their
+// sizes and hashes; and last a hash of the index itself,
 //
 //     {"format": "fsdp-save", "version": 1, ..., "sha256": "<64 hexadecimal digits>"}
 //

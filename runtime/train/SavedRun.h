@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// --resume: from the format of docs/Saving.md to a session.
+// --resume: from the format of docs/how-to/save-and-resume.md to a session.
 //
 //===----------------------------------------------------------------------===//
 

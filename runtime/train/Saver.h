@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// --save: from a session to the format of docs/Saving.md.
+// --save: from a session to the format of docs/how-to/save-and-resume.md.
 //
 //===----------------------------------------------------------------------===//
 

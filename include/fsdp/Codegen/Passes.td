@@ -13,7 +13,7 @@ include "mlir/Pass/PassBase.td"
 def LowerKernelsPass : Pass<"fsdp-lower-kernels", "::mlir::ModuleOp"> {
   let summary = "Lower kernels on tensors to phase functions on buffers";
   let description = [{
-    - Requires: kernels (`fsdp.kernel`) of the form of docs/Pipeline.md §6.
+    - Requires: kernels (`fsdp.kernel`) of the form of docs/explanation/pipeline.md §6.
     - Ensures: each kernel is one or more functions `(memrefs.., [shared,] begin, end, worker)`
       on memref, scf, vector, arith and math, with `fsdp.extent` and `fsdp.tile`; they run
       one after the other. Every split of [0, extent) at multiples of the tile gives the same bits.
@@ -38,7 +38,7 @@ def CompileKernelsPass : Pass<"fsdp-compile-kernels", "::mlir::ModuleOp"> {
 
     The image itself is not in the IR: the driver keeps it for Package. By itself, in `fsdp-opt`, the pass only measures.
 
-    - Requires: kernels (`fsdp.kernel`) of the form of docs/Pipeline.md §6.
+    - Requires: kernels (`fsdp.kernel`) of the form of docs/explanation/pipeline.md §6.
     - Ensures: `fsdp.kernel_scratch` on the module, for `fsdp-add-workspace`.
     - Keeps: everything else.
   }];

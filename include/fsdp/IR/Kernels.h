@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The attributes of kernel functions (docs/Pipeline.md §6) and how their bindings
+// The attributes of kernel functions (docs/explanation/pipeline.md §6) and how their bindings
 // lie in memory.
 //
 //===----------------------------------------------------------------------===//

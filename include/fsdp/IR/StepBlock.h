@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The layout of the step block and the rank block: docs/Pipeline.md, section 4.
+// The layout of the step block and the rank block: docs/explanation/pipeline.md, section 4.
 //
 //===----------------------------------------------------------------------===//
 

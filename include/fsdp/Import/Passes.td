@@ -340,7 +340,7 @@ def VerifyImportedPass : ImportPass<"fsdp-verify-imported", "::mlir::ModuleOp"> 
   let summary = "Check the model contract";
   let description = [{
     - Requires: nothing.
-    - Ensures: the module is as docs/Pipeline.md §1 says; otherwise errors say
+    - Ensures: the module is as docs/explanation/pipeline.md §1 says; otherwise errors say
       where it is not and what to do.
     - Keeps: everything.
   }];

@@ -13,6 +13,6 @@ include "mlir/Pass/PassBase.td"
 /// it by its name.
 class StepOption<string member, string name, string type>
     : Option<member, name, type, "::mlir::fsdp::getDefault<" # type # ">(\"" # name # "\")",
-             "As --" # name # " of fsdp-compile (docs/Options.md).">;
+             "As --" # name # " of fsdp-compile (docs/reference/options.md).">;
 
 #endif // FSDP_OPTIONS_STEPOPTION_TD

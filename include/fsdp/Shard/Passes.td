@@ -26,7 +26,7 @@ def ApplyPrecisionPass : Pass<"fsdp-apply-precision", "::mlir::ModuleOp"> {
     A value is rounded once, where an op ends. A mask below the type's range becomes its lowest
     number and stays finite. A map with another number beyond the range stays f32.
 
-    - Requires: the model contract (docs/Pipeline.md §1). Values narrower than f32 stay as they are, so
+    - Requires: the model contract (docs/explanation/pipeline.md §1). Values narrower than f32 stay as they are, so
       a model that is bf16 already is left alone; an f64 model is refused.
     - Ensures: no f32 parameter; parameters that were carry `fsdp.master_dtype = f32`.
     - Keeps: the order of arguments, initial values, and everything where `param-dtype` is f32.

@@ -473,7 +473,7 @@ FSDPRT_API fsdprt_status fsdprt_session_visit_trace(
     const fsdprt_session *session, int32_t (*visit)(void *user, const fsdprt_trace_event *event),
     void *user, fsdprt_error *error);
 
-/*===- Simulation: a step on a cluster that is not there (docs/Simulator.md) ===*/
+/*===- Simulation: a step on a cluster that is not there (docs/explanation/simulator.md) ===*/
 /* In the library fsdprt_simulate. */
 
 typedef struct fsdprt_simulation {
@@ -521,7 +521,8 @@ FSDPRT_API fsdprt_status fsdprt_artifact_simulate(const fsdprt_artifact *artifac
                                                   const fsdprt_simulation_visitor *visitor,
                                                   fsdprt_error *error);
 
-/*===- The null device: all programs, walked and not executed (docs/NullDevice.md) ===*/
+/*===- The null device: all programs, walked and not executed (docs/explanation/null-device.md)
+ * ===*/
 /* In the library fsdprt_null. */
 
 typedef struct fsdprt_walk_options {

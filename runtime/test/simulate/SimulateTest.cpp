@@ -172,8 +172,8 @@ TEST(Curve, AllReduceOfEightH200) {
                 1.75 * bytes / seconds(bytes, issue) / 1e9, 100 * (ratio - 1));
     EXPECT_NEAR(ratio, 1, 0.1) << bytes;
   }
-  // The two in between: host and device overlap in what is timed (docs/Simulator.md), so that these
-  // come out too slow.
+  // The two in between: host and device overlap in what is timed (docs/explanation/simulator.md),
+  // so that these come out too slow.
   EXPECT_NEAR(seconds(1 << 19, issue) / measured(1 << 19, 23.94), 1.19, 0.02);
   EXPECT_NEAR(seconds(1 << 20, issue) / measured(1 << 20, 39.93), 1.14, 0.02);
 }

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // One kernel at a time: LLVM dialect, LLVM IR, a wrapper with the ABI of
-// docs/Pipeline.md §7 around each phase, optimisation, machine code.
+// docs/explanation/pipeline.md §7 around each phase, optimisation, machine code.
 //
 //   void k(ptr bindings, i64 begin, i64 end, ptr workspace) {
 //     call @k.body(bindings[0], bindings[1], ..., begin, end, workspace)   ; inlined
