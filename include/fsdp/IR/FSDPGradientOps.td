@@ -15,7 +15,8 @@ def FSDP_StopGradientOp : FSDP_Op<"stop_gradient", [Pure, SameOperandsAndResultT
     `result = input`. The gradient of `result` is not added to the gradient of `input`: for
     Differentiate the result is a constant (`detach` of PyTorch, `lax.stop_gradient` of JAX).
 
-    Import makes this op of the markers that an exporter writes (docs/explanation/guide.md, "Gradients that stop").
+    Import makes this op of the markers that an exporter writes
+    (docs/explanation/guide/models-and-derivatives.md).
     Every stage until Differentiate keeps it. Differentiate replaces each result by its input, so no
     later stage sees the op, and no kernel and no buffer is made for it.
 

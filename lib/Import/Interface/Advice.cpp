@@ -20,7 +20,7 @@ static constexpr StringRef stablehloRecipe =
 static constexpr StringRef randomRecipe =
     "export the model without dropout, or draw with 'fsdp.random', whose numbers follow from seed, "
     "step and sample "
-    "(docs/explanation/guide.md, chapter 20)";
+    "(docs/explanation/guide/questions.md)";
 
 // The longest prefix that fits comes first.
 static const Entry table[] = {

@@ -223,7 +223,7 @@ WARNED = [
     ("--grad-sync=each --grad-accum=1", "grad-sync 'each' has no effect: a step has one micro-batch"),
 ]
 
-# What these mean is said by --help or docs/explanation/guide.md.
+# What these mean is said by --help or docs/explanation/guide/ranks-and-failures.md.
 SILENT = [
     "--mesh=shard=1", "--mesh=shard=2x2", "--mesh=replicate=2,shard=1 --sharding-strategy=no_shard", "--reshard-after-forward=1 --mesh=shard=4",
     "--reshard-after-forward=4 --mesh=shard=4", "--reshard-after-forward=false --sharding-strategy=shard_grad_op --mesh=shard=2",
