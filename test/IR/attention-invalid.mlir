@@ -149,7 +149,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
       score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index) {
-    // expected-error @below {{'arith.addf' op expected 'score_mod' to end with an 'fsdp.yield' of one 'f32', found this op}}
+    // expected-error @below {{'arith.addf' op expected 'score_mod' to end with an 'fsdp.yield' of one 'f32', found 'arith.addf'}}
     %t = arith.addf %s, %s : f32
   }
   return
@@ -162,7 +162,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
       score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index) {
-    // expected-error @below {{'linalg.yield' op expected 'score_mod' to end with an 'fsdp.yield' of one 'f32', found this op}}
+    // expected-error @below {{'linalg.yield' op expected 'score_mod' to end with an 'fsdp.yield' of one 'f32', found 'linalg.yield'}}
     linalg.yield %s : f32
   }
   return
@@ -172,7 +172,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
 
 // attention (C9: an empty region)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>) {
-  // expected-error @below {{'fsdp.attention' op expected 'score_mod' to end with an 'fsdp.yield' of one 'f32', found nothing in it}}
+  // expected-error @below {{'fsdp.attention' op expected 'score_mod' to end with an 'fsdp.yield' of one 'f32', found an empty block}}
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
       score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index) {
@@ -285,7 +285,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
     %t = arith.constant true
     fsdp.yield %t : i1
   }
-      // expected-error @below {{a second 'score_mod': expected one, which may hold what both do}}
+      // expected-error @below {{second region 'score_mod', expected at most one; merge the two}}
       score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index) {
     fsdp.yield %s : f32
   }
@@ -306,7 +306,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
 
 // attention_grad (C12)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>, %o: tensor<1x4x3x8xf32>, %l: tensor<1x4x3xf32>, %g: tensor<1x4x3x8xf32>) {
-  // expected-error @below {{expected 'score_grad' with 'score_mod', and only then}}
+  // expected-error @below {{expected both 'score_mod' and 'score_grad', or neither of them}}
   %d:3 = fsdp.attention_grad %q, %k, %v, %o, %l, %g scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x4x3x8xf32>, tensor<1x4x3xf32>, tensor<1x4x3x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>
       score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index) {
@@ -399,7 +399,7 @@ func.func @weights_read_floats(%q: tensor<1x2x3x4xf32>, %t: tensor<3xf32>) -> te
       : tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32> -> tensor<1x2x3x4xf32>, tensor<1x2x3xf32>
       weight_mod(%b: index, %h: index, %i: index, %j: index, %x: tensor<3xf32>) {
     // expected-error @below {{in 'weight_mod' reads floats, which would have a gradient: expected integers}}
-    // expected-note @below {{a learned factor of keys alone belongs on V, one of heads and rows on O; for any other, write softmax and products out}}
+    // expected-note @below {{multiply V by a learned factor of keys, O by one of heads and rows; for any other factor, use separate products and a softmax}}
     %f = tensor.extract %x[%j] : tensor<3xf32>
     fsdp.yield %f : f32
   }

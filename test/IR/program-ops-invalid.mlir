@@ -125,7 +125,7 @@ fsdp.layout @arena arena 512 block @block {
 // -----
 
 // (layout C3)
-// expected-error @below {{expected the workspace of 1024 bytes at 0 to lie in the arena}}
+// expected-error @below {{expected the workspace of 1024 bytes at 0 to lie in the arena of 512 bytes, at a multiple of 64}}
 fsdp.layout @arena arena 512 attributes {shared_bytes = 1024 : i64} {
 }
 
@@ -210,7 +210,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 fsdp.layout @arena arena 512 {
   fsdp.buffer @b "b" inputs 64
-  // expected-error @below {{expected @c to be a buffer of the layout that lives always}}
+  // expected-error @below {{expected @c to be a buffer of the layout without a program}}
   fsdp.state_slot @u parameter @c : tensor<16xf32>
 }
 
@@ -249,7 +249,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 fsdp.layout @arena arena 512 {
   fsdp.buffer @b "b" inputs 64
-  // expected-error @below {{expected extra ids outside of [0, 7), the limit, found 3}}
+  // expected-error @below {{expected extra ids outside [0, limit), found 3 with limit 7}}
   fsdp.input_slot "x" @b : tensor<8xi64> limit 7 or [-100, 3]
 }
 
@@ -595,7 +595,7 @@ fsdp.layout @arena arena 512 {
 }
 fsdp.program @step layout @arena mesh @mesh {
   fsdp.collective 3 broadcast @s[0, 8] -> @s[8, 8] of 2 x f32 over ["shard"]
-  // expected-error @below {{expected an id of its own, found 3 again}}
+  // expected-error @below {{expected a unique id, found 3 a second time}}
   fsdp.collective 3 broadcast @s[0, 8] -> @s[8, 8] of 2 x f32 over ["shard"]
 }
 
@@ -828,7 +828,7 @@ fsdp.layout @arena arena 512 {
 }
 fsdp.program @step layout @arena mesh @mesh {
   fsdp.copy @s[0, 8] -> @g[0, 8] {fsdp.channel = 3 : i64, fsdp.id = 5 : i64}
-  // expected-error @below {{expected an id of its own, found 5 again}}
+  // expected-error @below {{expected a unique id, found 5 a second time}}
   fsdp.copy @s[0, 8] -> @g[8, 8] {fsdp.channel = 3 : i64, fsdp.id = 5 : i64}
   fsdp.wait 5
 }
