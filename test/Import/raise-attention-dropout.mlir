@@ -114,7 +114,7 @@ func.func @bits(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x4
 // Floats from memory might have a gradient.
 // CHECK-LABEL: func.func @floats(
 // CHECK: linalg.softmax
-// LOG: remark: a softmax between two products that stays as it is: the weights are changed between softmax and product by numbers that are read from memory
+// LOG: remark: softmax between two products not raised to attention: the weights are changed between softmax and product by floats read from memory
 func.func @floats(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x4x6x8xf32>, %m: tensor<2x4x6x6xf32>) -> tensor<2x4x6x8xf32> {
   %v1 = arith.constant 0.0 : f32
   %v2 = tensor.empty() : tensor<2x4x6x6xf32>

@@ -53,8 +53,8 @@ func.func @no_guard(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor
 }
 
 // A number divided by the weights is no factor of them.
-// LOG: remark: a softmax between two products that stays as it is: the weights are changed between softmax and product
-// LOG: note: here, in 'arith.divf'
+// LOG: remark: softmax between two products not raised to attention: the weights are changed between softmax and product
+// LOG: note: prevented by this 'arith.divf'
 // CHECK-LABEL: @reciprocal_weights(
 // CHECK-NOT: fsdp.attention
 // CHECK: linalg.softmax

@@ -42,7 +42,7 @@ func.func @f(%w: tensor<f32> {fsdp.param = "w", fsdp.init = #fsdp.init<constant,
 }
 
 //--- elided.mlir
-// ELIDED: error: the values of parameter "w" are missing: the text was printed without them
+// ELIDED: error: the values of parameter "w" are missing: the module was printed without its resources
 module attributes {fsdp.values = {w = dense_resource<__elided__> : tensor<f32>}} {
 func.func @f(%w: tensor<f32> {fsdp.param = "w", fsdp.init = #fsdp.init<constant, 0.0, 0.0>}) -> tensor<f32> {
   return %w : tensor<f32>
