@@ -1,4 +1,4 @@
-//===- Traps.h - Integer ops without a result -------------------*- C++ -*-===//
+//===- Traps.h - Integer ops with an undefined result -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,9 +11,10 @@
 
 namespace mlir::fsdp {
 
-/// Refuses a division of integers whose divisor may be 0, which ends the process on most
-/// processors, and a shift by as many bits as there are, which means nothing. A divisor is known
-/// not to be 0 when it is a constant, or the larger of something and a constant above 0.
+/// Reports an error for an integer division whose divisor may be 0, which ends the process on most
+/// processors, and for a constant shift by at least as many bits as the type has, which is
+/// undefined. A divisor is known not to be 0 if it is another constant, or a maximum with a
+/// positive constant.
 LogicalResult refuseTraps(Operation *op);
 
 } // namespace mlir::fsdp
