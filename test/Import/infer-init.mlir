@@ -4,7 +4,7 @@
 // LOG-DAG: remark: inferred initial values normal(0, 0.02) for 3 parameters: table, positions, weight
 // LOG-DAG: remark: inferred initial values 1 for 1 parameters: gamma
 // LOG-DAG: remark: inferred initial values 0 for 3 parameters: beta, gemma, unused
-// LOG: warning: integer parameter 'shift' is not trained and has no initial values: it is 0 unless a run gives it (fsdp-run --init)
+// LOG: warning: integer parameter 'shift' is not trained and has no initial values: it is 0 unless fsdp-run --init gives it
 // LOG-NOT: 'spare'
 
 // CHECK-LABEL: func.func @f(

@@ -7,7 +7,7 @@
 // RUN: fsdp-opt %t/elided.mlir --fsdp-select-entry --inline="default-pipeline=" --symbol-dce --fsdp-lift-parameters | FileCheck %s --check-prefix=ELIDED
 // RUN: fsdp-opt %t/literal.mlir --fsdp-lift-parameters | FileCheck %s --check-prefix=LITERAL
 // RUN: fsdp-opt %t/marked.mlir --fsdp-lift-parameters="params=0-1" 2>&1 | FileCheck %s --check-prefix=NOEFFECT
-// NOEFFECT: warning: --params has no effect: '@f' marks these parameters itself, and --params takes none away
+// NOEFFECT: warning: --params has no effect: '@f' marks these parameters itself, and --params cannot remove any
 // RUN: fsdp-opt %t/marked.mlir --fsdp-lift-parameters="params=auto" 2>&1 | FileCheck %s --check-prefix=NOEFFECT
 // RUN: not fsdp-opt %t/marked.mlir --fsdp-lift-parameters --fsdp-name-batch 2>&1 | FileCheck %s --check-prefix=UNMARKED
 // UNMARKED: error: cannot tell what each batch input of '@f' is: argument 2 is of floats; name them

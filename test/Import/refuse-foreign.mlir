@@ -101,9 +101,9 @@ func.func @resource() -> tensor<4xf32> {
 // How torch-mlir writes rand and dropout: a seed that each step moves on.
 ml_program.global private mutable @global_seed(dense<0> : tensor<i64>) : tensor<i64>
 func.func @torch_random() -> tensor<i64> {
-  // expected-error @+1 {{'ml_program.global_load' (a state from step to step) is not supported; export the model without dropout, or draw with 'fsdp.random', whose numbers follow from seed, step and sample (docs/explanation/guide.md, chapter 20)}}
+  // expected-error @+1 {{'ml_program.global_load' (state that persists between steps) is not supported; export the model without dropout, or draw with 'fsdp.random', whose numbers depend on seed, step and sample alone (docs/explanation/guide.md, chapter 20)}}
   %seed = ml_program.global_load @global_seed : tensor<i64>
-  // expected-error @+1 {{'ml_program.global_store' (a state from step to step) is not supported; export the model without dropout}}
+  // expected-error @+1 {{'ml_program.global_store' (state that persists between steps) is not supported; export the model without dropout}}
   ml_program.global_store @global_seed = %seed : tensor<i64>
   return %seed : tensor<i64>
 }
