@@ -33,9 +33,9 @@ func.func @infer(%w: tensor<9x4xf32>, %v: tensor<5x4xf32>, %big: tensor<300x4xf3
 // -----
 
 func.func @limits(%w: tensor<11x4xf32>,
-                  // expected-error @+1 {{argument 1 has 'fsdp.limit' 100, which lets ids leave a lookup; expected them in [0, 11), the rows of the table: lower 'fsdp.limit'}}
+                  // expected-error @+1 {{argument 1 has 'fsdp.limit' 100, which allows ids outside a lookup; expected ids in [0, 11), the rows of the table: lower 'fsdp.limit'}}
                   %ids: tensor<3xi64> {fsdp.batch = "tokens", fsdp.limit = 100 : i64},
-                  // expected-error @+1 {{argument 2 has 'fsdp.limit' 5, which lets ids leave a lookup; expected them in [0, 4), the classes of the loss: lower 'fsdp.limit'}}
+                  // expected-error @+1 {{argument 2 has 'fsdp.limit' 5, which allows ids outside a lookup; expected ids in [0, 4), the classes of the loss: lower 'fsdp.limit'}}
                   %targets: tensor<3xi64> {fsdp.batch = "targets", fsdp.limit = 5 : i64}) {
   // expected-note @+1 {{the lookup is here}}
   %a = fsdp.gather_rows %w[%ids] : tensor<11x4xf32>, tensor<3xi64> -> tensor<3x4xf32>

@@ -78,7 +78,7 @@ func.func @ignore(%w: tensor<3x4xf32>, %t: tensor<3xi64>) -> tensor<3xf32> {
 // A check that is about something else.
 func.func @other(%x: tensor<i1>) -> tensor<i1> {
   %c = tensor.extract %x[] : tensor<i1>
-  // expected-remark @+1 {{dropped the check 'x must hold'; nothing in the step repeats it}}
+  // expected-remark @+1 {{dropped the check 'x must hold'; no limit or check replaces it}}
   cf.assert %c, "x must hold"
   return %x : tensor<i1>
 }
@@ -124,7 +124,7 @@ func.func @constant(%w: tensor<4xf32>) -> tensor<4xf32> {
   %r = linalg.generic {indexing_maps = [affine_map<(n) -> (n)>, affine_map<(n) -> (n)>], iterator_types = ["parallel"]} ins(%c : tensor<4xi64>) outs(%e : tensor<4xf32>) {
   ^bb0(%k: i64, %o: f32):
     %i = arith.index_cast %k : i64 to index
-    // expected-error @+2 {{index 0 of this lookup may leave its dimension of 4}}
+    // expected-error @+2 {{index 0 of this lookup may be outside its dimension of 4}}
     // expected-note @+1 {{expected an index in [0, 4): the index is a constant; correct the model}}
     %v = tensor.extract %w[%i] : tensor<4xf32>
     linalg.yield %v : f32
@@ -277,7 +277,7 @@ func.func @wrapped(%w: tensor<7xf32>, %ids: tensor<3xi64>, %other: tensor<3xi64>
     %positive = arith.cmpi sge, %id, %zero : i64
     cf.assert %positive, "index must be larger or equal to 0"
     %small = arith.cmpi slt, %x, %seven : i64
-    // expected-remark @+1 {{dropped the check 'something else'; nothing in the step repeats it}}
+    // expected-remark @+1 {{dropped the check 'something else'; no limit or check replaces it}}
     cf.assert %small, "something else"
     %negative = arith.cmpi slt, %id, %zero : i64
     %up = arith.addi %id, %seven : i64

@@ -136,7 +136,7 @@ func.func @not_handled(%w: tensor<3x4xf32>, %t: tensor<4xi64>, %u: tensor<4xi64>
 #id = affine_map<(n) -> (n)>
 
 // A check of torch's that the value fails; and a claim of the file's own that does not hold.
-// expected-error @+1 {{argument 2 lists the extra id -1, which the model looks up; expected one that it replaces before}}
+// expected-error @+1 {{argument 2 lists the extra id -1, which the model looks up; expected an id that the model replaces or ignores}}
 func.func @claims(%w: tensor<3x4xf32>, %t: tensor<3xi64>, %u: tensor<3xi64> {fsdp.extra_ids = array<i64: -1>}) -> (tensor<3xf32>, tensor<3xf32>) {
   %zero = arith.constant 0.0 : f32
   %no = arith.constant -100 : i64
