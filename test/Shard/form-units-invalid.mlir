@@ -7,7 +7,7 @@ module {
 
 // -----
 
-// expected-note@+1 {{the other one is here}}
+// expected-note@+1 {{'@forward' is here}}
 func.func @forward() { return }
 // expected-error@+1 {{expected one public function, the loss, found '@predict' beside it}}
 func.func @predict() { return }

@@ -42,7 +42,7 @@ func.func @loss(
 // CHECK-LABEL: fsdp.mesh @mesh
 // CHECK: fsdp.unit @root shards 5 x 14336 : f32 reshard false
 // CHECK-NOT: fsdp.unit
-// expected-remark@+1 {{no layer found in the names of the parameters ('param.12'): the model is one unit, gathered whole; name the parameters or give transformer-layer}}
+// expected-remark@+1 {{no layer found in the names of the parameters ('param.12'): the model is one unit, which is gathered as a whole; name the parameters or give transformer-layer}}
 func.func @loss(
     %w: tensor<7x10000xf32> {fsdp.param = "param.12", fsdp.init = #fsdp.init<constant, 0.0, 0.0>},
     %x: tensor<3xf32> {fsdp.param = "cst_48", fsdp.init = #fsdp.init<constant, 0.0, 0.0>}) -> tensor<f32> {
