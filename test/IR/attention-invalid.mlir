@@ -10,7 +10,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf64>, %v: tensor<1x2x5x
 
 // -----
 
-// attention (C1: 2^60 + 1 rows, which times 16 count as 16)
+// attention (C1: 2^60 + 1 rows times 16, whose product overflows to 16)
 func.func @f(%q: tensor<1x2x1152921504606846977x8xf32>) {
   // expected-error @below {{expected Q, K, V and O of at most 2^48 elements, found 'tensor<1x2x1152921504606846977x8xf32>'}}
   %o, %lse = fsdp.attention %q, %q, %q scale 0.5
@@ -20,7 +20,7 @@ func.func @f(%q: tensor<1x2x1152921504606846977x8xf32>) {
 
 // -----
 
-// attention (C1: no batch, yet rows that no index can count)
+// attention (C1: batch 0, and more rows than an index can count)
 func.func @f(%q: tensor<0x2x1152921504606846977x8xf32>) {
   // expected-error @below {{expected Q, K, V and O of at most 2^48 elements}}
   %o, %lse = fsdp.attention %q, %q, %q scale 0.5
@@ -210,7 +210,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
 
 // -----
 
-// attention (C10: a table of its own)
+// attention (C10: a table that is not captured)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>) {
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
@@ -225,7 +225,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
 
 // -----
 
-// attention (C10: a type that no kernel computes with)
+// attention (C10: a float type that kernels do not support)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>) {
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
@@ -240,7 +240,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
 
 // -----
 
-// attention (C10: an integer that no kernel computes with)
+// attention (C10: an integer type that kernels do not support)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>) {
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
@@ -255,7 +255,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
 
 // -----
 
-// attention (C7: a type that no kernel reads)
+// attention (C7: a float type that kernels do not support)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>, %c: tensor<4xf8E5M2>) {
   // expected-error @below {{or integers of at most 64 bits; found 'tensor<4xf8E5M2>'}}
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5 capture(%c : tensor<4xf8E5M2>)
@@ -265,7 +265,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
 
 // -----
 
-// attention (C7: integers that no kernel reads)
+// attention (C7: an integer type that kernels do not support)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>, %c: tensor<4xi128>) {
   // expected-error @below {{or integers of at most 64 bits; found 'tensor<4xi128>'}}
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5 capture(%c : tensor<4xi128>)
@@ -275,7 +275,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
 
 // -----
 
-// attention: a region twice
+// attention: two regions of one name
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>) {
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>

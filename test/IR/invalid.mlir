@@ -205,7 +205,7 @@ fsdp.mesh @m [#fsdp.axis<"shard:2", [4]>]
 
 // -----
 
-// all_reduce (C2): neighbours that do not divide the axis
+// all_reduce (C2): a group size that does not divide the axis
 // expected-note @below {{the mesh is declared here}}
 fsdp.mesh @m [#fsdp.axis<"shard", [4]>]
 func.func @f(%x: tensor<4xf32>) {
@@ -216,7 +216,7 @@ func.func @f(%x: tensor<4xf32>) {
 
 // -----
 
-// all_reduce (C2): neighbours that are no number
+// all_reduce (C2): a group size that is not a number
 // expected-note @below {{the mesh is declared here}}
 fsdp.mesh @m [#fsdp.axis<"shard", [4]>]
 func.func @f(%x: tensor<4xf32>) {
@@ -227,7 +227,7 @@ func.func @f(%x: tensor<4xf32>) {
 
 // -----
 
-// all_reduce (C2): an axis and neighbours on it
+// all_reduce (C2): an axis together with groups on it
 // expected-note @below {{the mesh is declared here}}
 fsdp.mesh @m [#fsdp.axis<"shard", [4]>]
 func.func @f(%x: tensor<4xf32>) {

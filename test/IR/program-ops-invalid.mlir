@@ -506,7 +506,7 @@ fsdp.program @step layout @arena mesh @mesh {
 
 // -----
 
-// (slice S1): the piece of the last rank
+// (slice S1): the piece of the last rank is outside the buffer
 fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
 fsdp.layout @arena arena 512 {
   // expected-note @below {{the buffer is declared here}}
@@ -530,7 +530,7 @@ fsdp.program @step layout @arena {
 
 // -----
 
-// (slice S3): neighbours that do not divide the axis
+// (slice S3): a group size that does not divide the axis
 fsdp.mesh @mesh [#fsdp.axis<"shard", [4]>]
 fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
@@ -542,7 +542,7 @@ fsdp.program @step layout @arena mesh @mesh {
 
 // -----
 
-// (collective C1): neighbours stand alone
+// (collective C1): groups together with another axis
 fsdp.mesh @mesh [#fsdp.axis<"replicate", [2]>, #fsdp.axis<"shard", [4]>]
 fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
@@ -554,7 +554,7 @@ fsdp.program @step layout @arena mesh @mesh {
 
 // -----
 
-// (collective C3): a piece of other axes
+// (collective C3): a piece over other axes
 fsdp.mesh @mesh [#fsdp.axis<"replicate", [2]>, #fsdp.axis<"shard", [2]>]
 fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3

@@ -39,7 +39,7 @@ func.func @f(%table: tensor<9x6xf32> {fsdp.param = "table"}, %pos: tensor<8x6xf3
   return %c : tensor<4x5xf32>
 }
 
-// Integers: 0, with a warning where they are read.
+// Integers are 0, with a warning if they are read.
 func.func private @integers(%shift: tensor<4xi32> {fsdp.param = "shift", fsdp.frozen}, %spare: tensor<4xi8> {fsdp.param = "spare", fsdp.frozen}) -> tensor<4xi32> {
   return %shift : tensor<4xi32>
 }

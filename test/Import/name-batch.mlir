@@ -1,4 +1,4 @@
-// What is fed is what was meant: inputs that cannot be told apart need names.
+// Batch inputs that the types do not distinguish need names.
 // RUN: split-file %s %t
 // RUN: fsdp-opt %t/one.mlir --fsdp-name-batch 2>&1 | FileCheck %s --check-prefix=ONE
 // RUN: fsdp-opt %t/two.mlir --fsdp-name-batch 2>&1 | FileCheck %s --check-prefix=TWO

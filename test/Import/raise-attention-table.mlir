@@ -1,4 +1,4 @@
-// Every second row of a table of known bits is the mask, by finite numbers. It is proven to keep a key in each row only where
+// The mask is every second row of a constant table, with finite numbers. Each row provably keeps a key only if
 // those rows do.
 // RUN: fsdp-opt %s --fsdp-raise-attention --canonicalize --cse 2>%t.log | FileCheck %s
 // RUN: FileCheck %s --check-prefix=LOG < %t.log

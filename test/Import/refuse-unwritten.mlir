@@ -1,6 +1,6 @@
 // RUN: fsdp-opt %s --split-input-file --verify-diagnostics --fsdp-refuse-unwritten
 
-// Outputs that are only written, and a tensor that slices cover.
+// No error: outputs that are not read, and a tensor that slices cover.
 func.func @good(%x: tensor<2x3xf32>, %w: tensor<3x4xf32>) -> (tensor<2x4xf32>, tensor<2x3xf32>, tensor<4x3xf32>) {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<2x4xf32>
@@ -41,7 +41,7 @@ func.func @part(%x: tensor<2x3xf32>) -> tensor<4x3xf32> {
   // expected-note @+1 {{the tensor is created here}}
   %e = tensor.empty() : tensor<4x3xf32>
   %s = tensor.insert_slice %x into %e[2, 0] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<4x3xf32>
-  // Twice the same place.
+  // Both slices are at the same place.
   %t = tensor.insert_slice %x into %s[2, 0] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<4x3xf32>
   // expected-error @+1 {{'func.return' reads a tensor with elements that nothing has written}}
   return %t : tensor<4x3xf32>

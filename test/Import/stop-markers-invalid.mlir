@@ -1,6 +1,6 @@
 // RUN: fsdp-opt %s --fsdp-read-stop-markers --split-input-file --verify-diagnostics
 
-// A marker was dropped on the way: the exporter counted two.
+// A transformation dropped a marker: the exporter counted two.
 // expected-error @below {{expected 2 stop-gradient markers by 'fsdp.num_stop_gradients', found 1}}
 // expected-note @below {{a transformation between the exporter and this compiler has dropped or copied markers; export without it}}
 module attributes {fsdp.num_stop_gradients = 2 : i64} {
@@ -41,7 +41,7 @@ func.func private @fsdp.stop_gradient(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// A fusion merged the identity with what came before it.
+// A fusion merged the identity with its producer.
 func.func @loss(%w: tensor<4xf32>) -> tensor<4xf32> {
   %e = tensor.empty() : tensor<4xf32>
   // expected-error @below {{expected 'fsdp.stop_gradient' on a 'linalg.generic' that yields its one input, found it on one that does not}}

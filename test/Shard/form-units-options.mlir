@@ -1,4 +1,4 @@
-// Options that make no sense are refused with what was expected.
+// Errors about invalid options name the expected values.
 
 // RUN: not fsdp-opt %s --fsdp-form-units="mesh=shard=0" 2>&1 | FileCheck %s --check-prefix=ZERO
 // ZERO: error: mesh 'shard=0': expected the size of axis 'shard' to be a number of at least 1, or factors such as '2x4', found '0'

@@ -1,4 +1,4 @@
-"""Runs fsdp-form-units over lists of units that are wrong."""
+"""Runs fsdp-form-units with invalid lists of units."""
 import pathlib
 import subprocess
 import sys
