@@ -483,7 +483,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected axes of the program's mesh, or neighbours on one, found ["rows"]}}
+  // expected-error @below {{expected axes of the program's mesh, or one group of neighbours such as "shard:2", found ["rows"]}}
   fsdp.collective 0 all_gather @s[0, 64] -> @g[0, 128] of 16 x f32 over ["rows"]
 }
 
@@ -548,7 +548,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected axes of the program's mesh, or neighbours on one, found ["replicate", "shard:2"]}}
+  // expected-error @below {{expected axes of the program's mesh, or one group of neighbours such as "shard:2", found ["replicate", "shard:2"]}}
   fsdp.collective 0 all_reduce @g[0, 64] -> @g[64, 64] of 16 x f32 over ["replicate", "shard:2"] reduce sum
 }
 
