@@ -337,8 +337,7 @@ static FailureOr<int64_t> countRanks(CollectiveOp op, SymbolTableCollection &tab
   int64_t ranks = 1;
   if (!op.getAxes().empty() && !areAxes(mesh, op.getAxes())) // (C1)
     return op.emitOpError("expected axes of the program's mesh, or one group of neighbours such as "
-                          "\"shard:2\", "
-                          "found ")
+                          "\"shard:2\", found ")
            << op.getAxes();
   for (StringRef axis : op.getAxes().getAsValueRange<StringAttr>())
     ranks *= mesh.getAxisSize(axis);

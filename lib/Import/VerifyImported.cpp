@@ -123,8 +123,9 @@ LogicalResult VerifyImportedPass::verifyValues() {
       AsmResourceBlob *blob = resource.getRawHandle().getBlob();
       size_t expected = type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
       if (!blob)
-        result = emitError(arg.getLoc()) << "the values of parameter " << named.getName()
-                                         << " are missing: the module was printed without its resources";
+        result = emitError(arg.getLoc())
+                 << "the values of parameter " << named.getName()
+                 << " are missing: the module was printed without its resources";
       else if (blob->getData().size() != expected)
         result = emitError(arg.getLoc())
                  << "the values of parameter " << named.getName() << " expected " << expected

@@ -11,8 +11,7 @@
 //  1. Decide which values become narrow (PrecisionPlan.cpp).
 //  2. Change the type of parameters, and record the old one in `fsdp.master_dtype`.
 //  3. Rewrite the ops in order. A product reads narrow operands, accumulates in f32, and its result
-//  is
-//     rounded. A body extends narrow operands, computes in f32 as before, and rounds the values
+//     is rounded. A body extends narrow operands, computes in f32 as before, and rounds the values
 //     that it yields. Other ops get operands of the type of their result.
 //
 // Values are narrow only between ops, so each is rounded once, and storage, gathers and products

@@ -10,11 +10,9 @@
 //
 //  1. Collect the parameters of @loss and their first uses.
 //  2. Assign each to a layer by the wrap policy (ChooseUnits.cpp). A table of the root whose
-//  lookups
-//     exchange rows becomes a layer of its own (TableRows.cpp).
+//     lookups exchange rows becomes a layer of its own (TableRows.cpp).
 //  3. Form one draft per (layer, frozen, ignored, element type). Sort drafts: the root first, then
-//  by
-//     first use, unused ones last. Merge small drafts into the ones before.
+//     by first use, unused ones last. Merge small drafts into the ones before.
 //  4. Name the drafts, lay them out (Layout.cpp), and declare meshes and units.
 //
 // O(parameters + uses + units log units). Not done here: changes of @loss (InsertUnshard.cpp),

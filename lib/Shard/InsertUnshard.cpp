@@ -8,10 +8,10 @@
 //   after    @loss(shard of @u, x)  unshard @u ... w0 ... w1 ... b0
 //
 //  1. Clone @loss to @reference.
-//  2. In each, for every unit in order, insert an argument (one shard; in the reference the whole
-//     buffer), and an unshard right before the first op that uses a parameter of the unit, directly
-//     or in a region. Lookups in a table with `rows` become unshard_rows, except with no_sync,
-//     which sums whole gradients before the reduction.
+//  2. In each, insert an argument for every unit in order: one shard, or the whole buffer in the
+//     reference. Insert an unshard right before the first op that uses a parameter of the unit,
+//     directly or in a region. Lookups in a table with `rows` become unshard_rows, except with
+//     no_sync, which sums whole gradients before the reduction.
 //  3. Erase the parameter arguments; mark the programs.
 //
 // O(parameters + uses). Not done here: when to gather (Overlap), gathers for the backward

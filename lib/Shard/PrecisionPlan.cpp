@@ -12,14 +12,12 @@
 //   %l = cross_entropy %z        loss              f32
 //
 //  1. Forward: parameters and batch inputs flow. The results of products, lookups, softmax, maps
-//  and
-//     views of flowing values flow, too; those of reductions, and scalars, do not.
+//     and views of flowing values flow, too; those of reductions, and scalars, do not.
 //  2. Backward: trace the loss through values that do not flow. The first flowing values on each
-//  path
-//     are outputs, and so are the maps before them up to a product, if they have no other reader.
+//     path are outputs, and so are the maps before them up to a product, if they have no other
+//     reader.
 //  3. A flowing value is narrow unless it is an output, a batch argument, a product whose only
-//  reader
-//     is a sum, or a map with a number that the narrow type cannot hold.              O(ops)
+//     reader is a sum, or a map with a number that the narrow type cannot hold.              O(ops)
 //
 //===----------------------------------------------------------------------===//
 

@@ -14,9 +14,8 @@
 //
 //  1. Count the ids of all lookups in the table: T.
 //  2. Exchange rows if n · T is at most V / 2 and the table is not small. The exchange cannot
-//  overlap
-//     with compute, but a gather for another reader (a tied output layer) can. It also has the
-//     latency of two more collectives.
+//     overlap with compute, but a gather for another reader (a tied output layer) can. It also has
+//     the latency of two more collectives.
 //  3. A shard must be whole rows, with little padding.
 //
 // O(readers of the table).

@@ -11,8 +11,7 @@
 //   wte.weight, param.12, cst_48            no layer
 //
 //  1. A layer is the prefix of a name up to the first component that is a number, unless that is
-//  the
-//     last component (`param.12`).
+//     the last component (`param.12`).
 //  2. If all parameters are then in one layer (a model wrapped in a list), use the next number.
 //  3. If no name has such a component, use components that end in a number (`h_3`, `fc2`), if at
 //     least two have the same stem and each of these has a matrix (`ln_1` and `ln_2` do not).

@@ -56,7 +56,7 @@ constexpr llvm::StringLiteral lossScaleAttr = "fsdp.loss_scale";
 constexpr llvm::StringLiteral lossWeightAttr = "fsdp.loss_weight";
 /// Result attribute between Import and Update: the result, a tensor<i64>, is 0 or the index of a
 /// lookup that is out of range. The attribute is a dictionary of `location` (text), `extent` (valid
-/// indices are in [0, extent)) and `what` (the thing that has so many elements).
+/// indices are in [0, extent)) and `what` (what is indexed, such as "rows of the table").
 constexpr llvm::StringLiteral lookupAttr = "fsdp.lookup";
 /// Module attribute after Update: the dictionaries of all lookups, in the order of LookupNumber.
 constexpr llvm::StringLiteral lookupsAttr = "fsdp.lookups";

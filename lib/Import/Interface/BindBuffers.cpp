@@ -12,8 +12,8 @@
 //  1. Find the targets. A NAME is a resource key, a location or a batch name. An INDEX is the
 //     position of a constant without content, of an argument, or of any other table, in that order.
 //  2. Build the contents. `causal` is a comparison of loop indices, not a table, so that it can be
-//     fused. Its form depends on the uses: true below the diagonal for a select that keeps scores,
-//     true above it for a select that masks scores, 0 and -inf if added to scores, else 1 and 0.
+//     fused. Its form depends on the uses. For a select it is true below the diagonal, or above it
+//     if the select masks scores. If it is added to scores it is 0 and -inf, else 1 and 0.
 //  3. Replace causal boolean tables of the file by a comparison of indices as well.
 //  4. Report an error that suggests a --buffer option for an integer constant without content, and
 //     for an unmarked boolean argument.
@@ -199,8 +199,8 @@ LogicalResult BindBuffersPass::bind(Value buffer, const Binding &binding) {
   return success();
 }
 
-/// Reports an argument that is marked as a buffer (`train.buffer`) or is boolean, such as a mask
-/// that the exporter made an argument, unless it is marked as a batch input or a parameter.
+/// Reports an argument that is marked as a buffer (`train.buffer`) or is boolean, such as a mask,
+/// unless it is marked as a batch input or a parameter.
 LogicalResult BindBuffersPass::checkArguments() {
   for (BlockArgument arg : func.getArguments()) {
     bool marked = llvm::any_of(

@@ -16,10 +16,9 @@
 //     one are parameters. If there is none (a frozen module), all float tables are, except those
 //     that only reach sin and cos (rotary frequencies). --params=auto accepts the guess.
 //  3. Each trained constant becomes an argument of its own, before a pass can merge two whose
-//  values
-//     were elided. Copies of one constant (inlined twice) and equal resources become one argument.
-//     Integers are not trained: an integer parameter is frozen, an integer constant stays a
-//     constant.
+//     values were elided. Copies of one constant (inlined twice) and equal resources become one
+//     argument. Integers are not trained: an integer parameter is frozen, an integer constant stays
+//     a constant.
 //  4. A float table that is not trained keeps its values, as a constant listed in `fsdp.constants`
 //     or, if it is a large resource, as a frozen parameter, which the ranks shard. A table whose
 //     values were elided is an error.

@@ -16,7 +16,7 @@
 //  2. The ids depend on one argument without a limit: set the greatest limit that makes the range
 //     valid, or the least over several lookups.
 //  3. The ids are an element of an argument whose limit is too large, or an invalid constant:
-//  error.
+//     error.
 //  4. Otherwise clamp the ids and check them in each step (CheckLookups.cpp).
 //
 // O(lookups · ops). Not done here: `tensor.extract` in bodies (DropAsserts.cpp).

@@ -14,8 +14,7 @@
 //       tensor.extract %table[%p, ..] }
 //
 //  1. For every tensor.extract whose index depends on integer arguments, find the greatest limit L
-//  for
-//     which ids in [0, L) give a valid index. The argument's `fsdp.limit` becomes the least of
+//     for which ids in [0, L) give a valid index. The argument's `fsdp.limit` becomes the least of
 //     these and its old limit. An index that is valid for all ids, and is not the id plus or times
 //     constants, lowers no limit.
 //  2. If no limit makes the index of a lookup valid, clamp it and check it in each step
@@ -23,8 +22,7 @@
 //  3. Values outside the limit that the model handles, such as `ignore_index = -100`, become
 //     `fsdp.extra_ids` (ExtraIds.cpp).
 //  4. Fold comparisons, minima and maxima that have the same result for all ids in the limits and
-//  for
-//     the extra ids. Keep comparisons for equality with a negative constant.
+//     for the extra ids. Keep comparisons for equality with a negative constant.
 //  5. Drop every cf.assert. A remark names those that neither a limit nor a check covers.
 //
 //===----------------------------------------------------------------------===//

@@ -13,10 +13,9 @@
 //  1. The candidates are the constants outside the limit with which elements of an argument are
 //     compared for equality, and the values in `fsdp.extra_ids`.
 //  2. Assume that every element of the argument has the value. A candidate is accepted if each
-//  lookup
-//     is in range, or its result reaches only branches of selects that are not taken, and if each
-//     cf.assert holds. To conclude from all elements to one, the index, the selects and the asserts
-//     must read the same element; else the candidate is rejected.
+//     lookup is in range, or its result reaches only branches of selects that are not taken, and if
+//     each cf.assert holds. To conclude from all elements to one, the index, the selects and the
+//     asserts must read the same element; else the candidate is rejected.
 //  3. Guard lookups of the second form by the select of the first form.
 //
 // O(candidates x lookups x size of their indices). The runtime rejects a batch with any other value

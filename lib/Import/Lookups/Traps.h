@@ -11,10 +11,9 @@
 
 namespace mlir::fsdp {
 
-/// Reports an error for an integer division whose divisor may be 0, which ends the process on most
-/// processors, and for a constant shift by at least as many bits as the type has, which is
-/// undefined. A divisor is known not to be 0 if it is another constant, or a maximum with a
-/// positive constant.
+/// Reports integer divisions whose divisor may be 0, which end the process on most processors. A
+/// divisor is not 0 if it is another constant, or a maximum with a positive constant. Reports
+/// constant shifts by at least as many bits as the type has, which are undefined.
 LogicalResult refuseTraps(Operation *op);
 
 } // namespace mlir::fsdp

@@ -10,15 +10,14 @@
 //   %o = product(%p, %v)
 //
 //  1. Follow the uses of the softmax through views and elementwise ops to the one product that
-//  reads
-//     the weights P. From here on, all positions are functions of the parts of its loops
+//     reads the weights P. From here on, all positions are functions of the parts of its loops
 //     (LoopParts.h).
 //  2. Trace its operand P back to the softmax, through factors (dropout) and a select that sets
 //     fully masked rows to 0.
 //  3. Trace the softmax's input back to the product Q·Kᵀ, through ops that depend on a score.
 //  4. Trace Q, K and V back through views, copies and constant factors. A loop part that is in
-//     neither K nor V is part of a row, or a query head of a group (grouped heads are a broadcast
-//     of K and V, which the trace has removed).
+//     neither K nor V is part of a row, or a query head of a group. (Grouped heads are a broadcast
+//     of K and V; the trace has removed it.)
 //
 // If a view splits a loop part, the match restarts with the part split. Each attempt visits every
 // op between the products once.

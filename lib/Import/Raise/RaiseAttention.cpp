@@ -16,8 +16,7 @@
 //     or if `assume-keys` asserts it (ScoreFunctions.cpp). Factors after the softmax that read no
 //     floats from memory (dropout) are weight_mod.
 //  3. Write the regions: positions become b, h, i, j; tensors that the formula reads become
-//  captured
-//     operands; narrow floats are widened to the type of the score, f32 or f64.
+//     captured operands; narrow floats are widened to the type of the score, f32 or f64.
 //  4. Copy Q, K and V to [batch, heads, length, depth], and O back. Later passes fold these copies
 //     into the producers and the readers where they can.
 //

@@ -11,8 +11,7 @@
 //
 //  1. For every sum to rank 0, match the formula of one term (LossTerms.cpp).
 //  2. Follow the divisions and products after the sum: by constants such as the number of rows, or
-//  by
-//     the number of rows that are not ignored.
+//     by the number of rows that are not ignored.
 //  3. Replace the last of these by fsdp.cross_entropy, times the remaining constant factor.
 //
 // With ignore_index, the divisor must be the number of rows that are not ignored. A loss with

@@ -74,7 +74,7 @@ static Point settleThroughStops(const Point &from) {
   return point;
 }
 
-/// Matches the maximum of a row, also in the form max(m, -inf) or behind fsdp.stop_gradient.
+/// Matches the maximum of a row, also as max(m, -inf) and as the input of fsdp.stop_gradient.
 static std::optional<Reduction> matchRowMax(Point point) {
   point = settleThroughStops(point);
   if (point.op<arith::MaximumFOp>() || point.op<arith::MaxNumFOp>())

@@ -13,9 +13,8 @@
 //                                          - collapse ->   no view between
 //
 //  1. (heads) Expand the loops of products that read a collapsed copy (a broadcast of grouped
-//  heads,
-//     a transpose) whose merged dimensions are batch loops, and of copies that read one. Move
-//     copies towards products (SinkCopies.h).
+//     heads, a transpose) whose merged dimensions are batch loops, and of copies that read one.
+//     Move copies towards products (SinkCopies.h).
 //  2. (rows) Collapse loops of products that are adjacent in all operands.
 //  3. (rows) Collapse elementwise ops and reductions after an expand_shape or before a
 //     collapse_shape. Move views past slices and lookups.

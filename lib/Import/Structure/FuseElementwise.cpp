@@ -9,12 +9,13 @@
 // Fusion comes before differentiation, because the backward recomputes the values inside a body and
 // therefore keeps fewer activations. Uses upstream's fusion patterns and allows a fusion if:
 //
-//  - the producer only widens floats. It is fused into all readers, because reading bf16 twice is
-//    cheaper than keeping an f32 tensor; or
-//  - all loops of the consumer are parallel and the value has no other use; and the producer does
-//  not
-//    round a wider input (the backward then keeps the bf16 result, not the f32 input of twice the
-//    size); and no outer loop would repeat a function like cos.
+//  - the producer only widens floats (it is fused into all readers, because reading bf16 twice is
+//    cheaper than keeping an f32 tensor), or
+//  - all loops of the consumer are parallel, the value has no other use, the producer does not
+//    round a wider input, and no outer loop would repeat a function like cos.
+//
+// A rounded value is not fused, so that the backward keeps the bf16 result, not the f32 input of
+// twice the size.
 //
 // Never fuses into a contraction, which would recompute the value for each n. A fused body has at
 // most 512 ops: each fusion copies both bodies, which takes quadratic time for a long chain.
