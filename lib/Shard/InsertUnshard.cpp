@@ -14,7 +14,7 @@
 //     no_sync, which sums whole gradients before the reduction.
 //  3. Erase the parameter arguments; mark the programs.
 //
-// O(parameters + uses). Not done here: when to gather (Overlap), gathers for the backward
+// O(parameters + uses). Not done here: when to gather (Plan), gathers for the backward
 // (Differentiate).
 //
 //===----------------------------------------------------------------------===//
