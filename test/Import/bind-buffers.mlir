@@ -27,7 +27,7 @@ func.func @f(%a: tensor<2xf32>, %b: tensor<2xi64>) -> (tensor<2x3x3xi1>, tensor<
 }
 
 //--- uses.mlir
-// Which way round a causal mask is follows from what reads it.
+// The form of a causal mask depends on its uses.
 // USES-LABEL: func.func @f
 // USES-DAG: arith.cmpi sle
 // USES-DAG: arith.cmpi sgt
@@ -64,7 +64,7 @@ func.func @f(%m: tensor<2xf32>) -> tensor<2xf32> {
 }
 
 //--- known.mlir
-// A table in the file that is a causal mask is computed.
+// A causal table in the file becomes a comparison of indices.
 // KNOWN-NOT: dense
 // KNOWN: arith.cmpi sgt
 func.func @f() -> tensor<1x3x3xi1> {

@@ -1,4 +1,4 @@
-// What is fed is what was meant: inputs that cannot be told apart need names.
+// Batch inputs that the types do not distinguish need names.
 // RUN: split-file %s %t
 // RUN: fsdp-opt %t/one.mlir --fsdp-name-batch 2>&1 | FileCheck %s --check-prefix=ONE
 // RUN: fsdp-opt %t/two.mlir --fsdp-name-batch 2>&1 | FileCheck %s --check-prefix=TWO
@@ -22,7 +22,7 @@
 // MINUS: error: --batch=-1=mask: expected one argument of '@f' at '-1', found 0
 // SYNTAX: error: --batch expected INDEX=NAME, such as 3=labels, found '2'
 // SYNTAX2: error: --batch expected INDEX=NAME, such as 3=labels, found '2='
-// PARAM: error: --batch=0=mask: argument 0 carries 'fsdp.param' = "w", so it is no batch input
+// PARAM: error: --batch=0=mask: argument 0 carries 'fsdp.param' = "w", so it is not a batch input
 // SAME: error: arguments 1 and 2 are both the batch input "x"; names must differ
 
 //--- one.mlir
