@@ -52,7 +52,7 @@ private:
   std::string folder, compiler;
   std::atomic<unsigned> asked = 0, found = 0;
   std::mutex lock;
-  std::string failure; ///< Message of the first write that failed; guarded by `lock`.
+  std::string failure; ///< message of the first write that failed; guarded by `lock`
 };
 
 } // namespace mlir::fsdp

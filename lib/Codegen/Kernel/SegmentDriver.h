@@ -28,8 +28,8 @@ protected:
   int64_t reserve(int64_t bytes);
 
   SmallVector<Step> steps;
-  SmallVector<Step> done;           ///< Steps of the segments built so far.
-  DenseMap<Value, int64_t> offsets; ///< Offsets in the scratch of values that later segments read.
+  SmallVector<Step> done;           ///< steps of the segments built so far
+  DenseMap<Value, int64_t> offsets; ///< offsets in the scratch of values that later segments read
   int64_t scratchBytes = 0;
 
 private:

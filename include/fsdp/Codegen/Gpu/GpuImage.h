@@ -35,30 +35,30 @@ class TargetInfo;
 struct GpuTensorMap {
   int64_t binding = 0;          ///< number of the binding; one past the last binding is the scratch
   int64_t offset = 0;           ///< of the first element from the start of the binding, in bytes
-  bool isBf16 = true;           ///< Element type: bf16, or f16 if false.
-  SmallVector<int64_t> sizes;   ///< Sizes of the dimensions, in elements.
-  SmallVector<int64_t> strides; ///< Strides of dimensions 1 and up, in bytes.
-  SmallVector<int64_t> box;     ///< Sizes of the tile that one copy transfers, in elements.
+  bool isBf16 = true;           ///< element type: bf16, or f16 if false
+  SmallVector<int64_t> sizes;   ///< sizes of the dimensions, in elements
+  SmallVector<int64_t> strides; ///< strides of dimensions 1 and up, in bytes
+  SmallVector<int64_t> box;     ///< sizes of the tile that one copy transfers, in elements
 };
 
 /// One launch of an entry. The arguments are the bindings of the kernel in order, then the
 /// scratch if there is some, then the tensor maps by value.
 struct GpuLaunch {
   std::string symbol;
-  int64_t blocks = 1;      ///< Number of blocks in x.
-  int64_t threads = 32;    ///< Number of threads per block.
-  int64_t sharedBytes = 0; ///< Dynamic shared memory, in bytes.
+  int64_t blocks = 1;      ///< number of blocks in x
+  int64_t threads = 32;    ///< number of threads per block
+  int64_t sharedBytes = 0; ///< dynamic shared memory, in bytes
   std::vector<GpuTensorMap> maps = {};
-  int64_t cluster = 1;                    ///< Number of blocks per cluster in x; divides `blocks`.
-  int64_t copyThreads = 0;                ///< Threads per block that only copy data.
-  std::optional<GpuProduct> product = {}; ///< Computed by a library, without an entry.
+  int64_t cluster = 1;                    ///< number of blocks per cluster in x; divides `blocks`
+  int64_t copyThreads = 0;                ///< threads per block that only copy data
+  std::optional<GpuProduct> product = {}; ///< computed by a library, without an entry
 };
 
 /// Launch description of one kernel. Its launches run one after the other.
 struct GpuKernel {
-  KernelInfo info; ///< Name, bindingBytes and writes; no phases.
+  KernelInfo info; ///< name, bindingBytes and writes; no phases
   std::vector<GpuLaunch> launches;
-  int64_t scratchBytes = 0; ///< In global memory; 256-byte aligned, uninitialised.
+  int64_t scratchBytes = 0; ///< in global memory; 256-byte aligned, uninitialised
 };
 
 /// Resource use of an entry as reported by ptxas, and instruction counts of its machine code.
@@ -66,7 +66,7 @@ struct EntryReport {
   std::string symbol;
   int64_t registers = 0, stackBytes = 0, spillStoreBytes = 0, spillLoadBytes = 0, sharedBytes = 0,
           barriers = 0;
-  int64_t instructions = 0;     ///< Number of instructions of the entry.
+  int64_t instructions = 0;     ///< number of instructions of the entry
   int64_t loopInstructions = 0, ///< number of instructions of the main loop
       loopMma = 0;              ///< number of those that multiply matrices
   /// Cycles of a scheduler's tensor core that those matrix instructions take.
@@ -75,18 +75,18 @@ struct EntryReport {
 
 /// How far kernels for a GPU are compiled, and which texts the image keeps.
 enum class GpuOutput {
-  Mlir,  ///< PTX, and the text of the entries before they are lowered.
-  Ptx,   ///< PTX alone.
-  Cubin, ///< PTX, and a cubin if ptxas is found.
+  Mlir,  ///< PTX, and the text of the entries before they are lowered
+  Ptx,   ///< PTX alone
+  Cubin, ///< PTX, and a cubin if ptxas is found
 };
 
 struct GpuImage {
   std::string chip;
-  std::string mlir; ///< Text of the entries before they are lowered; empty unless GpuOutput::Mlir.
+  std::string mlir; ///< text of the entries before they are lowered; empty unless GpuOutput::Mlir
   std::string ptx;
-  std::vector<char> cubin; ///< Empty without ptxas.
+  std::vector<char> cubin; ///< empty without ptxas
   std::vector<GpuKernel> kernels;
-  std::vector<EntryReport> reports; ///< Reports of the entries, in order; empty without ptxas.
+  std::vector<EntryReport> reports; ///< reports of the entries, in order; empty without ptxas
 };
 
 /// Returns the reason why `kernel` has no GPU kernel on the chip, or nothing if it has one.

@@ -22,18 +22,18 @@ namespace mlir::fsdp {
 /// A chip and its limits per block and per multiprocessor.
 struct GpuTarget {
   std::string chip;        ///< sm_80, sm_90a, sm_100a
-  unsigned ptxVersion;     ///< PTX ISA version: 71 means 7.1.
-  int64_t sharedPerBlock;  ///< Shared memory that one block may use, in bytes.
-  int64_t sharedPerSm;     ///< Shared memory, in bytes; `sharedReserved` of it is lost per block.
-  int64_t registersPerSm;  ///< Number of 32-bit registers of a multiprocessor.
-  int64_t multiprocessors; ///< Number of multiprocessors of the largest such chip.
+  unsigned ptxVersion;     ///< PTX ISA version: 71 means 7.1
+  int64_t sharedPerBlock;  ///< shared memory that one block may use, in bytes
+  int64_t sharedPerSm;     ///< shared memory, in bytes; `sharedReserved` of it is lost per block
+  int64_t registersPerSm;  ///< number of 32-bit registers of a multiprocessor
+  int64_t multiprocessors; ///< number of multiprocessors of the largest such chip
   int64_t registersPerThread = 255;
   int64_t sharedReserved = 1024;
   /// Implementation of matrix products. Auto means generated kernels: they cover every
   /// contraction and run wherever the artifact runs, also emulated. It is not yet known for
   /// which shapes a library is faster on a GPU.
   GemmSource gemm = GemmSource::Auto;
-  int64_t gemmWorkspace = 0; ///< Workspace for a library's product, in bytes.
+  int64_t gemmWorkspace = 0; ///< workspace for a library's product, in bytes
 
   /// Returns true if the chip has warpgroup matrix instructions (wgmma).
   bool hasWarpgroups() const { return chip == "sm_90a"; }
