@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The bits of a kernel follow from its IR alone: every operation rounds once, and
-// sums have one order. A fast-math flag would let a later step choose; none may be
-// left. Multiply-add in one rounding is written as math.fma.
+// The bits of a kernel's results depend on its IR alone: every operation rounds once, and
+// sums have a fixed order. Fast-math flags would let later passes change that, so none may
+// remain. A multiplication and addition with one rounding is written as math.fma.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// 1. Chooses between the two chips' kernels of keys: those by wgmma where the chip has it and
+//  1. Chooses between the two chips' kernels of keys: those by wgmma where the chip has it and
 // shapes
 //     allow it (Sm90Backward.cpp), else those by mma (Sm80KeyGradients.cpp). dQ is by mma, unless
 //     the kernel of keys adds to it.
