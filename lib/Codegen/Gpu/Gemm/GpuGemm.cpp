@@ -1,10 +1,10 @@
-//===- GpuGemm.cpp - Entries of contractions --------------------*- C++ -*-===//
+//===- GpuGemm.cpp - Lowering of contraction kernels for GPUs ---*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Chooses between the chips' kernels: by wgmma where tensor maps can copy the factors, else by mma.
+// Chooses the kernel: with wgmma if tensor maps can copy the factors, otherwise with mma.
 //
 //===----------------------------------------------------------------------===//
 
