@@ -70,7 +70,7 @@ struct EntryReport {
   int64_t loopInstructions = 0, ///< number of instructions of the main loop
       loopMma = 0;              ///< number of those that multiply matrices
   /// Cycles of a scheduler's tensor core that those matrix instructions take.
-  int64_t loopTensorTurns = 0;
+  int64_t loopTensorCycles = 0;
 };
 
 /// How far kernels for a GPU are compiled, and which texts the image keeps.
