@@ -1,10 +1,11 @@
-//===- Sm80KeyGradients.cpp - dK and dV on a GPU ----------------*- C++ -*-===//
+//===- Sm80KeyGradients.cpp - dK and dV with mma.sync -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The second kernel of the backward. A block of threads has a block of keys of one kv head:
+// The second kernel of the backward pass. A block of threads owns a block of keys of one kv
+// head:
 //
 //   fetch K, V
 //   for each query head that shares it, in order
@@ -15,10 +16,10 @@
 //       dV += (f·P)ᵀ · dO;  dK += dSᵀ · Q
 //   scale · dK, dV
 //
-// With the keys as rows, Pᵀ and dSᵀ stand in the registers as the left factors of the
-// later products. Where the sums of dK and dV do not fit into registers together, each has a
-// kernel of its own. One block adds to a row, in the order of heads and queries, so
-// bits depend on nothing.
+// With keys as rows, Pᵀ and dSᵀ are in registers as the left factors of the later products.
+// If the sums of dK and dV do not fit the registers together, each has its own kernel. Only
+// one block of threads adds to a row, in the order of heads and queries, so the bits are
+// reproducible.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,7 +46,7 @@ public:
 private:
   struct Sums {
     Fragment dk, dv;
-    SmallVector<Value> columns; ///< of what each key of this lane contributes
+    SmallVector<Value> columns; ///< sums of what each key of this lane contributes
   };
   void placeUnit();
   void placeTiles();
@@ -219,7 +220,7 @@ KeyGradients::Sums KeyGradients::emitHead(Value group, Sums sums) {
   placeHead(group);
   Value zero = b.i32(0);
   if (shape.group > 1)
-    b.barrier(); // all warps have left the buffers of the head before
+    b.barrier(); // all warps have finished reading the previous head's buffers
   b.when(b.isLess(zero, scores.blocks->count), [&] { fetch(zero); });
   b.commit();
   sums.columns = scores.emptyColumns();
