@@ -44,8 +44,7 @@ struct CpuTarget {
   /// name is unknown or the CPU lacks AVX2 or FMA.
   static FailureOr<CpuTarget> get(StringRef name, Location loc);
 
-  /// Creates a code generator for position-independent code that does not fuse multiply and
-  /// add.
+  /// Creates a code generator for position-independent code that does not fuse multiply and add.
   std::unique_ptr<llvm::TargetMachine> createTargetMachine() const;
 };
 

@@ -71,8 +71,7 @@ public:
   Pointer shift(const Pointer &place, Value by) {
     return {place.base, place.type, add(place.index, by)};
   }
-  /// Loads at element alignment. With a mask, lanes outside of it are not read and become
-  /// zero.
+  /// Loads at element alignment. With a mask, lanes outside of it are not read and become zero.
   Value load(Type type, const Pointer &place, Value mask = nullptr);
   void store(Value value, const Pointer &place, Value mask = nullptr);
   /// Prefetches the cache line of `place`, which may lie outside of the buffer.
@@ -80,8 +79,7 @@ public:
   /// Loads lanes that lie `stride` elements apart.
   Value gather(VectorType type, const Pointer &place, int64_t stride, Value mask);
   void scatter(Value value, const Pointer &place, int64_t stride, Value mask);
-  /// Loads lanes from the element offsets `indices` (a vector of integers) relative to
-  /// `place`.
+  /// Loads lanes from the element offsets `indices` (a vector of integers) relative to `place`.
   Value gather(Type element, const Pointer &place, Value indices);
   /// Returns a mask of `lanes` bits in which lane i is set if i < count.
   Value maskBelow(int64_t lanes, Value count);

@@ -141,9 +141,8 @@ private:
   std::map<Key, SmallVector<Value>> strided;
 };
 
-/// Interleaves vectors: lane l of vector v becomes element v of group l. The numbers of
-/// vectors and of lanes are powers of two. With as many vectors as lanes this is a
-/// transposition.
+/// Interleaves vectors: lane l of vector v becomes element v of group l. The numbers of vectors
+/// and of lanes are powers of two. With as many vectors as lanes this is a transposition.
 void interleave(OpBuilder &builder, Location loc, SmallVector<Value> &vectors);
 
 } // namespace mlir::fsdp

@@ -27,8 +27,7 @@ namespace mlir::fsdp::tile {
 
 class Layout {
 public:
-  /// Each register holds `lanes` consecutive elements of a row; `cols` is a multiple of
-  /// `lanes`.
+  /// Each register holds `lanes` consecutive elements of a row; `cols` is a multiple of `lanes`.
   static Layout rowVectors(int64_t rows, int64_t cols, int64_t lanes) {
     return Layout(rows, cols, lanes, false);
   }

@@ -5,8 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Reshapes turn one index into quotients and remainders, as do loops over flattened spaces.
-// Simplifying these shows whether consecutive positions of a vector are consecutive in
-// memory:
+// Simplifying these shows whether consecutive positions of a vector are consecutive in memory:
 //
 //   (16 k + lane) mod 32 + 32 ((16 k + lane) floordiv 32)   ->   16 k + lane
 //   (64 k + lane) floordiv 64, lane < 64                    ->   k

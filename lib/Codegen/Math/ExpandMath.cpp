@@ -4,11 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Expands every op of the math dialect that would become a call into arith, math.fma,
-// math.sqrt and roundings, on scalars and vectors of f32 and f64. Narrower types have been
-// converted to f32 before (LegaliseFloats.cpp). Each lane is computed independently by the
-// same operations in the same order, so the bits depend on neither the vector width nor the
-// instruction set.
+// Expands every op of the math dialect that would become a call into arith, math.fma, math.sqrt
+// and roundings, on scalars and vectors of f32 and f64. Narrower types have been converted to f32
+// before (LegaliseFloats.cpp). Each lane is computed independently by the same operations in the
+// same order, so the bits depend on neither the vector width nor the instruction set.
 //
 //   exp    x = n ln2 + r, |r| <= ln2 / 2;  2^n (1 + r + r^2 p(r))
 //   log    x = 2^e (1 + f);  e ln2 + 2 atanh(f / (2 + f)), as a sum of two numbers
@@ -308,8 +307,7 @@ Value Real::pow(Value x, Value y) const {
   low = select(finite, low, constant(0));
   Value r = exp(p);
   r = select(cmp(arith::CmpFPredicate::OLT, abs(r), constant(infinity)), fma(r, low, r), r);
-  // Negative bases: the result is negative if the exponent is odd, NaN if it is not an
-  // integer.
+  // Negative bases: the result is negative if the exponent is odd, NaN if it is not an integer.
   Value whole = cmp(arith::CmpFPredicate::OEQ, trunc(y), y);
   Value half = mul(y, constant(0.5));
   Value odd =

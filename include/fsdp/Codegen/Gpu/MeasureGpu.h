@@ -14,8 +14,7 @@ namespace mlir::fsdp {
 /// Returns the reason why an attention op or its gradient has no GPU kernel, or nothing if it
 /// has one. `op` need not be in a kernel yet. Returns nothing for any other op.
 std::optional<std::string> whyNoGpuAttention(Operation *op, const GpuTarget &target);
-/// Computes launches and scratch of every kernel as compileGpuImage does, without generating
-/// text.
+/// Computes launches and scratch of every kernel as compileGpuImage does, without generating text.
 FailureOr<GpuImage> measureGpuKernels(ModuleOp module, const GpuTarget &target);
 
 } // namespace mlir::fsdp

@@ -11,7 +11,7 @@
 
 namespace mlir::fsdp {
 
-/// Places where ptxas is searched, for messages.
+/// Search path of ptxas, for messages.
 inline constexpr StringLiteral ptxasPlaces = "PATH, CUDA_HOME, CUDA_PATH or /usr/local/cuda";
 
 } // namespace mlir::fsdp

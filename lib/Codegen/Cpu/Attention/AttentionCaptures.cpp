@@ -210,8 +210,7 @@ void Captures::endRow(Emitter &e) {
     }
 }
 
-/// Adds a whole vector if the last index is k and no other depends on k, otherwise lane by
-/// lane.
+/// Adds a whole vector if the last index is k and no other depends on k, otherwise lane by lane.
 void Captures::addToTable(Emitter &e, KeptFunction &grad, const Contribution &c, const Site &site,
                           ScoreFunction::Values &known, Value value, Value keep, Value unit) {
   CpuTiles &b = e.b;

@@ -49,9 +49,8 @@ public:
   Value splatted(Value value) {
     return isa<VectorType>(value.getType()) ? value : b.splat(value, plan.numbers.rowLanes);
   }
-  /// Emits body(block, isFree) for the blocks that the tile [first, last) of the other side
-  /// meets; isFree means that no element of the block is masked. `part` holds the bounds of
-  /// each range.
+  /// Emits body(block, isFree) for the blocks that the tile [first, last) of the other side meets;
+  /// isFree means that no element of the block is masked. `part` holds the bounds of each range.
   void forBlocks(ArrayRef<TileRange> ranges, Part part, KeptFunction &mask, const Head &head,
                  Value first, Value last, function_ref<void(Value, Value)> body);
   /// Returns the mask of the lanes of a site that exist and that the mask function keeps; null

@@ -165,8 +165,7 @@ void ForwardEmitter::modify(const Head &head, Value firstRow, Value rows, Value 
   });
 }
 
-/// Computes weight_mod for a row of a tile. Columns beyond the end get the value of the last
-/// one.
+/// Computes weight_mod for a row of a tile. Columns beyond the end get the value of the last one.
 void ForwardEmitter::emitFactors(const Head &head, Value firstRow, Value row, Value firstCol) {
   int64_t lanes = plan.numbers.rowLanes;
   ScoreFunction::Values ofRow = knownOfRow(*weight, row);

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A product of tiles is computed fragment by fragment, with the sums of a fragment in
-// registers:
+// A product of tiles is computed fragment by fragment, with the sums of a fragment in registers:
 //
 //                   b   | b0 | b1 |          step k: load a row of b, then broadcast
 //      a  a(0, k)       | s  | s  |          a(r, k), one row after the other, into
@@ -205,16 +204,14 @@ Fragment CpuTiles::gemm(Fragment sums, const Matrix &a, const Matrix &b, int64_t
   return {layout, values};
 }
 
-/// Returns the registers per row of a fragment, distributed evenly over the panels of
-/// columns.
+/// Returns the registers per row of a fragment, distributed evenly over the panels of columns.
 int64_t CpuTiles::sumsPerRowOf(int64_t cols, int64_t &panels) const {
   int64_t registers = llvm::divideCeil(cols, numbers.lanes);
   panels = llvm::divideCeil(registers, numbers.sumsPerRow);
   return llvm::divideCeil(registers, panels);
 }
 
-/// Returns the rows of a fragment with so many registers each, distributed evenly over all
-/// rows.
+/// Returns the rows of a fragment with so many registers each, distributed evenly over all rows.
 static int64_t fragmentRows(const Numbers &numbers, int64_t rows, int64_t registers) {
   int64_t most = std::min<int64_t>(numbers.sums / registers, 16);
   return llvm::divideCeil(rows, llvm::divideCeil(rows, most));

@@ -33,9 +33,8 @@ struct Side {
   int64_t offset;  ///< of its panels in a worker's scratch, in bytes
 };
 
-/// Packs rows (or columns) [first, end), where `first` begins a panel, of `kCount` values of
-/// k: to[step · width + i] = step of row i of a panel. Rows beyond `end` have unspecified
-/// values.
+/// Packs rows (or columns) [first, end), where `first` begins a panel, of `kCount` values of k:
+/// to[step · width + i] = step of row i of a panel. Rows beyond `end` have unspecified values.
 void emitPackPanels(CodeBuilder &b, const Kernel &kernel, const Side &side,
                     const Position &position, Value first, Value end, Value kCount, Pointer to);
 

@@ -21,8 +21,7 @@ namespace {
 class RowEmitter {
 public:
   RowEmitter(CodeBuilder &b, const Kernel &kernel) : b(b), kernel(kernel), plan(kernel.plan) {}
-  /// An operand and the address of its element at the tile's corner, computed before the
-  /// loops.
+  /// An operand and the address of its element at the tile's corner, computed before the loops.
   using Corner = std::pair<const Operand *, Pointer>;
 
   Pointer corner(const Operand &operand, const TileRegion &region) {

@@ -27,9 +27,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
-/// Bytes of lhs packed at a time. Up to lhsWholeBytes all rows are packed, so that rhs is
-/// packed only once. Otherwise blocks are used; those of all workers fit the last-level
-/// cache.
+/// Bytes of lhs packed at a time. Up to lhsWholeBytes all rows are packed, so that rhs is packed
+/// only once. Otherwise blocks are used; those of all workers fit the last-level cache.
 static constexpr int64_t lhsWholeBytes = 6 << 20, lhsBlockBytes = 3 << 20;
 /// Bytes of one panel of rhs.
 static constexpr int64_t rhsPanelBytes = 256 << 10;

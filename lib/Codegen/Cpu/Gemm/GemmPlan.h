@@ -68,8 +68,7 @@ struct Plan {
   int64_t panelSize(int64_t width) const {
     return llvm::alignTo(kSteps(kc), lanes) * width + lanes;
   }
-  /// Returns how many panels one vector of rows fills. The last of them may lie beyond the
-  /// matrix.
+  /// Returns how many panels one vector of rows fills. The last of them may lie beyond the matrix.
   int64_t panelsPerVector(int64_t width) const {
     return width < lanes && 4 * width >= lanes && lanes % width == 0 ? lanes / width : 1;
   }

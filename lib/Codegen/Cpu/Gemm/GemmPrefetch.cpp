@@ -32,8 +32,7 @@ using namespace mlir::fsdp::gemm;
 
 static constexpr int64_t lineBytes = 64;
 
-/// Returns the number of cache lines that one k of a panel spans if its columns are
-/// contiguous.
+/// Returns the number of cache lines that one k of a panel spans if its columns are contiguous.
 static int64_t linesPerK(const Side &side) {
   int64_t bytes = getStorageType(side.operand.access.elementType).getIntOrFloatBitWidth() / 8;
   return llvm::divideCeil(side.width * bytes, lineBytes);

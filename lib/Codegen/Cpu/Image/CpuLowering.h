@@ -22,8 +22,7 @@ using Object = SmallVector<char, 0>;
 /// LLVM's optimisations.
 FailureOr<Object> emitObject(ModuleOp module, const KernelInfo &info, const CpuTarget &target,
                              bool optimised = true);
-/// Clones each kernel into a module of its own, compiles it with `compile` and links the
-/// objects.
+/// Clones each kernel into a module of its own, compiles it with `compile` and links the objects.
 FailureOr<Image> compileImage(ModuleOp module, const CpuTarget &target,
                               ArrayRef<StringRef> libraries,
                               function_ref<FailureOr<Object>(func::FuncOp, KernelInfo &)> compile);

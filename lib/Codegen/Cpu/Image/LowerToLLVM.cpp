@@ -4,10 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Last steps of all kernels: phase functions on memref, scf, vector, affine, linalg on
-// buffers, arith and math become functions of the LLVM dialect with one pointer per memref.
-// No library function is called, and no flag allows a floating-point operation to change its
-// result.
+// Last steps of all kernels: phase functions on memref, scf, vector, affine, linalg on buffers,
+// arith and math become functions of the LLVM dialect with one pointer per memref. No library
+// function is called, and no flag allows a floating-point operation to change its result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,8 +49,7 @@ LogicalResult fsdp::lowerToLLVMDialect(ModuleOp module) {
   if (failed(first.run(module)))
     return failure();
 
-  // Legalise 16-bit arithmetic first, because the expansions of math support f32 and f64
-  // only.
+  // Legalise 16-bit arithmetic first, because the expansions of math support f32 and f64 only.
   if (failed(runPatterns(module,
                          [](RewritePatternSet &p) {
                            populateLegaliseFloatsPatterns(p);

@@ -87,8 +87,7 @@ struct ColumnLoops {
 };
 } // namespace
 
-/// Reductions of one segment over the same rows, first within blocks of rows if there are
-/// many.
+/// Reductions of one segment over the same rows, first within blocks of rows if there are many.
 struct NestBuilder::ColumnReduction {
   ArrayRef<Step> segment;
   ColumnLoops loops;
@@ -103,8 +102,7 @@ struct NestBuilder::ColumnReduction {
 
   ArrayRef<int64_t> getOuterShape() const { return ArrayRef(loops.columns).drop_back(); }
   int64_t countColumns() const { return ShapedType::getNumElements(loops.columns); }
-  /// Returns true if all steps have the columns of the first one and there are rows and
-  /// columns.
+  /// Returns true if all steps have the columns of the first one and there are rows and columns.
   bool isRegular() const {
     return loops.count > 0 && countColumns() > 0 && llvm::all_of(segment, [&](const Step &step) {
              return step.op && step.getType().getRank() > 0 &&
@@ -172,8 +170,7 @@ bool NestBuilder::buildBlockSums(ColumnReduction &reduction) {
   return commit(phase, {});
 }
 
-/// Emits one vector of columns: combines the initial value with the sum of the blocks in
-/// order.
+/// Emits one vector of columns: combines the initial value with the sum of the blocks in order.
 void NestBuilder::finishColumns(const ColumnReduction &reduction, Phase &phase, Evaluator &piece,
                                 SmallVector<AffineExpr> column) {
   ++log.body;

@@ -93,8 +93,7 @@ NestBuilder::Phase NestBuilder::begin(int64_t extent, int64_t tile) {
   return phase;
 }
 
-/// Returns the memory that a step's value is stored to: its destinations, or the shared
-/// scratch.
+/// Returns the memory that a step's value is stored to: its destinations, or the shared scratch.
 SmallVector<Value> NestBuilder::getTargets(Phase &phase, const Step &step) {
   SmallVector<Value> targets;
   for (BlockArgument destination : step.destinations)

@@ -32,8 +32,7 @@ using namespace mlir::fsdp;
 // One position of the columns
 //===----------------------------------------------------------------------===//
 
-/// Stores a step's value at `indices`: to a row buffer, its destinations or the shared
-/// scratch.
+/// Stores a step's value at `indices`: to a row buffer, its destinations or the shared scratch.
 void NestBuilder::emitStore(Phase &phase, const Step &step, Evaluator &at,
                             SmallVector<AffineExpr> indices, Value value) {
   Subscripts subscripts = at.subscripts();

@@ -88,8 +88,7 @@ bool NestBuilder::buildShortRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows)
     if (!shape || step.kind == StepKind::ColumnReduction)
       return false;
     int64_t columns = ShapedType::getNumElements(*shape);
-    // Only one loop of columns: with several loops, the virtual lanes are those of the
-    // innermost.
+    // Only one loop of columns: with several loops, the virtual lanes are those of the innermost.
     if (columns > 8 || !llvm::isPowerOf2_64(columns) || (step.isReduction() && shape->size() != 1))
       return false;
     any |= columns > 1;

@@ -16,11 +16,9 @@ struct BlockRun {
   Value begin, end;
   Value length(GpuBuilder &b) const { return b.max(b.sub(end, begin), b.i32(0)); }
 };
-/// Returns the number of block `turn` when the runs are traversed in order; 0 if there are
-/// none.
+/// Returns the number of block `turn` when the runs are traversed in order; 0 if there are none.
 Value emitBlockAt(GpuBuilder &b, ArrayRef<BlockRun> runs, Value turn);
-/// Emits begin, fullBegin, fullEnd and end of a range for [first, last) as 32-bit block
-/// numbers.
+/// Emits begin, fullBegin, fullEnd and end of a range for [first, last) as 32-bit block numbers.
 std::array<Value, 4> emitBlockBounds(GpuBuilder &b, const TileRange &range,
                                      const FragmentFunction &mask, const Head &head, Value first,
                                      Value last);

@@ -20,8 +20,7 @@ struct Sm80Contribution : Contributed {
 
 /// The gradient of one captured float tensor.
 struct Sm80Gradient : CapturedFloat {
-  /// Offsets in bytes of the 64-bit fixed-point sums, and of the bits of the largest
-  /// contribution.
+  /// Offsets in bytes of the 64-bit fixed-point sums, and of the bits of the largest contribution.
   int64_t table = 0, largest = 0;
   int64_t contributions = 0; ///< upper bound of contributions to one element
 };

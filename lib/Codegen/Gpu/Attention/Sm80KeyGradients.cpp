@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The second kernel of the backward pass. A block of threads owns a block of keys of one kv
-// head:
+// The second kernel of the backward pass. A block of threads owns a block of keys of one kv head:
 //
 //   fetch K, V
 //   for each query head that shares it, in order
@@ -16,10 +15,9 @@
 //       dV += (f·P)ᵀ · dO;  dK += dSᵀ · Q
 //   scale · dK, dV
 //
-// With keys as rows, Pᵀ and dSᵀ are in registers as the left factors of the later products.
-// If the sums of dK and dV do not fit the registers together, each has its own kernel. Only
-// one block of threads adds to a row, in the order of heads and queries, so the bits are
-// reproducible.
+// With keys as rows, Pᵀ and dSᵀ are in registers as the left factors of the later products. If the
+// sums of dK and dV do not fit the registers together, each has its own kernel. Only one block of
+// threads adds to a row, in the order of heads and queries, so the bits are reproducible.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The first kernel of the backward pass. A block of threads owns a block of queries of one
-// head:
+// The first kernel of the backward pass. A block of threads owns a block of queries of one head:
 //
 //   δ = Σ O·dO for each query; δ and lse (inf without keys) to scratch
 //   fetch Q, dO, K[0], V[0]
@@ -19,9 +18,8 @@
 // For contributions whose indices depend on both query and key, the largest is recorded here;
 // then the same loop runs again and adds to tables (Sm80Captures.cpp).
 //
-// Only one block of threads adds to a row of dQ, so the bits are reproducible. The price is
-// that S and dP are computed twice, here and in Sm80KeyGradients.cpp: seven products instead
-// of five.
+// Only one block of threads adds to a row of dQ, so the bits are reproducible. The price is that S
+// and dP are computed twice, here and in Sm80KeyGradients.cpp: seven products instead of five.
 //
 //===----------------------------------------------------------------------===//
 
@@ -176,7 +174,7 @@ void QueryGradients::fetch(Value turn) {
 }
 
 //===----------------------------------------------------------------------===//
-// What is contributed
+// Contributions
 //===----------------------------------------------------------------------===//
 
 QueryGradients::Sums QueryGradients::sumsOf(ValueRange values) const {

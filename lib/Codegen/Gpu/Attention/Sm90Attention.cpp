@@ -123,9 +123,8 @@ SmallVector<Value> attention::toFactor(GpuBuilder &b, const Fragment &fragment, 
 // Registers of roles
 //===----------------------------------------------------------------------===//
 
-/// Returns the registers of both roles. Initially all warpgroups of a block have equal shares
-/// of the 65536 registers, in multiples of 8. The consumers take those that the producer
-/// releases.
+/// Returns the registers of both roles. Initially all warpgroups of a block have equal shares of
+/// the 65536 registers, in multiples of 8. The consumers take those that the producer releases.
 RoleRegisters attention::registersOfRoles(int64_t groups) {
   switch (groups) {
   case 2:

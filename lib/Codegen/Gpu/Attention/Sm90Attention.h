@@ -67,8 +67,7 @@ struct RoleRegisters {
   int64_t producer, consumer;
 };
 RoleRegisters registersOfRoles(int64_t groups);
-/// Emit the changes of registers for a block with one producing and `groups` consuming
-/// warpgroups.
+/// Emit the changes of registers for a block with one producing and `groups` consuming warpgroups.
 void giveRegisters(Sm90Builder &b, int64_t groups);
 void takeRegisters(Sm90Builder &b, int64_t groups);
 

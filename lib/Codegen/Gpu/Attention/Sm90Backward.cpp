@@ -136,8 +136,7 @@ static void emitKeys(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys 
   KeyScores scores(b, problem, config.blockKeys(), config.blockQueries, layout, /*wantsK=*/true,
                    /*wantsQ=*/config.addsToQ);
   Value number = b.rem(b.block(), scores.keyBlocks());
-  // With addsToQ, the block that adds to dQ first starts first; otherwise the one with most
-  // work.
+  // With addsToQ, the block that adds to dQ first starts first; otherwise the one with most work.
   scores.placeBlock(b.div(b.block(), scores.keyBlocks()),
                     config.addsToQ ? b.sub(b.i32(scores.keyBlocks() - 1), number) : number);
   initBarriers(b, config, Places(config, problem.shape));

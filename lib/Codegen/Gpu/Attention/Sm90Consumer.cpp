@@ -19,12 +19,11 @@
 // overlaps with the products of the other. A warpgroup that has started its two products
 // signals the next.
 //
-// Code that differs between masked and unmasked blocks would be a branch between the start
-// and the end of a product. If the mask leaves blocks unmasked, the partly masked ones are
-// few and come first, in a loop of their own that includes the first block. In that loop no
-// softmax overlaps with the warpgroup's own products. So the code of the score functions
-// exists twice, not three times. If the mask leaves no blocks unmasked, all are treated as
-// masked.
+// Code that differs between masked and unmasked blocks would be a branch between the start and the
+// end of a product. If the mask leaves blocks unmasked, the partly masked ones are few and come
+// first, in a loop of their own that includes the first block. In that loop no softmax overlaps
+// with the warpgroup's own products. So the code of the score functions exists twice, not three
+// times. If the mask leaves no blocks unmasked, all are treated as masked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,8 +45,7 @@ public:
   void emit();
 
 private:
-  /// State from one block of keys to the next. Weights: of the latest block, as a left
-  /// factor.
+  /// State from one block of keys to the next. Weights: of the latest block, as a left factor.
   struct State {
     Fragment o;
     ForwardScores::State rows;

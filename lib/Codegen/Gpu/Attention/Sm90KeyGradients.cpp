@@ -21,11 +21,10 @@
 //                                                 dK += dSᵀ · Q;  release Q
 //                                             scale · dK, dV
 //
-// Keys are the rows of Sᵀ and dPᵀ, so Pᵀ and dSᵀ are in registers as the left factors of the
-// later products. For dQ both warpgroups need dS of all keys with queries as rows;
-// descriptors read the transpose of dSᵀ. Only one block of threads adds to a row of dK and
-// dV, in the order of heads and queries. All blocks add to a row of dQ, in a fixed order
-// (Sm90KeyProducer.cpp).
+// Keys are the rows of Sᵀ and dPᵀ, so Pᵀ and dSᵀ are in registers as the left factors of the later
+// products. For dQ both warpgroups need dS of all keys with queries as rows; descriptors read the
+// transpose of dSᵀ. Only one block of threads adds to a row of dK and dV, in the order of heads
+// and queries. All blocks add to a row of dQ, in a fixed order (Sm90KeyProducer.cpp).
 //
 // If captured tensors require dS in another order, Sm80QueryGradients.cpp computes dQ.
 //
@@ -203,8 +202,7 @@ SmallVector<Value> KeyConsumer::multiplyQueries() {
   return b.multiply({}, lhs, rhs, querySums.cols, element);
 }
 
-/// Stores dQ to shared memory after the previous one has been read, and signals the adding
-/// warp.
+/// Stores dQ to shared memory after the previous one has been read, and signals the adding warp.
 void KeyConsumer::shareSums(ArrayRef<Value> dq) {
   b.syncNamed(b.i32(Places::SumsEmpty), withAdder());
   Value place = b.shiftBytes(b.sharedAt(places.sums), b.mul(group, querySums.floatsOfGroup() * 4));

@@ -20,9 +20,8 @@
 //   when they have been read: signal the consumers
 //   when they have been written: count[block] += 1
 //
-// The last keys come first, also in the order of the blocks of threads. With a causal mask,
-// each block of keys starts with queries to which no other has added, and all proceed at the
-// same pace.
+// The last keys come first, also in the order of the blocks of threads. With a causal mask, each
+// block of keys starts with queries to which no other has added, and all proceed at the same pace.
 //
 //===----------------------------------------------------------------------===//
 

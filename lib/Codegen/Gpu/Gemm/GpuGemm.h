@@ -52,8 +52,7 @@ struct GpuPlan {
   int64_t splits = 1;    ///< parts of k whose sums a second launch adds in order
   int64_t storeCols = 1; ///< contiguous elements of a result row that one thread finishes
 
-  /// Tiles of the result. A cluster has one tile for each of its blocks, counted together as
-  /// one.
+  /// Tiles of the result. A cluster has one tile for each of its blocks, counted together as one.
   int64_t tileRows() const { return config.blockRows * config.cluster; }
   int64_t rowTiles() const { return llvm::divideCeil(lhs.size, tileRows()); }
   int64_t colTiles() const { return llvm::divideCeil(rhs.size, config.blockCols); }

@@ -20,9 +20,8 @@
 // If k is split into equal parts, a tile is processed once per part. The sums go to scratch,
 // and a second launch adds and finishes them.
 //
-// The two blocks of a cluster have tiles one below the other, which need the same part of
-// rhs. Each block copies half of it to both, after the consumers of both have released the
-// stage.
+// The two blocks of a cluster have tiles one below the other, which need the same part of rhs.
+// Each block copies half of it to both, after the consumers of both have released the stage.
 //
 // A tile in shared memory consists of panels with rows of 128 bytes (see Sm90Builder.h): 64
 // values of k per row of the result, or 64 rows of the result per value of k.
@@ -128,8 +127,7 @@ void Sm90Gemm::forEachTile(function_ref<void(Value)> body) {
 // Producer
 //===----------------------------------------------------------------------===//
 
-/// Copies a side of the tile. Each of `parts` blocks of a cluster copies its part to all of
-/// them.
+/// Copies a side of the tile. Each of `parts` blocks of a cluster copies its part to all of them.
 void Sm90Gemm::copySide(const GpuSide &side, const Operand &operand, int64_t map, int64_t parts,
                         const Stage &stage, Position position) {
   int inner = side.digits.back(), first = side.alongK ? plan.kInner : inner,

@@ -17,8 +17,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
-/// Requirements of cuTensorMapEncodeTiled: alignment and limit of strides, number of
-/// dimensions.
+/// Requirements of cuTensorMapEncodeTiled: alignment and limit of strides, number of dimensions.
 static constexpr int64_t strideAlignment = 16, strideLimit = INT64_C(1) << 40, maxDimensions = 5;
 
 /// Returns true if a tile's rows (or columns) stay within one digit.
@@ -56,8 +55,7 @@ static std::optional<GpuTensorMap> makeTensorMap(const Problem &problem, const G
              : std::nullopt;
 }
 
-/// Returns the map of a factor of which a block copies `width` rows (or columns) of the
-/// result.
+/// Returns the map of a factor of which a block copies `width` rows (or columns) of the result.
 static std::optional<GpuTensorMap> makeTensorMap(const Problem &problem, const GpuPlan &plan,
                                                  const Operand &operand, const GpuSide &side,
                                                  int64_t width) {

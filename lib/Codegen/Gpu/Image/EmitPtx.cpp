@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Translates NVVM to LLVM IR, optimises, and emits text. LLVM does not unroll loops: the
-// builders have unrolled what pays, and more would only cost registers. Library functions are
-// disabled, because there is no library on the GPU.
+// builders have unrolled the loops that benefit; more would only cost registers. Library functions
+// are disabled, because there is no library on the GPU.
 //
 //===----------------------------------------------------------------------===//
 

@@ -12,11 +12,10 @@
 //   rsqrt   rsqrt.approx.ftz                  2 ulp
 //   /       div.full; by a constant, multiplication by its inverse     2 ulp
 //
-// ExpandMath.cpp expands the other functions with arithmetic only: exp and erf in f32;
-// logarithms, powers, trigonometric and inverse functions in f64. tanh.approx would be a
-// single instruction, but its error of 2^-11 is 0.02 for a score capped at 50. The five
-// instructions used here have an error of 0.00002. Errors are measured in
-// test/Unit/GpuMathTest.cpp.
+// ExpandMath.cpp expands the other functions with arithmetic only: exp and erf in f32; logarithms,
+// powers, trigonometric and inverse functions in f64. tanh.approx would be a single instruction,
+// but its error of 2^-11 is 0.02 for a score capped at 50. The five instructions used here have an
+// error of 0.00002. Errors are measured in test/Unit/GpuMathTest.cpp.
 //
 //===----------------------------------------------------------------------===//
 

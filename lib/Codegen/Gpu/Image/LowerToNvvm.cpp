@@ -61,13 +61,11 @@ static LogicalResult legalise(ModuleOp entries) {
     fill(patterns);
     GreedyRewriteConfig config;
     config.setMaxIterations(GreedyRewriteConfig::kNoLimit);
-    // Merging equal blocks is left to LLVM: comparing all blocks takes longer than the
-    // patterns.
+    // Merging equal blocks is left to LLVM: comparing all blocks takes longer than the patterns.
     config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
     return applyPatternsGreedily(entries, std::move(patterns), config);
   };
-  // Legalise 16-bit arithmetic first, because the expansions of math support f32 and f64
-  // only.
+  // Legalise 16-bit arithmetic first, because the expansions of math support f32 and f64 only.
   if (failed(run([](RewritePatternSet &p) {
         populateLegaliseFloatsPatterns(p);
         arith::populateCeilFloorDivExpandOpsPatterns(p);
@@ -81,8 +79,7 @@ static LogicalResult legalise(ModuleOp entries) {
   return verifyMath(entries);
 }
 
-/// Adds the passes that turn entries on memrefs into functions of the LLVM dialect on
-/// pointers.
+/// Adds the passes that turn entries on memrefs into functions of the LLVM dialect on pointers.
 static void addMemoryPasses(PassManager &pm) {
   pm.addPass(createConvertLinalgToLoopsPass());
   pm.addPass(createLoopInvariantCodeMotionPass());

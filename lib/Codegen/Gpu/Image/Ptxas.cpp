@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Runs NVIDIA's assembler on files in a temporary folder, with a time limit, and reads its
-// output:
+// Runs NVIDIA's assembler on files in a temporary folder, with a time limit, and reads its output:
 //
 //   ptxas info    : Compiling entry function 'k' for 'sm_80'       the entry that follows
 //       0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads

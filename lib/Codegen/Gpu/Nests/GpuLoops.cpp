@@ -19,8 +19,7 @@ using namespace mlir::fsdp;
 
 static constexpr int64_t blockThreads = 64;
 
-/// Replaces the range [begin, end) of a phase by that of the thread, and removes the
-/// workspace.
+/// Replaces the range [begin, end) of a phase by that of the thread, and removes the workspace.
 static void giveToThreads(func::FuncOp phase, func::FuncOp kernel, GpuLaunch &launch,
                           int64_t extent) {
   unsigned last = phase.getNumArguments() - 1;

@@ -4,10 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reduces any dimensions: a thread computes contiguous elements of the result and traverses
-// the reduced elements in order. If that gives too few threads, the reduced elements are
-// divided into parts. Their results are stored in scratch, and a second launch adds them in
-// order:
+// Reduces any dimensions: a thread computes contiguous elements of the result and traverses the
+// reduced elements in order. If that gives too few threads, the reduced elements are divided into
+// parts. Their results are stored in scratch, and a second launch adds them in order:
 //
 //   launch 1   part[p, n] = x[first of p, n] + x[.., n] + ..
 //   launch 2   y[n] = init[n] + (part[0, n] + part[1, n] + ..)
@@ -161,8 +160,7 @@ bool GpuNests::buildColumns(ArrayRef<Step> segment) {
     return commit(entry, segment);
   if (!commit(entry, {}))
     return false;
-  // Parts are stored one after another, as for column reductions, whatever the kind of the
-  // steps.
+  // Parts are stored one after another, as for column reductions, whatever the kind of the steps.
   SmallVector<Step> turned(segment);
   for (Step &step : turned)
     step.kind = StepKind::ColumnReduction;
@@ -186,8 +184,7 @@ void GpuNests::emitToken(Entry &entry, const Step &step, Evaluator &at, AffineEx
   Values targets = getTargets(entry, step);
   Value lane = toIndex(b.lane()), start = at.materialise(token);
   AffineExpr rowDim = at.addDim(row, 0, step.getType().getDimSize(0) - 1);
-  // All threads of a warp run the same iterations; those beyond the last column store
-  // nothing.
+  // All threads of a warp run the same iterations; those beyond the last column store nothing.
   b.loop(index(0), index(llvm::alignTo(vectors, entry.threads)), entry.threads, [&](Value turn) {
     Evaluator inner(at);
     Value vector = b.add(turn, toIndex(b.thread())), active = b.isLess(vector, index(vectors));

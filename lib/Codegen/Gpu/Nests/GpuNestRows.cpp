@@ -266,8 +266,7 @@ void GpuNests::emitGroup(Entry &entry, ArrayRef<Step> group, ArrayRef<int64_t> r
 // Rows
 //===----------------------------------------------------------------------===//
 
-/// Returns the threads for a row of `size` columns: parts of a warp if rows fill blocks
-/// evenly.
+/// Returns the threads for a row of `size` columns: parts of a warp if rows fill blocks evenly.
 static int64_t chooseThreads(int64_t size, int64_t count, int64_t width) {
   int64_t vectors = llvm::divideCeil(size, width);
   if (vectors > 4 * warpThreads || (vectors > warpThreads && count < 1024))

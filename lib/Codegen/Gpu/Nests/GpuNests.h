@@ -18,9 +18,8 @@
 
 namespace mlir::fsdp {
 
-/// Lowers the steps of one kernel, launch by launch. Entries are functions on flat memrefs:
-/// the bindings, then the scratch. Emits entries before the kernel and does not change the
-/// kernel.
+/// Lowers the steps of one kernel, launch by launch. Entries are functions on flat memrefs: the
+/// bindings, then the scratch. Emits entries before the kernel and does not change the kernel.
 class GpuNests : SegmentDriver {
 public:
   /// `late`: all maps follow all reductions, in one pass that reads before it stores.
@@ -113,8 +112,7 @@ private:
   AccessLog log;
 };
 
-/// Lowers a kernel of maps, reductions and scatters. Returns false if it contains anything
-/// else.
+/// Lowers a kernel of maps, reductions and scatters. Returns false if it contains anything else.
 bool lowerGpuNests(func::FuncOp kernel, const GpuTarget &target, GpuKernel &info);
 /// Lowers a kernel that is neither a tiled contraction nor attention.
 LogicalResult lowerGpuNestKernel(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries,

@@ -17,8 +17,7 @@
 
 namespace mlir::fsdp {
 
-/// Records the threads and the written arguments of a function on memrefs for
-/// makeNestEntries.
+/// Records the threads and the written arguments of a function on memrefs for makeNestEntries.
 void describeNestEntry(func::FuncOp entry, func::FuncOp kernel, int64_t threads);
 /// Makes entries of the recorded functions after their lowering to the LLVM dialect.
 void makeNestEntries(ModuleOp entries);

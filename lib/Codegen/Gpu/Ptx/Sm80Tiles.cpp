@@ -104,8 +104,7 @@ Sm80Tiles::Factor Sm80Tiles::fromSums(const Fragment &sums, int64_t rowPiece, in
   return factor;
 }
 
-/// Loads the right factors of one step of k and 16 columns from a tile whose rows extend
-/// along k.
+/// Loads the right factors of one step of k and 16 columns from a tile whose rows extend along k.
 std::array<Sm80Tiles::Factor, 2> Sm80Tiles::loadAcross(const SharedTile &tile, int64_t k,
                                                        int64_t col) {
   int64_t offset = k * tile.pitch + col * elementBytes();

@@ -11,9 +11,8 @@
 //   f16, bf16   16          m16n8k16, sums in f32             unchanged
 //   f32         8           three of m16n8k8 in tf32          high + low, 11 bits each
 //
-// Rows of a tile are an odd multiple of 16 bytes apart. So the eight rows of an ldmatrix are
-// in different banks, and every address is a lane's address plus a constant. Private to the
-// stage.
+// Rows of a tile are an odd multiple of 16 bytes apart. So the eight rows of an ldmatrix are in
+// different banks, and every address is a lane's address plus a constant. Private to the stage.
 //
 //===----------------------------------------------------------------------===//
 
@@ -74,15 +73,13 @@ public:
   }
 
   //===--- Products --------------------------------------------------------===//
-  /// Returns sums(r, c) + Σ over k of a(r, k) · b(c, k): the rows of both tiles extend along
-  /// k.
+  /// Returns sums(r, c) + Σ over k of a(r, k) · b(c, k): the rows of both tiles extend along k.
   Fragment multiplyRows(Fragment sums, const SharedTile &a, const SharedTile &b, int64_t k);
   /// Returns sums(r, c) + Σ over k of a(r, k) · b(k, c).
   Fragment multiplyAcross(Fragment sums, const Fragment &a, const SharedTile &b);
 
   //===--- Pieces of products ----------------------------------------------===//
-  /// Words of one factor of a product that a lane holds; `low` is empty unless values are
-  /// split.
+  /// Words of one factor of a product that a lane holds; `low` is empty unless values are split.
   struct Factor {
     SmallVector<Value> high, low;
   };

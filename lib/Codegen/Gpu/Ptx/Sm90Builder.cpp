@@ -4,14 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A product is one piece of inline assembly: a fence, a wgmma for each step of k, a commit.
-// The sums are operands and results that share registers, here and in the wait. Otherwise
-// LLVM and ptxas would not know that they change in between. Offsets are added to a
-// descriptor inside of the assembly, because LLVM would otherwise keep the descriptors of all
-// steps in registers.
+// A product is one piece of inline assembly: a fence, a wgmma for each step of k, a commit. The
+// sums are operands and results that share registers, here and in the wait. Otherwise LLVM and
+// ptxas would not know that they change in between. Offsets are added to a descriptor inside of
+// the assembly, because LLVM would otherwise keep the descriptors of all steps in registers.
 //
-// A matrix descriptor (9.7.15.5.1.2.2, "Matrix Descriptor Format") counts in units of 16
-// bytes:
+// A matrix descriptor (9.7.15.5.1.2.2, "Matrix Descriptor Format") counts in units of 16 bytes:
 //
 //   bits     0 .. 13   address in shared memory
 //           16 .. 29   distance of panels; unused if columns extend along k, as a step then

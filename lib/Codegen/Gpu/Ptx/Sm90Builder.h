@@ -89,9 +89,8 @@ public:
   void fenceAsync();
   /// Prefetches the descriptor of a tensor map.
   void prefetchMap(Value map);
-  /// Starts to copy the box whose first element has these coordinates (i32, dimension 0
-  /// first) to `target`. `barrier` counts its bytes, including those outside the tensor. By
-  /// one thread.
+  /// Starts to copy the box whose first element has these coordinates (i32, dimension 0 first) to
+  /// `target`. `barrier` counts its bytes, including those outside the tensor. By one thread.
   void copyBox(Value target, Value map, ValueRange coordinates, Value barrier);
   /// Starts to copy `bytes` bytes of global memory to `target`; `barrier` counts them. The
   /// size and both addresses are multiples of 16 bytes.
@@ -131,9 +130,8 @@ public:
   /// Orders this thread's bulk copies to and from global memory with its own accesses
   /// (fence.proxy.async).
   void fenceGlobal();
-  /// Waits until an i32 in global memory equals `value`; earlier writes of the thread that
-  /// stored it are visible (ld.acquire). Only a block with a lower number may store the
-  /// value.
+  /// Waits until an i32 in global memory equals `value`; earlier writes of the thread that stored
+  /// it are visible (ld.acquire). Only a block with a lower number may store the value.
   void waitForValue(Value place, Value value);
   /// Adds 1 to an i32 in global memory after all earlier writes of this thread (red.release).
   void increment(Value place);

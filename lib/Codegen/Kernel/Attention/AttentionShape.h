@@ -33,8 +33,7 @@ struct Head {
 tile::Site siteOf(CodeBuilder &b, const Head &head);
 
 /// Emits begin, fullBegin, fullEnd and end of `range` for the tile [first, last) of the other
-/// side, as 64-bit block numbers. `unit` holds the values of `mask` that depend on b and h
-/// alone.
+/// side, as 64-bit block numbers. `unit` holds the values of `mask` that depend on b and h alone.
 SmallVector<Value> emitBounds(CodeBuilder &b, const TileRange &range,
                               const tile::ScoreFunction &mask,
                               const tile::ScoreFunction::Values &unit, const Head &head,

@@ -8,10 +8,10 @@
 //   %x = arith.sitofp (cast %d)       =>    %d' = arith.subi %k', splat q : vector<16xi32>
 //   %y = arith.mulf %slope, %x              %x' = arith.sitofp %d';  %y' = splat slope · %x'
 //
-// Copies the ops that a value needs, first what they read. An op on values that are
 // Clones the ops that a value needs, operands first. An op stays scalar if its operands are
 // the same in all lanes. A captured tensor is loaded as a vector if its last index is k, as a
 // scalar if no index differs between lanes, and gathered otherwise.
+//
 //===----------------------------------------------------------------------===//
 
 #include "ScoreFunction.h"

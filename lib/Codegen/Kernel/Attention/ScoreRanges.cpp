@@ -87,7 +87,7 @@ void ScoreFunction::findRanges() {
 }
 
 //===----------------------------------------------------------------------===//
-// What is kept
+// Kept values
 //===----------------------------------------------------------------------===//
 
 /// Returns true for additions and casts of arguments.

@@ -5,8 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Parts that do not depend on how a target tiles a contraction: the kernels it supports, the
-// choice of the column side, digits of an index, and the elementwise ops after the
-// contraction.
+// choice of the column side, digits of an index, and the elementwise ops after the contraction.
 //
 //===----------------------------------------------------------------------===//
 
