@@ -59,8 +59,8 @@ static FailureOr<CompiledKernels> compileForCpu(ModuleOp planned, const CodegenO
   if (failed(image))
     return failure();
   if (timing && cache)
-    llvm::errs() << cache->numFound() << " of " << cache->numAsked() << " kernels are of "
-                 << options.kernelCache << "\n";
+    llvm::errs() << "kernel cache " << options.kernelCache << ": " << cache->numFound() << " of "
+                 << cache->numAsked() << " kernels reused\n";
   return CompiledKernels{std::move(*image), {}};
 }
 

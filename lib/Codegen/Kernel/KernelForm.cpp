@@ -34,7 +34,8 @@ BlockArgument fsdp::getDestination(func::FuncOp kernel, unsigned index) {
 
 LogicalResult fsdp::describeKernel(func::FuncOp kernel, KernelInfo &info) {
   if (!kernel.getBody().hasOneBlock())
-    return kernel.emitError("expected a kernel of one block");
+    return kernel.emitError("expected a kernel with one block, found ")
+           << kernel.getBody().getBlocks().size();
   info = KernelInfo();
   info.name = kernel.getName().str();
   SmallVector<bool> covered(kernel.getNumResults());

@@ -122,7 +122,7 @@ static LogicalResult expandComposites(func::FuncOp kernel) {
   RewritePatternSet patterns(kernel.getContext());
   tensor::populateDecomposeTensorConcatPatterns(patterns);
   if (failed(applyPatternsGreedily(kernel, std::move(patterns))))
-    return kernel.emitError("a concatenation could not be written as slices");
+    return kernel.emitError("cannot decompose a concatenation into slices");
   IRRewriter rewriter(kernel.getContext());
   SmallVector<Operation *> ops;
   kernel.walk([&](Operation *op) { ops.push_back(op); });
@@ -244,7 +244,8 @@ static FailureOr<int64_t> moveToScratch(func::FuncOp kernel, Value scratch) {
   kernel.walk([](memref::DeallocOp op) { op.erase(); });
   for (memref::AllocOp op : allocs) {
     if (!op.getType().hasStaticShape())
-      return op.emitError("a temporary of dynamic size in a kernel; expected static slices");
+      return op.emitError("expected temporaries of static size in a kernel, found ")
+             << op.getType();
     OpBuilder b(op);
     Value offset = arith::ConstantIndexOp::create(b, op.getLoc(), size);
     Value view =

@@ -28,10 +28,11 @@ LogicalResult fsdp::verifyFloatContract(Operation *root, int64_t *checked) {
     arith::FastMathFlagsAttr flags = op.getFastMathFlagsAttr();
     if (!flags || flags.getValue() == arith::FastMathFlags::none)
       return WalkResult::advance();
-    op->emitError("has the fast-math flags '")
-        << arith::stringifyFastMathFlags(flags.getValue())
-        << "', but kernels compute exactly what is written; remove them, and write math.fma where "
-           "one rounding is meant";
+    InFlightDiagnostic diag = op->emitError("has the fast-math flags '")
+                              << arith::stringifyFastMathFlags(flags.getValue())
+                              << "', but kernels compute exactly the operations that are written";
+    diag.attachNote() << "remove the flags, and write math.fma for a multiplication and addition "
+                         "with one rounding";
     return WalkResult::interrupt();
   });
   return failure(result.wasInterrupted());

@@ -222,7 +222,7 @@ static LogicalResult expandOps(func::FuncOp kernel) {
     else
       continue;
     if (failed(values))
-      return op->emitError("the reference target cannot write this as loops");
+      return op->emitError("the reference target cannot lower this op to loops");
     rewriter.replaceOp(op, *values);
   }
   return success();
@@ -280,7 +280,7 @@ static LogicalResult bufferiseReference(ModuleOp module, KernelInfo &info) {
   bool fixed = true;
   function.walk([&](memref::AllocOp op) {
     if (!op.getType().hasStaticShape()) {
-      op.emitError("a temporary of dynamic size in a kernel; expected static slices");
+      op.emitError("expected temporaries of static size in a kernel, found ") << op.getType();
       fixed = false;
       return;
     }

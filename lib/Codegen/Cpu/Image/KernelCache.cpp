@@ -127,8 +127,8 @@ FailureOr<std::unique_ptr<KernelCache>> KernelCache::open(StringRef folder, Loca
   std::string compiler(layout);
   if (dl_iterate_phdr(addObject, &compiler))
     return emitError(loc)
-           << "cannot tell this compiler from others, so that kernels cannot be kept in '" << folder
-           << "'";
+           << "cannot identify this build of the compiler, so kernels cannot be cached in '"
+           << folder << "'";
   return std::unique_ptr<KernelCache>(new KernelCache(folder, compiler));
 }
 
@@ -244,5 +244,5 @@ KernelCache::get(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info,
 
 void KernelCache::warnOfFailedWrites(Location loc) const {
   if (!failure.empty())
-    emitWarning(loc) << "compiled kernels are not kept in '" << folder << "': " << failure;
+    emitWarning(loc) << "cannot write compiled kernels to '" << folder << "': " << failure;
 }

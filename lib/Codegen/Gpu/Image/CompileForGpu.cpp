@@ -83,15 +83,14 @@ LogicalResult fsdp::printGpuKernels(ModuleOp planned, const CodegenOptions &opti
   if (failed(image))
     return failure();
   if (image->kernels.empty())
-    return emitError(planned.getLoc())
-           << "expected kernels that there is code for on " << options.target << ", found none";
+    return emitError(planned.getLoc()) << "no kernel was generated for " << options.target;
   if (what == EmitKind::SassStats) {
     if (image->cubin.empty())
       return emitError(planned.getLoc())
-             << "sass-stats is what ptxas says, and there is none in " << ptxasPlaces;
+             << "--emit=sass-stats needs ptxas, which was not found in " << ptxasPlaces;
     if (image->reports.empty())
       return emitError(planned.getLoc())
-             << "sass-stats is what ptxas prints with -v, expected lines such as "
+             << "--emit=sass-stats reads the output of ptxas -v: expected lines such as "
                 "\"Compiling entry function\", found none";
     printStatistics(*image, os);
     return success();

@@ -162,7 +162,7 @@ FailureOr<GpuImage> fsdp::compileGpuImage(ModuleOp module, const GpuTarget &targ
   std::string ptxas = output == GpuOutput::Cubin ? findPtxas() : std::string();
   if (output == GpuOutput::Cubin && ptxas.empty() && options.spills == SpillPolicy::Error)
     return emitError(module.getLoc())
-           << "--spills=error needs a ptxas, and there is none in " << ptxasPlaces;
+           << "--spills=error needs ptxas, which was not found in " << ptxasPlaces;
   FailureOr<OwningOpRef<ModuleOp>> entries = collectEntries(module, target, image);
   if (failed(entries))
     return failure();
@@ -179,7 +179,8 @@ FailureOr<GpuImage> fsdp::compileGpuImage(ModuleOp module, const GpuTarget &targ
   if (output != GpuOutput::Cubin)
     return image;
   if (ptxas.empty()) {
-    emitRemark(module.getLoc()) << "no ptxas in " << ptxasPlaces << ": PTX alone is written";
+    emitRemark(module.getLoc()) << "ptxas was not found in " << ptxasPlaces
+                                << ": only PTX is written";
     return image;
   }
   if (failed(assemble(image, ptxas, target, options, module.getLoc())))

@@ -49,7 +49,7 @@ static LogicalResult verifyMath(ModuleOp entries) {
     if (!isa_and_nonnull<math::MathDialect>(op->getDialect()) || hasInstruction(op))
       return WalkResult::advance();
     op->emitError("'") << op->getName() << "' on " << op->getResult(0).getType()
-                       << " has no code for GPUs";
+                       << " has no GPU implementation";
     return WalkResult::interrupt();
   });
   return failure(found.wasInterrupted());

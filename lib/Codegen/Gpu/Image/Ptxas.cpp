@@ -177,12 +177,12 @@ static void attachLog(InFlightDiagnostic &diag, StringRef log, Location loc) {
   log = log.trim();
   Diagnostic &note = diag.attachNote(loc);
   if (log.empty())
-    note << "it wrote nothing";
+    note << "ptxas printed nothing";
   else if (log.size() <= mostNoteBytes)
     note << log;
   else
     note << log.take_front(mostNoteBytes) << "\n.. and " << log.size() - mostNoteBytes
-         << " bytes more";
+         << " more bytes";
 }
 
 /// Emits an error that says how ptxas ended, unless it succeeded.
@@ -194,12 +194,14 @@ static LogicalResult checkEnd(const ProcessEnd &end, StringRef ptxas, const Code
   switch (end.kind) {
   case ProcessEnd::NotBegun:
     return error() << "cannot be run: " << std::strerror(end.number);
-  case ProcessEnd::TimedOut:
-    return error() << "did not end: no result within " << options.ptxasTimeout
-                   << " s; --ptxas-timeout says how many it has";
+  case ProcessEnd::TimedOut: {
+    InFlightDiagnostic diag = error() << "timed out after " << options.ptxasTimeout << " s";
+    diag.attachNote(loc) << "raise the limit with --ptxas-timeout=SECONDS";
+    return diag;
+  }
   case ProcessEnd::WroteTooMuch: {
     InFlightDiagnostic diag = error() << "was stopped: expected at most " << mostLogBytes
-                                      << " bytes of text, found more";
+                                      << " bytes of output, found more";
     attachLog(diag, end.text, loc);
     return diag;
   }
@@ -215,9 +217,10 @@ static LogicalResult checkEnd(const ProcessEnd &end, StringRef ptxas, const Code
   if (end.number == 0)
     return success();
   constexpr int noCommand = 127; // exit code of shells
-  InFlightDiagnostic diag = error() << (end.number == noCommand ? "does not find what it runs"
-                                                                : "rejects the generated PTX")
-                                    << " (exit code " << end.number << ")";
+  InFlightDiagnostic diag = error()
+                            << (end.number == noCommand ? "cannot find a program that it runs"
+                                                        : "rejects the generated PTX")
+                            << " (exit code " << end.number << ")";
   attachLog(diag, end.text, loc);
   return diag;
 }
@@ -231,9 +234,9 @@ static LogicalResult checkCubin(StringRef bytes, StringRef ptxas, Location loc) 
     found = "nothing";
   else if (bytes.size() < sizeof(Header) || !header->checkMagic() ||
            header->getFileClass() != llvm::ELF::ELFCLASS64)
-    found = std::to_string(bytes.size()) + " bytes of something else";
+    found = std::to_string(bytes.size()) + " bytes that are not a 64-bit ELF file";
   else if (header->e_machine != llvm::ELF::EM_CUDA)
-    found = "one of machine " + std::to_string(header->e_machine);
+    found = "an ELF file of machine " + std::to_string(header->e_machine);
   else
     return success();
   return emitError(loc)
@@ -295,7 +298,7 @@ LogicalResult fsdp::assemble(GpuImage &image, StringRef ptxas, const GpuTarget &
   if (image.reports.empty() && options.spills == SpillPolicy::Error)
     return emitError(loc)
            << "'" << ptxas
-           << "' says nothing of registers: --spills=error needs what it prints with -v";
+           << "' printed no register counts; --spills=error reads the output of ptxas -v";
   countInstructions(image);
   return checkSpills(image, options.spills, loc);
 }
