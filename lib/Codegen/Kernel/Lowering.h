@@ -24,7 +24,7 @@ inline constexpr StringLiteral extentAttr = "fsdp.extent";
 inline constexpr StringLiteral tileAttr = "fsdp.tile";
 
 /// Fills name, bindingBytes, reads and writes of `info` from the kernel's signature. Fails
-/// with a diagnostic if the kernel breaks the contract of pipeline.md §6.
+/// with a diagnostic if the kernel breaks the contract of docs/explanation/pipeline.md §6.
 LogicalResult describeKernel(func::FuncOp kernel, KernelInfo &info);
 
 /// Canonicalises `root` and eliminates common subexpressions.

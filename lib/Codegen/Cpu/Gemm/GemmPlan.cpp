@@ -56,12 +56,13 @@ int64_t Plan::kSteps(int64_t k) const {
 int64_t Plan::stepBytes() const { return packType.getIntOrFloatBitWidth() / 8 * kPerStep(); }
 
 static LogicalResult chooseTypes(const Problem &problem, Plan &plan, const CpuTarget &target) {
-  auto ours = [](Type type) {
+  auto isSupported = [](Type type) {
     return type.isF32() || type.isF64() || type.isBF16() || type.isF16();
   };
   Type lhs = getValueType(problem.lhs.access), rhs = getValueType(problem.rhs.access);
   Type result = getElementTypeOrSelf(problem.root().getType());
-  if (!ours(lhs) || !ours(rhs) || !ours(result) || !ours(getValueType(problem.init.access)))
+  if (!isSupported(lhs) || !isSupported(rhs) || !isSupported(result) ||
+      !isSupported(getValueType(problem.init.access)))
     return failure();
   MLIRContext *context = result.getContext();
   plan.accType = result.isF64() ? Type(Float64Type::get(context)) : Type(Float32Type::get(context));

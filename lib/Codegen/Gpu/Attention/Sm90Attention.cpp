@@ -91,11 +91,11 @@ void attention::storeWords(Sm90Builder &b, const Layout &layout, ArrayRef<Value>
   constexpr int64_t chunks = Sm90Builder::panelBytes / chunkBytes;
   assert(layout.numRows() == 16 && layout.numCols() % 16 == 0 && "pairs of pieces");
   auto exclusive = [&](Value x, Value y) { return b.createOrFold<arith::XOrIOp>(b.loc, x, y); };
-  Value row = b.rem(b.lane(), 16), turned = exclusive(b.div(b.lane(), 16), b.rem(row, chunks));
+  Value row = b.rem(b.lane(), 16), swizzled = exclusive(b.div(b.lane(), 16), b.rem(row, chunks));
   Value rowPlace = b.shiftBytes(to.base, b.mul(row, Sm90Builder::panelBytes));
   for (int64_t col = 0; col < layout.numCols(); col += 16) {
     int64_t chunk = col % Sm90Builder::panelCols / 8;
-    Value place = b.shiftBytes(rowPlace, b.mul(exclusive(turned, b.i32(chunk)), chunkBytes));
+    Value place = b.shiftBytes(rowPlace, b.mul(exclusive(swizzled, b.i32(chunk)), chunkBytes));
     place = b.shiftBytes(place, col / Sm90Builder::panelCols * to.rows * Sm90Builder::panelBytes);
     b.storeMatrices(place, words.slice(col / 4, 4));
   }

@@ -31,22 +31,22 @@ bool gemm::isReadSingly(const GpuPlan &plan, const GpuSide &side) {
   return plan.element.isF32() && !side.alongK;
 }
 
-Value gemm::emitTurned(GpuBuilder &b, const GpuPlan &plan, const GpuSide &side, Value row,
-                       Value chunk) {
+Value gemm::emitSwizzled(GpuBuilder &b, const GpuPlan &plan, const GpuSide &side, Value row,
+                         Value chunk) {
   int64_t rowsOfBanks = std::max<int64_t>(bankBytes / side.rowBytes, 1),
-          turns = std::min<int64_t>(side.rowBytes / chunkBytes, 8);
-  Value turn =
-      isReadSingly(plan, side) ? b.mul(b.rem(row, 4), 2) : b.rem(b.div(row, rowsOfBanks), turns);
-  Value turned = b.createOrFold<arith::XOrIOp>(b.loc, chunk, turn);
-  return b.add(b.mul(row, side.rowBytes), b.mul(turned, chunkBytes));
+          chunks = std::min<int64_t>(side.rowBytes / chunkBytes, 8);
+  Value swizzle =
+      isReadSingly(plan, side) ? b.mul(b.rem(row, 4), 2) : b.rem(b.div(row, rowsOfBanks), chunks);
+  Value swizzled = b.createOrFold<arith::XOrIOp>(b.loc, chunk, swizzle);
+  return b.add(b.mul(row, side.rowBytes), b.mul(swizzled, chunkBytes));
 }
 
-Value gemm::shiftTurned(GpuBuilder &b, int64_t rowBytes, Value pointer, Value turned, int64_t rows,
-                        int64_t bytes) {
+Value gemm::shiftSwizzled(GpuBuilder &b, int64_t rowBytes, Value pointer, Value swizzled,
+                          int64_t rows, int64_t bytes) {
   int64_t mask = std::min(rowBytes, bankBytes) - 1;
   if (bytes & mask)
-    turned = arith::XOrIOp::create(b, b.loc, turned, b.i32(bytes & mask));
-  return b.shiftBytes(b.shiftBytes(pointer, turned), rows * rowBytes + (bytes & ~mask));
+    swizzled = arith::XOrIOp::create(b, b.loc, swizzled, b.i32(bytes & mask));
+  return b.shiftBytes(b.shiftBytes(pointer, swizzled), rows * rowBytes + (bytes & ~mask));
 }
 
 //===----------------------------------------------------------------------===//
@@ -66,7 +66,7 @@ TileLoader::Unit TileLoader::makeUnit(Value row, Value col) {
   Unit unit;
   Value byte = b.mul(col, bytes());
   unit.target =
-      b.add(emitTurned(b, plan, side, row, b.div(byte, chunkBytes)), b.rem(byte, chunkBytes));
+      b.add(emitSwizzled(b, plan, side, row, b.div(byte, chunkBytes)), b.rem(byte, chunkBytes));
   Value index = b.add(first, side.alongK ? row : col);
   unit.k = side.alongK ? col : row;
   if (side.size % side.width) {
@@ -89,9 +89,9 @@ TileLoader::Unit TileLoader::makeUnit(int64_t number) {
   if (b.threads >= perRow)
     return makeUnit(b.add(b.div(b.thread(), perRow), number * (b.threads / perRow)),
                     b.mul(b.rem(b.thread(), perRow), side.unit));
-  int64_t turns = perRow / b.threads;
-  return makeUnit(b.i32(number / turns),
-                  b.mul(b.add(b.thread(), number % turns * b.threads), side.unit));
+  int64_t rounds = perRow / b.threads;
+  return makeUnit(b.i32(number / rounds),
+                  b.mul(b.add(b.thread(), number % rounds * b.threads), side.unit));
 }
 
 TileLoader::Unit TileLoader::makeUnit(Value number) {

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Rows of a tile are contiguous. Chunk c (16 bytes) of row r is stored at chunk c ^ turn(r),
+// Rows of a tile are contiguous. Chunk c (16 bytes) of row r is stored at chunk c ^ s(r),
 // so that the eight rows of an ldmatrix, and the rows of one copy, are in different banks:
 //
-//   bytes of a row   turn
+//   bytes of a row   s(r)
 //   32               r / 4 % 2
 //   64               r / 2 % 4
 //   128 and more     r % 8; for elements that are read one by one (eight neighbours in each of
@@ -27,11 +27,11 @@ namespace mlir::fsdp::gemm {
 /// cannot be used.
 bool isReadSingly(const GpuPlan &plan, const GpuSide &side);
 /// Returns the byte offset of chunk `chunk` of row `row` from the start of a tile.
-Value emitTurned(GpuBuilder &b, const GpuPlan &plan, const GpuSide &side, Value row, Value chunk);
+Value emitSwizzled(GpuBuilder &b, const GpuPlan &plan, const GpuSide &side, Value row, Value chunk);
 /// Returns the address `rows` rows (a multiple of 8) and `bytes` bytes after the swizzled
-/// offset `turned`, provided that `bytes` does not carry.
-Value shiftTurned(GpuBuilder &b, int64_t rowBytes, Value pointer, Value turned, int64_t rows,
-                  int64_t bytes);
+/// offset `swizzled`, provided that `bytes` does not carry.
+Value shiftSwizzled(GpuBuilder &b, int64_t rowBytes, Value pointer, Value swizzled, int64_t rows,
+                    int64_t bytes);
 
 /// Copies the tiles of one side.
 class TileLoader {

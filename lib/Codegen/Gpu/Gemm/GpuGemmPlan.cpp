@@ -73,9 +73,9 @@ static FailureOr<Type> chooseElement(const Problem &problem, std::string &reason
   Type lhs = getValueType(problem.lhs.access), rhs = getValueType(problem.rhs.access);
   Type result = getElementTypeOrSelf(problem.root().getType()),
        init = getValueType(problem.init.access);
-  auto ours = [](Type type) { return type.isF32() || type.isBF16() || type.isF16(); };
+  auto isSupported = [](Type type) { return type.isF32() || type.isBF16() || type.isF16(); };
   for (Type type : {lhs, rhs, result, init})
-    if (!ours(type)) {
+    if (!isSupported(type)) {
       llvm::raw_string_ostream(reason) << "contractions in " << type;
       return failure();
     }

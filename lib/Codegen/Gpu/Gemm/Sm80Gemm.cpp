@@ -116,13 +116,13 @@ Value Sm80Gemm::laneOf(const GpuSide &side, bool down, Value warpFirst) {
     row = b.add(row, warpFirst);
   else
     chunk = b.add(chunk, b.div(b.mul(warpFirst, b.elementBytes()), 16));
-  return emitTurned(b, plan, side, row, chunk);
+  return emitSwizzled(b, plan, side, row, chunk);
 }
 
 /// Returns the offset for f32 with k as rows: column l/4 of row l%4.
 Value Sm80Gemm::laneOfNumbers(const GpuSide &side, Value warpFirst) {
   Value col = b.add(b.rowOfLane(), warpFirst);
-  return b.add(emitTurned(b, plan, side, b.rem(b.lane(), 4), b.div(col, 4)),
+  return b.add(emitSwizzled(b, plan, side, b.rem(b.lane(), 4), b.div(col, 4)),
                b.mul(b.rem(col, 4), 4));
 }
 
@@ -161,11 +161,11 @@ Sm80Tiles::Factor Sm80Gemm::rowsFactor(Value stage, int64_t piece, int64_t k) {
   const GpuSide &side = plan.lhs;
   if (side.alongK)
     return b.toFactor(b.loadMatrices(
-        shiftTurned(b, side.rowBytes, stage, rowLane, 16 * piece, k * b.elementBytes()), false));
+        shiftSwizzled(b, side.rowBytes, stage, rowLane, 16 * piece, k * b.elementBytes()), false));
   if (isReadSingly(plan, side))
     return b.toFactor(loadNumbers(b, side, stage, rowLane, 16 * piece, k, true));
   return b.toFactor(b.loadMatrices(
-      shiftTurned(b, side.rowBytes, stage, rowLane, k, 16 * piece * b.elementBytes()), true));
+      shiftSwizzled(b, side.rowBytes, stage, rowLane, k, 16 * piece * b.elementBytes()), true));
 }
 
 /// Loads the factors of the columns from 16 · piece on, and 8 further, at k.
@@ -176,8 +176,9 @@ std::array<Sm80Tiles::Factor, 2> Sm80Gemm::colsFactors(Value stage, int64_t piec
     return {b.toFactor(loadNumbers(b, side, tile, colLane, 16 * piece, k, false)),
             b.toFactor(loadNumbers(b, side, tile, colLane, 16 * piece + 8, k, false))};
   Value place =
-      side.alongK ? shiftTurned(b, side.rowBytes, tile, colLane, 16 * piece, k * b.elementBytes())
-                  : shiftTurned(b, side.rowBytes, tile, colLane, k, 16 * piece * b.elementBytes());
+      side.alongK
+          ? shiftSwizzled(b, side.rowBytes, tile, colLane, 16 * piece, k * b.elementBytes())
+          : shiftSwizzled(b, side.rowBytes, tile, colLane, k, 16 * piece * b.elementBytes());
   SmallVector<Value> words = b.loadMatrices(place, !side.alongK);
   return {b.toFactor(ArrayRef(words).take_front(2)), b.toFactor(ArrayRef(words).drop_front(2))};
 }

@@ -260,8 +260,8 @@ void Sm90Gemm::finishInBoxes(ArrayRef<Value> sums) {
         lane = b.lane();
   // the row that the lane addresses
   Value row = b.add(b.mul(b.div(ownThread, 32), 16), b.rem(lane, 16));
-  Value turned = b.createOrFold<arith::XOrIOp>(b.loc, b.div(lane, 16), b.rem(lane, 8));
-  Value place = b.add(b.mul(row, panelBytes), b.mul(turned, 16));
+  Value swizzled = b.createOrFold<arith::XOrIOp>(b.loc, b.div(lane, 16), b.rem(lane, 8));
+  Value place = b.add(b.mul(row, panelBytes), b.mul(swizzled, 16));
   for (int64_t from = 0; from < config.blockCols; from += panel) {
     Value target = b.shiftBytes(chunk, from / panel % 2 * panel * panelBytes);
     // With an odd number of panels, the previous tile's last panel was in the same buffer.
