@@ -53,7 +53,7 @@ private:
   void placeTiles();
   void fetch(const SharedTile &tile, const GlobalRows &rows, Value turn);
   State unflatten(ValueRange values);
-  State turn(Value number, State state);
+  State processBlock(Value number, State state);
   Fragment scoresOf(Value number, Value firstCol);
   void finish(State state);
 
@@ -148,7 +148,7 @@ Sm80Forward::State Sm80Forward::unflatten(ValueRange values) {
       {llvm::to_vector(values.slice(count, perLane)), llvm::to_vector(values.take_back(perLane))}};
 }
 
-Sm80Forward::State Sm80Forward::turn(Value number, State state) {
+Sm80Forward::State Sm80Forward::processBlock(Value number, State state) {
   Value firstCol = b.mul(blocks->at(number), config.blockCols), next = b.add(number, 1);
   Value more = b.isLess(next, blocks->count);
   auto begin = [&](const SharedTile &tile, const GlobalRows &rows) {
@@ -200,7 +200,7 @@ void Sm80Forward::emit() {
   State first{b.fill(outputLayout, b.number(0)), scores->start()};
   finish(
       unflatten(b.loop(zero, blocks->count, 1, first.flat(), [&](Value number, ValueRange state) {
-        return turn(number, unflatten(state)).flat();
+        return processBlock(number, unflatten(state)).flat();
       })));
 }
 

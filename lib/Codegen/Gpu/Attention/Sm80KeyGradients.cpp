@@ -54,7 +54,7 @@ private:
   Value normAt(Value base, Value turn, int64_t at);
   SmallVector<Value> gradientsOf(const Fragment &s, const Fragment &dp, Value turn, bool masked,
                                  ArrayRef<Value> columns);
-  Sums turn(Value number, Sums sums);
+  Sums processBlock(Value number, Sums sums);
   Sums sumsOf(ValueRange values);
   SmallVector<Value> flat(const Sums &sums);
   Sums emitHead(Value group, Sums sums);
@@ -151,7 +151,7 @@ SmallVector<Value> KeyGradients::gradientsOf(const Fragment &s, const Fragment &
                      columns);
 }
 
-KeyGradients::Sums KeyGradients::turn(Value number, Sums sums) {
+KeyGradients::Sums KeyGradients::processBlock(Value number, Sums sums) {
   Value next = b.add(number, 1);
   b.waitForCopies(0);
   b.barrier();
@@ -224,7 +224,7 @@ KeyGradients::Sums KeyGradients::emitHead(Value group, Sums sums) {
   sums.columns = scores.emptyColumns();
   sums =
       sumsOf(b.loop(zero, scores.blocks->count, 1, flat(sums), [&](Value number, ValueRange state) {
-        return flat(turn(number, sumsOf(state)));
+        return flat(processBlock(number, sumsOf(state)));
       }));
   scores.storeColumns(sums.columns);
   sums.columns.clear();

@@ -63,7 +63,7 @@ private:
   /// Returns dS, then the sums.
   SmallVector<Value> gradientOf(const Fragment &s, const Fragment &dp, Value firstCol, bool masked,
                                 Sums sums);
-  SmallVector<Value> turn(Value number, ValueRange state);
+  SmallVector<Value> processBlock(Value number, ValueRange state);
   Sums sumsOf(ValueRange values) const;
   static SmallVector<Value> flat(ArrayRef<Value> registers, const Sums &sums);
   void storeSums(const Sums &sums);
@@ -281,7 +281,7 @@ SmallVector<Value> QueryGradients::gradientOf(const Fragment &s, const Fragment 
   return flat(ds.registers, sums);
 }
 
-SmallVector<Value> QueryGradients::turn(Value number, ValueRange state) {
+SmallVector<Value> QueryGradients::processBlock(Value number, ValueRange state) {
   int64_t results = tables ? 0 : resultLayout.numRegisters();
   Fragment dq{resultLayout, llvm::to_vector(state.take_front(results))};
   Sums sums = sumsOf(state.drop_front(results));
@@ -336,7 +336,7 @@ void QueryGradients::emit() {
     state.append(perHead.size() + perRow.size() * scoreLayout.rowsOfLane() + perElement.size(),
                  b.number(0));
   state = b.loop(zero, blocks->count, 1, state,
-                 [&](Value number, ValueRange state) { return turn(number, state); });
+                 [&](Value number, ValueRange state) { return processBlock(number, state); });
   if (tables)
     return;
   storeSums(sumsOf(ValueRange(state).drop_front(results)));

@@ -63,9 +63,9 @@ private:
   Fragment weighAlone(Value turn, Value met, ForwardScores::State &rows,
                       SmallVector<Value> &correction);
   State begin(Value met);
-  State turnAlone(Value turn, Value met, State state);
+  State processBlockAlone(Value turn, Value met, State state);
   State beginMasked(Value met);
-  State turn(Value turn, Value met, State state);
+  State processBlock(Value turn, Value met, State state);
   State loop(Value from, Value met, const State &state);
   State addLast(State state, const Stage &stage);
   void finish(const QueryTile &tile, const State &state);
@@ -197,7 +197,7 @@ Consumer::State Consumer::begin(Value met) {
 }
 
 /// Adds the product of the previous block to O, then computes the weights of this block.
-Consumer::State Consumer::turnAlone(Value turn, Value met, State state) {
+Consumer::State Consumer::processBlockAlone(Value turn, Value met, State state) {
   state.o.registers = b.choose(
       b.isLess(b.i32(0), turn), ValueRange(state.o.registers).getTypes(),
       [&] { return addLast(state, stageOf(b.sub(b.add(met, turn), b.i32(1)))).o.registers; },
@@ -215,11 +215,11 @@ Consumer::State Consumer::beginMasked(Value met) {
   state.weights.assign(scoreLayout.numRegisters() / 2, b.i32(0));
   return unflatten(b.loop(b.i32(0), b.max(sequence->maskedCount, b.i32(1)), 1, state.flat(),
                           [&](Value number, ValueRange carried) {
-                            return turnAlone(number, met, unflatten(carried)).flat();
+                            return processBlockAlone(number, met, unflatten(carried)).flat();
                           }));
 }
 
-Consumer::State Consumer::turn(Value turn, Value met, State state) {
+Consumer::State Consumer::processBlock(Value turn, Value met, State state) {
   Value number = b.add(met, turn);
   Stage stage = stageOf(number), before = stageOf(b.sub(number, b.i32(1)));
   b.wait(barrier(Sm90Places::KeysFull, stage), stage.parity);
@@ -241,7 +241,7 @@ Consumer::State Consumer::turn(Value turn, Value met, State state) {
 Consumer::State Consumer::loop(Value from, Value met, const State &state) {
   return unflatten(
       b.loop(from, sequence->count, 1, state.flat(), [&](Value number, ValueRange carried) {
-        return turn(number, met, unflatten(carried)).flat();
+        return processBlock(number, met, unflatten(carried)).flat();
       }));
 }
 

@@ -60,7 +60,7 @@ private:
     SmallVector<Value> dk, dv, columns; ///< columns: what each key of this lane contributes
   };
   Sums consumeHead(Value before, Sums sums);
-  Sums turn(Value number, const Stage &stage, Sums sums);
+  Sums processBlock(Value number, const Stage &stage, Sums sums);
   /// Gradients of a block of queries, or of some of its queries.
   struct Gradients {
     SmallVector<Value> p, ds, columns; ///< (f·P)ᵀ and dSᵀ as left factors, sums
@@ -219,7 +219,7 @@ void KeyConsumer::shareSums(ArrayRef<Value> dq) {
 // Blocks of queries
 //===----------------------------------------------------------------------===//
 
-KeyConsumer::Sums KeyConsumer::turn(Value number, const Stage &stage, Sums sums) {
+KeyConsumer::Sums KeyConsumer::processBlock(Value number, const Stage &stage, Sums sums) {
   int64_t rows = config.blockQueries;
   Gradients both = gradients(scores.blocks->at(number), stage, sums.columns);
   sums.columns = both.columns;
@@ -261,7 +261,7 @@ KeyConsumer::Sums KeyConsumer::consumeHead(Value before, Sums sums) {
   sums.columns = scores.emptyColumns();
   sums = sumsOf(
       b.loop(b.i32(0), scores.blocks->count, 1, flat(sums), [&](Value number, ValueRange state) {
-        return flat(turn(number, stageOf(b.add(before, number)), sumsOf(state)));
+        return flat(processBlock(number, stageOf(b.add(before, number)), sumsOf(state)));
       }));
   scores.storeColumns(sums.columns);
   sums.columns.clear();
