@@ -9,7 +9,7 @@
 //
 //   rows of vectors (CPU)   register 0: (0, 0) (0, 1) .. (0, L-1)
 //                           register 1: (0, L) ..                     then row 1
-//   accumulator of mma (GPU) lane l of a warp, registers 0 .. 3 of each 16 x 8 piece:
+//   mma accumulator (GPU)   lane l of a warp, registers 0 .. 3 of each 16 x 8 piece:
 //                           (l/4, 2 (l%4) + {0, 1}), (l/4 + 8, 2 (l%4) + {0, 1});
 //                           pieces along a row, then the next 16 rows
 //

@@ -41,7 +41,7 @@ private:
   virtual bool buildColumns(ArrayRef<Step> segment) = 0;
   virtual bool buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) = 0;
   virtual bool buildMaps(ArrayRef<Step> segment) = 0;
-  /// Emits a single reduction whose segment was refused with rows and columns exchanged.
+  /// Emits a single reduction with rows and columns exchanged, after its segment was refused.
   virtual bool buildTurned(ArrayRef<Step> segment) = 0;
   /// Erases the parts (phases or launches) emitted after the first `parts`.
   virtual void dropParts(size_t parts) = 0;

@@ -121,9 +121,9 @@ private:
       return VectorType::get(vector.getShape(), element, vector.getScalableDims());
     return element;
   }
-  /// Returns n = x rounded to an integer, and 2^(n - below). The power is correct if n -
-  /// below is in the normal range, and 0 if it is one below that range. One addition puts n +
-  /// bias - below into the low bits, and one shift moves it to the exponent.
+  /// Returns n = x rounded to an integer, and the power of two of e = n - below. The power is
+  /// correct if e is in the normal range, and 0 if e is one below that range. One addition puts
+  /// e + bias into the low bits, and one shift moves it to the exponent.
   std::pair<Value, Value> round(Value x, Value factor, int64_t below) const {
     double magic = (isDouble ? 0x1.8p52 : 0x1.8p23) + (isDouble ? 1023 : 127) - below;
     Value shifted = factor ? fma(x, factor, constant(magic)) : add(x, constant(magic));
@@ -215,8 +215,8 @@ Value Real::erf(Value x) const {
   return select(greater(a, 1), copySign(sub(constant(1), erfcTo6(a)), x), inner);
 }
 
-/// Returns exp(-q(x)) for x >= 1, and 1 - erf(x) by its series below. It is constant where 1
-/// - erfc(x) rounds to 1: above 4 in f32, above 6 in f64.
+/// Returns erfc(x): exp(-q(x)) for x >= 1, and 1 - erf(x) by its series for smaller x. It is
+/// constant above 4 in f32 and above 6 in f64, where 1 - erfc(x) rounds to 1.
 Value Real::erfcTo6(Value x) const {
   Value a = abs(x), z = mul(x, x);
   ArrayRef<double> near = isDouble ? ArrayRef<double>(erfNear64) : ArrayRef<double>(erfNear32);

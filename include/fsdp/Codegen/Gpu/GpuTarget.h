@@ -21,11 +21,11 @@ namespace mlir::fsdp {
 
 /// A chip and its limits per block and per multiprocessor.
 struct GpuTarget {
-  std::string chip;       ///< sm_80, sm_90a, sm_100a
-  unsigned ptxVersion;    ///< PTX ISA version: 71 means 7.1
-  int64_t sharedPerBlock; ///< shared memory that one block may use, in bytes
-  int64_t sharedPerSm;    ///< shared memory of an SM, in bytes; a block also takes `sharedReserved`
-  int64_t registersPerSm; ///< number of 32-bit registers of a multiprocessor
+  std::string chip;        ///< sm_80, sm_90a, sm_100a
+  unsigned ptxVersion;     ///< PTX ISA version: 71 means 7.1
+  int64_t sharedPerBlock;  ///< shared memory that one block may use, in bytes
+  int64_t sharedPerSm;     ///< bytes per multiprocessor; a block also takes `sharedReserved`
+  int64_t registersPerSm;  ///< number of 32-bit registers of a multiprocessor
   int64_t multiprocessors; ///< number of multiprocessors of the largest such chip
   int64_t registersPerThread = 255;
   int64_t sharedReserved = 1024;

@@ -20,7 +20,6 @@
 // Sources are not in the caches yet and their rows are far apart, so they are prefetched.
 // Casts and other unary maps are applied between load and store. Rows beyond the end repeat
 // the last row. Steps beyond the end of k are zero.
-// exist repeat the last one. Steps over the end of k are zero.
 //
 //===----------------------------------------------------------------------===//
 

@@ -13,7 +13,7 @@
 //
 //   rowPieces · blockCols                  S and dP
 //   rowPieces · (dim / 2), (valueDim / 2)  sums
-//   rowPieces · 8, factors, 48             as there
+//   rowPieces · 8, factors, 48             as in Sm80Plan.cpp
 //
 //===----------------------------------------------------------------------===//
 

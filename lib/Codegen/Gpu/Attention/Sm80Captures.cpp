@@ -80,7 +80,7 @@ SmallVector<const Sm80Contribution *> Sm80Captures::of(Dependence where) const {
 }
 
 //===----------------------------------------------------------------------===//
-// Inside the kernels of the backward
+// Inside the backward kernels
 //===----------------------------------------------------------------------===//
 
 static Pointer at(GpuBuilder &b, int64_t bytes, Type type) {
@@ -136,7 +136,7 @@ void Sm80Captures::addToTable(GpuBuilder &b, const Sm80Contribution &c, Value po
 }
 
 //===----------------------------------------------------------------------===//
-// Kernels around them
+// Launches before and after these kernels
 //===----------------------------------------------------------------------===//
 
 static Value indexOfThread(GpuBuilder &b, int64_t firstBlock) {

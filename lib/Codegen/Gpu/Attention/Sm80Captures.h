@@ -14,7 +14,7 @@ namespace mlir::fsdp::attention {
 
 /// One `fsdp.contribute` and its partial sums: f32 in scratch.
 struct Sm80Contribution : Contributed {
-  /// offset in bytes; number of sums, 0 if indices depend on q and k
+  /// Offset in bytes, and number of sums (0 if the indices depend on both q and k).
   int64_t offset = 0, count = 0;
 };
 

@@ -16,7 +16,7 @@
 // A loop extends from the target of a backward branch to that branch. It does not count if its
 // target is inside a loop that ends before the branch, as for retried waits, whose code is at the
 // end. The main loop is the innermost loop with matrix instructions that has the most of them, and
-// the shortest of these. the most multiplications, and of these the shortest.
+// the shortest of these.
 //
 //===----------------------------------------------------------------------===//
 

@@ -23,8 +23,8 @@
 
 namespace mlir::fsdp::gemm {
 
-/// Maps elements of a tensor to a binding: element (i0, i1, ..) is maps(binding[offset + Σ
-/// i_d · dimStrides[d]]).
+/// Maps elements of a tensor to a binding: element (i0, i1, ..) is
+/// maps(binding[offset + Σ i_d · dimStrides[d]]).
 struct Access {
   int binding = -1; ///< number of the kernel argument; -1: every element is `splat`
   TypedAttr splat;  ///< a scalar
