@@ -13,7 +13,7 @@
 //   rowPieces · 6                   max, sum and place of each row
 //   48                              addresses, bounds, values of score functions
 //
-// The registers that ptxas reports: test/Codegen/Inputs/ptxas-table.txt.
+// The registers that ptxas reports: test/Codegen/Gpu/Inputs/ptxas-sm80.txt.
 //
 //===----------------------------------------------------------------------===//
 
