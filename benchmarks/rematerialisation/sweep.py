@@ -88,7 +88,7 @@ def main():
     with open(arguments.out + "/rematerialisation.md", "w") as file:
         write = lambda line="": print(line, file=file)
         write("# Time against memory\n")
-        write("This page is for readers who choose `--activation-checkpointing`: seconds of a step and the arena of a rank.")
+        write("This page is for readers who choose `--activation-checkpointing` by time and memory of a step.")
         write(f"`benchmarks/rematerialisation/sweep.py --mesh={arguments.mesh} {' '.join(model)}`" +
               (f", {arguments.date}," if arguments.date else ""))
         write("plans with `--overlap`. Times are estimates for CPU ranks; they rank plans and are not forecasts.\n")

@@ -138,7 +138,7 @@ def main():
     build, kept = os.path.abspath(arguments.build), arguments.cluster and os.path.abspath(arguments.cluster)
     write = lambda line="": print(line, file=out, flush=True)
     write("# Simulated and measured steps\n")
-    write("This page is for readers who want to know how far the simulator's steps are from measured ones on CPU ranks.")
+    write("This page is for readers who compare simulated with measured steps on CPU ranks.")
     write(f"`benchmarks/simulator/predict.py --steps={arguments.steps} --ranks={arguments.ranks}{' --cpu-time' if arguments.cpu_time else ''}`" + (f", {arguments.date}" if arguments.date else "") +
           ",")
     write(f"{os.cpu_count()} cores, one for each rank. Kernels have the rates by kind of\n`{' '.join(CALIBRATION)}` on as many ranks,")
