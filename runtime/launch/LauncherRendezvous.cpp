@@ -161,8 +161,8 @@ void fsdprt::leaveRendezvous(const LaunchOptions &options, int channel) {
       return;
 }
 
-int fsdprt::reportToHost(const LaunchOptions &options, int channel, fsdprt_status status,
-                         const char *message) {
+Error fsdprt::askHost(const LaunchOptions &options, int channel, fsdprt_status status,
+                      const char *message) {
   std::string self = format("rank %u: ", options.place->rank), text = message;
   Channel end(dup(channel));
   bool told = end.send(failureOf(status, (self + text).c_str()));
@@ -187,6 +187,12 @@ int fsdprt::reportToHost(const LaunchOptions &options, int channel, fsdprt_statu
   }
   if (text.compare(0, self.size(), self) != 0)
     text = self + text;
-  std::fprintf(stderr, "%s: error: %s\n", options.program, text.c_str());
-  return status == FSDPRT_ABANDONED ? status : failureStatus(status);
+  return Error(status == FSDPRT_ABANDONED ? status : failureStatus(status), text);
+}
+
+int fsdprt::reportToHost(const LaunchOptions &options, int channel, fsdprt_status status,
+                         const char *message) {
+  Error failure = askHost(options, channel, status, message);
+  std::fprintf(stderr, "%s: error: %s\n", options.program, failure.what());
+  return failure.status;
 }

@@ -29,8 +29,11 @@ void rendezvous(LaunchOptions &options);
 /// do not wait for it.
 void reportToPeers(const LaunchPlace &place, const Error &error);
 
-/// When the rank ends because of an error: tells the host, and writes what the host says is the
-/// first reason. Returns its status, the exit code.
+/// Tells the host that the rank ends because of an error. Returns the first failure of all ranks,
+/// as the host reports it; this rank's own if the host does not answer.
+Error askHost(const LaunchOptions &options, int channel, fsdprt_status status, const char *message);
+
+/// As askHost; writes the failure to stderr and returns its status, the exit code.
 int reportToHost(const LaunchOptions &options, int channel, fsdprt_status status,
                  const char *message);
 
