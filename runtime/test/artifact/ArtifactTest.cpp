@@ -203,7 +203,8 @@ TEST(Image, RefusesWhatKernelsDoNotNeed) {
   EXPECT_NE(refusal(pack(manifest, readFile(FSDPRT_IMAGE_UNDEFINED)))
                 .find("symbol 'missing_function' is undefined"),
             std::string::npos);
-  EXPECT_NE(refusal(pack(manifest, readFile(FSDPRT_IMAGE_CONSTRUCTOR))).find("has an initialiser"),
+  EXPECT_NE(refusal(pack(manifest, readFile(FSDPRT_IMAGE_CONSTRUCTOR)))
+                .find("expected no initialiser, found one"),
             std::string::npos);
   EXPECT_NE(refusal(pack(manifest, std::vector<std::byte>(300))).find("no ELF magic"),
             std::string::npos);

@@ -147,7 +147,7 @@ TEST(Agreement, NamesValuesAndRanks) {
   std::string told = differences({textOf("3"), textOf("3"), textOf("4")});
   EXPECT_NE(told.find("--steps is '3' on rank 0 and '4' on rank 2"), std::string::npos) << told;
   told = differences({textOf("3"), textOf("3", "--new")});
-  EXPECT_NE(told.find("--new is nothing on rank 0 and '1' on rank 1"), std::string::npos) << told;
+  EXPECT_NE(told.find("--new is not set on rank 0 and '1' on rank 1"), std::string::npos) << told;
 }
 
 TEST(Agreement, ComparesNoDetails) {
