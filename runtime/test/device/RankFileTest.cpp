@@ -147,19 +147,20 @@ TEST_F(RankFiles, HaveNoName) {
 TEST_F(RankFiles, NeedAFolderThatCanBeWritten) {
   std::ofstream(folder + "/plain") << "x";
   expectRefused(refusal([&] { RankFile(folder + "/none", 3, block); }), FSDPRT_BAD_INPUT,
-                folder + "/none: cannot make the file for the offloaded state of rank 3: No such "
+                folder + "/none: cannot create the file for the offloaded state of rank 3: No such "
                          "file or directory");
   expectRefused(
       refusal([&] { RankFile(folder + "/plain", 3, block); }), FSDPRT_BAD_INPUT,
-      folder + "/plain: cannot make the file for the offloaded state of rank 3: Not a directory");
+      folder + "/plain: cannot create the file for the offloaded state of rank 3: Not a directory");
 }
 
 TEST_F(RankFiles, TakeTheirRoomWhenTheyAreMade) {
   limit(mebibyte);
   Error error = refusal([&] { RankFile(folder, 2, mebibyte + 1); });
   expectRefused(error, FSDPRT_FAILED,
-                folder + ": cannot get 1.0 MiB (1,052,672 bytes) for the offloaded state of rank "
-                         "2: File too large");
+                folder +
+                    ": cannot allocate 1.0 MiB (1,052,672 bytes) for the offloaded state of rank "
+                    "2: File too large");
   EXPECT_EQ(descriptor(), ""); // closed
   RankFile fits(folder, 2, mebibyte);
   EXPECT_EQ(std::filesystem::file_size(descriptor()), mebibyte);
@@ -188,7 +189,7 @@ TEST_F(RankFiles, FailWhereTheFileEndsEarly) {
   file.read(0, back.data(), 2 * block);
   expectRefused(refusal([&] { file.read(block, back.data(), 3 * block); }), FSDPRT_FAILED,
                 folder + ": cannot read [4096, +12288) of the file for the offloaded state of rank "
-                         "1: it ended early");
+                         "1: unexpected end of file");
 }
 
 TEST_F(RankFiles, AreNotMadeLongerAgain) { // what was lost would be read as zeros
@@ -197,7 +198,7 @@ TEST_F(RankFiles, AreNotMadeLongerAgain) { // what was lost would be read as zer
   std::vector<std::byte> values = noise(block, 6);
   expectRefused(refusal([&] { file.write(3 * block, values.data(), block); }), FSDPRT_FAILED,
                 folder + ": cannot write [12288, +4096) of the file for the offloaded state of "
-                         "rank 1: it ended early");
+                         "rank 1: unexpected end of file");
 }
 
 TEST_F(RankFiles, LieInTheFolderForTemporaryFiles) {
