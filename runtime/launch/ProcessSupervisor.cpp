@@ -94,9 +94,8 @@ std::string ProcessSupervisor::describeProgress(uint32_t rank) {
   std::string text = watch->describeProgress(rank);
   if (last < board.collectives())
     text +=
-        ", which began " +
-        printable(board.name(last), strnlen(board.name(last), SharedControlBlock::nameBytes - 1)) +
-        " last";
+        ", which last started " +
+        printable(board.name(last), strnlen(board.name(last), SharedControlBlock::nameBytes - 1));
   return text;
 }
 

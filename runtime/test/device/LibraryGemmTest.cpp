@@ -339,7 +339,7 @@ TEST_P(ProductErrors, NameTheProduct) {
   unsetenv("FSDPRT_CUBLASLT_STUB_NONE");
   setenv("FSDPRT_CUBLASLT_STUB_REFUSES", "1", 1);
   EXPECT_NE(
-      refusal().find("product.fsdp: cannot begin with cuBLASLt, '" FSDPRT_CUBLASLT_STUB_LIBRARY
+      refusal().find("product.fsdp: cannot initialise cuBLASLt, '" FSDPRT_CUBLASLT_STUB_LIBRARY
                      "': cuBLASLt reports error 1"),
       std::string::npos)
       << refusal();

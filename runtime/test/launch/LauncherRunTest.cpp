@@ -113,8 +113,9 @@ TEST_F(Meets, OverNccl) { // which a library stands in for
   Case fine = all(3, toy(3) + " --steps=4 --export=b.st --backend=nccl", 0);
   fine.processes[0].words = {"rank 0 of 3 from torchrun's environment, over shm",
                              "ranks meet over NCCL 2.30.7", "step 4/4"};
-  Case lost = all(3, toy(3) + " --steps=4 --backend=nccl --inject-rank-fault=kill:0:gather:2",
-                  FSDPRT_LOST, {"rank 0 (process ", "is gone", "in step 2", "began collective "});
+  Case lost =
+      all(3, toy(3) + " --steps=4 --backend=nccl --inject-rank-fault=kill:0:gather:2", FSDPRT_LOST,
+          {"rank 0 (process ", "is gone", "in step 2", "last started collective "});
   lost.processes[0] = {lost.processes[0].environment, lost.processes[0].arguments, 128 + 9, {}};
   check({fine, lost});
   EXPECT_EQ(bash("cmp a.st b.st"), 0);
@@ -333,7 +334,7 @@ TEST_F(Meets, ARankIsLost) {
     Case each = all(
         3, toy(3) + " --steps=4 --inject-rank-fault=" + kind + ":" + r + ":" + phase + ":2 " + more,
         code,
-        {"rank " + r, words, "in step 2", "began collective ",
+        {"rank " + r, words, "in step 2", "last started collective ",
          "the last collectives of all ranks are in flight."});
     each.processes[rank].code = own;
     each.processes[rank].words.clear();
