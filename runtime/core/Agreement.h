@@ -22,6 +22,7 @@ class Agreement {
 public:
   /// Most bytes that the text may have.
   static constexpr size_t limit = 6000;
+
   /// Adds a line. `detail`, such as the path of a file, is for messages and not compared; only its
   /// end is kept if it is long. Throws Error beyond `limit`.
   void add(const std::string &name, const std::string &value, const std::string &detail = "");

@@ -39,6 +39,7 @@ std::string format(const char *text, ...) __attribute__((format(printf, 1, 2)));
 /// Throw Error with the status FSDPRT_BAD_INPUT or FSDPRT_FAILED.
 [[noreturn]] void badInput(const char *text, ...) __attribute__((format(printf, 1, 2)));
 [[noreturn]] void failed(const char *text, ...) __attribute__((format(printf, 1, 2)));
+
 /// Returns a size such as "1.5 GiB (1,610,612,736 bytes)".
 std::string bytesText(uint64_t bytes);
 

@@ -22,6 +22,7 @@ struct MemoryLeft {
   uint64_t bytes;   ///< UINT64_MAX: unknown
   std::string says; ///< "the machine has", "the control group /a/b (memory.max of 1.0 GiB) leaves"
 };
+
 /// Returns the smallest of what the machine has free and what its control groups leave. System
 /// files are read below `root`.
 MemoryLeft memoryLeft(const std::string &root = "");

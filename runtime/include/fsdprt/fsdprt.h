@@ -322,6 +322,7 @@ FSDPRT_API fsdprt_status fsdprt_session_get_gpu_memory(const fsdprt_session *ses
  * processes must call run, read_param, compare, visit_trace, exchange, collect and leave in the
  * same order. read_param, compare, visit_trace and collect deliver their result in the process of
  * rank 0 only. Only that process may have the reference. */
+
 /* Runs a program and returns when all ranks of this process have ended it: init, step and eval on
  * every rank, reference_init and reference on the reference. After a failure the session can only
  * be destroyed. */
