@@ -286,9 +286,9 @@ TEST_F(Nccl, RegistersMemoryOfTheDevice) {
 
 TEST_F(Nccl, RefusesMemoryThatTheDeviceCannotReach) {
   Stub::set("pin", 0);
-  expectText(
-      cause(run(Mesh({{"shard", 2}}), gatherAndReduce)), FSDPRT_BAD_INPUT,
-      {"expected arenas of device 'cpu' that it can", "out of memory", "use another --backend"});
+  expectText(cause(run(Mesh({{"shard", 2}}), gatherAndReduce)), FSDPRT_BAD_INPUT,
+             {"expected arenas of device 'cpu' in memory that CUDA device", "out of memory",
+              "use another --backend"});
   expectAllAborted();
   Stub::reset();
   Stub::set("pin", 0);
@@ -336,7 +336,7 @@ TEST_F(Nccl, SaysThatRanksCannotMeet) {
   Stub::set("init_error", ncclSystemError);
   Stub::set("init_error_rank", 1);
   expectText(cause(run(Mesh({{"shard", 3}}), gatherAndReduce)), FSDPRT_FAILED,
-             {"ranks cannot meet over NCCL 2.30.7", "error 2, 'unhandled system error'",
+             {"cannot connect ranks over NCCL 2.30.7", "error 2, 'unhandled system error'",
               "no socket interface found"});
   expectAllAborted();
 }
@@ -344,7 +344,7 @@ TEST_F(Nccl, SaysThatRanksCannotMeet) {
 TEST_F(Nccl, DoesNotWaitForEverToMeet) {
   Stub::set("init_hang", 1);
   expectText(cause(run(Mesh({{"shard", 2}}), gatherAndReduce, /*timeoutSeconds=*/0.5)), FSDPRT_HUNG,
-             {"ranks cannot meet over NCCL 2.30.7", "not all of 2 did within 0.5 s"});
+             {"cannot connect ranks over NCCL 2.30.7", "not all of 2 did within 0.5 s"});
   expectAllAborted();
 }
 
@@ -369,7 +369,7 @@ TEST_F(Nccl, NamesACollectiveThatDoesNotEnd) {
   Outcome first = cause(run(Mesh({{"shard", 2}}), gatherAndReduce, /*timeoutSeconds=*/1));
   expectText(first, FSDPRT_HUNG,
              {"waited 1 s at collective 42 (all_gather 'h.0 gather', unit 'h.0')",
-              "all its ranks have begun and NCCL 2.30.7", "has not completed: rank ",
+              "all its ranks have started and NCCL 2.30.7", "has not completed: rank ",
               "last seen in step 7 at command 2, 'h.0 mlp'"});
   expectAllAborted();
 }

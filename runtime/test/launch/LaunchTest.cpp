@@ -292,7 +292,8 @@ TEST_F(MpiRun, NcclFails) {
   Result result = run("toy2.fsdp --steps=4 --backend=nccl --timeout-seconds=6",
                       mpi(2, "env FSDPRT_NCCL_STUB=hang_at=5"));
   EXPECT_NE(result.code, 0) << result.output;
-  EXPECT_NE(result.output.find("which all its ranks have begun and NCCL 2.30.7"), std::string::npos)
+  EXPECT_NE(result.output.find("which all its ranks have started and NCCL 2.30.7"),
+            std::string::npos)
       << result.output;
 }
 

@@ -371,9 +371,9 @@ TEST_F(Meets, EndsBehindAStepWhenOneIsAsked) {
 }
 
 TEST_F(Meets, TheHostIsLost) {
-  Case each = all(2, toy(2) + " --steps=100000000", FSDPRT_LOST,
-                  {"the process that watches over the ranks, which rank 0 starts, is gone",
-                   "(last seen in step "});
+  Case each = all(
+      2, toy(2) + " --steps=100000000", FSDPRT_LOST,
+      {"the process that watches the ranks (started by rank 0) is gone", "(last seen in step "});
   each.meanwhile = "for n in $(seq 600); do grep -q '^step' log.$i.0 && break; sleep 0.1; done; "
                    "pkill -KILL -P $p0";
   check({each});

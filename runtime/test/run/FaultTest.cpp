@@ -94,7 +94,7 @@ TEST_F(Faults, StoppedInEachPhase) {
                                      "--heartbeat-seconds=60 --timeout-seconds=6",
                    "",
                    FSDPRT_HUNG,
-                   {"waited 6 s to ", "for rank 1", "it gave no sign of life"}});
+                   {"waited 6 s to ", "for rank 1", "it sent no heartbeat"}});
   check(cases);
 }
 
@@ -145,18 +145,18 @@ TEST_F(Faults, NcclFailsBetweenProcesses) { // what the library reports, or neve
           toy,
           "FSDPRT_NCCL_STUB=hang_at=3",
           FSDPRT_HUNG,
-          {"waited 6 s at collective ", "which all its ranks have begun and NCCL 2.30.7",
+          {"waited 6 s at collective ", "which all its ranks have started and NCCL 2.30.7",
            "has not completed", "last seen in step"}},
          {"",
           toy,
           "FSDPRT_NCCL_STUB=init_hang=1",
           FSDPRT_HUNG,
-          {"ranks cannot meet over NCCL 2.30.7", "not all of 3 did within 6 s"}},
+          {"cannot connect ranks over NCCL 2.30.7", "not all of 3 did within 6 s"}},
          {"",
           toy,
           "FSDPRT_NCCL_STUB=init_error=2,init_error_rank=1",
           FSDPRT_FAILED,
-          {"ranks cannot meet over NCCL", "no socket interface found"}},
+          {"cannot connect ranks over NCCL", "no socket interface found"}},
          {"", toy, "FSDPRT_NCCL_STUB=late_rank=1,late_ms=100", 0, {"step 4/4"}},
          {"",
           toy,
@@ -319,17 +319,14 @@ TEST_F(Faults, OtherArtifactOnOneRank) {
            " FAIL_HOW=replace FAIL_RANK=1 FAIL_IN=toy3.fsdp FAIL_OTHER=" +
            at(file);
   };
-  check({{"",
-          toy,
-          on("other.fsdp"),
-          FSDPRT_BAD_INPUT,
-          {"ranks do not agree: the artifact's SHA-256 is '", "' on rank 0 and '", "' on rank 1"}},
-         {"", toy, on("damaged.fsdp"), FSDPRT_BAD_INPUT, {"toy3.fsdp"}},
-         {"",
-          toy,
-          on("toy2.fsdp"),
-          FSDPRT_BAD_INPUT,
-          {"expected rank 1 of 3, found one that says rank 1 of 2"}}});
+  check(
+      {{"",
+        toy,
+        on("other.fsdp"),
+        FSDPRT_BAD_INPUT,
+        {"ranks do not agree: the artifact's SHA-256 is '", "' on rank 0 and '", "' on rank 1"}},
+       {"", toy, on("damaged.fsdp"), FSDPRT_BAD_INPUT, {"toy3.fsdp"}},
+       {"", toy, on("toy2.fsdp"), FSDPRT_BAD_INPUT, {"expected rank 1 of 3, found rank 1 of 2"}}});
 }
 
 TEST_F(Faults,

@@ -75,9 +75,9 @@ TEST_F(Processes, NeedADeviceEachOverNccl) {
   Result result =
       run("toy3.fsdp --processes --backend=nccl --steps=2", "FSDPRT_NCCL_STUB=devices=2");
   EXPECT_EQ(result.code, 2) << result.output;
-  EXPECT_NE(result.output.find("expected a CUDA device for each rank, found one that ranks 0 and 2 "
-                               "have both; NCCL 2.30 and "
-                               "NCCL_MULTI_RANK_GPU_ENABLE=1 allow several ranks on one"),
+  EXPECT_NE(result.output.find("expected a CUDA device for each rank, found one shared by ranks 0 "
+                               "and 2; NCCL 2.30 with NCCL_MULTI_RANK_GPU_ENABLE=1 allows several "
+                               "ranks on one device"),
             std::string::npos)
       << result.output;
   EXPECT_EQ(run("toy3.fsdp --processes --backend=nccl --steps=2",
