@@ -87,11 +87,11 @@ typedef enum fsdprt_input_role {
 /* Indices into the step block (16 x f32). The program `step` reads LR and writes the others. */
 enum {
   FSDPRT_BLOCK_LR = 0,         /* learning rate */
-  FSDPRT_BLOCK_STEP = 1,       /* steps done */
+  FSDPRT_BLOCK_STEP = 1,       /* applied steps */
   FSDPRT_BLOCK_LOSS_SCALE = 2, /* loss scale of the next step; 0: no scaling */
   FSDPRT_BLOCK_GROWTH = 3,     /* state of the dynamic loss scale; -1: the scale is fixed */
   FSDPRT_BLOCK_CLIP = 4,       /* factor on the gradients: clipping and 1 / loss scale */
-  FSDPRT_BLOCK_TOKENS = 5,     /* tokens trained on */
+  FSDPRT_BLOCK_TOKENS = 5,     /* tokens of applied steps */
   FSDPRT_BLOCK_FINITE = 6,     /* 0: the loss or the gradient norm was not finite */
   FSDPRT_BLOCK_LOSS = 7,
   FSDPRT_BLOCK_GRAD_NORM = 8,
