@@ -75,7 +75,7 @@ TEST(TokenFile, Refusals) {
             std::string::npos);
   EXPECT_NE(refuse(llmc(20240520, 1, -3, text)).find("its header says -3"), std::string::npos);
   EXPECT_NE(refuse(llmc(20240801, 7, 3, text)), "");
-  EXPECT_NE(refuse(llmc(20240520, 1, 3, text), TokenType::u32).find("leave the option out"),
+  EXPECT_NE(refuse(llmc(20240520, 1, 3, text), TokenType::u32).find("omit the option"),
             std::string::npos);
   EXPECT_NE(
       refusal([] { TokenFile("/no/such/file", TokenType::automatic, 0); }).find("No such file"),
@@ -204,7 +204,7 @@ TEST(Batches, Refusals) {
             std::string::npos);
   EXPECT_NE(refusal([&] {
               Batches({input("x", FSDPRT_OTHER, FSDPRT_F32, shape)}, &tokens, 1, {});
-            }).find("takes no tokens"),
+            }).find("has no input 'tokens'"),
             std::string::npos);
   EXPECT_NE(refusal([&] {
               Batches({input("t", FSDPRT_TOKENS, FSDPRT_I64, other),

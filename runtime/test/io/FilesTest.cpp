@@ -161,7 +161,8 @@ TEST(InputFile, NoticesChanges) {
             std::string::npos);
   std::string other(10000, 'b');
   writeFile(written.path, other.data(), other.size());
-  EXPECT_NE(refusal([&] { b.expectUnchanged(); }).find("it was written to"), std::string::npos);
+  EXPECT_NE(refusal([&] { b.expectUnchanged(); }).find("another process wrote to it"),
+            std::string::npos);
   // A file that takes the name later is another file.
   writeFile(replaced.path + ".new", other.data(), other.size());
   ASSERT_EQ(rename((replaced.path + ".new").c_str(), replaced.path.c_str()), 0);
@@ -189,7 +190,7 @@ TEST(InputFile, LooksAtTheContentWhereOnlyTheChangeTimeIsAnother) {
   writeFile(file.path, text.data(), text.size());
   timespec times[2] = {before.st_atim, before.st_mtim};
   ASSERT_EQ(utimensat(AT_FDCWD, file.path.c_str(), times, 0), 0);
-  EXPECT_NE(refusal([&] { tokens.expectUnchanged(); }).find("it was written to"),
+  EXPECT_NE(refusal([&] { tokens.expectUnchanged(); }).find("another process wrote to it"),
             std::string::npos);
   ASSERT_EQ(unlink(file.path.c_str()), 0);
 }

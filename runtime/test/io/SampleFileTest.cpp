@@ -169,7 +169,7 @@ TEST(SampleFile, RefusesMalformedHeaders) {
   says("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), 'x': 1}", "found 'x'");
   says("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2)} more",
        "expected nothing after the dictionary");
-  says("{'descr': '<f4", "a text has no end");
+  says("{'descr': '<f4", "expected a closing quote, found the header's end");
   says("", "expected '{', found its end");
   EXPECT_SAYS(refusalOf(npy("{}", data, 9), x, {2}),
               "expected an .npy file of version 1, 2 or 3, found version 9");
@@ -274,10 +274,10 @@ TEST(SampleFile, RefusesUnequalSamples) {
     return refusal([&] { Batches(inputs, nullptr, 1, {}, files); });
   };
   EXPECT_SAYS(refuse({x.info, y.info}, {&xs, &ys}), "expected 5 samples for input 'y'");
-  EXPECT_SAYS(refuse({x.info, t.info}, {&xs, &ts}),
-              "input 't' has leading dimension 3, where other inputs have 4 samples, so that it is "
-              "the same at every "
-              "step: expected a file of 3 rows, found 6");
+  EXPECT_SAYS(
+      refuse({x.info, t.info}, {&xs, &ts}),
+      "input 't' has leading dimension 3, other inputs have 4 samples, so it is the same at "
+      "every step: expected a file of 3 rows, found 6");
   // Targets in one dimension are windows of the tokens' length.
   TestInput tokens("tokens", FSDPRT_I64, {4, 2}, 0, FSDPRT_TOKENS),
       flat("targets", FSDPRT_I64, {8}, 0, FSDPRT_TARGETS);

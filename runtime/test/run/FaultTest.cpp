@@ -392,7 +392,7 @@ TEST_F(Faults, TokensThatAreNone) { // refused when the file is opened, with the
       {"longer", header(20240520, 1, 501) + some, "", "which makes 2026 bytes, found 2024"},
       {"negative", header(20240520, 1, -1) + some, "", "its header says -1"},
       {"version", header(20240520, 9, 500) + some, "", "expected version 1"},
-      {"wide", header(20240520, 1, 500) + some, "--token-dtype=uint32", "leave the option out"},
+      {"wide", header(20240520, 1, 500) + some, "--token-dtype=uint32", "omit the option"},
       {"empty", "", "", "empty: expected tokens, found an empty file"},
       {"short", words({1, 2}), "--token-dtype=uint16",
        "expected at least 5 tokens for one sample of 4 and its targets, found 2"}};
