@@ -196,8 +196,8 @@ TEST_F(LimitedRun, TakesNoMoreFromStepToStep) {
   if (isThreadSanitized)
     GTEST_SKIP() << "the memory of ThreadSanitizer grows, too";
   for (std::string how : {"", " --processes"}) {
-    expect(0, "the process beside them: ", "toy3.fsdp --steps=200" + how);
-    expect(0, "memory beside the arenas: grew by 0 bytes after the first step",
+    expect(0, "other memory of the process: ", "toy3.fsdp --steps=200" + how);
+    expect(0, "memory besides the arenas: grew by 0 bytes after the first step",
            "toy3.fsdp --steps=200" + how);
   }
 }

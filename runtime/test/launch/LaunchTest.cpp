@@ -279,7 +279,7 @@ TEST_F(MpiRun,
     std::string n = std::to_string(ranks),
                 common = "toy" + n + ".fsdp --text=words --save-every=3 --save=";
     expect(0, "step 6/6", common + "a" + n + " --steps=6 --export=a.st");
-    expectMpi(ranks, 0, "ranks meet over NCCL 2.30.7",
+    expectMpi(ranks, 0, "ranks communicate over NCCL 2.30.7",
               common + "b" + n + " --steps=6 --export=b.st --backend=nccl");
     expectSame("a.st", "b.st");
     expectSame("a" + n, "b" + n);

@@ -112,7 +112,7 @@ TEST_F(Meets, OverNccl) { // which a library stands in for
   expect(0, "", toy(3) + " --steps=4 --export=a.st");
   Case fine = all(3, toy(3) + " --steps=4 --export=b.st --backend=nccl", 0);
   fine.processes[0].words = {"rank 0 of 3 from torchrun's environment, over shm",
-                             "ranks meet over NCCL 2.30.7", "step 4/4"};
+                             "ranks communicate over NCCL 2.30.7", "step 4/4"};
   Case lost =
       all(3, toy(3) + " --steps=4 --backend=nccl --inject-rank-fault=kill:0:gather:2", FSDPRT_LOST,
           {"rank 0 (process ", "is gone", "in step 2", "last started collective "});

@@ -334,7 +334,7 @@ TEST_F(Faults,
   std::string toy = at("toy3.fsdp") + " --steps=4 --save-every=1 ";
   std::string full = "LD_PRELOAD=" FSDPRT_FAILPOINT " FAIL_HOW=full FAIL_IN=";
   std::vector<std::string> words = {"could not be saved", "No space left on device",
-                                    "saves from before are untouched"};
+                                    "earlier saves are untouched"};
   check({{"", toy + "--save=full.a", full + "full.a FAIL_AT=60", FSDPRT_FAILED, words},
          {"", toy + "--processes --save=full.b", full + "full.b FAIL_AT=20 FAIL_RANK=1",
           FSDPRT_FAILED, words},

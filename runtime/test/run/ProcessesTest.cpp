@@ -60,7 +60,7 @@ TEST_F(Processes, LeaveTheSameFilesOverNccl) {
     Result result =
         run(common + "b" + mesh + " --export=b.st --processes --backend=nccl --trace=t.json");
     EXPECT_EQ(result.code, 0) << result.output;
-    for (const char *words : {"step 6/6", "ranks meet over NCCL 2.30.7", "steps of "})
+    for (const char *words : {"step 6/6", "ranks communicate over NCCL 2.30.7", "steps of "})
       EXPECT_NE(result.output.find(words), std::string::npos) << words << "\n" << result.output;
     expectSame("a.st", "b.st");
     expectSame("a" + mesh, "b" + mesh);

@@ -170,7 +170,7 @@ TEST_F(Save, GoesOnBitForBit) {
     expectSame("a" + ranks + "/latest", "b" + ranks + "/latest"); // and so the hashes of all files
     expectSame("a" + ranks + "/step-00000010/index.json",
                "b" + ranks + "/step-00000010/index.json");
-    expect(0, "no step is left of --steps=10",
+    expect(0, "all steps of --steps=10 are done",
            "toy" + ranks + ".fsdp --text=book.txt --steps=10 --resume=b" + ranks);
   }
 }
@@ -200,11 +200,13 @@ TEST_F(Save, KeepsTheNewest) {
 
 TEST_F(Save, RefusesOtherRuns) {
   expect(0, "saved step 2", "toy2.fsdp --steps=2 --save=s --save-every=1");
-  expect(2, "s: has saves of another run; go on from the last with --resume=s, or save elsewhere",
+  expect(2,
+         "s: has saves of another run; resume from the last one with --resume=s, or save to "
+         "another folder",
          "toy2.fsdp --steps=4 --save=s");
   expect(2,
-         "s: its last save is s/step-00000002, and the run goes on from s/step-00000001; save "
-         "elsewhere",
+         "s: its last save is s/step-00000002, but the run resumes from s/step-00000001; save "
+         "to another folder",
          "toy2.fsdp --steps=4 --save=s --resume=s/step-00000001");
   expect(0, "saved step 4", "toy2.fsdp --steps=4 --save=t --resume=s/step-00000001");
   expect(2,
@@ -217,19 +219,20 @@ TEST_F(Save, RefusesOtherRuns) {
   writeFile(at("other.fsdp"), file.data(), file.size());
   expect(2, "s/step-00000002: saved by another artifact: expected the one from",
          "other.fsdp --resume=s");
-  expect(2, "--steps: expected at least the 2 that s/step-00000002 has completed, found 1",
+  expect(2, "--steps: expected at least the 2 steps that s/step-00000002 has completed, found 1",
          "toy2.fsdp --resume=s --steps=1");
   expect(2, "--seed: s/step-00000002 has seed 0, found 3", "toy2.fsdp --resume=s --seed=3");
-  expect(2, "--overfit: the run of s/step-00000002 saw new samples",
+  expect(2, "--overfit: the run of s/step-00000002 used new samples",
          "toy2.fsdp --resume=s --overfit");
   expect(0, "resumed", "toy2.fsdp --resume=s --overfit --other-data --steps=3");
   expect(0,
-         "note: the learning rate is not the save's: expected 0.1, at least 0, warm-up 0, decay to "
-         "step 0; now 0.05,",
+         "note: the learning rate differs from the save's: expected 0.1, minimum 0, warm-up 0, "
+         "decay to "
+         "step 0; found 0.05,",
          "toy2.fsdp --resume=s --steps=3 --lr=0.05");
   write("a.txt", std::string(300, 'a'));
   write("b.txt", std::string(300, 'b'));
-  expect(2, "s/step-00000002: its run trained on random ids; leave --text and --data out",
+  expect(2, "s/step-00000002: its run trained on random ids; omit --text and --data",
          "toy2.fsdp --resume=s --text=a.txt");
   expect(0, "saved step 1", "toy2.fsdp --text=a.txt --steps=1 --save=u");
   expect(2, "u/step-00000001: its run trained on a file of tokens", "toy2.fsdp --resume=u");
@@ -251,8 +254,8 @@ TEST_F(Save, RefusesBadUsage) {
          "toy2.fsdp --resume=toy2.fsdp");
   ASSERT_EQ(bash("mkdir empty"), 0);
   expect(2, "empty: has no save", "toy2.fsdp --resume=empty");
-  expect(2, "toy2.fsdp: cannot save there: Not a directory", "toy2.fsdp --save=toy2.fsdp");
-  expect(2, "no/such/s: cannot make the folder for saves: No such file",
+  expect(2, "toy2.fsdp: cannot write to the folder: Not a directory", "toy2.fsdp --save=toy2.fsdp");
+  expect(2, "no/such/s: cannot create the folder for saves: No such file",
          "toy2.fsdp --save=no/such/s");
   expect(2, "compiled for 2 ranks", "toy2.fsdp --ranks=3 --save=new"); // nothing was left behind
   EXPECT_EQ(bash("[ ! -e new ]"), 0);
@@ -264,7 +267,8 @@ TEST_F(Save, RefusesBadUsage) {
   EXPECT_EQ(bash("exec 9<s && flock -n 9 && " FSDP_RUN
                  " toy2.fsdp --steps=2 --save=s --resume=s 2>err; [ $? = 2 ]"),
             0);
-  EXPECT_NE(text("err").find("s: another process saves there"), std::string::npos) << text("err");
+  EXPECT_NE(text("err").find("s: another process saves to this folder"), std::string::npos)
+      << text("err");
 }
 
 /// Of a folder of saves the newest one that is whole is taken, and why is said; a save that the
@@ -275,8 +279,7 @@ TEST_F(Save, LeavesDamageOut) {
   auto fallsBack = [&](const std::string &words, int step) {
     expect(0, "warning: " + words, resume);
     expect(0,
-           "; going on from s/step-0000000" + std::to_string(step) +
-               ", the newest save that is whole",
+           "; resuming from s/step-0000000" + std::to_string(step) + ", the newest undamaged save",
            resume);
     expect(0, "resumed after step " + std::to_string(step), resume);
   };
@@ -304,7 +307,7 @@ TEST_F(Save, LeavesDamageOut) {
     ASSERT_EQ(std::rename(this->at("away").c_str(), this->at(folder + name).c_str()), 0);
   }
   damaged(folder + "index.json",
-          folder + "index.json: its SHA-256 is not the one at its end; it is damaged",
+          folder + "index.json: its content does not match the SHA-256 at its end; it is damaged",
           [](std::string &text) { text[text.find("\"seed\":0") + 7] = '1'; });
   damaged(folder + "index.json",
           folder + "index.json: expected the JSON object of a save; it is cut short or damaged",
@@ -315,17 +318,17 @@ TEST_F(Save, LeavesDamageOut) {
   const std::string nothing = "s/latest: expected the name of a save and the SHA-256 of its index, "
                               "as 64 digits and a newline, found ";
   damaged(
-      "s/latest", nothing + "nothing; name a save itself, such as s/step-00000004",
+      "s/latest", nothing + "nothing; choose a save, such as s/step-00000004",
       [](std::string &text) { text.clear(); }, 4);
   damaged(
       "s/latest",
       nothing + "'no ?"
-                "?'; name a save itself, such as s/step-00000004",
+                "?'; choose a save, such as s/step-00000004",
       [](std::string &text) { text = "no \x01\xff"; }, 4);
-  damaged("s/latest", "s/step-00000004: 'latest' beside it expects SHA-256 ",
+  damaged("s/latest", "s/step-00000004: 'latest' in the same folder expects SHA-256 ",
           [](std::string &text) { text[20] = text[20] == 'a' ? 'b' : 'a'; });
   damaged(
-      "s/latest", "s/step-00000002: 'latest' beside it expects SHA-256 ",
+      "s/latest", "s/step-00000002: 'latest' in the same folder expects SHA-256 ",
       [](std::string &text) { text[12] = '2'; }, 4);
   damaged(
       "s/latest", "s/step-00000009/index.json: cannot open the index of the save: No such file",
@@ -336,7 +339,7 @@ TEST_F(Save, LeavesDamageOut) {
   ASSERT_EQ(bash("cp s/step-00000002/rank-00000.safetensors " + folder), 0); // of another step
   fallsBack(folder + "rank-00000.safetensors: expected SHA-256", 2);
   ASSERT_EQ(bash("for s in s/step-*; do echo >$s/index.json; done"), 0);
-  expect(2, "s: none of its 2 saves is whole: s/step-00000004/index.json: ", resume);
+  expect(2, "s: all of its 2 saves are damaged: s/step-00000004/index.json: ", resume);
 }
 
 TEST_F(Save, FullDisk) {
@@ -350,7 +353,7 @@ TEST_F(Save, FullDisk) {
                              "write: File too large"),
             std::string::npos)
       << text("log");
-  EXPECT_NE(text("log").find("saves from before are untouched"), std::string::npos) << text("log");
+  EXPECT_NE(text("log").find("earlier saves are untouched"), std::string::npos) << text("log");
   EXPECT_EQ(bash("[ \"$(ls -A s)\" = \"latest\nstep-00000001\" ]"), 0);
   expect(0, "saved step 3", "toy2.fsdp --steps=3 --save=s --resume=s");
 }
