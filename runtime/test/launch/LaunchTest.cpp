@@ -109,8 +109,9 @@ TEST(Launch, RefusesContradictions) {
   EXPECT_EQ(refusal({{"RANK", "2"}, {"WORLD_SIZE", "2"}}),
             "torchrun's environment: expected RANK below WORLD_SIZE, from 0 to 1, found RANK=2 and "
             "WORLD_SIZE=2");
-  EXPECT_EQ(refusal({{"RANK", "0"}}),
-            "the environment has RANK and no WORLD_SIZE; torchrun sets both, so set or unset both");
+  EXPECT_EQ(
+      refusal({{"RANK", "0"}}),
+      "the environment has RANK without WORLD_SIZE; torchrun sets both: set both, or unset both");
   EXPECT_NE(refusal({{"WORLD_SIZE", "2"}}).find("WORLD_SIZE and no RANK"), std::string::npos);
   EXPECT_EQ(refusal({{"RANK", "-1"}, {"WORLD_SIZE", "2"}}),
             "the environment's RANK: expected a whole number, found '-1'");
@@ -220,10 +221,10 @@ TEST_F(LaunchRun, RefusesContradictions) {
          "toy2.fsdp --steps=1", "RANK=2 WORLD_SIZE=2");
   refuse("compiled for 3 ranks, but the process is rank 1 of 2 from Open MPI's environment",
          "toy3.fsdp --steps=1", "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2");
-  refuse("rank 1 of 2 from torchrun's environment, which does not say where ranks meet: set "
+  refuse("rank 1 of 2 from torchrun's environment, without a place where ranks meet: set "
          "MASTER_ADDR and MASTER_PORT",
          "toy2.fsdp --steps=1", "RANK=1 WORLD_SIZE=2");
-  refuse("has MASTER_ADDR and no MASTER_PORT", "toy2.fsdp --steps=1",
+  refuse("has MASTER_ADDR without MASTER_PORT", "toy2.fsdp --steps=1",
          "RANK=1 WORLD_SIZE=2 MASTER_ADDR=localhost");
   refuse("4 of them on this machine", "toy2.fsdp --steps=1",
          "RANK=1 WORLD_SIZE=8 LOCAL_WORLD_SIZE=4 MASTER_ADDR=n0 MASTER_PORT=1 "
@@ -231,7 +232,7 @@ TEST_F(LaunchRun, RefusesContradictions) {
   refuse("--on-failure=restart needs --processes",
          "toy2.fsdp --save=s --backend=shm --on-failure=restart",
          "RANK=1 WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=1");
-  refuse("all ranks are in one process with --backend=local, but this one is rank 0 of 2 from Open "
+  refuse("--backend=local has all ranks in one process, but this process is rank 0 of 2 from Open "
          "MPI's environment",
          "toy2.fsdp --steps=1 --backend=local", "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2");
   refuse("--processes starts all ranks", "toy2.fsdp --steps=1 --processes",

@@ -153,8 +153,9 @@ TEST_F(Meets, NamesRanksThatDoNotArrive) {
   Case some = all(4, toy(4) + limit, FSDPRT_HUNG, {"ranks 1, 3 of 4 did not arrive within 3 s"});
   some.processes.erase(some.processes.begin() + 3);
   some.processes.erase(some.processes.begin() + 1);
-  Case noFirst = all(3, toy(3) + limit, FSDPRT_HUNG,
-                     {"rank 0 was not found at 127.0.0.1:", "within 3 s: nobody listens there"});
+  Case noFirst =
+      all(3, toy(3) + limit, FSDPRT_HUNG,
+          {"rank 0 was not found at 127.0.0.1:", "within 3 s: no process listens there"});
   noFirst.processes.erase(noFirst.processes.begin());
   Case alone = all(2, toy(2) + limit, FSDPRT_HUNG, {"rank 1 of 2 did not arrive within 3 s"});
   alone.processes.pop_back();
@@ -179,8 +180,7 @@ TEST_F(Meets, StartsAgainAtTheSameAddress) {
 
 TEST_F(Meets, RefusesRanksThatContradictEachOther) {
   std::string arguments = toy(3) + " --rendezvous-timeout=20";
-  Case twice = all(3, arguments, FSDPRT_BAD_INPUT,
-                   {"two processes say that they are rank 1 of 3: process "});
+  Case twice = all(3, arguments, FSDPRT_BAD_INPUT, {"two processes have rank 1 of 3: process "});
   twice.processes[2].environment = twice.processes[1].environment;
   Case size =
       all(3, arguments, FSDPRT_BAD_INPUT, {"compiled for 3 ranks, but the process is rank 2 of 4"});
@@ -198,7 +198,7 @@ TEST_F(Meets, OneThatDoesNotComeSaysWhy) {
     cases.back().processes[wrong].arguments = toy(2) + " --steps=none";
     cases.back().processes[1 - wrong].words = {"rank " + r + ": --steps: ", "found 'none'"};
     cases.push_back(all(2, arguments, FSDPRT_BAD_INPUT,
-                        {"rank " + r + ": ", "all ranks are in one process with --backend=local"}));
+                        {"rank " + r + ": ", "--backend=local has all ranks in one process"}));
     cases.back().processes[wrong].arguments += " --backend=local";
     cases.push_back(
         all(2, arguments, FSDPRT_BAD_INPUT,
@@ -270,17 +270,17 @@ TEST_F(Meets, SomethingElseAtThePort) {
     }
   });
   std::string arguments = toy(2) + " --rendezvous-timeout=3",
-              mine = "it is in use by another process; choose another MASTER_PORT";
+              mine = "another process uses it; choose another MASTER_PORT";
   check({{{{torchrun(0, 2, silentPort), arguments, FSDPRT_BAD_INPUT, {mine}},
            {torchrun(1, 2, silentPort),
             arguments,
             FSDPRT_HUNG,
-            {"something listens there, and does not answer"}}}},
+            {"a process listens there, but does not answer"}}}},
          {{{torchrun(0, 2, otherPort), arguments, FSDPRT_BAD_INPUT, {mine}},
            {torchrun(1, 2, otherPort),
             arguments,
             FSDPRT_BAD_INPUT,
-            {"expected rank 0, found something else that listens there"}}}}});
+            {"expected rank 0, found another program that listens there"}}}}});
   over = true;
   connectTo(otherPort);
   answering.join();
@@ -343,11 +343,12 @@ TEST_F(Meets, ARankIsLost) {
   for (size_t rank : {0, 1, 2})
     for (const char *phase : {"gather", "compute", "reduce"}) {
       add("kill", rank, phase, FSDPRT_LOST, "", 128 + 9,
-          "is gone, killed or ended before the run did");
+          "is gone; it was killed or ended before the run did");
       add("stop", rank, phase, FSDPRT_HUNG, "--heartbeat-seconds=6", 128 + 9,
-          "has given no sign of life for 6");
+          "has sent no heartbeat for 6");
     }
-  add("exit", 1, "compute", FSDPRT_LOST, "", 0, "is gone, killed or ended before the run did");
+  add("exit", 1, "compute", FSDPRT_LOST, "", 0,
+      "is gone; it was killed or ended before the run did");
   add("hang", 0, "reduce", FSDPRT_HUNG, "--timeout-seconds=6", FSDPRT_HUNG, "it made no progress");
   check(cases);
 }

@@ -95,7 +95,7 @@ TEST(Rendezvous, RefusesOtherVersions) {
 
 TEST(Rendezvous, RefusesRanksThatAreNone) {
   expectTold(meetOddly([](Frame &hello) { hello.rank = 2; }, FSDPRT_BAD_INPUT),
-             {"says that it is rank 2 of 2"});
+             {"found rank 2 of 2"});
 }
 
 TEST(Rendezvous, RefusesOtherNumbersOfRanks) {
@@ -144,7 +144,7 @@ TEST(Rendezvous, TurnsAwayOtherJobs) {
     EXPECT_EQ(reader.get().kind, uint32_t(Frame::refusal));
     EXPECT_NE(
         reader.get().words().find(
-            "rank 1 (process 0 on nodeB) is of job 'theirs', and ranks of job 'ours' meet here"),
+            "rank 1 (process 0 on nodeB) is of job 'theirs', but ranks of job 'ours' meet here"),
         std::string::npos)
         << reader.get().words();
     std::thread first([&] { close(attendRendezvous(ours(0), 30)); });
@@ -266,7 +266,8 @@ TEST(Rendezvous, CountsConnectionsThatSayNothing) {
   Descriptor confused = connectTo(port); // a frame, but none of a rank
   EXPECT_TRUE(sendFrame(confused.get(), Frame::make(Frame::welcome)));
   hosting.join();
-  EXPECT_EQ(told, "ranks 0, 1, 2 of 3 (1 connection did not say which) did not arrive within 2 s");
+  EXPECT_EQ(told,
+            "ranks 0, 1, 2 of 3 (1 connection did not identify a rank) did not arrive within 2 s");
 }
 
 TEST(Rendezvous, NoiseChangesNothing) {

@@ -235,7 +235,7 @@ TEST_F(Faults, APauseOfAllIsNobodysSilence) {
                  "sleep 0.2; kill -TERM $run; wait $run"),
             128 + SIGTERM)
       << text("log");
-  EXPECT_EQ(text("log").find("no sign of life"), std::string::npos) << text("log");
+  EXPECT_EQ(text("log").find("no heartbeat"), std::string::npos) << text("log");
 }
 
 TEST_F(Faults, AnInterruptBeforeTheFirstStepIsSaid) {
@@ -272,7 +272,7 @@ TEST_F(Faults, AnInterruptDoesNotHideALostRank) {
   };
   auto [hung, hangs] = interrupted("hangs", "--heartbeat-seconds=3", "");
   EXPECT_EQ(hung, FSDPRT_HUNG) << hangs;
-  EXPECT_NE(hangs.find("has given no sign of life"), std::string::npos) << hangs;
+  EXPECT_NE(hangs.find("has sent no heartbeat"), std::string::npos) << hangs;
   auto [lost, killed] = interrupted("killed", "--heartbeat-seconds=60",
                                     "kill -KILL $(pgrep -P $run -f launched-rank=1)");
   EXPECT_EQ(lost, FSDPRT_LOST) << killed;

@@ -238,7 +238,7 @@ TEST_F(Run, BadUsage) {
   expect(0, "Examples:", "--help");
   for (const char *hidden : {"--launched-rank=0", "--launched-channel=1",
                              "--launched-rank=0 --launched-channel=0", "--launched-resume=x"})
-    expect(2, "are for processes that fsdp-run starts itself",
+    expect(2, "are for processes started by fsdp-run itself",
            std::string("toy2.fsdp --steps=1 ") + hidden);
   expect(0, "fsdp-run 0.", "--version");
   for (const char *hidden : {"inject-fault", "only-kinds"})
