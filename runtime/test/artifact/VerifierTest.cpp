@@ -1,11 +1,10 @@
-//===- VerifierTest.cpp - The rules of artifacts ----------------*- C++ -*-===//
+//===- VerifierTest.cpp - Rules of the verifier -----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Each rule of the verifier, broken in a manifest that keeps all others, and the words of its
-// refusal.
+// For each rule of the verifier, a manifest that breaks only this rule, and the message.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,19 +55,18 @@ void addNeighbours(fb::ManifestT &m, uint32_t axis, uint64_t size) {
   m.neighbours.back()->size = size;
 }
 
-/// A host's arena, on which a binding or an operand is put.
+/// Adds a host arena and moves a binding or an operand into it.
 void moveToHost(fb::ManifestT &m, fb::Slice &slice) {
   m.layouts[0]->host_bytes = 1 << 20;
   slice = moved(slice, (m.layouts[0]->arena_bytes + 4095) / 4096 * 4096);
 }
 
-/// A rank's file, in which one is put.
+/// Adds a file of a rank and moves a binding or an operand into it.
 void moveToFile(fb::ManifestT &m, fb::Slice &slice) {
   m.layouts[0]->file_bytes = 1 << 20;
   slice = moved(slice, (m.layouts[0]->arena_bytes + 4095) / 4096 * 4096);
 }
 
-/// Parameters that are whole numbers; the states are still of floats.
 fb::LookupT *addLookup(fb::ManifestT &m) {
   m.lookups.push_back(std::make_unique<fb::LookupT>());
   fb::LookupT *lookup = m.lookups[0].get();
@@ -78,6 +76,7 @@ fb::LookupT *addLookup(fb::ManifestT &m) {
   return lookup;
 }
 
+/// Makes all parameters integers; states keep their float types.
 void makeIntegers(fb::ManifestT &m) {
   m.units[0]->dtype = fb::DType::i16;
   for (auto &param : m.params) {
@@ -96,7 +95,7 @@ fb::CopyT copyOf(const fb::Slice &source, const fb::Slice &target) {
   return copy;
 }
 
-/// To be waited for.
+/// Returns an asynchronous copy, which needs a wait.
 fb::CopyT startedCopy(const fb::Slice &source = {0, 64, 0, 0, 0},
                       const fb::Slice &target = {64, 64, 0, 0, 0}) {
   fb::CopyT copy = copyOf(source, target);
@@ -118,7 +117,7 @@ fb::TensorMapT &addMaps(fb::ManifestT &m, int count) {
   return *grid(m).maps.front();
 }
 
-/// Of 2 x 2 by 2 x 2 in bf16, as the first kernel, which nothing launches.
+/// Adds a first kernel that no command launches: a bf16 product of 2 x 2 by 2 x 2.
 fb::ProductT &makeProduct(fb::ManifestT &m) {
   makeGpu(m);
   auto kernel = std::make_unique<fb::KernelT>(*m.kernels[0]);
@@ -485,13 +484,13 @@ const Rule rules[] = {
        command(m, "init", 2).body.Set(std::move(fill));
      }},
     {"V15CopyRaceInALoop", "reads a range that copy 500, which has not been waited for, receives",
-     [](auto &m) { // its target, in the fourth iteration of what reads
+     [](auto &m) { // the target, in the reader's fourth iteration
        loop(m).count = 4;
        loop(m).body[0]->body.Set(startedCopy({0, 64, 0, 0, 0}, {256, 64, 0, 0, 0}));
        loop(m).body[1]->body.Set(copyOf({64, 64, 64, 0, 0}, {512, 64, 0, 0, 0}));
      }},
     {"V15CopySourceInALoop", "writes a range that copy 500, which has not been waited for, sends",
-     [](auto &m) { // whose stride is the larger one
+     [](auto &m) { // the copy has the larger stride
        loop(m).count = 3;
        loop(m).body[0]->body.Set(startedCopy({0, 64, 192, 0, 0}, {1024, 64, 0, 0, 0}));
        fb::FillT fill;
@@ -509,7 +508,7 @@ const Rule rules[] = {
      [](auto &m) { loop(m).count = 3, loop(m).body[0]->body.Set(copyOf({0, 64, 64, 0, 0}, {128, 64, 0, 0, 0})); }},
     {"V16OverlapOfPieces", "its source and its target overlap", // the source of the second shard's ranks
      [](auto &m) { command(m, "init", 2).body.Set(copyOf({0, 64, 0, 64, 1}, {64, 64, 0, 0, 0})); }},
-    {"V14OverlapOfPieces", "its source and its target overlap", // each rank's own piece, but the whole advances and it does not
+    {"V14OverlapOfPieces", "its source and its target overlap", // the target advances in the loop, the piece of each rank does not
      [](auto &m) {
        fb::CollectiveT gather = collective(m, 0);
        gather.channel = 0;
@@ -543,7 +542,7 @@ const Rule rules[] = {
        loop(m).body[0]->body.Set(wait);
      }},
     {"V18Wait", "ends without a wait",
-     [](auto &m) { // a start in a loop, waited for after it
+     [](auto &m) { // started in a loop, waited for after the loop
        auto &step = program(m, "step").commands;
        fb::LoopT loop;
        loop.count = 1;

@@ -1,12 +1,11 @@
-//===- RankFileTest.cpp - A rank's state in a file ----------------*- C++ -*-===//
+//===- RankFileTest.cpp - Offload files of ranks ------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reads and writes at every alignment, against a copy in memory; a file that nobody finds; disks
-// without room. A limit on the size of files makes writes short, and cutting a file behind its back
-// makes reads short.
+// Compares reads and writes at every alignment with a copy in memory. Also tests unnamed files and
+// full disks. A file size limit makes writes short; truncating an open file makes reads short.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,7 +46,7 @@ protected:
     now.rlim_cur = bytes;
     ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &now), 0);
   }
-  /// The descriptor of a file below the folder that has no name, as a path.
+  /// Returns the path in /proc/self/fd of the unnamed file below the folder, or nothing.
   std::string descriptor() const {
     for (const auto &entry : std::filesystem::directory_iterator("/proc/self/fd")) {
       std::error_code error;
@@ -110,7 +109,7 @@ TEST_F(RankFiles, MoveBytesAtEveryAlignment) {
         ASSERT_EQ(std::memcmp(back.data() + shift, expected.data() + offset, bytes), 0)
             << offset << " " << bytes << " " << shift;
       }
-  file.read(0, back.data(), size); // and nothing beside it
+  file.read(0, back.data(), size); // and nothing around it
   EXPECT_EQ(std::memcmp(back.data(), expected.data(), size), 0);
 }
 
@@ -138,7 +137,7 @@ TEST_F(RankFiles, HaveNoName) {
     std::vector<std::byte> values = noise(block, 3), back(block);
     one.write(0, values.data(), block);
     other.read(0, back.data(), block);
-    EXPECT_EQ(back, std::vector<std::byte>(block)); // each is its own
+    EXPECT_EQ(back, std::vector<std::byte>(block)); // files are separate
   }
   EXPECT_TRUE(std::filesystem::is_empty(folder));
   EXPECT_EQ(descriptor(), "");
@@ -192,7 +191,7 @@ TEST_F(RankFiles, FailWhereTheFileEndsEarly) {
                          "1: unexpected end of file");
 }
 
-TEST_F(RankFiles, AreNotMadeLongerAgain) { // what was lost would be read as zeros
+TEST_F(RankFiles, AreNotMadeLongerAgain) { // the lost part would be read as zeros
   RankFile file(folder, 1, 4 * block);
   ASSERT_EQ(::truncate(descriptor().c_str(), 0), 0);
   std::vector<std::byte> values = noise(block, 6);

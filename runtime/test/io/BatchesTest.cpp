@@ -1,4 +1,4 @@
-//===- BatchesTest.cpp - Tokens into batches --------------------*- C++ -*-===//
+//===- BatchesTest.cpp - Batches of tokens ----------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -191,7 +191,7 @@ TEST(Batches, OverfitsOneBatchBelowTheLimit) {
   for (int64_t id : x)
     EXPECT_TRUE(id >= 0 && id < 10);
   const float *values = static_cast<const float *>(batches.train(0, 0, 0, 2));
-  EXPECT_NE(values[0], values[3]); // every sample its own
+  EXPECT_NE(values[0], values[3]); // samples differ
 }
 
 TEST(Batches, Refusals) {

@@ -1,10 +1,10 @@
-//===- SafetensorsTest.cpp - The format of weights -----------------*- C++ -*-===//
+//===- SafetensorsTest.cpp - Safetensors files ---------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Safetensors, with the mistakes that other readers made.
+// Valid files and malformed ones that other readers accepted.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,10 +27,10 @@ TEST(Safetensors, WritesWhatItReads) {
   std::vector<SafetensorsWriter::Entry> entries = {
       {"b", "BF16", {3}}, {"a", "F32", {2, 2}}, {"s", "F64", {}}, {"none", "F32", {0, 5}}};
   SafetensorsWriter writer(file.path, entries);
-  EXPECT_EQ(entries[0].name, "s"); // wide ones first, then by name
+  EXPECT_EQ(entries[0].name, "s"); // wide types first, then by name
   std::vector<char> data(8 + 16 + 6, 'd');
   writer.write(data.data(), data.size());
-  EXPECT_THROW(SafetensorsFile(file.path), Error); // not there before it is whole
+  EXPECT_THROW(SafetensorsFile(file.path), Error); // absent until it is complete
   writer.commit();
   SafetensorsFile read(file.path);
   EXPECT_EQ(read.getTensors().size(), 4u);
@@ -132,7 +132,7 @@ TEST(Safetensors, CutAndChangedAnywhere) {
       std::string changed = whole;
       changed[at] ^= change;
       writeFile(file.path, changed.data(), changed.size());
-      refusal([&] { SafetensorsFile read(file.path); }); // comes back
+      refusal([&] { SafetensorsFile read(file.path); }); // returns
     }
 }
 

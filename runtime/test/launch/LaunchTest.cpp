@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Variables of launchers, made up; what is refused; and what ranks have to agree on.
+// Environment variables of launchers, refused ones, and the agreement between ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,7 +47,7 @@ static const Variables slurm = {
 
 TEST(Launch, NoLauncher) {
   EXPECT_FALSE(placeIn({}));
-  // A batch script of Slurm is no step: it may start the ranks itself.
+  // A Slurm batch script is no job step: it may start the ranks itself.
   EXPECT_FALSE(placeIn({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}}));
 }
 
@@ -78,7 +78,7 @@ TEST(Launch, PmiAndSlurm) {
 TEST(Launch, WhereRanksMeet) {
   Variables variables = torchrun;
   EXPECT_EQ(placeIn(variables)->meetingName, "");
-  // The port belongs to the agent's store: another name then, of the run and its restart.
+  // The agent's store uses the port: ranks meet at a name with run id and restart count.
   variables["TORCHELASTIC_USE_AGENT_STORE"] = "True";
   variables["TORCHELASTIC_RUN_ID"] = "job";
   variables["TORCHELASTIC_RESTART_COUNT"] = "2";
@@ -86,7 +86,7 @@ TEST(Launch, WhereRanksMeet) {
   variables["TORCHELASTIC_USE_AGENT_STORE"] = "False";
   EXPECT_EQ(placeIn(variables)->meetingName, "");
   EXPECT_FALSE(placeIn({{"RANK", "0"}, {"WORLD_SIZE", "2"}})->saysWhere());
-  // A step of Slurm on one machine needs no address; on several it does.
+  // A Slurm job step needs an address only on several machines.
   variables = slurm;
   variables.insert({{"SLURM_JOB_ID", "17"}, {"SLURM_STEP_NUM_NODES", "1"}});
   EXPECT_EQ(placeIn(variables)->meetingName, "fsdp-run/slurm/17.0");
@@ -183,13 +183,13 @@ TEST(Launch, NamesTheJob) {
             "'x' (torchrun)");
   EXPECT_EQ(jobOf({{"TORCHELASTIC_RUN_ID", "x"}, {"TORCHELASTIC_RESTART_COUNT", "2"}}),
             "'x' (torchrun) restarted 2 times");
-  // torchrun's default names nothing; the folder that it makes for itself does.
+  // torchrun's default run id is not unique; its log folder is.
   EXPECT_EQ(jobOf({{"TORCHELASTIC_RUN_ID", "none"}}), "");
   std::map<std::string, std::string> none = {
       {"TORCHELASTIC_RUN_ID", "none"},
       {"TORCHELASTIC_ERROR_FILE", "/tmp/t_1/none_2/attempt_0/1/error.json"}};
   EXPECT_EQ(jobOf(none), "'/tmp/t_1/none_2/attempt_0' (torchrun)");
-  none["LOCAL_WORLD_SIZE"] = "1"; // there may be several torchruns, each with a folder
+  none["LOCAL_WORLD_SIZE"] = "1"; // several torchruns may run, each with its own folder
   EXPECT_EQ(jobOf(none), "");
   none["FSDP_RUN_JOB_ID"] = "mine";
   EXPECT_EQ(jobOf(none), "'mine' (FSDP_RUN_JOB_ID)");
@@ -256,7 +256,7 @@ TEST_F(MpiRun, LeavesTheSameFiles) {
               common + "b" + n + " --steps=6 --export=b.st --metrics=b.jsonl --val-every=2");
     expectSame("a.st", "b.st");
     EXPECT_EQ(bash("test $(wc -l < b.jsonl) = 6"), 0);
-    // Either goes on with what the other saved.
+    // Each resumes from a save of the other.
     expectMpi(ranks, 0, "resumed",
               common + "a" + n + " --resume=a" + n + " --steps=9 --export=a.st");
     expect(0, "resumed", common + "b" + n + " --resume=b" + n + " --steps=9 --export=b.st");
@@ -275,7 +275,7 @@ TEST_F(MpiRun, TakesWeightsAndSaysWhoItIs) {
 }
 
 TEST_F(MpiRun,
-       LeavesTheSameFilesOverNccl) { // which a library stands in for; MPI brings ranks together
+       LeavesTheSameFilesOverNccl) { // over the NCCL stub; MPI connects the ranks
   for (int ranks : {1, 2, 4}) {
     std::string n = std::to_string(ranks),
                 common = "toy" + n + ".fsdp --text=words --save-every=3 --save=";
@@ -298,7 +298,7 @@ TEST_F(MpiRun, NcclFails) {
       << result.output;
 }
 
-// mpirun returns the code of the process that ends first, which here is the one that did not fail.
+// mpirun returns the code of the process that ends first: here one that did not fail.
 TEST_F(MpiRun, OthersEndWithTheStatusOfTheFailure) {
   script("late", "[ $OMPI_COMM_WORLD_RANK = 0 ] && exec \"$@\"; env $FAULT \"$@\"; code=$?; sleep "
                  "2; exit $code");

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// fsdp-run as torchrun starts it: a process for each rank that knows its rank and an address. All
-// processes of a case, and all cases of a test, run at once.
+// Runs fsdp-run as torchrun does: one process per rank, with its rank and an address in the
+// environment. All processes of a case, and all cases of a test, run at once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,10 +29,10 @@ protected:
   struct Case {
     std::vector<Process> processes;
     std::string meanwhile =
-        ""; ///< of a script; $p0, $p1 ... are the processes, log.CASE.N what they say
+        ""; ///< script lines; $p0, $p1, ... are process ids, log.CASE.N their output
   };
 
-  /// A process of torchrun's.
+  /// Returns the environment of a process started by torchrun.
   static std::string torchrun(int rank, int ranks, uint32_t port,
                               const std::string &address = "127.0.0.1") {
     std::string r = std::to_string(rank), n = std::to_string(ranks);
@@ -108,7 +108,7 @@ TEST_F(Meets, LeavesTheSameFiles) {
     EXPECT_EQ(bash("diff -r a" + n + " b" + n + " && cmp a" + n + ".st b" + n + ".st"), 0);
 }
 
-TEST_F(Meets, OverNccl) { // which a library stands in for
+TEST_F(Meets, OverNccl) { // with the NCCL stub
   expect(0, "", toy(3) + " --steps=4 --export=a.st");
   Case fine = all(3, toy(3) + " --steps=4 --export=b.st --backend=nccl", 0);
   fine.processes[0].words = {"rank 0 of 3 from torchrun's environment, over shm",
@@ -121,7 +121,7 @@ TEST_F(Meets, OverNccl) { // which a library stands in for
   EXPECT_EQ(bash("cmp a.st b.st"), 0);
 }
 
-/// torchrun's agent listens at the port itself; a step of Slurm has no port.
+/// torchrun's agent listens at the port itself; a Slurm job step has no port.
 TEST_F(Meets, WhereTheLauncherLeavesNoPort) {
   uint32_t port;
   Descriptor agent = listenSomewhere(port);
@@ -146,7 +146,7 @@ TEST_F(Meets, WhereTheLauncherLeavesNoPort) {
   EXPECT_EQ(bash("cmp a.st b.st && cmp a.st c.st"), 0);
 }
 
-//===- Faults while ranks meet --------------------------------------------===//
+//===- Faults during the rendezvous ---------------------------------------===//
 
 TEST_F(Meets, NamesRanksThatDoNotArrive) {
   std::string limit = " --rendezvous-timeout=3";
@@ -162,7 +162,7 @@ TEST_F(Meets, NamesRanksThatDoNotArrive) {
   check({some, noFirst, alone});
 }
 
-// Who starts again at once finds the address free, and not the verdict over the attempt before.
+// A restart right after a failure finds the address free and no error of the previous attempt.
 TEST_F(Meets, StartsAgainAtTheSameAddress) {
   uint32_t port = freePort();
   std::string run = " " FSDP_RUN " " + toy(2) + " --steps=2 --rendezvous-timeout=";
@@ -188,7 +188,7 @@ TEST_F(Meets, RefusesRanksThatContradictEachOther) {
   check({twice, size, all(2, arguments, FSDPRT_BAD_INPUT, {"compiled for 3 ranks, but "})});
 }
 
-/// At once, and not when the others have waited for it.
+/// The others are told at once, not after a timeout.
 TEST_F(Meets, OneThatDoesNotComeSaysWhy) {
   std::string arguments = toy(2) + " --rendezvous-timeout=60 --steps=2";
   std::vector<Case> cases;
@@ -221,7 +221,7 @@ TEST_F(Meets, OneThatDoesNotComeSaysWhy) {
 TEST_F(Meets, WrongAddress) {
   uint32_t port = freePort();
   std::string arguments = toy(2) + " --rendezvous-timeout=3";
-  // RFC 5737 keeps 192.0.2.0/24 free, RFC 6761 the domain.
+  // RFC 5737 reserves 192.0.2.0/24, RFC 6761 the domain.
   check({{{{torchrun(0, 2, port, "192.0.2.1"),
             arguments,
             FSDPRT_BAD_INPUT,
@@ -240,8 +240,7 @@ TEST_F(Meets, WrongAddress) {
             {"MASTER_ADDR", "nowhere.invalid"}}}}});
 }
 
-/// With few ports for connections, one of them the meeting's, a rank that comes too early is
-/// connected to itself.
+/// If the rendezvous port is one of few ephemeral ports, an early rank can connect to itself.
 TEST_F(Meets, NobodyMeetsThemselves) {
   if (bash("unshare -rn true") != 0)
     GTEST_SKIP() << "a network of one's own is not allowed here";

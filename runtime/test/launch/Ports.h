@@ -24,8 +24,7 @@ inline sockaddr_in local(uint32_t port) {
   return address;
 }
 
-/// Listens at a free port below those that the system gives to connections: of the many at once,
-/// one could take it.
+/// Listens at a free port below the ephemeral ports, which connections of other tests could take.
 inline Descriptor listenSomewhere(uint32_t &port) {
   static std::random_device random;
   static std::set<uint32_t> given;
@@ -40,14 +39,14 @@ inline Descriptor listenSomewhere(uint32_t &port) {
   }
 }
 
-/// Returns the number of a port that nobody listens at.
+/// Returns a port without a listener.
 inline uint32_t freePort() {
   uint32_t port;
   listenSomewhere(port);
   return port;
 }
 
-/// Until somebody listens there.
+/// Waits for a listener at the port.
 inline Descriptor connectTo(uint32_t port) {
   for (double limit = monotonicSeconds() + 30; monotonicSeconds() < limit; usleep(20000)) {
     Descriptor file(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));

@@ -1,12 +1,12 @@
-//===- FaultTest.cpp - What happens when a rank is lost ---------*- C++ -*-===//
+//===- FaultTest.cpp - Loss of a rank ---------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A rank is lost at a place in the program (--inject-rank-fault), never at a time; limits are
-// generous, and what is looked for is who, in which step and at which collective. All cases of a
-// test run at once: they mostly wait.
+// Ranks are lost at a place in the program (--inject-rank-fault), never at a point in time, and
+// time limits are generous. The tests check the reported rank, step and collective. All cases of a
+// test run at once, because they mostly wait.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,10 +24,10 @@ protected:
   struct Case {
     std::string fault, arguments, environment; ///< of fsdp-run
     int code;
-    std::vector<std::string> words; ///< of its output
+    std::vector<std::string> words; ///< expected in its output
   };
 
-  /// Runs all cases at once, and looks for what they leave behind.
+  /// Runs all cases at once, and checks that no process is left.
   void check(const std::vector<Case> &cases) {
     std::string script;
     for (size_t i = 0; i < cases.size(); ++i) {
@@ -49,7 +49,7 @@ protected:
     EXPECT_NE(bash("pgrep -f " + folder + "/toy"), 0) << "a process is left";
   }
 
-  /// A fault of each rank in each phase.
+  /// Returns cases with a fault on each rank in each phase.
   std::vector<Case> everywhere(const std::string &kind, const std::string &options, int code,
                                const std::vector<std::string> &phases) {
     std::vector<Case> cases;
@@ -69,11 +69,11 @@ protected:
 };
 } // namespace
 
-//===- A rank that is lost ------------------------------------------------===//
+//===- Lost and hanging ranks ---------------------------------------------===//
 
 TEST_F(Faults, KilledInEachPhase) {
   check(everywhere("kill", "--processes", FSDPRT_LOST, {"gather", "compute", "reduce", "save"}));
-  // What was saved before is whole, and the run goes on from it.
+  // The earlier save is undamaged, and the run resumes from it.
   for (const char *phase : {"gather", "save"}) {
     std::string saves = std::string("saves.kill") + phase + "1";
     expect(0, "resumed after step 1",
@@ -87,8 +87,7 @@ TEST_F(Faults, KilledInEachPhase) {
 TEST_F(Faults, StoppedInEachPhase) {
   std::vector<Case> cases = everywhere("stop", "--processes --heartbeat-seconds=6", FSDPRT_HUNG,
                                        {"gather", "compute", "reduce", "save"});
-  // Between programs ranks watch each other's heartbeats; this one is noticed long before the
-  // launcher would.
+  // Between programs ranks check each other's heartbeats and detect this long before the launcher.
   cases.push_back({"stop:1:save:2",
                    at("toy3.fsdp") + " --steps=4 --save=saves.watched --save-every=1 --processes "
                                      "--heartbeat-seconds=60 --timeout-seconds=6",
@@ -98,12 +97,12 @@ TEST_F(Faults, StoppedInEachPhase) {
   check(cases);
 }
 
-TEST_F(Faults, HangsInEachPhase) { // the process lives, its rank does not go on
+TEST_F(Faults, HangsInEachPhase) { // the process lives, its rank makes no progress
   check(everywhere("hang", "--processes --timeout-seconds=6", FSDPRT_HUNG,
                    {"gather", "compute", "reduce"}));
 }
 
-TEST_F(Faults, SlowRanksAreWaitedFor) { // those that move, however long it takes in all
+TEST_F(Faults, SlowRanksAreWaitedFor) { // as long as they make progress
   std::vector<Case> cases;
   for (std::string how : {"", " --processes", " --processes --backend=nccl"})
     cases.push_back({"slow:1:compute:2",
@@ -118,7 +117,7 @@ TEST_F(Faults, ThreadHangsInEachPhase) {
   check(everywhere("hang", "--timeout-seconds=6", FSDPRT_HUNG, {"gather", "compute", "reduce"}));
 }
 
-TEST_F(Faults, OverNcclBetweenProcesses) { // the library stands in for NCCL
+TEST_F(Faults, OverNcclBetweenProcesses) { // with the NCCL stub
   std::string how = "--processes --backend=nccl ";
   check(everywhere("kill", how, FSDPRT_LOST, {"gather", "compute", "reduce", "save"}));
   check(everywhere("stop", how + "--heartbeat-seconds=6", FSDPRT_HUNG, {"gather", "reduce"}));
@@ -126,7 +125,7 @@ TEST_F(Faults, OverNcclBetweenProcesses) { // the library stands in for NCCL
                    {"gather", "compute", "reduce"}));
 }
 
-TEST_F(Faults, NcclFailsBetweenProcesses) { // what the library reports, or never ends
+TEST_F(Faults, NcclFailsBetweenProcesses) { // errors that the library reports, and calls that hang
   std::string toy = at("toy3.fsdp") + " --processes --backend=nccl --steps=4 --timeout-seconds=6";
   check({{"",
           toy,
@@ -199,7 +198,7 @@ TEST_F(Faults, FlightRecordHasAllRanks) {
   EXPECT_EQ(bash("python3 -m json.tool flight.0 >/dev/null"), 0) << record;
 }
 
-//===- Signals to the one that starts them --------------------------------===//
+//===- Signals to the launcher --------------------------------------------===//
 
 TEST_F(Faults, RanksDieWithTheirLauncher) {
   EXPECT_EQ(bash("rm -f log; " FSDP_RUN " " + at("toy3.fsdp") +
@@ -211,7 +210,7 @@ TEST_F(Faults, RanksDieWithTheirLauncher) {
             7);
 }
 
-// A terminal that goes away takes its whole session along: the run ends after its step, and saves.
+// A closed terminal sends SIGHUP to its session: the run ends after the current step and saves.
 TEST_F(Faults, AHangupEndsBehindTheStep) {
   for (std::string how : {"", " --processes"}) {
     EXPECT_EQ(bash("rm -rf hung log; setsid " FSDP_RUN " " + at("toy3.fsdp") + how +
@@ -224,8 +223,7 @@ TEST_F(Faults, AHangupEndsBehindTheStep) {
   }
 }
 
-// The whole machine pauses, and the launcher is the first to go on: for the time of the pause
-// nobody is to blame.
+// The whole machine pauses and the launcher resumes first: the pause is not a missing heartbeat.
 TEST_F(Faults, APauseOfAllIsNobodysSilence) {
   EXPECT_EQ(bash("rm -f log; " FSDP_RUN " " + at("toy3.fsdp") +
                  " --processes --heartbeat-seconds=3 --steps=100000000 >log 2>&1 & run=$!\n"
@@ -252,7 +250,7 @@ TEST_F(Faults, AnInterruptBeforeTheFirstStepIsSaid) {
   }
 }
 
-/// Rank 1 stops in step 2, the launcher is told to end, and then rank 1 gets `signal`, or none.
+/// Rank 1 stops in step 2, the launcher receives SIGTERM, and then the shell command `then` runs.
 TEST_F(Faults, AnInterruptDoesNotHideALostRank) {
   auto interrupted = [&](const std::string &name, const std::string &arguments,
                          const std::string &then) {
@@ -309,7 +307,7 @@ TEST_F(Faults, RestartsFromTheLastSave) {
          "toy3.fsdp --on-failure=restart --save=d");
 }
 
-//===- What ranks start with ----------------------------------------------===//
+//===- Start of the ranks -------------------------------------------------===//
 
 TEST_F(Faults, OtherArtifactOnOneRank) {
   writeOtherArtifacts("other.fsdp", "damaged.fsdp");
@@ -330,7 +328,7 @@ TEST_F(Faults, OtherArtifactOnOneRank) {
 }
 
 TEST_F(Faults,
-       FullDiskDuringASave) { // after the first save, which takes a process fewer calls than that
+       FullDiskDuringASave) { // after the first save, for which a process makes fewer calls
   std::string toy = at("toy3.fsdp") + " --steps=4 --save-every=1 ";
   std::string full = "LD_PRELOAD=" FSDPRT_FAILPOINT " FAIL_HOW=full FAIL_IN=";
   std::vector<std::string> words = {"could not be saved", "No space left on device",
@@ -371,7 +369,7 @@ TEST_F(Faults, GoesOnAsIfNeverInterrupted) { // losses, weights and optimizer's 
   }
 }
 
-TEST_F(Faults, TokensThatAreNone) { // refused when the file is opened, with the place, by all
+TEST_F(Faults, TokensThatAreNone) { // refused by all ranks when the file is opened, with the place
   auto words = [](std::vector<uint16_t> ids) {
     return std::string(reinterpret_cast<char *>(ids.data()), 2 * ids.size());
   };
@@ -431,7 +429,8 @@ TEST_F(Faults, MemoryLimitBelowThePlan) {
           {"the plan needs 4.0 GiB", "the limit of this process (ulimit -v) leaves"}}});
 }
 
-TEST_F(Faults, InstructionsThatTheProcessorLacks) { // refused by its feature bits, by all
+TEST_F(Faults,
+       InstructionsThatTheProcessorLacks) { // refused by all ranks because of its feature bits
   ToyOptions options;
   options.shards = 3;
   auto manifest = toyManifest(options);

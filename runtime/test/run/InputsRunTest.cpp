@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// No input is random without a word: what --input, --synthetic and --text say and refuse.
+// Output and errors of --input, --synthetic and --text; random inputs are always reported.
 //
 //===----------------------------------------------------------------------===//
 
