@@ -18,7 +18,7 @@
 //
 // Frames have a fixed size and begin with a magic number, which identifies other programs at the
 // address. Unix sockets have abstract names, so that nothing is left in the file system. All ranks
-// are told the reason of a refusal. A process of another job is turned away, without effect on this
+// are told the reason of a refusal. A process of another job is rejected, without effect on this
 // job.
 //
 //===----------------------------------------------------------------------===//

@@ -7,7 +7,7 @@
 // One loop over all connections. A connection that sends nothing, or no frame, is ignored or
 // closed, without effect on the others. If a rank is lost before all have met, or contradicts the
 // others, the rendezvous fails: the ranks that have come are told why, and for some seconds those
-// that come later. A process of another job is told so and turned away; it cannot make this job's
+// that come later. A process of another job is told so and rejected; it cannot make this job's
 // rendezvous fail.
 //
 //===----------------------------------------------------------------------===//
