@@ -279,12 +279,12 @@ INSTANTIATE_TEST_SUITE_P(
         Misspelt{
             "\"ranks\": 4", "\"ranks\": 1",
             "link \"a\": \"ranks\": expected a whole number of at least 2, found the number 1"},
-        Misspelt{"\"ranks\": 4, ", "", "link \"a\": only the last link may be without \"ranks\""},
+        Misspelt{"\"ranks\": 4, ", "", "link \"a\": only the last link may omit \"ranks\""},
         Misspelt{"\"b\",", "\"b\", \"ranks\": 6,",
-                 "link \"b\": \"ranks\": expected a multiple of the 4 ranks of the link before it, "
-                 "and more, found the number 6"},
+                 "link \"b\": \"ranks\": expected a multiple of the 4 ranks of the previous link, "
+                 "and larger, found the number 6"},
         Misspelt{"[{\"name\": \"P\", \"seconds\": 0}]", "[]",
-                 "\"protocols\": expected a list that is not empty, found an empty list"},
+                 "\"protocols\": expected a non-empty list, found an empty list"},
         Misspelt{"[{\"name\": \"P\", \"seconds\": 0}]", "[{\"name\": \"Q\", \"seconds\": 0}]",
                  "link \"a\": protocol \"P\": expected one of the cluster's"},
         Misspelt{"\"least_ranks\": 2", "\"least_ranks\": 1",

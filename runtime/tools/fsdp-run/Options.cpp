@@ -1,4 +1,4 @@
-//===- Options.cpp - What fsdp-run is asked to do ---------------*- C++ -*-===//
+//===- Options.cpp - Command line of fsdp-run -------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -237,9 +237,10 @@ static void addExecution(CLI::App &app, Options &options) {
   app.add_flag("--processes", options.processes,
                "Start one process per rank on this machine: docs/how-to/launch.md");
   app.add_option("--launched-rank", options.launchedRank)
-      ->group(""); // of a process that fsdp-run starts
-  app.add_option("--launched-channel", options.launchedChannel)->group(""); // to the one that did
-  app.add_option("--launched-resume", options.launchedResume)->group("");   // after a restart
+      ->group(""); // of a process that fsdp-run started
+  app.add_option("--launched-channel", options.launchedChannel)
+      ->group(""); // descriptor to that process
+  app.add_option("--launched-resume", options.launchedResume)->group(""); // after a restart
   app.add_option(
          "--link-bandwidth", options.linkBandwidth,
          "Slow collectives down to this bandwidth of a link, in bytes per second (default: no "
@@ -395,7 +396,7 @@ bool fsdprt::parseOptions(int argc, char **argv, Options &options, int &exitCode
   } catch (const CLI::ParseError &error) {
     if (error.get_exit_code() == 0) { // --help, --version
       exitCode = app.exit(error);
-      if (!std::cout.flush()) { // what it printed
+      if (!std::cout.flush()) {
         std::fprintf(stderr, "fsdp-run: error: cannot write the output: %s\n", strerror(errno));
         exitCode = FSDPRT_FAILED;
       }
