@@ -8,11 +8,13 @@ func.func @exact(%a: f32, %b: f32) -> f32 {
 
 // -----
 
+// DOC-BEFORE-BEGIN fsdp-verify-float-contract
 func.func @loose(%a: f32, %b: f32) -> f32 {
   // expected-error @below {{has the fast-math flags 'reassoc,contract', but kernels compute exactly what is written; remove them, and write math.fma where one rounding is meant}}
   %0 = arith.addf %a, %b fastmath<reassoc,contract> : f32
   return %0 : f32
 }
+// DOC-BEFORE-END
 
 // -----
 
