@@ -17,9 +17,13 @@ def FSDP_DispatchOp : FSDP_Op<"dispatch", [Pure, IsolatedFromAbove, SingleBlock]
     afterwards. -1 says that the result has a buffer of its own. The region works on tensors, and
     reads values from outside only through operands.
 
-    Constraints: (C1) block arguments have the types of the operands; (C2) yielded values have the
-    types of the results; (C3) `inplace` has one entry per result: -1, or the index of an operand
-    of the result's type, none twice; (C4) all types are static ranked tensors.
+    Constraints:
+
+    - (C1) Block arguments have the types of the operands.
+    - (C2) Yielded values have the types of the results.
+    - (C3) `inplace` has one entry per result: -1, or the index of an operand of the result's
+      type, none twice.
+    - (C4) All types are static ranked tensors.
 
     ```mlir
     %y = fsdp.dispatch (%a, %b) inplace [0] : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> {

@@ -25,9 +25,12 @@ def FSDP_KernelCallOp : FSDP_Op<"kernel_call", [Pure, DeclareOpInterfaceMethods<
     Outlining the region of an `fsdp.dispatch` leaves this op. `inplace` has the same meaning as
     there.
 
-    Constraints: (C1) `kernel` names a function with `fsdp.kernel`; (C2) its arguments are the
-    operands, then one destination per result that is not in place, marked `fsdp.out` and
-    `fsdp.inout` accordingly; (C3) its results are the results of the op.
+    Constraints:
+
+    - (C1) `kernel` names a function with `fsdp.kernel`.
+    - (C2) Its arguments are the operands, then one destination per result that is not in place,
+      marked `fsdp.out` and `fsdp.inout` accordingly.
+    - (C3) Its results are the results of the op.
 
     ```mlir
     %y = fsdp.kernel_call @k_0123456789abcdef(%a, %b) inplace [0] : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
@@ -63,9 +66,13 @@ def FSDP_LayoutOp : FSDP_Op<"layout", [Symbol, SymbolTable, IsolatedFromAbove, S
       0                             transient                                arena_bytes
     ```
 
-    Constraints: (C1) it contains `fsdp.buffer`, `fsdp.state_slot` and `fsdp.input_slot`; (C2)
-    `block` and `rank` name its buffers; (C3) buffers and the workspace that have an offset lie in
-    their arena, at multiples of 64 bytes; (C4) no number is negative.
+    Constraints:
+
+    - (C1) It contains `fsdp.buffer`, `fsdp.state_slot` and `fsdp.input_slot`.
+    - (C2) `block` and `rank` name its buffers.
+    - (C3) Buffers and the workspace that have an offset lie in their arena, at multiples of 64
+      bytes.
+    - (C4) No number is negative.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$arena_bytes,
                        OptionalAttr<FlatSymbolRefAttr>:$block, OptionalAttr<FlatSymbolRefAttr>:$rank,
@@ -119,8 +126,10 @@ def FSDP_BufferOp : FSDP_LayoutPart<"buffer", [Symbol]> {
 def FSDP_StateSlotOp : FSDP_LayoutPart<"state_slot", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "state that a unit keeps from step to step";
   let description = [{
-    Constraints: (C1) `unit` names an `fsdp.unit` whose flat size is a multiple of the number of
-    elements; (C2) `buffer` is a buffer of the layout without a program, of the size of the type.
+    Constraints:
+
+    - (C1) `unit` names an `fsdp.unit` whose flat size is a multiple of the number of elements.
+    - (C2) `buffer` is a buffer of the layout without a program, of the size of the type.
   }];
   let arguments = (ins FlatSymbolRefAttr:$unit, FSDP_StateRoleAttr:$role, FlatSymbolRefAttr:$buffer, TypeAttr:$type);
   let assemblyFormat = "$unit $role $buffer `:` $type attr-dict";
@@ -135,9 +144,11 @@ def FSDP_InputSlotOp : FSDP_LayoutPart<"input_slot", [DeclareOpInterfaceMethods<
     With `micro_batches` > 1, that number is the leading dimension of the type. With `limit` > 0,
     ids are in [0, `limit`) or among `extra_ids`, values that the model handles itself.
 
-    Constraints: (C1) `buffer` is a buffer of the layout without a program, of the size of the
-    type; (C2) with `micro_batches` > 1 it is the leading dimension; (C3) `extra_ids` come with a
-    `limit`, and none is in [0, `limit`).
+    Constraints:
+
+    - (C1) `buffer` is a buffer of the layout without a program, of the size of the type.
+    - (C2) With `micro_batches` > 1 it is the leading dimension.
+    - (C3) `extra_ids` come with a `limit`, and none is in [0, `limit`).
   }];
   let arguments = (ins StrAttr:$name, FlatSymbolRefAttr:$buffer, TypeAttr:$type,
                        DefaultValuedAttr<I64Attr, "0">:$limit, OptionalAttr<DenseI64ArrayAttr>:$extra_ids,
@@ -184,9 +195,12 @@ class FSDP_Command<string mnemonic, list<Trait> traits = []>
                                      DeclareOpInterfaceMethods<SymbolUserOpInterface>], traits)> {
   // (S1) to (S3) below hold for every slice.
   string sliceConstraints = [{
-    Slices: (S1) they name buffers of the program's layout and lie in them, for every iteration of
-    the enclosing loop and every rank; (S2) `step` is 0 outside of a loop; (S3) the axes of a `piece`
-    are axes of the program's mesh.
+    Slices:
+
+    - (S1) They name buffers of the program's layout and lie in them, for every iteration of the
+      enclosing loop and every rank.
+    - (S2) `step` is 0 outside of a loop.
+    - (S3) The axes of a `piece` are axes of the program's mesh.
   }];
 }
 

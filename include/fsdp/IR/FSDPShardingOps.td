@@ -117,9 +117,12 @@ def FSDP_UnshardOp : FSDP_Op<"unshard", [Pure, DeclareOpInterfaceMethods<SymbolU
     second gather with the first. The size of the operand gives the number of neighbours: if it is
     the S-th part of the unit, all S ranks take part; a larger part needs fewer.
 
-    Constraints: (C1) `unit` names an `fsdp.unit`; (C2) there is one result per parameter, of its
-    shape, all of one element type (the gather dtype); (C3) the operand is 1-D, and the unit's
-    flat size is a multiple of its size.
+    Constraints:
+
+    - (C1) `unit` names an `fsdp.unit`.
+    - (C2) There is one result per parameter, of its shape, all of one element type (the gather
+      dtype).
+    - (C3) The operand is 1-D, and the unit's flat size is a multiple of its size.
 
     ```mlir
     %w, %b = fsdp.unshard %shard @"h.0" site 0 : tensor<640xf32> -> tensor<4x8xf32>, tensor<8xf32>
@@ -138,9 +141,12 @@ def FSDP_ReduceScatterOp : FSDP_Op<"reduce_scatter", [Pure, DeclareOpInterfaceMe
     Parameters that are not listed, and the padding, contribute zero. Contributions are added in
     rank order, from +0; `avg` then multiplies by 1/n.
 
-    Constraints: (C1) `unit` names an `fsdp.unit`; (C2) `params` is strictly increasing and in
-    range; (C3) each operand has its parameter's shape, all of one element type (the reduce
-    dtype); (C4) the flat size is a multiple of the size of the result.
+    Constraints:
+
+    - (C1) `unit` names an `fsdp.unit`.
+    - (C2) `params` is strictly increasing and in range.
+    - (C3) Each operand has its parameter's shape, all of one element type (the reduce dtype).
+    - (C4) The flat size is a multiple of the size of the result.
   }];
   let arguments = (ins Variadic<RankedTensorOf<[AnyFloat]>>:$grads, FlatSymbolRefAttr:$unit,
                        DenseI64ArrayAttr:$params, FSDP_ReductionAttr:$reduction);
@@ -157,9 +163,11 @@ def FSDP_UnshardRowsOp : FSDP_Op<"unshard_rows", [Pure, DeclareOpInterfaceMethod
     of its rows is on the rank whose shard contains it. Each rank has its own ids. 0 is added
     because the sum over ranks adds it: -0 becomes 0.
 
-    Constraints: (C1) `unit` names an `fsdp.unit` with `rows`; (C2) the result has the shape of
-    the ids followed by the table's columns; (C3) the operand is 1-D, and is a shard of the unit
-    or its whole buffer.
+    Constraints:
+
+    - (C1) `unit` names an `fsdp.unit` with `rows`.
+    - (C2) The result has the shape of the ids followed by the table's columns.
+    - (C3) The operand is 1-D, and is a shard of the unit or its whole buffer.
 
     ```mlir
     %e = fsdp.unshard_rows %shard[%ids] @wte : tensor<1024xf32>, tensor<2x8xi64> -> tensor<2x8x16xf32>
@@ -180,9 +188,11 @@ def FSDP_ReduceRowsOp : FSDP_Op<"reduce_rows", [Pure, DeclareOpInterfaceMethods<
     shard. If one rank has equal ids, only one of them has a row that is not zero. The result is
     therefore the sum over ranks of each rank's own sum.
 
-    Constraints: (C1) `unit` names an `fsdp.unit` with `rows`; (C2) ids have rank 1, and rows have
-    their shape followed by the table's columns; (C3) the result is 1-D, and is a shard of the
-    unit or its whole buffer.
+    Constraints:
+
+    - (C1) `unit` names an `fsdp.unit` with `rows`.
+    - (C2) Ids have rank 1, and rows have their shape followed by the table's columns.
+    - (C3) The result is 1-D, and is a shard of the unit or its whole buffer.
 
     ```mlir
     %g = fsdp.reduce_rows @wte avg %rows at %ids : tensor<16x16xf32>, tensor<16xi64> -> tensor<1024xf32>
@@ -301,9 +311,10 @@ class FSDP_StartOp<string mnemonic>
     reorders, merges or erases them. `fsdp-join-collectives` joins a start and a wait that have nothing
     between them.
 
-    Constraints: as in the op without `_start`, whose results have the types of the token; (S1)
-    `channel` is at least 1 (0 is the op without a token), and `id` is at least 0; (S2) the token has
-    one use, an `fsdp.await` after it in the same block.
+    Constraints: as in the op without `_start`, whose results have the types of the token.
+
+    - (S1) `channel` is at least 1 (0 is the op without a token), and `id` is at least 0.
+    - (S2) The token has one use, an `fsdp.await` after it in the same block.
   }];
 }
 

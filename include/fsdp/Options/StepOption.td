@@ -13,6 +13,6 @@ include "mlir/Pass/PassBase.td"
 /// by that name.
 class StepOption<string member, string name, string type>
     : Option<member, name, type, "::mlir::fsdp::getDefault<" # type # ">(\"" # name # "\")",
-             "See --" # name # " in options.md.">;
+             "Same as fsdp-compile --" # name # ": docs/reference/options.md.">;
 
 #endif // FSDP_OPTIONS_STEPOPTION_TD

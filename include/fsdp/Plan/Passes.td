@@ -94,10 +94,12 @@ def RematerialisePass : Pass<"fsdp-rematerialise", "::mlir::ModuleOp"> {
     `+`. With `contract/2` only the first of every 2 results of that kind in a unit is kept.
 
     The last unit of the forward is not changed, because its backward begins at once. With `auto`
-    three choices are made together so that the plan satisfies the memory limit at the lowest
-    estimated time: which calls are repeated, which results are kept in host memory (calls with
-    `fsdp.offload`), and which parameters stay gathered from the forward on. The pass packs one
-    plan after another to find them.
+    three choices are made together, so that the plan satisfies the memory limit at the lowest
+    estimated time. The pass packs one plan after another to find them:
+
+    - which calls are repeated;
+    - which results are kept in host memory (calls with `fsdp.offload`);
+    - which parameters stay gathered from the forward on.
 
     - Requires: kernel calls (`fsdp-outline-kernels`) in the order that `fsdp-sink-to-uses`
       leaves.
