@@ -151,9 +151,9 @@ def NormaliseOpsPass : ImportPass<"fsdp-normalise-ops", "::mlir::func::FuncOp"> 
   let summary = "Write each operation in one canonical form";
   let description = [{
     - Requires: static shapes.
-    - Ensures: structured ops are `linalg.generic` or `linalg.fill`. Bodies capture no scalar, and
-      no tensor that is read at loop indices. Constants and integer computations are inside the
-      bodies that use them. No op has a fast-math flag.
+    - Ensures: structured ops are `linalg.generic` or `linalg.fill`. Bodies capture no scalar
+      except constants, and no tensor that is read at loop indices. Integer computations are inside
+      the bodies that use them. No op has a fast-math flag.
     - Keeps: values. Constants are rounded as the program would round them.
   }];
   let statistics = [Statistic<"numFlags", "num-flags", "Ops whose fast-math flags were removed">];
