@@ -16,7 +16,7 @@ Several such blocks of one pass and one file form one example. Between BEGIN and
 
 "before" is the marked text without comments. "after" is the output of fsdp-opt, with attributes and maps
 in place of aliases and with long lines broken. What fsdp-opt prints on standard error follows, diagnostics
-without their source lines. A pass without an example is an error.
+without their source lines. The first line of a test NAME-example.mlir is the caption. A pass without an example is an error.
 """
 import concurrent.futures
 import os
@@ -83,6 +83,13 @@ def get_arguments(example, name):
                          r"--?(split-input-file|verify|allow-unregistered|mlir-|o$)", word)]
             return [word for word in words if word.startswith("-")]
     return [f"--{name}"]
+
+
+def get_caption(example):
+    """The first comment of a test that is an example and nothing else; it says what the example shows."""
+    if not example.path.name.endswith("-example.mlir"):
+        return ""
+    return example.path.read_text().splitlines()[0].removeprefix("// ") + "\n"
 
 
 def run(tool, arguments, text):
@@ -156,8 +163,10 @@ def format_example(root, tool, name, example):
     after = break_lines(after)
     limit = int(example.settings.get("LINES", 45))
     command = " ".join(shlex.quote(word) for word in ["fsdp-opt", *arguments])
-    parts = [f"#### Example\n\nFrom [{example.path.name}](../../{example.path.relative_to(root)}):\n",
-             f"```sh\n{command}\n```\n", "Before:\n", "```mlir", *shorten(shown, 60), "```\n"]
+    setup = f" (the output of `fsdp-opt {example.settings['SETUP']}`)" if "SETUP" in example.settings else ""
+    source = f"[{example.path.name}](../../{example.path.relative_to(root)})"
+    parts = [f"#### Example\n\n{get_caption(example)}From {source}:\n",
+             f"```sh\n{command}\n```\n", f"Before{setup}:\n", "```mlir", *shorten(shown, 60), "```\n"]
     if after and not same:
         parts += ["After:\n", "```mlir", *shorten(after, limit), "```\n"]
     if diagnostics:

@@ -38,12 +38,13 @@ def FSDP_MeshOp : FSDP_Op<"mesh", [Symbol]> {
   let assemblyFormat = "$sym_name $axes attr-dict";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// Returns the number of ranks on axis `name`, or in a group of neighbours such as "shard:2". Returns 1 if there is
-    /// no such axis.
+    /// Returns the number of ranks on axis `name`, or in a group of neighbours such as "shard:2".
+    /// Returns 1 if there is no such axis.
     int64_t getAxisSize(::llvm::StringRef name);
     /// Returns true if `name` is an axis, or groups of neighbours that divide one.
     bool hasAxis(::llvm::StringRef name);
-    /// Returns the name of the groups of `ranks` neighbours on `axis`, or `axis` if these are all of its ranks.
+    /// Returns the name of the groups of `ranks` neighbours on `axis`, or `axis` if these are all
+    /// of its ranks.
     std::string getNeighbours(::llvm::StringRef axis, int64_t ranks);
     int64_t getNumRanks();
   }];
