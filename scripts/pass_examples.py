@@ -16,7 +16,8 @@ Several such blocks of one pass and one file form one example. Between BEGIN and
 
 "before" is the marked text without comments. "after" is the output of fsdp-opt, with attributes and maps
 in place of aliases and with long lines broken. What fsdp-opt prints on standard error follows, diagnostics
-without their source lines. The first line of a test NAME-example.mlir is the caption. A pass without an example is an error.
+without their source lines. The first line of a test NAME-example.mlir is the caption. A pass without an
+example is an error.
 """
 import concurrent.futures
 import os
@@ -32,7 +33,9 @@ RUN = re.compile(r"^\s*(?://|#)?\s*RUN:\s*(.*?)\s*$")
 DIAGNOSTIC = re.compile(r"^[^\s:]*:(\d+):(\d+): (error|warning|remark|note): (.*)$")
 WIDTH = 100
 BREAKS = [re.compile(pattern) for pattern in (
-    r" (?=ins\(|outs\(|iterator_types|affine_map|attributes \{|%\w+: |#fsdp|placement)", r" (?=->|: |tensor<|\{fsdp)", r" (?<=, )")]
+    r" (?=ins\(|outs\(|iterator_types|affine_map|attributes \{|%\w+: |#fsdp|placement)",
+    r" (?=->|: |tensor<|\{fsdp)", r" (?<=, )")]
+CONTINUED = re.compile(r"\s+(?:ins\(|outs\(|iterator_types|affine_map|attributes|->|: |#fsdp)")  # of the line before
 COMMON = ["--mlir-print-local-scope", "--mlir-print-op-on-diagnostic=false", "--mlir-elide-elementsattrs-if-larger=8",
           "--allow-unregistered-dialect"]
 
@@ -125,11 +128,12 @@ def keep_ops(lines, text):
 
 def break_line(line):
     """Breaks a line of IR of more than 100 characters before operands, maps, arguments and types."""
-    indent = len(line) - len(line.lstrip()) + 4
+    indent = len(line) - len(line.lstrip()) + (0 if CONTINUED.match(line) else 4)
     broken = []
     while len(line) > WIDTH:
-        places = next(filter(None, ([place.start() for place in pattern.finditer(line) if indent < place.start() <= WIDTH]
-                                    for pattern in BREAKS)), None)
+        found = ([place.start() for place in pattern.finditer(line) if indent < place.start() <= WIDTH]
+                 for pattern in BREAKS)
+        places = next(filter(None, found), None)
         if not places:
             break
         broken.append(line[:places[-1]])
@@ -186,7 +190,8 @@ def add_examples(root, page):
     if missing or unknown:
         sys.exit("\n".join([f"scripts/docs: expected a DOC-BEFORE-BEGIN block for {name} in a test, found none"
                             for name in missing]
-                           + [f"scripts/docs: {examples[name].path}: expected a pass, found {name}" for name in unknown]))
+                           + [f"scripts/docs: {examples[name].path}: expected a pass, found {name}"
+                              for name in unknown]))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         texts = dict(zip(names, pool.map(lambda name: format_example(root, tool, name, examples[name]), names)))
 
