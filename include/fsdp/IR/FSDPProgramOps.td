@@ -103,8 +103,8 @@ def FSDP_BufferOp : FSDP_LayoutPart<"buffer", [Symbol]> {
     program it is persistent. `offset` is set when the arena is packed.
 
     With `host` the buffer is a range of the host's arena; a launch has all of its buffers there,
-    or none. With the attribute `fsdp.file` it is a range of the rank's file, which only copies
-    from and to the host access.
+    or none. With the attribute `fsdp.file` it is a range of the rank's file, which only copies,
+    fills and initial values access.
 
     Constraints: (C1) `bytes` ≥ 0; (C2) `program`, `first` and `last` come together, and 0 ≤ first
     ≤ last; (C3) a buffer of the file has no program and is not marked `host`.

@@ -195,7 +195,7 @@ def RaiseEmbeddingPass : ImportPass<"fsdp-raise-embedding", "::mlir::func::FuncO
   let summary = "Raise lookups of rows to fsdp.gather_rows";
   let description = [{
     - Requires: limits that keep every lookup in range.
-    - Ensures: no `tensor.extract` is left whose first index that is not constant depends on data.
+    - Ensures: no `tensor.extract` is left whose first index that varies depends on data.
     - Keeps: values, bit for bit.
   }];
   let statistics = [Statistic<"numRaised", "num-raised", "Lookups raised">];
