@@ -17,7 +17,7 @@ def run(*words, cores=0):
 
 
 def explain(model, *options):
-    """The plan of a model as docs/Explain.md describes it; None where it does not fit."""
+    """The plan of a model as docs/reference/explain.md describes it; None where it does not fit."""
     words = ["fsdp-compile", model, "--explain=json", *options]
     out = subprocess.run(words, capture_output=True, text=True)
     if out.returncode == 1:

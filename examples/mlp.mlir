@@ -1,4 +1,4 @@
-// A two-layer perceptron on token ids: the model of docs/Tour.md.
+// A two-layer perceptron on token ids: the model of docs/tutorials/tour.md.
 #mk = affine_map<(m, n, k) -> (m, k)>
 #kn = affine_map<(m, n, k) -> (k, n)>
 #mn = affine_map<(m, n, k) -> (m, n)>

@@ -12,10 +12,10 @@ import time
 
 from bundle import BundleError
 
-LINES = {"beside_bytes": r"^memory of GPUs beside the arenas, with contexts and code: .*\((\d+) bytes\)",
+LINES = {"beside_bytes": r"^GPU memory besides the arenas, such as contexts and code: .*\((\d+) bytes\)",
          "planned_bytes": r"^memory planned: .*? per rank \((\d+) bytes\)",
          "measured_bytes": r"^memory measured: .*? per rank \((\d+) bytes, planned \d+\)",
-         "grown_bytes": r"^memory of GPUs beside the arenas: grew by (-?\d+) bytes"}
+         "grown_bytes": r"^GPU memory besides the arenas: grew by (-?\d+) bytes"}
 
 
 class Clock:

@@ -5,7 +5,7 @@
 
 Runs of both artifacts take turns, on as many processors as there are ranks, two steps each after one that is not counted.
 Of all steps the fastest of each is taken: what else the machine does only adds. The planned ratio is that of the time that
-kernels are estimated to take (docs/Explain.md: compute_seconds). `--cpu-time`, for a machine that does other things, too:
+kernels are estimated to take (docs/reference/explain.md: compute_seconds). `--cpu-time`, for a machine that does other things, too:
 what ranks were on their processors.
 """
 import argparse

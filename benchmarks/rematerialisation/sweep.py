@@ -88,9 +88,10 @@ def main():
     with open(arguments.out + "/rematerialisation.md", "w") as file:
         write = lambda line="": print(line, file=file)
         write("# Time against memory\n")
+        write("This page is for readers who choose `--activation-checkpointing` by time and memory of a step.")
         write(f"`benchmarks/rematerialisation/sweep.py --mesh={arguments.mesh} {' '.join(model)}`" +
-              (f", {arguments.date}" if arguments.date else "") + ". Estimated seconds of a step on CPU ranks, and the arena of")
-        write("a rank; plans alone, with `--overlap`. Times are estimates that rank plans, not forecasts.\n")
+              (f", {arguments.date}," if arguments.date else ""))
+        write("plans with `--overlap`. Times are estimates for CPU ranks; they rank plans and are not forecasts.\n")
         write("![time against memory](rematerialisation.svg)\n")
         write("| `--activation-checkpointing` | limit | arena | of none | time | of none |")
         write("|---|---|---|---|---|---|")
@@ -107,7 +108,7 @@ def main():
             row("auto, at the arena of full", full[0], at_full)
         if offloaded:
             row("the same with `--offload=activations`", full[0], offloaded)
-            write(f"\nWhat may lie on the host need not be computed again: at the arena of `full` that takes "
+            write(f"\nActivations that may stay on the host need not be recomputed: at the arena of `full` that takes\n"
                   f"{100 * (1 - offloaded[1] / full[1]):.1f} % less time than `full`. Copies are estimated at the bandwidth of memory.")
 
 

@@ -138,10 +138,12 @@ def main():
     build, kept = os.path.abspath(arguments.build), arguments.cluster and os.path.abspath(arguments.cluster)
     write = lambda line="": print(line, file=out, flush=True)
     write("# Simulated and measured steps\n")
+    write("This page is for readers who compare simulated with measured steps on CPU ranks.")
     write(f"`benchmarks/simulator/predict.py --steps={arguments.steps} --ranks={arguments.ranks}{' --cpu-time' if arguments.cpu_time else ''}`" + (f", {arguments.date}" if arguments.date else "") +
-          f", {os.cpu_count()} cores, one for each rank. Kernels have the rates by kind that `{' '.join(CALIBRATION)}` has on as many")
-    write("ranks, links those of `cpu_collectives local`; nothing is taken from the models below." +
-          (" Times are those that a rank was on its processor, since the machine did other things, too." if arguments.cpu_time else "") + "\n")
+          ",")
+    write(f"{os.cpu_count()} cores, one for each rank. Kernels have the rates by kind of\n`{' '.join(CALIBRATION)}` on as many ranks,")
+    write("and links those of `cpu_collectives local`. Nothing is taken from the models below." +
+          ("\nTimes are CPU times of a rank, because the machine was shared." if arguments.cpu_time else "") + "\n")
     write("| model | ranks | simulated | measured: fastest | median | fastest / simulated | median / simulated |")
     write("|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:

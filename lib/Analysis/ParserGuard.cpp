@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Upstream's parsers of text and bytecode crash on some malformed files (docs/Rationale.md lists
-// them).
+// Upstream's parsers of text and bytecode crash on some malformed files
+// (docs/explanation/rationale.md lists them).
 //
 //  1. Compose the message before anything is read: a signal handler must not allocate.
 //  2. Install a handler for the signals of a crash, on a stack of its own: after a stack overflow

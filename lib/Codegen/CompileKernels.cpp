@@ -1,14 +1,15 @@
-//===- CompileKernels.cpp - Kernels of a plan for its target -------*- C++ -*-===//
+//===- CompileKernels.cpp - Compiles the kernels of a plan ------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Compile the kernels of the module for the target that the options name, or only measure them.
-//  2. Keep the image for Package, and write the scratch of each kernel into the module, where
-//     fsdp-add-workspace finds it.
+//  1. Compile the kernels of the module for the target that the options name, or only measure
+//     them.
+//  2. Keep the image for Package, and record the scratch size of each kernel in the module for
+//     fsdp-add-workspace.
 //
-// Targets are listed here, and nowhere else: what a target can do is asked through TargetInfo.
+// Targets are listed in this file only. Other stages ask TargetInfo what a target can do.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,8 +59,8 @@ static FailureOr<CompiledKernels> compileForCpu(ModuleOp planned, const CodegenO
   if (failed(image))
     return failure();
   if (timing && cache)
-    llvm::errs() << cache->numFound() << " of " << cache->numAsked() << " kernels are of "
-                 << options.kernelCache << "\n";
+    llvm::errs() << "kernel cache " << options.kernelCache << ": " << cache->numFound() << " of "
+                 << cache->numAsked() << " kernels reused\n";
   return CompiledKernels{std::move(*image), {}};
 }
 
@@ -92,7 +93,7 @@ public:
 private:
   CodegenOptions options;
   bool code = false, timing = false;
-  std::shared_ptr<CompiledKernels> result; ///< null: nobody asks for code
+  std::shared_ptr<CompiledKernels> result; ///< null if no code is wanted
 };
 } // namespace
 

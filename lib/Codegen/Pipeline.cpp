@@ -1,4 +1,4 @@
-//===- Pipeline.cpp - The pipeline of Codegen as text --------------*- C++ -*-===//
+//===- Pipeline.cpp - Pipeline that prints the stage as text ----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -19,7 +19,7 @@ using namespace mlir;
 namespace {
 struct KeepKernelsPass : fsdp::impl::KeepKernelsPassBase<KeepKernelsPass> {
   void runOnOperation() override {
-    // Uses come after what they use.
+    // In reverse order, because uses follow definitions.
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*getOperation().getBody())))
       if (!op.hasAttr(fsdp::kernelAttr)) {
         ++numDropped;
@@ -30,7 +30,6 @@ struct KeepKernelsPass : fsdp::impl::KeepKernelsPassBase<KeepKernelsPass> {
 } // namespace
 
 void fsdp::buildCodegenPipeline(OpPassManager &pm, const StepOptions &options) {
-  pm.addPass(
-      createKeepKernelsPass()); // programs launch kernels; phase functions are something else
+  pm.addPass(createKeepKernelsPass()); // programs would launch kernels that the next pass erases
   pm.addPass(configure(createLowerKernelsPass(), options));
 }

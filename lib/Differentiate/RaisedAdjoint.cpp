@@ -177,5 +177,5 @@ LogicalResult fsdp::differentiateOp(Operation *op, Cotangents &cotangents) {
   if (llvm::any_of(op->getOperandTypes(), llvm::IsaPred<RankedTensorType>) &&
       op->hasTrait<OpTrait::Elementwise>())
     return diag << " on tensors; run --convert-elementwise-to-linalg before it";
-  return diag << "; rewrite it with ops of the model contract (docs/Pipeline.md)";
+  return diag << "; rewrite it with ops of the model contract (docs/explanation/pipeline.md)";
 }

@@ -319,7 +319,8 @@ LogicalResult ScalarAdjoint::reverse(Operation *op, Value g) {
     if (!contribution)
       return op->emitError("no derivative rule for '")
              << op->getName()
-             << "'; rewrite it with ops of the model contract (docs/Pipeline.md), or mark the "
+             << "'; rewrite it with ops of the model contract (docs/explanation/pipeline.md), or "
+                "mark the "
              << "parameters it depends on 'fsdp.frozen'";
     if (failed(*contribution))
       return failure();

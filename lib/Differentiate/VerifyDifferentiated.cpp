@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What holds from here on (docs/Pipeline.md, section 3), per program with gradients:
+// What holds from here on (docs/explanation/pipeline.md, section 3), per program with gradients:
 //
 //  1. The results are the loss and one gradient per unit with trainable parameters, in the order of
 //     the arguments, each made by fsdp.reduce_scatter avg or, for a table that is only looked up,

@@ -1,15 +1,18 @@
-//===- Attention.cpp - Constraints and simpler forms of attention ---------===//
+//===- Attention.cpp - Verifiers and canonical forms of attention ---------===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   score_mod that yields its score     ->  none
-//   mask_mod that yields true           ->  none
-//   weight_mod that yields 1            ->  none
-//   captured tensor that no region reads ->  not captured
+// Verifies fsdp.attention, fsdp.attention_grad and the ops of their regions, and canonicalizes
+// fsdp.attention:
 //
-// (C1), (C2), ... below are the numbers in the ops' descriptions.
+//   score_mod that yields its score      ->  no score_mod
+//   mask_mod that yields true            ->  no mask_mod
+//   weight_mod that yields 1             ->  no weight_mod
+//   captured tensor that no region reads ->  operand erased
+//
+// (C1), (C2), ... below are the numbers of the constraints in the ops' descriptions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +39,8 @@ bool fsdp::isAttentionScalar(Type type) {
 }
 
 namespace {
-/// A region of the op: its name, what it takes before the captured tensors, what it gives.
+/// A region of the op, with the types of its arguments before the captured tensors and of the
+/// value that it yields.
 struct Function {
   StringRef name;
   Region &region;
@@ -45,7 +49,7 @@ struct Function {
 };
 } // namespace
 
-/// (C10) for one op of a region.
+/// Verifies (C10) for one op of a region, whose arguments from `firstCapture` on are captured.
 static LogicalResult checkScalar(Operation &o, Function &f, unsigned firstCapture) {
   auto isCapture = [&](Value v) {
     auto argument = dyn_cast<BlockArgument>(v);
@@ -58,9 +62,8 @@ static LogicalResult checkScalar(Operation &o, Function &f, unsigned firstCaptur
     if (f.name == "weight_mod" && isa<FloatType>(extract.getType())) {
       InFlightDiagnostic diag = o.emitOpError(
           "in 'weight_mod' reads floats, which would have a gradient: expected integers");
-      diag.attachNote() << "a learned factor of keys alone belongs on V, one of heads and rows on "
-                           "O; for any other, write "
-                           "softmax and products out";
+      diag.attachNote() << "multiply V by a learned factor of keys, O by one of heads and rows; "
+                           "for any other factor, use separate products and a softmax";
       return diag;
     }
     return success();
@@ -88,7 +91,7 @@ static LogicalResult checkScalar(Operation &o, Function &f, unsigned firstCaptur
             "tensors";
 }
 
-/// (C9), (C12): what a region ends with.
+/// Verifies the terminator of a region: (C9) and (C12).
 static LogicalResult checkYield(Operation *op, Function &f) {
   Block &body = f.region.front();
   auto fail = [&](Operation *at) {
@@ -96,10 +99,10 @@ static LogicalResult checkYield(Operation *op, Function &f) {
            << f.name << "' to end with an 'fsdp.yield' of one " << f.gives << ", found ";
   };
   if (body.empty())
-    return fail(op) << "nothing in it";
+    return fail(op) << "an empty block";
   Operation &last = body.back();
   if (!isa<YieldOp>(last))
-    return fail(&last) << "this op";
+    return fail(&last) << "'" << last.getName() << "'";
   if (last.getNumOperands() != 1 || last.getOperand(0).getType() != f.gives)
     return fail(&last) << "(" << last.getOperandTypes() << ")";
   return success();
@@ -122,7 +125,7 @@ static LogicalResult checkFunction(Operation *op, Function f, ValueRange capture
   return success();
 }
 
-/// (C1) to (C10), for both ops.
+/// Verifies (C1) to (C10), which both ops have.
 template <typename Op>
 static LogicalResult checkAttention(Op op) {
   RankedTensorType q = typeOf(op.getQ()), k = typeOf(op.getK()), v = typeOf(op.getV()),
@@ -174,7 +177,8 @@ static LogicalResult checkAttention(Op op) {
   return checkFunction(op, weightMod, op.getCaptures());
 }
 
-/// score_mod begins with the score, mask_mod and weight_mod with b, score_grad with the cotangent.
+/// Names the leading arguments of a region: score_mod begins with the score, mask_mod and
+/// weight_mod with the batch index, score_grad with the cotangent of the score.
 static void nameFunction(Region &region, OpAsmSetValueNameFn setName) {
   static constexpr StringRef names[] = {"g", "s", "b", "h", "i", "j"};
   static constexpr unsigned first[] = {1, 2, 2, 0};
@@ -200,7 +204,7 @@ LogicalResult AttentionGradOp::verify() {
     return emitOpError("expected dO of the type of O, ")
            << getO().getType() << ", found " << getDout().getType();
   if (getScoreMod().empty() != getScoreGrad().empty()) // (C12)
-    return emitOpError("expected 'score_grad' with 'score_mod', and only then");
+    return emitOpError("expected both 'score_mod' and 'score_grad', or neither of them");
   Type score = typeOf(getLse()).getElementType(), index = IndexType::get(getContext());
   Function scoreGrad{
       "score_grad", getScoreGrad(), {score, score, index, index, index, index}, score};
@@ -250,7 +254,7 @@ LogicalResult RandomElementOp::verify() {
 }
 
 //===----------------------------------------------------------------------===//
-// Simpler forms
+// Canonicalization
 //===----------------------------------------------------------------------===//
 
 static bool isIdentity(Region &scoreMod) {

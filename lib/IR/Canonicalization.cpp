@@ -1,14 +1,14 @@
-//===- Canonicalization.cpp - Simpler forms of the ops ----------*- C++ -*-===//
+//===- Canonicalization.cpp - Canonical forms of the ops --------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   shard(unshard(%s))                     ->  %s, of one unit
-//   all_reduce, all_gather, broadcast      ->  their operand, in a group of one rank
-//   gemm with beta 0 into a value         ->  into an empty tensor: it is not read
-//   dispatch with an operand nobody reads  ->  without it, unless it is written over
-//   dispatch that is given one value twice ->  given once
+//   shard(unshard(%s)) of one unit         ->  %s
+//   a collective in a group of one rank    ->  its operand
+//   gemm with beta 0 and C a value         ->  gemm with C an empty tensor
+//   dispatch operand that is not read      ->  erased, unless a result is written over it
+//   dispatch operand that occurs twice     ->  the second is erased
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ LogicalResult ShardOp::canonicalize(ShardOp op, PatternRewriter &rewriter) {
   return success();
 }
 
-/// Ranks that a collective joins; 0 when the mesh is not to be found.
+/// Returns the number of ranks in the group of a collective; 0 if its mesh is not found.
 template <typename Op>
 static int64_t groupSize(Op op) {
   auto mesh = SymbolTable::lookupNearestSymbolFrom<MeshOp>(op, op.getMeshAttr());
@@ -43,7 +43,7 @@ static int64_t groupSize(Op op) {
 }
 
 template <typename Op>
-static LogicalResult dropAloneCollective(Op op, PatternRewriter &rewriter) {
+static LogicalResult dropSingleRankCollective(Op op, PatternRewriter &rewriter) {
   if (groupSize(op) != 1 || op.getInput().getType() != op.getResult().getType())
     return failure();
   rewriter.replaceOp(op, op.getInput());
@@ -51,23 +51,23 @@ static LogicalResult dropAloneCollective(Op op, PatternRewriter &rewriter) {
 }
 
 LogicalResult AllReduceOp::canonicalize(AllReduceOp op, PatternRewriter &rewriter) {
-  return dropAloneCollective(op, rewriter);
+  return dropSingleRankCollective(op, rewriter);
 }
 
 LogicalResult AllGatherOp::canonicalize(AllGatherOp op, PatternRewriter &rewriter) {
-  return dropAloneCollective(op, rewriter);
+  return dropSingleRankCollective(op, rewriter);
 }
 
 LogicalResult FlatReduceScatterOp::canonicalize(FlatReduceScatterOp op, PatternRewriter &rewriter) {
-  return dropAloneCollective(op, rewriter);
+  return dropSingleRankCollective(op, rewriter);
 }
 
 LogicalResult OwnPieceOp::canonicalize(OwnPieceOp op, PatternRewriter &rewriter) {
-  return dropAloneCollective(op, rewriter);
+  return dropSingleRankCollective(op, rewriter);
 }
 
 LogicalResult BroadcastOp::canonicalize(BroadcastOp op, PatternRewriter &rewriter) {
-  return dropAloneCollective(op, rewriter);
+  return dropSingleRankCollective(op, rewriter);
 }
 
 LogicalResult GemmOp::canonicalize(GemmOp op, PatternRewriter &rewriter) {
@@ -89,7 +89,7 @@ LogicalResult DispatchOp::canonicalize(DispatchOp op, PatternRewriter &rewriter)
     if (isInplace(i))
       continue;
     Value value = op.getOperand(i);
-    BlockArgument same; // an earlier argument for the same value
+    BlockArgument same; // earlier argument for the same value
     for (unsigned j = 0; j < i && !same; ++j)
       if (op.getOperand(j) == value && !isInplace(j))
         same = body.getArgument(j);

@@ -1,23 +1,24 @@
-//===- DecomposeAttention.cpp - Attention with whole scores -----*- C++ -*-===//
+//===- DecomposeAttention.cpp - Attention as linalg ops ---------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The G query heads that share a kv head lie one after another, so they are rows
-// of one product (views, no copies):
+// Lowers fsdp.attention and fsdp.attention_grad to linalg, with all scores in memory. The G query
+// heads that share a kv head are adjacent, so one product computes them as further rows. The
+// tensors are reshaped by views, not copied:
 //
 //   Q [B, H, Sq, D]  =  [B, Hkv, G·Sq, D]      S [B, Hkv, G·Sq, Sk]  =  [B, H, Sq, Sk]
 //
 // forward    x = Q·Kᵀ;  s = score_mod(scale·x), -inf where masked;  m = max s, 0 in rows
 //            without a key;  e = exp(s - m);  z = Σ e;  P = e/z · f, 0 in such rows;  O = P·V
-// backward   x, s again;  P = exp(s - lse), 0 where masked;  dP = f·(dO·Vᵀ);  δ = Σ O·dO
+// backward   recompute x and s;  P = exp(s - lse), 0 where masked;  dP = f·(dO·Vᵀ);  δ = Σ O·dO
 //            dS = score_grad(P·(dP - δ)), 0 where masked;  dV = (f·P)ᵀ·dO;  dQ = dS·K;  dK = dSᵀ·Q
-//            captured: Σ of contributions; at indices that are loops a reduction, at
-//            computed ones a scatter-add, in the order of (b, h, q, k)
+//            gradient of a captured tensor: a reduction if the indices of the contribution are
+//            loops, a scatter-add in the order of (b, h, q, k) if they are computed
 //
-// f is weight_mod. A masked score or factor may be anything: it is selected away, never multiplied
-// by 0. O(Sq·Sk) memory. Not done here: blocks, skipping what is masked.
+// f is weight_mod. Masked scores and factors may be NaN or infinite, so a select replaces them; a
+// product with 0 would not. Memory: O(Sq·Sk). Not done here: tiling, skipping of masked keys.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,7 +50,8 @@ static Value drawElement(OpBuilder &b, RandomElementOp op, IRMapping &mapping) {
   return buildRandomElement(b, op.getLoc(), getDraw(op), place, element);
 }
 
-/// Where the function's ops are copied, contributions left out and random elements written out.
+/// Clones the ops of a function at the builder's insertion point. Omits contributions and expands
+/// random elements. `mapping` then maps each value of the region to its copy.
 static void cloneFunction(OpBuilder &b, Region &region, ValueRange arguments, ValueRange captures,
                           IRMapping &mapping) {
   Block &body = region.front();
@@ -72,7 +74,7 @@ Value fsdp::inlineFunction(OpBuilder &b, Region &region, ValueRange arguments,
 namespace {
 using Body = function_ref<Value(OpBuilder &, Location, ValueRange)>;
 
-/// Builds the parts of either direction.
+/// Builds the ops that the forward and the backward have in common.
 template <typename Op>
 class AttentionBuilder {
 public:
@@ -99,17 +101,18 @@ public:
   Value constant(OpBuilder &b, Location l, double v) {
     return arith::ConstantOp::create(b, l, b.getFloatAttr(wide, v));
   }
-  /// b, h, q, k, inside a body.
+  /// Returns the loop indices b, h, q and k inside a body.
   SmallVector<Value> position(OpBuilder &b, Location l) {
     SmallVector<Value> at;
     for (unsigned d = 0; d < 4; ++d)
       at.push_back(linalg::IndexOp::create(b, l, d));
     return at;
   }
-  /// The score before score_mod.
+  /// Returns scale·x, the score before score_mod.
   Value scaled(OpBuilder &b, Location l, Value x) {
     return arith::MulFOp::create(b, l, x, constant(b, l, op.getScale().convertToDouble()));
   }
+  /// Returns score_mod(scale·x).
   Value modified(OpBuilder &b, Location l, Value x) {
     Value s = scaled(b, l, x);
     if (op.getScoreMod().empty())
@@ -118,7 +121,7 @@ public:
     llvm::append_range(arguments, position(b, l));
     return inlineFunction(b, op.getScoreMod(), arguments, op.getCaptures());
   }
-  /// v, or `otherwise` where masked.
+  /// Returns `v`, or `otherwise` where mask_mod is false.
   Value masked(OpBuilder &b, Location l, Value v, double otherwise) {
     if (op.getMaskMod().empty())
       return v;
@@ -126,14 +129,14 @@ public:
     return arith::SelectOp::create(
         b, l, keep, v, arith::ConstantOp::create(b, l, b.getFloatAttr(v.getType(), otherwise)));
   }
-  /// w times its factor; 0 where masked.
+  /// Returns `w` times weight_mod; 0 where mask_mod is false.
   Value weighted(OpBuilder &b, Location l, Value w) {
     if (op.getWeightMod().empty())
       return w;
     Value factor = inlineFunction(b, op.getWeightMod(), position(b, l), op.getCaptures());
     return masked(b, l, arith::MulFOp::create(b, l, w, factor), 0);
   }
-  /// Is the row's maximum or lse that of no key?
+  /// Returns whether `v`, the maximum or the log-sum-exp of a row, is that of a row without a key.
   Value isEmpty(OpBuilder &b, Location l, Value v) {
     return arith::CmpFOp::create(b, l, arith::CmpFPredicate::OEQ, v, constant(b, l, -infinity));
   }
@@ -148,7 +151,7 @@ public:
 };
 } // namespace
 
-/// [B, H, S, X] as [B, Hkv, G·S, X].
+/// Views [B, H, S, X] as [B, Hkv, G·S, X].
 template <typename Op>
 Value AttentionBuilder<Op>::grouped(Value x) {
   if (group == 1)
@@ -163,7 +166,7 @@ Value AttentionBuilder<Op>::grouped(Value x) {
                                          ArrayRef<ReassociationIndices>{{0}, {1}, {2, 3}, {4}});
 }
 
-/// The way back.
+/// Views [B, Hkv, G·S, X] as [B, H, S, X].
 template <typename Op>
 Value AttentionBuilder<Op>::ungrouped(Value x) {
   if (group == 1)
@@ -178,7 +181,8 @@ Value AttentionBuilder<Op>::ungrouped(Value x) {
                                          ArrayRef<ReassociationIndices>{{0}, {1, 2}, {3}, {4}});
 }
 
-/// A product per batch and kv head, summed in the wide type; dimensions of matrices by letter.
+/// Multiplies the matrices of each batch and kv head and accumulates in the wide type. The strings
+/// name the two dimensions of each matrix: 'm', 'n' or 'k'.
 template <typename Op>
 Value AttentionBuilder<Op>::contract(Value x, Value y, StringRef xDims, StringRef yDims,
                                      StringRef outDims) {
@@ -208,7 +212,8 @@ Value AttentionBuilder<Op>::zeros(RankedTensorType type, double value) {
   return linalg::FillOp::create(b, loc, scalar, empty).getResult(0);
 }
 
-/// One value per score, or per row where all inputs are per row.
+/// Applies `body` to the elements of `ins`: once per score, or once per row if all inputs are per
+/// row.
 template <typename Op>
 Value AttentionBuilder<Op>::map(ValueRange ins, Type type, Body body) {
   bool perRow = llvm::all_of(ins, [](Value v) { return typeOf(v).getRank() == 3; });
@@ -300,8 +305,8 @@ SmallVector<Value> fsdp::lowerToLinalg(AttentionOp op, OpBuilder &b) {
 // Gradients
 //===----------------------------------------------------------------------===//
 
-/// The loops that index the captured tensor, if each index is one, over its whole
-/// extent and none twice; else nothing.
+/// Returns the loops that index the captured tensor of a contribution. Returns nothing unless each
+/// index is a loop over the whole dimension and no loop occurs twice.
 static std::optional<AffineMap> loopsOf(ContributeOp contribution, ArrayRef<int64_t> extents) {
   SmallVector<AffineExpr> exprs;
   for (auto [index, size] :
@@ -318,8 +323,8 @@ static std::optional<AffineMap> loopsOf(ContributeOp contribution, ArrayRef<int6
   return AffineMap::get(4, 0, exprs, contribution.getContext());
 }
 
-/// Adds `values`, one per score, at the places that the contribution computes (from the
-/// scores `x`, if it likes; never from the cotangent).
+/// Adds `values`, one per score, at the indices that the contribution computes. These may depend on
+/// the scores `x`, but not on the cotangent, so the region is evaluated with cotangent 0.
 template <typename Op>
 Value AttentionBuilder<Op>::scatter(Value x, Value values, ContributeOp contribution, Value init) {
   auto table = RankedTensorType::get(typeOf(contribution.getCapture()).getShape(),
@@ -351,7 +356,7 @@ Value AttentionBuilder<Op>::scatter(Value x, Value values, ContributeOp contribu
 }
 
 namespace {
-/// P, dP and δ of the backward, and what follows from them.
+/// Builds the backward: first P, dP and δ, then the gradients.
 class GradBuilder : public AttentionBuilder<AttentionGradOp> {
 public:
   GradBuilder(AttentionGradOp op, OpBuilder &b) : AttentionBuilder(op, b) {
@@ -372,7 +377,7 @@ public:
   SmallVector<Value> build();
 
 private:
-  /// The cotangent of the score, or what is contributed, at one place.
+  /// Returns the cotangent of one score, or the value of `contribution` if that is given.
   Value atScore(OpBuilder &b, Location l, ValueRange v, ContributeOp contribution);
   Value captured(Value capture, Type type);
 
@@ -394,12 +399,12 @@ Value GradBuilder::atScore(OpBuilder &b, Location l, ValueRange v, ContributeOp 
   return masked(b, l, g, 0);
 }
 
-/// The gradient of one captured tensor.
+/// Returns the gradient of one captured tensor, of type `type`.
 Value GradBuilder::captured(Value capture, Type type) {
   auto shape = cast<RankedTensorType>(type).getShape();
   Type element = typeOf(capture).getElementType();
   Type work = element.getIntOrFloatBitWidth() < 32 ? Type(b.getF32Type()) : element;
-  Value sum; // null: zero
+  Value sum; // null before the first contribution
   auto orZeros = [&] { return sum ? sum : zeros(RankedTensorType::get(shape, work)); };
   auto ops = op.getScoreGrad().empty()
                  ? SmallVector<ContributeOp>()

@@ -1,4 +1,4 @@
-//===- DecomposeTensorOps.cpp - Random numbers, library products ----------===//
+//===- DecomposeTensorOps.cpp - Random numbers and gemm as linalg ---------===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,7 +7,8 @@
 //   random   r[i..] = philox(seed, step, first, site, row-major i)
 //   gemm     t = op(A)·op(B) in f32 or f64;  y = epilogue(alpha·t + beta·C + bias)
 //
-// A product that adds nothing else is the contraction alone, over C where it adds to it.
+// A gemm with alpha 1, no bias, no epilogue and no narrow floats is one contraction: into zeros if
+// beta is 0, into C if beta is 1.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,7 +68,7 @@ static Value applyEpilogue(OpBuilder &b, Location l, Epilogue epilogue, Value x)
   llvm_unreachable("an epilogue without a rule");
 }
 
-/// op(A)·op(B), added into `init`.
+/// Builds init + op(A)·op(B).
 static Value buildProduct(GemmOp op, OpBuilder &b, Value init) {
   unsigned rank = cast<RankedTensorType>(init.getType()).getRank(), batch = rank - 2;
   auto mapOf = [&](unsigned row, unsigned column, bool swap) {
@@ -78,7 +79,7 @@ static Value buildProduct(GemmOp op, OpBuilder &b, Value init) {
     exprs.push_back(b.getAffineDimExpr(batch + (swap ? row : column)));
     return AffineMap::get(rank + 1, 0, exprs, b.getContext());
   };
-  // m, n, k are loops 0, 1, 2 after the batches.
+  // m, n and k are loops 0, 1 and 2 after the batch loops.
   ArrayAttr maps = b.getAffineMapArrayAttr(
       {mapOf(0, 2, op.getTransposeA()), mapOf(2, 1, op.getTransposeB()), mapOf(0, 1, false)});
   SmallVector<Value> factors{op.getA(), op.getB()};

@@ -1,4 +1,4 @@
-//===- KernelImage.cpp - Scratch of kernels in a module ------------*- C++ -*-===//
+//===- KernelImage.cpp - Scratch sizes of kernels in a module ---*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

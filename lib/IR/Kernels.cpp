@@ -1,4 +1,4 @@
-//===- Kernels.cpp - How bindings lie in memory -----------------*- C++ -*-===//
+//===- Kernels.cpp - Storage types of bindings ------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

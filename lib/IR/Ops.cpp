@@ -1,4 +1,4 @@
-//===- Ops.cpp - Methods of the fsdp ops ------------------------*- C++ -*-===//
+//===- Ops.cpp - Assembly formats and methods of the ops --------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -61,10 +61,10 @@ static void printSlices(OpAsmPrinter &printer, Operation *op, ArrayAttr slices) 
 
 //===----------------------------------------------------------------------===//
 // Regions of attention: name(%s: f32, %b: index, ..) { .. }
-// Nothing of the function around is visible in them: its names may be used again.
+// The regions are isolated, so they may reuse the names of values outside.
 //===----------------------------------------------------------------------===//
 
-/// Regions by name, in any order; each once.
+/// Parses regions by name, in any order, each at most once.
 static ParseResult parseRegions(OpAsmParser &parser,
                                 ArrayRef<std::pair<StringRef, Region *>> regions) {
   SmallVector<StringRef> names = llvm::to_vector(llvm::make_first_range(regions));
@@ -77,7 +77,7 @@ static ParseResult parseRegions(OpAsmParser &parser,
         *llvm::find_if(regions, [&](auto known) { return known.first == name; })->second;
     if (!region.empty())
       return parser.emitError(loc)
-             << "a second '" << name << "': expected one, which may hold what both do";
+             << "second region '" << name << "', expected at most one; merge the two";
     SmallVector<OpAsmParser::Argument> arguments;
     if (parser.parseArgumentList(arguments, OpAsmParser::Delimiter::Paren, /*allowType=*/true) ||
         parser.parseRegion(region, arguments, /*enableNameShadowing=*/true))
@@ -149,7 +149,7 @@ void AwaitOp::print(OpAsmPrinter &printer) {
 // Meshes
 //===----------------------------------------------------------------------===//
 
-/// "shard:2" as "shard" and 2; an axis as a whole and 0; -1 when it is neither.
+/// Splits "shard:2" into "shard" and 2. The count is 0 for a whole axis, -1 if it is malformed.
 static std::pair<StringRef, int64_t> splitAxis(StringRef name) {
   auto [axis, count] = name.split(':');
   int64_t ranks = 0;

@@ -1,10 +1,11 @@
-//===- ProgramVerifiers.cpp - Constraints of programs -----------*- C++ -*-===//
+//===- ProgramVerifiers.cpp - Verifiers of programs and layouts -*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// (C1), (S1), ... below are the numbers in the ops' descriptions.
+// Verifies kernel calls, layouts and programs. (C1), (S1), ... below are the numbers of the
+// constraints in the ops' descriptions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +22,7 @@ using namespace mlir::fsdp;
 // Kernel calls
 //===----------------------------------------------------------------------===//
 
-/// The kernel function an op names; emits (C1).
+/// Returns the kernel function that an op names; emits an error (C1) if there is none.
 static FailureOr<func::FuncOp> lookUpKernel(Operation *op, FlatSymbolRefAttr name,
                                             SymbolTableCollection &tables) {
   auto kernel = tables.lookupNearestSymbolFrom<func::FuncOp>(op, name);
@@ -99,7 +100,9 @@ LogicalResult LayoutOp::verify() {
   if (getWorkspaceBytes() && (static_cast<int64_t>(getWorkspaceOffset()) % arenaAlignment ||
                               getWorkspaceOffset() + getWorkspaceBytes() > getArenaBytes())) // (C3)
     return emitOpError("expected the workspace of ")
-           << getWorkspaceBytes() << " bytes at " << getWorkspaceOffset() << " to lie in the arena";
+           << getWorkspaceBytes() << " bytes at " << getWorkspaceOffset()
+           << " to lie in the arena of " << getArenaBytes() << " bytes, at a multiple of "
+           << arenaAlignment;
   return success();
 }
 
@@ -107,7 +110,7 @@ LogicalResult BufferOp::verify() {
   if (static_cast<int64_t>(getBytes()) < 0) // (C1)
     return emitOpError("expected a size of at least 0, found ") << static_cast<int64_t>(getBytes());
   if (getMemory(*this) == Memory::file && (getHost() || !isPersistent())) // (C3)
-    return emitOpError("expected a buffer of the file to live always, and not on the host");
+    return emitOpError("expected no 'in' and no 'host' on a buffer with 'fsdp.file'");
   bool range = getFirst() && getLast();
   if (range != getProgram().has_value() || getFirst().has_value() != getLast().has_value()) // (C2)
     return emitOpError("expected 'in', 'from' and 'to' together");
@@ -117,13 +120,14 @@ LogicalResult BufferOp::verify() {
   return success();
 }
 
-/// A slot's buffer: of the layout, without a program, of the bytes of `type`.
+/// Verifies that the buffer of a slot belongs to the layout, has no program and is as large as a
+/// tensor of type `type`.
 static LogicalResult checkSlot(Operation *op, FlatSymbolRefAttr name, Type type,
                                SymbolTableCollection &tables) {
   auto buffer = tables.lookupSymbolIn<BufferOp>(op->getParentOp(), name);
   if (!buffer || !buffer.isPersistent())
     return op->emitOpError("expected ")
-           << name << " to be a buffer of the layout that lives always";
+           << name << " to be a buffer of the layout without a program";
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor || !tensor.hasStaticShape())
     return op->emitOpError("expected a tensor type of static shape, found ") << type;
@@ -159,8 +163,8 @@ LogicalResult InputSlotOp::verifySymbolUses(SymbolTableCollection &tables) {
   int64_t limit = getLimit();
   for (int64_t id : getExtraIds().value_or(ArrayRef<int64_t>())) // (C3)
     if (limit <= 0 || (id >= 0 && id < limit))
-      return emitOpError("expected extra ids outside of [0, ")
-             << limit << "), the limit, found " << id;
+      return emitOpError("expected extra ids outside [0, limit), found ")
+             << id << " with limit " << limit;
   return success();
 }
 
@@ -183,8 +187,8 @@ LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &tables) {
     std::optional<int64_t> id = collective ? collective.getId() : getInFlightId(op);
     if (!id || ids.insert(*id).second)
       return WalkResult::advance();
-    op->emitOpError("expected an id of its own, found ")
-        << *id << " again"; // C4 of collectives, C3 of copies
+    op->emitOpError("expected a unique id, found ")
+        << *id << " a second time"; // (C4) of collectives, (C3) of copies
     return WalkResult::interrupt();
   });
   if (unique.wasInterrupted())
@@ -205,7 +209,8 @@ LogicalResult LoopOp::verify() {
   return success();
 }
 
-/// Whether the mesh has all of `axes`, and neighbours, if any, stand alone.
+/// Returns whether the mesh has all of `axes`. A group of neighbours ("shard:2") must be the only
+/// element of `axes`.
 static bool areAxes(MeshOp mesh, ArrayAttr axes) {
   return mesh && axes && llvm::all_of(axes, [&](Attribute axis) {
            auto name = dyn_cast<StringAttr>(axis);
@@ -214,7 +219,8 @@ static bool areAxes(MeshOp mesh, ArrayAttr axes) {
          });
 }
 
-/// How many pieces a slice is one of; emits (S3).
+/// Returns the number of ranks over which a slice moves by its piece; 1 if it has no piece. Emits
+/// an error (S3) if the axes of the piece are not in the mesh.
 static FailureOr<int64_t> countPieces(Operation *op, SliceAttr slice,
                                       SymbolTableCollection &tables) {
   if (!slice.getPiece())
@@ -235,13 +241,13 @@ static FailureOr<int64_t> countPieces(Operation *op, SliceAttr slice,
   return pieces;
 }
 
-/// (S1) to (S3).
+/// Verifies (S1) to (S3) for each slice.
 static LogicalResult checkSlices(Operation *op, ArrayRef<SliceAttr> slices,
                                  SymbolTableCollection &tables) {
   auto program = op->getParentOfType<ProgramOp>();
   auto layout = tables.lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr());
   if (!layout)
-    return success(); // The program's own error.
+    return success(); // (C1) of the program
   auto loop = op->getParentOfType<LoopOp>();
   for (SliceAttr slice : slices) {
     auto buffer = tables.lookupSymbolIn<BufferOp>(layout, slice.getBuffer());
@@ -259,8 +265,8 @@ static LogicalResult checkSlices(Operation *op, ArrayRef<SliceAttr> slices,
       return failure();
     int64_t turns = loop ? std::max<int64_t>(loop.getCount(), 1) - 1 : 0;
     int64_t bytes = buffer.getBytes();
-    // Without overflow: offset + bytes + piece * (pieces - 1) + stride * turns <= size of the
-    // buffer.
+    // Computes offset + bytes + piece * (pieces - 1) + stride * turns <= bytes of the buffer
+    // without overflow.
     int64_t room = bytes;
     auto take = [&](int64_t size, int64_t times) {
       bool fits = size >= 0 && (times == 0 || size <= room / times);
@@ -281,7 +287,7 @@ static LogicalResult checkSlices(Operation *op, ArrayRef<SliceAttr> slices,
   return success();
 }
 
-/// Whether two slices share a byte on some rank.
+/// Returns whether the ranges of two slices, taken over all ranks, overlap.
 static bool overlap(Operation *op, SliceAttr a, SliceAttr b, SymbolTableCollection &tables) {
   auto getEnd = [&](SliceAttr slice) {
     FailureOr<int64_t> pieces = countPieces(op, slice, tables);
@@ -291,7 +297,8 @@ static bool overlap(Operation *op, SliceAttr a, SliceAttr b, SymbolTableCollecti
   return a.getBuffer() == b.getBuffer() && a.getOffset() < getEnd(b) && b.getOffset() < getEnd(a);
 }
 
-/// Whether `piece` is this rank's part of `whole`, as a gather over `axes` leaves it.
+/// Returns whether `piece` is the part of `whole` that an all-gather over `axes` takes from this
+/// rank.
 static bool isOwnPiece(SliceAttr piece, SliceAttr whole, ArrayAttr axes) {
   return piece.getBuffer() == whole.getBuffer() && piece.getOffset() == whole.getOffset() &&
          !whole.getPiece() && piece.getStride() == whole.getStride() &&
@@ -321,7 +328,7 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
   return checkSlices(*this, slices, tables);
 }
 
-/// Ranks of the group, or failure where the mesh or an axis is missing.
+/// Returns the number of ranks in the group; emits an error (C1) if the mesh or an axis is missing.
 static FailureOr<int64_t> countRanks(CollectiveOp op, SymbolTableCollection &tables) {
   auto program = op->getParentOfType<ProgramOp>();
   auto mesh = program.getMeshAttr()
@@ -329,14 +336,15 @@ static FailureOr<int64_t> countRanks(CollectiveOp op, SymbolTableCollection &tab
                   : MeshOp();
   int64_t ranks = 1;
   if (!op.getAxes().empty() && !areAxes(mesh, op.getAxes())) // (C1)
-    return op.emitOpError("expected axes of the program's mesh, or neighbours on one, found ")
+    return op.emitOpError("expected axes of the program's mesh, or one group of neighbours such as "
+                          "\"shard:2\", found ")
            << op.getAxes();
   for (StringRef axis : op.getAxes().getAsValueRange<StringAttr>())
     ranks *= mesh.getAxisSize(axis);
   return ranks;
 }
 
-/// (C2): the bytes of source and target.
+/// Verifies the bytes of source and target (C2).
 static LogicalResult checkCount(CollectiveOp op, int64_t ranks) {
   int64_t small =
       op.getCount() * llvm::divideCeil(getStorageType(op.getDtype()).getIntOrFloatBitWidth(), 8);
@@ -374,7 +382,7 @@ void fsdp::setInFlight(CopyOp copy, int64_t id, int64_t channel) {
   copy->setAttr(copyChannelAttr, builder.getI64IntegerAttr(channel));
 }
 
-/// Whether what is on a channel has a wait after it in its block; an error where it has none.
+/// Verifies that a command on a channel has an id, and a wait for it later in the same block.
 static LogicalResult checkWaited(Operation *op) {
   int64_t channel = getChannel(op);
   std::optional<int64_t> id = getInFlightId(op);
@@ -442,7 +450,7 @@ LogicalResult InitialiseOp::verifySymbolUses(SymbolTableCollection &tables) {
   auto program = (*this)->getParentOfType<ProgramOp>();
   auto layout = tables.lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr());
   if (!layout)
-    return success(); // The program's own error.
+    return success(); // (C1) of the program
   for (auto state : layout.getOps<StateSlotOp>())
     if (state.getUnitAttr() == getUnitAttr() && state.getRole() == getRole())
       return success();

@@ -1,13 +1,14 @@
-//===- Random.cpp - Random numbers by place ---------------------*- C++ -*-===//
+//===- Random.cpp - Random numbers by position ------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   bernoulli keep 1, keep 0             ->  a constant
-//   a reshape of numbers nobody else has ->  numbers of that shape
+// Verifies and canonicalizes fsdp.random, and builds the generator as arith ops for the passes that
+// lower fsdp.random and fsdp.random_element:
 //
-// And the generator as scalar code, for whoever lowers the op.
+//   random bernoulli with keep 0 or 1            ->  a constant
+//   reshape of random, its only use              ->  random of the new shape
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,7 +63,8 @@ OpFoldResult RandomOp::fold(FoldAdaptor) {
 }
 
 namespace {
-/// The index that counts is row-major, which a reshape keeps.
+/// Moves a reshape into the random op. A reshape keeps the row-major index, on which alone the
+/// number of an element depends.
 template <typename Reshape>
 struct ReshapeRandom : OpRewritePattern<Reshape> {
   using OpRewritePattern<Reshape>::OpRewritePattern;
@@ -86,13 +88,13 @@ void RandomOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRCont
 }
 
 //===----------------------------------------------------------------------===//
-// The generator: words are held in i64
+// The generator; 32-bit words are held in i64
 //===----------------------------------------------------------------------===//
 
 static constexpr int64_t wordMask = 0xffffffff;
 
 namespace {
-/// i64 arithmetic at one place, on scalars or lanes.
+/// Builds i64 arithmetic at one location, on scalars or vectors (`type`).
 struct Words {
   OpBuilder &b;
   Location loc;
@@ -103,7 +105,7 @@ struct Words {
       attr = DenseElementsAttr::get(vector, Attribute(attr));
     return arith::ConstantOp::create(b, loc, attr);
   }
-  /// Scalar or lanes of another type.
+  /// Returns `element`, or a vector of as many elements as `type` has.
   Type like(Type element) {
     auto vector = dyn_cast<VectorType>(type);
     return vector ? Type(vector.clone(element)) : element;
@@ -135,7 +137,7 @@ std::array<Value, 4> fsdp::buildPhilox(OpBuilder &b, Location loc, std::array<Va
   Words w{b, loc, key.getType()};
   Value k0 = w.low(key), k1 = w.high(key);
   for (int round = 0; round < 10; ++round) {
-    // 32 by 32 bits: the product needs all 64, so that it is exact.
+    // A product of two 32-bit words fits 64 bits, so it is exact.
     Value p = w.mul(c[0], 0xd2511f53), q = w.mul(c[2], 0xcd9e8d57);
     c = {w.exclusive(w.high(q), c[1], k0), w.low(q), w.exclusive(w.high(p), c[3], k1), w.low(p)};
     if (round == 9)
@@ -146,7 +148,8 @@ std::array<Value, 4> fsdp::buildPhilox(OpBuilder &b, Location loc, std::array<Va
   return c;
 }
 
-/// Words of `x` that the element takes, out of a block.
+/// Selects the word of a block that belongs to `element`: its number modulo the count of words, a
+/// power of two.
 static Value pick(Words w, ArrayRef<Value> words, Value element) {
   Value x = words.back();
   for (int64_t i = words.size() - 2; i >= 0; --i)
@@ -154,8 +157,9 @@ static Value pick(Words w, ArrayRef<Value> words, Value element) {
   return x;
 }
 
-// Of x = s·(k + f)·2^e, with k what fits into bf16 and 0 <= f < 1, the low 16 bits are f·2^16.
-// Adding noise to them carries into k with probability f, as does the exponent where k is full.
+// Let x = s·(k + f)·2^e with an integer k that bf16 can hold and 0 <= f < 1. The low 16 bits of x
+// are f·2^16. Adding 16 random bits carries into k with probability f, and from k into the exponent
+// if k overflows.
 Value fsdp::buildStochasticRounding(OpBuilder &b, Location loc, Value x, Value noise) {
   Type i32 = b.getI32Type();
   auto constant = [&](int32_t v) -> Value {
@@ -181,7 +185,7 @@ static Value buildUniform(Words w, ArrayRef<Value> block, Value element, FloatTy
   } else {
     x = w.shiftRight(pick(w, block, element), 32 - mantissa);
   }
-  // Exact: as many bits as the type holds.
+  // The conversion is exact: x has as many bits as the mantissa.
   Value number = arith::SIToFPOp::create(w.b, w.loc, w.like(type), x);
   Value unit = w.real(type, std::ldexp(1.0, -int(mantissa)));
   return arith::MulFOp::create(w.b, w.loc, number, unit);

@@ -1,4 +1,4 @@
-//===- Reshape.cpp - A tensor in another shape ------------------*- C++ -*-===//
+//===- Reshape.cpp - Reshape of a static tensor -----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- StopGradient.cpp - Values that no gradient passes --------*- C++ -*-===//
+//===- StopGradient.cpp - The op fsdp.stop_gradient -------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,8 +12,8 @@ using namespace mlir::fsdp;
 #define GET_OP_CLASSES
 #include "fsdp/IR/FSDPGradientOps.cpp.inc"
 
-/// A splat is never a parameter. A constant with several values can be one until Import has named
-/// the parameters.
+/// Folds the op to its input if that is a splat constant, another stop or not a float. Does not
+/// fold other constants, because they may be parameters until Import has named them.
 OpFoldResult StopGradientOp::fold(FoldAdaptor adaptor) {
   bool isSplat = isa_and_nonnull<SplatElementsAttr>(adaptor.getInput());
   if (isSplat || getInput().getDefiningOp<StopGradientOp>() ||

@@ -1,10 +1,10 @@
-//===- Verifiers.cpp - The numbered constraints of the ops ------*- C++ -*-===//
+//===- Verifiers.cpp - Verifiers of the tensor-level ops --------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// (C1), (C2), ... below are the numbers in the ops' descriptions.
+// (C1), (S1), ... below are the numbers of the constraints in the ops' descriptions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ LogicalResult MeshOp::verify() {
       return emitOpError("has two axes called '") << axis.getName() << "'";
     if (axis.getName().contains(':')) // (C1)
       return emitOpError("expected no ':' in the name of axis '")
-             << axis.getName() << "'; this attribute needs a group of neighbours";
+             << axis.getName() << "': 'axis:N' denotes groups of N neighbours on an axis";
     if (axis.getFactors().empty() ||
         llvm::any_of(axis.getFactors(), [](int64_t f) { return f < 1; })) // (C2)
       return emitOpError("axis '") << axis.getName() << "' expected factors of at least 1";
@@ -52,11 +52,13 @@ LogicalResult UnitOp::verify() {
     return emitOpError("parameters end at ")
            << end << ", after the end of the flat buffer of " << getFlatSize();
   if (getHoisted() && getReshard()) // (C5)
-    return emitOpError("is hoisted, so it cannot be gathered again in the backward");
+    return emitOpError("expected 'reshard false' with 'hoisted': a hoisted unit is gathered once "
+                       "per step, not again in the backward");
   if (std::optional<int64_t> within = getWithin()) { // (C6)
     int64_t shards = getShards();
     if (!getReshard() || !llvm::is_contained(getParameterAxes(), "shard"))
-      return emitOpError("'within' expected a unit in pieces over 'shard' that is gathered again");
+      return emitOpError(
+          "'within' expected 'reshard true' and parameters that are sharded over \"shard\"");
     if (*within < 2 || *within >= shards || shards % *within != 0)
       return emitOpError("'within' expected a number from 2 to ")
              << shards - 1 << " that divides the " << shards << " shards, found " << *within;
@@ -84,12 +86,11 @@ LogicalResult UnitOp::verify() {
     for (ArrayAttr axes :
          {placement->getParameters(), placement->getGradients(), placement->getOptimizer()}) {
       if (axes.size() > order.size() || axes.getValue() != order.getValue().take_front(axes.size()))
-        return emitOpError("'placement' expected axes as ")
-               << order << " or a beginning of it, found " << axes;
+        return emitOpError("'placement' expected a prefix of ") << order << ", found " << axes;
       if (axes.size() < before)
-        return emitOpError("'placement' expected the optimizer in pieces at least as small as the "
-                           "gradients, and "
-                           "these as the parameters, found ")
+        return emitOpError("'placement' expected the optimizer state to be sharded over at least "
+                           "the axes of the gradients, and the gradients over at least those of "
+                           "the parameters, found ")
                << axes;
       before = axes.size();
     }
@@ -97,7 +98,7 @@ LogicalResult UnitOp::verify() {
   return success();
 }
 
-/// The unit an op names; emits (C1).
+/// Returns the unit that an op names; emits an error (C1) if there is none.
 static FailureOr<UnitOp> lookUpUnit(Operation *op, FlatSymbolRefAttr name,
                                     SymbolTableCollection &tables) {
   auto unit = tables.lookupNearestSymbolFrom<UnitOp>(op, name);
@@ -106,7 +107,8 @@ static FailureOr<UnitOp> lookUpUnit(Operation *op, FlatSymbolRefAttr name,
   return unit;
 }
 
-/// `types` are those of the parameters `indices` of the unit, all of one element type.
+/// Verifies that `types` have the shapes of the parameters `indices` of the unit, and one element
+/// type.
 static LogicalResult checkParams(Operation *op, UnitOp unit, TypeRange types,
                                  ArrayRef<int64_t> indices) {
   Type element;
@@ -128,7 +130,7 @@ static LogicalResult checkParams(Operation *op, UnitOp unit, TypeRange types,
   return success();
 }
 
-/// The flat buffer is a whole number of shards of this size.
+/// Verifies that a shard is 1-D and that its size divides the flat size of the unit.
 static LogicalResult checkShard(Operation *op, UnitOp unit, Type shard) {
   auto type = dyn_cast<RankedTensorType>(shard);
   if (!type || type.getRank() != 1 || !isa<FloatType, IntegerType>(type.getElementType()))
@@ -143,7 +145,8 @@ static LogicalResult checkShard(Operation *op, UnitOp unit, Type shard) {
   return diag;
 }
 
-/// A shard and all parameters of a unit: `what` they are to the op.
+/// Verifies a shard and the types of all parameters of a unit, which are the op's results or its
+/// operands (`what`).
 static LogicalResult checkWhole(Operation *op, FlatSymbolRefAttr name, Type shard, TypeRange params,
                                 StringRef what, SymbolTableCollection &tables) {
   FailureOr<UnitOp> unit = lookUpUnit(op, name, tables); // (C1)
@@ -194,7 +197,8 @@ LogicalResult ReduceScatterOp::verifySymbolUses(SymbolTableCollection &tables) {
                             getShard().getType(), tables);
 }
 
-/// Rows of the table of a unit at ids, and the shard or the whole buffer.
+/// Verifies `rows` and `ids` of a lookup in the table of a unit, and that `shard` is a shard of the
+/// unit or its flat buffer.
 static LogicalResult checkTable(Operation *op, FlatSymbolRefAttr name, Type rows, Type ids,
                                 Type shard, SymbolTableCollection &tables) {
   FailureOr<UnitOp> unit = lookUpUnit(op, name, tables);
@@ -227,7 +231,7 @@ LogicalResult ReduceRowsOp::verifySymbolUses(SymbolTableCollection &tables) {
                     getShard().getType(), tables);
 }
 
-/// (C1) and (C2) of collectives; the number of ranks in the group.
+/// Verifies (C1) and (C2) of collectives. Returns the number of ranks in the group.
 static FailureOr<int64_t> checkGroup(Operation *op, FlatSymbolRefAttr name, ArrayAttr axes,
                                      SymbolTableCollection &tables) {
   auto mesh = tables.lookupNearestSymbolFrom<MeshOp>(op, name);
@@ -274,7 +278,7 @@ LogicalResult AllGatherOp::verifySymbolUses(SymbolTableCollection &tables) {
                        : checkGathered(*this, *ranks, getInput().getType(), getResult().getType());
 }
 
-/// (C3) of collectives between a whole and its pieces.
+/// Verifies that `piece` is one of `ranks` equal pieces of `whole` (C3).
 static LogicalResult checkPieces(Operation *op, Value whole, Value piece,
                                  FailureOr<int64_t> ranks) {
   if (failed(ranks))
@@ -302,8 +306,8 @@ LogicalResult BroadcastOp::verifySymbolUses(SymbolTableCollection &tables) {
   return failed(ranks) ? failure() : checkRoot(*this, *ranks, getRoot());
 }
 
-/// (S1) and (S2) of collectives in flight; the types that the token stands for, `count`
-/// of them where that is known.
+/// Verifies (S1) and (S2) of collectives in flight. Returns the types of the token's values;
+/// expects `count` of them unless that is nothing.
 template <typename Op>
 static FailureOr<ArrayRef<Type>> checkStart(Op op, std::optional<size_t> count = 1) {
   if (static_cast<int64_t>(op.getChannel()) < 1 || static_cast<int64_t>(op.getId()) < 0) // (S1)
@@ -352,7 +356,7 @@ LogicalResult ReduceScatterStartOp::verifySymbolUses(SymbolTableCollection &tabl
                             types->front(), tables);
 }
 
-/// The token of an op that keeps the type.
+/// Verifies that the token's value has the type of the op's input.
 template <typename Op>
 static LogicalResult checkSameType(Op op, Type result) {
   if (result == op.getInput().getType())
@@ -386,7 +390,8 @@ LogicalResult BroadcastStartOp::verifySymbolUses(SymbolTableCollection &tables) 
   return checkSameType(*this, types->front());
 }
 
-/// rows has the shape of ids with the table's columns appended, and its type.
+/// Verifies that `rows` has the shape of `ids` followed by the columns of `table`, and the table's
+/// element type.
 static LogicalResult checkRows(Operation *op, Value table, Value ids, Value rows) {
   auto tableType = cast<RankedTensorType>(table.getType()),
        rowsType = cast<RankedTensorType>(rows.getType());
@@ -409,7 +414,7 @@ LogicalResult ScatterAddRowsOp::verify() {
   return checkRows(*this, getResult(), getIds(), getUpdates()); // (C2)
 }
 
-/// (C1) of the cross-entropy ops.
+/// Verifies (C1) of the cross-entropy ops.
 static LogicalResult checkRowCounts(Operation *op, Value logits, Value targets, Value lse) {
   int64_t rows = cast<RankedTensorType>(logits.getType()).getDimSize(0);
   for (Value v : {targets, lse})
@@ -430,7 +435,7 @@ LogicalResult CrossEntropyGradOp::verify() {
   return checkRowCounts(*this, getLogits(), getTargets(), getLse());
 }
 
-/// Both transposed if `swap`: rows, then columns.
+/// Returns rows and columns of the matrices of `v`, which are transposed if `swap` is set.
 static std::pair<int64_t, int64_t> matrixOf(Value v, bool swap) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(v.getType()).getShape().take_back(2);
   return swap ? std::pair(shape[1], shape[0]) : std::pair(shape[0], shape[1]);

@@ -1,4 +1,4 @@
-//===- Widening.cpp - A tensor in a wider float type ------------*- C++ -*-===//
+//===- Widening.cpp - Extension to a wider float type -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

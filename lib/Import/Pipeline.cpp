@@ -14,13 +14,13 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Folds and merges; what became dead goes.
+/// Folds, merges equal values and erases dead ones.
 static void addCleanUp(OpPassManager &pm) {
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
 }
 
-/// Weights become arguments before anything may merge equal-looking constants.
+/// Selects the function and makes weights arguments, before any pass may merge equal constants.
 static void addInterface(OpPassManager &pm, const StepOptions &options) {
   pm.addPass(createRefuseForeignPass());
   pm.addPass(createReadStopMarkersPass());
@@ -34,8 +34,8 @@ static void addInterface(OpPassManager &pm, const StepOptions &options) {
   pm.addPass(configure(createLiftParametersPass(), options));
 }
 
-/// One spelling per operation. Twice: dropping a dead result (an argmax) or a
-/// unit dimension lets the rest fold.
+/// Rewrites every operation to one canonical op. The loop runs twice, because dropping a dead
+/// result (an argmax) or a unit dimension enables further folds.
 static void addNormalisation(OpPassManager &pm) {
   pm.addPass(createLowerTosaPass());
   pm.addNestedPass<func::FuncOp>(createDemoteFloat64Pass());
@@ -55,7 +55,7 @@ static void addNormalisation(OpPassManager &pm) {
   addCleanUp(pm);
 }
 
-/// Ops that later stages know: before bodies are fused, and before views move.
+/// Raises to ops that later stages know, before bodies are fused and views are moved.
 static void addRaising(OpPassManager &pm, const StepOptions &options) {
   pm.addNestedPass<func::FuncOp>(createRaiseEmbeddingPass());
   pm.addNestedPass<func::FuncOp>(createFoldCopiesPass());
@@ -74,7 +74,7 @@ static void addRaising(OpPassManager &pm, const StepOptions &options) {
   }
 }
 
-/// Products on the layouts they have, rows without views between, long bodies.
+/// Removes views around products and between rowwise ops, and fuses elementwise bodies.
 static void addForming(OpPassManager &pm) {
   for (StringRef phase : {"heads", "rows"}) {
     FoldReshapesPassOptions reshapes;

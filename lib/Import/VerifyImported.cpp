@@ -4,17 +4,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What no longer occurs after Import (docs/Pipeline.md §1), each with what to do:
+// Verifies the model contract (docs/explanation/pipeline.md §1). Reports an error, with advice
+// where there is some, for:
 //
-//   module      anything but one function; a seed that is no i64; values that fit no parameter
-//   arguments   one that is neither parameter nor batch, dynamic shapes, equal names
-//   result      anything but the loss, one rank-0 float
+//   module      more than one function; a seed that is not i64; values that fit no parameter
+//   arguments   neither parameter nor batch input; dynamic shapes; equal names
+//   result      anything but one rank-0 float, the loss
 //   top level   ops outside the vocabulary; tensors of complex or index elements
-//   lookups     ids that may leave the table or the classes
-//   bodies      anything but arith, math and linalg.index; captured tensors
-//   integers    divisors that may be 0, shifts by too many bits
+//   lookups     ids that may be outside the table or the classes
+//   bodies      ops other than arith, math and linalg.index; captured values
+//   integers    divisors that may be 0; shifts by too many bits
 //
-// All violations are reported, the first eight of a kind.
+// Reports at most eight errors per op name.
 //
 //===----------------------------------------------------------------------===//
 
@@ -81,7 +82,7 @@ LogicalResult VerifyImportedPass::verifyModule() {
   return success();
 }
 
-/// Initial values and the seed that came with the model.
+/// Verifies the seed and the initial values that the model carries.
 LogicalResult VerifyImportedPass::verifyValues() {
   Location loc = getOperation().getLoc();
   LogicalResult result = success();
@@ -122,8 +123,9 @@ LogicalResult VerifyImportedPass::verifyValues() {
       AsmResourceBlob *blob = resource.getRawHandle().getBlob();
       size_t expected = type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
       if (!blob)
-        result = emitError(arg.getLoc()) << "the values of parameter " << named.getName()
-                                         << " are missing: the text was printed without them";
+        result = emitError(arg.getLoc())
+                 << "the values of parameter " << named.getName()
+                 << " are missing: the module was printed without its resources";
       else if (blob->getData().size() != expected)
         result = emitError(arg.getLoc())
                  << "the values of parameter " << named.getName() << " expected " << expected
@@ -133,7 +135,7 @@ LogicalResult VerifyImportedPass::verifyValues() {
   return result;
 }
 
-/// A parameter of integers is not trained, and starts from one of them.
+/// Verifies that an integer parameter is frozen and has a representable constant as initial value.
 LogicalResult VerifyImportedPass::verifyInteger(BlockArgument arg, StringAttr name) {
   auto type = cast<RankedTensorType>(arg.getType());
   auto fail = [&] {
@@ -144,7 +146,7 @@ LogicalResult VerifyImportedPass::verifyInteger(BlockArgument arg, StringAttr na
     return fail() << "'fsdp.frozen': integers are not trained";
   auto init = func.getArgAttrOfType<InitAttr>(arg.getArgNumber(), FSDPDialect::initAttr);
   if (!init)
-    return success(); // told already
+    return success(); // reported by verifyArguments
   unsigned width = type.getElementTypeBitWidth();
   llvm::APSInt value(width, /*isUnsigned=*/width == 1);
   bool isExact = false;
@@ -203,7 +205,7 @@ LogicalResult VerifyImportedPass::verifyArguments() {
     if (!fresh) {
       InFlightDiagnostic diag = emitError(arg.getLoc())
                                 << "two arguments are called '" << name << "'";
-      diag.attachNote(it->second.getLoc()) << "the other one";
+      diag.attachNote(it->second.getLoc()) << "the first argument of this name is here";
       result = diag;
     }
   }
@@ -235,7 +237,7 @@ LogicalResult VerifyImportedPass::verifyResult() {
   return diag;
 }
 
-/// A float, an integer or an index, alone or in a static tensor.
+/// Returns whether `type` is a float, an integer or index, or a static tensor of these.
 static bool isPlain(Type type) {
   if (auto tensor = dyn_cast<RankedTensorType>(type)) {
     if (!tensor.hasStaticShape())
@@ -272,14 +274,14 @@ LogicalResult VerifyImportedPass::verifyBody(linalg::LinalgOp op) {
       if (flags.getFastMathFlagsAttr() &&
           flags.getFastMathFlagsAttr().getValue() != arith::FastMathFlags::none)
         result = inner->emitError(
-            "carries fast-math flags; the order of operations is part of the program");
+            "carries fast-math flags, expected none: the order of operations is part of the model");
   });
   return result;
 }
 
 LogicalResult VerifyImportedPass::verifyLookup(const RowLookup &lookup) {
   if (!lookup.admits(ranges.getSet(lookup.ids)))
-    return refuse(lookup.op, "has ids that may leave ")
+    return refuse(lookup.op, "has ids that may be outside ")
            << "the " << lookup.what << "; expected them in [0, " << lookup.extent << ")";
   llvm::SmallPtrSet<void *, 16> seen;
   SmallVector<BlockArgument> arguments;
@@ -322,7 +324,7 @@ LogicalResult VerifyImportedPass::verifyOp(Operation *op) {
   if (isa<tensor::EmptyOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp,
           tensor::InsertSliceOp, tensor::ConcatOp, tensor::ExtractOp, tensor::FromElementsOp,
           tensor::SplatOp, tensor::CastOp, tensor::InsertOp>(op)) {
-    bool dynamic = false; // operands of index type besides those of extract and insert
+    bool dynamic = false; // has offsets, sizes or strides that are operands
     if (auto slice = dyn_cast<OffsetSizeAndStrideOpInterface>(op))
       dynamic =
           !slice.getOffsets().empty() || !slice.getSizes().empty() || !slice.getStrides().empty();

@@ -104,7 +104,7 @@ void ConfigReader::failUnknown(const ConfigOrigin &place) {
   for (const std::string &name : spellConfigKeys())
     consider(name);
   fail(place, nearest.empty()
-                  ? Twine("unknown key; docs/Configuration.md lists those that are known")
+                  ? Twine("unknown key; docs/reference/config-files.md lists those that are known")
                   : "unknown key; did you mean \"" + nearest + "\"?");
 }
 

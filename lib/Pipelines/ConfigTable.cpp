@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// ConfigKeys.def taken apart, searched, and printed for docs/Configuration.md.
+// ConfigKeys.def taken apart, searched, and printed for docs/reference/config-files.md.
 //
 //===----------------------------------------------------------------------===//
 

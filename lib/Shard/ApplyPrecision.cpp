@@ -9,17 +9,17 @@
 //            %y = truncf %t : bf16                      { extf .. f32 .. truncf }
 //
 //  1. Decide which values become narrow (PrecisionPlan.cpp).
-//  2. Parameters change their type and remember the old one (`fsdp.master_dtype`).
-//  3. Op by op, in order: products take narrow operands and accumulate in f32, their
-//     result is rounded after them; bodies widen what they read, compute in f32 as
-//     before, and round what they yield; all else takes what its results need.
+//  2. Change the type of parameters, and record the old one in `fsdp.master_dtype`.
+//  3. Rewrite the ops in order. A product reads narrow operands, accumulates in f32, and its result
+//     is rounded. A body extends narrow operands, computes in f32 as before, and rounds the values
+//     that it yields. Other ops get operands of the type of their result.
 //
-// Values are narrow between ops alone: only storage, gathers and products get
-// cheaper, and each value is rounded once. Masks stay finite: a number below the
-// type's range that is chosen or added becomes the lowest of the type.
+// Values are narrow only between ops, so each is rounded once, and storage, gathers and products
+// become cheaper. Masks stay finite: a number below the range of the type that is selected or added
+// becomes the lowest finite number.
 //
-// O(ops). Not done here: f32 copies of parameters (FormUnits.cpp), the type in which
-// gradients cross ranks (Differentiate).
+// O(ops). Not done here: f32 copies of parameters (FormUnits.cpp), the type in which gradients are
+// reduced (Differentiate).
 //
 //===----------------------------------------------------------------------===//
 
@@ -71,7 +71,7 @@ private:
   FloatType narrow;
   OpBuilder b;
   DenseMap<std::pair<Value, Type>, Value> converted;
-  DenseSet<Value> narrowed; ///< values of the narrow type that were f32
+  DenseSet<Value> narrowed; ///< values that this pass has narrowed
 };
 
 struct ApplyPrecisionPass : fsdp::impl::ApplyPrecisionPassBase<ApplyPrecisionPass> {
@@ -87,7 +87,7 @@ private:
 
 static Type elementType(Value v) { return getElementTypeOrSelf(v); }
 
-/// A map that converts every element, directly after `v`; one per type.
+/// Returns `v` converted to `element`. Builds the conversion directly after `v`, once per type.
 Value Narrower::convert(Value v, Type element) {
   Value &known = converted[{v, element}];
   if (known)
@@ -111,14 +111,14 @@ Value Narrower::convert(Value v, Type element) {
   return known = map.getResult(0);
 }
 
-/// Gives an operand of f32 or of the narrow type the one it needs.
+/// Converts an operand from f32 to the narrow type (`toNarrow`), or a narrowed operand to f32.
 void Narrower::convertOperand(OpOperand &operand, bool toNarrow) {
   Value v = operand.get();
   Type element = elementType(v), wanted = toNarrow ? Type(narrow) : Type(b.getF32Type());
   if (!isa<RankedTensorType>(v.getType()) || element == wanted)
     return;
   if (!(toNarrow ? element.isF32() : narrowed.contains(v)))
-    return; // of another type from the start
+    return; // the model has this type
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(operand.getOwner());
   auto shape = cast<RankedTensorType>(v.getType()).getShape();
@@ -133,7 +133,7 @@ void Narrower::setNarrow(Value v) {
   ++numValues;
 }
 
-/// Rounds an f32 result after its op; later ops read what is rounded.
+/// Rounds an f32 result that becomes narrow after its op. Later ops read the rounded value.
 void Narrower::roundResult(OpResult result) {
   if (!plan.isNarrow(result))
     return;
@@ -156,8 +156,8 @@ void Narrower::narrowArguments() {
                                  func.getResultTypes()));
 }
 
-/// Narrow operands, f32 accumulator. A product of statistics or tables alone
-/// (angles of a rotary embedding) stays as it is.
+/// Gives a product narrow operands and an f32 accumulator. A product of statistics or tables alone
+/// (angles of a rotary embedding) keeps f32 operands.
 void Narrower::rewriteProduct(Operation *op) {
   auto structured = cast<linalg::LinalgOp>(op);
   bool narrows = plan.flows(op->getResult(0));
@@ -168,7 +168,7 @@ void Narrower::rewriteProduct(Operation *op) {
   roundResult(op->getResult(0));
 }
 
-/// v, or the finite number of the narrow type that is nearest to it.
+/// Builds the nearest number in the finite range of the narrow type; NaN and infinity unchanged.
 Value Narrower::clamp(Value v) {
   Location loc = v.getLoc();
   auto constant = [&](const llvm::APFloat &value) -> Value {
@@ -185,7 +185,7 @@ Value Narrower::clamp(Value v) {
   return arith::SelectOp::create(b, loc, isFinite, inside, v);
 }
 
-/// Made of constants and integers: an additive mask, angles.
+/// Returns whether `v` is computed from constants and integers alone: an additive mask, angles.
 bool Narrower::isTable(Value v) {
   SmallVector<Value> worklist{v};
   DenseSet<Value> seen;
@@ -202,8 +202,8 @@ bool Narrower::isTable(Value v) {
   return true;
 }
 
-/// The body reads narrow operands as f32. `clampsTables`: what it yields is narrow and
-/// goes to a softmax, where a mask must not become infinite.
+/// Extends narrow operands to f32 in a body. `clampsTables` clamps tables to the finite range of
+/// the narrow type, because the result is narrow and a softmax reads it: a mask must stay finite.
 void Narrower::widenArguments(linalg::LinalgOp op, bool clampsTables) {
   Block &body = *op.getBlock();
   OpBuilder::InsertionGuard guard(b);
@@ -233,7 +233,7 @@ void Narrower::widenArguments(linalg::LinalgOp op, bool clampsTables) {
   }
 }
 
-/// Numbers beyond the range become the largest in it.
+/// Clamps f32 constants in a body to the finite range of the narrow type.
 void Narrower::clampConstants(linalg::GenericOp op) {
   for (Operation &inner : *op.getBody())
     for (OpOperand &operand : inner.getOpOperands()) {
@@ -254,7 +254,7 @@ void Narrower::narrowYield(linalg::GenericOp op, unsigned index) {
   OpOperand &yielded = op.getBody()->getTerminator()->getOpOperand(index);
   auto extended = yielded.get().getDefiningOp<arith::ExtFOp>();
   if (extended && extended.getIn().getType() == narrow) {
-    yielded.set(extended.getIn()); // moved, not computed
+    yielded.set(extended.getIn()); // the body only moves the element
   } else {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(yielded.getOwner());
@@ -262,7 +262,7 @@ void Narrower::narrowYield(linalg::GenericOp op, unsigned index) {
   }
 }
 
-/// Does a softmax read `v`, or a view of it?
+/// Returns whether a softmax reads `v` or a view of it.
 static bool feedsSoftmax(Value v) {
   return llvm::any_of(v.getUsers(), [](Operation *user) {
     return isa<linalg::SoftmaxOp>(user) ||
@@ -302,8 +302,8 @@ void Narrower::rewriteSoftmax(linalg::SoftmaxOp op) {
     setNarrow(op->getResult(0));
 }
 
-/// The result has the elements of `source`, whatever they are; where it must not, it is
-/// converted after the op.
+/// Gives the result the element type of `source`. Converts it after the op if the plan requires the
+/// other type.
 void Narrower::rewriteLike(Operation *op, OpOperand &source) {
   OpResult result = op->getResult(0);
   if (elementType(source.get()) == elementType(result))
@@ -355,8 +355,8 @@ void Narrower::rewrite(Operation *op) {
     return;
   }
   if (isa<CrossEntropyOp>(op))
-    return; // takes logits of any type, and computes in f32
-  // Joins have one type; what else there may be gets what it had.
+    return; // reads logits of any type and computes in f32
+  // Concatenations and insertions are of one type; all other ops get f32 operands.
   bool joins = isa<tensor::ConcatOp, tensor::InsertSliceOp>(op) && plan.isNarrow(op->getResult(0));
   for (OpOperand &operand : op->getOpOperands())
     convertOperand(operand, joins);
@@ -373,7 +373,7 @@ void Narrower::run() {
     rewrite(op);
 }
 
-/// The type that an option names; null when it is empty.
+/// Returns the type that an option names; null if it is empty.
 FailureOr<FloatType> ApplyPrecisionPass::readType(StringRef option, StringRef name) {
   MLIRContext *context = &getContext();
   if (name.empty())
@@ -389,7 +389,7 @@ FailureOr<FloatType> ApplyPrecisionPass::readType(StringRef option, StringRef na
   return type;
 }
 
-/// Where no parameter is f32, there is nothing to narrow: fine if they have the type already.
+/// Reports a model that cannot be computed in `type`: no parameter is f32 or has that type.
 LogicalResult ApplyPrecisionPass::checkModel(func::FuncOp func, FloatType type) {
   BlockArgument other;
   for (BlockArgument arg : func.getArguments()) {
@@ -400,7 +400,7 @@ LogicalResult ApplyPrecisionPass::checkModel(func::FuncOp func, FloatType type) 
     other = arg;
   }
   if (!other)
-    return success(); // no parameter: others say so
+    return success(); // FormUnits.cpp reports that there is no parameter
   Type found = elementType(other);
   InFlightDiagnostic diag =
       mlir::emitError(func.getLoc())
@@ -412,7 +412,7 @@ LogicalResult ApplyPrecisionPass::checkModel(func::FuncOp func, FloatType type) 
   return diag;
 }
 
-/// The type of outputs can be chosen where an f32 model is narrowed.
+/// Warns that output-dtype has no effect on models without f32 parameters.
 void ApplyPrecisionPass::warnOfOutput() {
   for (auto func : getOperation().getOps<func::FuncOp>()) {
     Type found;
@@ -425,9 +425,8 @@ void ApplyPrecisionPass::warnOfOutput() {
         break;
     }
     if (found && !found.isF32())
-      mlir::emitWarning(func.getLoc())
-          << "output-dtype has no effect: the model is in " << found
-          << " already, and says itself what its loss is computed from";
+      mlir::emitWarning(func.getLoc()) << "output-dtype has no effect: the model is in " << found
+                                       << " already and determines the type of its outputs itself";
   }
 }
 
@@ -447,7 +446,7 @@ void ApplyPrecisionPass::runOnOperation() {
     return;
   for (auto func : getOperation().getOps<func::FuncOp>()) {
     if (!func.isPublic() || !func.getBody().hasOneBlock())
-      continue; // FormUnits says what is wrong
+      continue; // FormUnits.cpp reports the error
     if (failed(checkModel(func, *param)))
       return signalPassFailure();
     if (param->isF32())

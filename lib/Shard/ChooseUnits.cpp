@@ -1,16 +1,17 @@
-//===- ChooseUnits.cpp - The unit of each parameter -------------*- C++ -*-===//
+//===- ChooseUnits.cpp - Apply the wrap policy ------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   policy        a unit is
-//   transformer   a layer, by the numbers in names or by pattern (WrapPolicy.cpp)
-//   size          a module of at least N elements (GroupBySize.cpp)
-//   manual        what a file lists (ManualWrap.cpp)
-//   none          everything: the root
+// Assigns each parameter to a unit by --auto-wrap-policy:
 //
-// A parameter that the IR puts into a unit (`fsdp.unit = "name"`) is left there.
+//   transformer   one unit per layer, by the numbers in names or by pattern (WrapPolicy.cpp)
+//   size          one unit per module of at least N elements (GroupBySize.cpp)
+//   manual        the units that a file lists (ManualWrap.cpp)
+//   none          the root alone
+//
+// A unit in the IR (`fsdp.unit = "name"`) takes precedence.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +41,8 @@ LogicalResult mlir::fsdp::checkWrapOptions(const WrapOptions &options, Location 
   return success();
 }
 
-/// Bytes that are gathered at once: the root, a layer, and the next one on its way.
+/// Returns the bytes that are gathered at once: the root and the two largest units, one in use and
+/// one in flight.
 static int64_t countGathered(ArrayRef<NamedParam> params, ArrayRef<StringRef> units) {
   llvm::MapVector<StringRef, int64_t> bytes;
   int64_t root = 0;
@@ -53,7 +55,7 @@ static int64_t countGathered(ArrayRef<NamedParam> params, ArrayRef<StringRef> un
   return root;
 }
 
-/// Says what one unit for everything costs, where layers would be found.
+/// Warns of the memory for one unit of the whole model, if units per layer would need less.
 static void warnOfOneUnit(ArrayRef<NamedParam> params, const Twine &policy, Location loc) {
   int64_t whole = countGathered(params, SmallVector<StringRef>(params.size()));
   int64_t layered = countGathered(params, findLayers(params));
@@ -72,9 +74,10 @@ static FailureOr<SmallVector<StringRef>> findTransformerLayers(ArrayRef<NamedPar
     return matchLayers(params, pattern, [&] { return emitError(loc); });
   SmallVector<StringRef> layers = findLayers(params);
   if (llvm::all_of(layers, [](StringRef l) { return l.empty(); }))
-    emitRemark(loc) << "no layer found in the names of the parameters ('" << params.front().name
-                    << "'): the model is one unit, gathered whole; name the parameters or give "
-                       "transformer-layer";
+    emitRemark(loc)
+        << "no layer found in the names of the parameters ('" << params.front().name
+        << "'): the model is one unit, which is gathered as a whole; name the parameters "
+           "or give transformer-layer";
   return layers;
 }
 

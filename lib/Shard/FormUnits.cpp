@@ -8,14 +8,15 @@
 //                                           =>   fsdp.unit @h.0   h.0.w, h.0.b
 //                                                fsdp.unit @h.1   h.1.w
 //
-//  1. Read the parameters of @loss and the place of their first use.
-//  2. Ask the wrap policy for the unit of each (ChooseUnits.cpp).
-//  3. A draft per (layer, frozen, element type); drafts of the root first, then
-//     by first use, unused ones last. Merge neighbours that are too small.
-//  4. Name them, lay them out (Layout.cpp), declare meshes and units.
+//  1. Collect the parameters of @loss and their first uses.
+//  2. Assign each to a layer by the wrap policy (ChooseUnits.cpp). A table of the root whose
+//     lookups exchange rows becomes a layer of its own (TableRows.cpp).
+//  3. Form one draft per (layer, frozen, ignored, element type). Sort drafts: the root first, then
+//     by first use, unused ones last. Merge small drafts into the ones before.
+//  4. Name the drafts, lay them out (Layout.cpp), and declare meshes and units.
 //
-// O(parameters + uses + units log units). @loss is not changed:
-// InsertUnshard.cpp.
+// O(parameters + uses + units log units). Not done here: changes of @loss (InsertUnshard.cpp),
+// except for its name.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,21 +49,21 @@ struct Parameter {
   RankedTensorType type;
   InitAttr init;
   bool frozen;
-  int64_t firstUse;              ///< number of the op; the maximum when there is none
-  StringRef layer;               ///< empty: root
-  std::optional<StringRef> unit; ///< that the IR asks for
-  bool ignored = false;          ///< by the strategy: whole on every rank
-  int64_t rowSize = 0;           ///< of a table whose lookups take rows from other ranks; else 0
+  int64_t firstUse;              ///< number of the first op that uses it; INT64_MAX if none does
+  StringRef layer;               ///< empty for the root
+  std::optional<StringRef> unit; ///< unit in the IR
+  bool ignored = false;          ///< named by ignore-params: replicated on every rank
+  int64_t rowSize = 0;           ///< elements per row if lookups exchange rows; else 0
 };
 
-/// A unit that is about to be.
+/// A unit before it is declared.
 struct Draft {
   StringRef layer;
   bool frozen, ignored;
   Type dtype;
   SmallVector<const Parameter *> params;
-  bool isTable = false; ///< one parameter, whose lookups take rows; kept as the root is
-  unsigned number = 0;  ///< in the order of the arguments
+  bool isTable = false; ///< one parameter whose lookups exchange rows; resharded like the root
+  unsigned number = 0;  ///< position in the order of the arguments
   int64_t firstUse = std::numeric_limits<int64_t>::max();
   int64_t size = 0;
 
@@ -75,7 +76,7 @@ struct Draft {
   }
 };
 
-/// What distinguishes units; empty parts are left out of the name.
+/// Parameters with equal keys are one draft.
 using DraftKey = std::tuple<StringRef, /*frozen=*/unsigned, /*ignored=*/unsigned, Type>;
 
 struct FormUnitsPass : fsdp::impl::FormUnitsPassBase<FormUnitsPass> {
@@ -98,12 +99,12 @@ private:
                             const Draft &draft);
 
   SmallVector<Parameter> parameters;
-  PlacementChoice choice{}; ///< what the options say
+  PlacementChoice choice{}; ///< values of the options
 };
 
 } // namespace
 
-/// Options that say something of parameters of which there are none.
+/// Warns of ignore-params that names all parameters, and of param-storage without narrow ones.
 void FormUnitsPass::warnOfParameters(func::FuncOp loss) {
   if (choice.strategy->state > 0 &&
       llvm::all_of(parameters, [](const Parameter &p) { return p.ignored; }))
@@ -119,7 +120,8 @@ void FormUnitsPass::warnOfParameters(func::FuncOp loss) {
            "than f32; param-dtype makes those of an f32 model so";
 }
 
-/// The function to shard, in a module that is not sharded yet.
+/// Returns the function to shard and names it @loss. Reports a module that is sharded already or
+/// has no single public function.
 FailureOr<func::FuncOp> FormUnitsPass::findLoss() {
   ModuleOp module = getOperation();
   for (Operation &op : module.getOps())
@@ -137,7 +139,7 @@ FailureOr<func::FuncOp> FormUnitsPass::findLoss() {
       InFlightDiagnostic diag =
           mlir::emitError(func.getLoc(), "expected one public function, the loss, found '@")
           << func.getSymName() << "' beside it";
-      diag.attachNote(loss.getLoc()) << "the other one is here";
+      diag.attachNote(loss.getLoc()) << "'@" << loss.getSymName() << "' is here";
       return diag;
     }
     loss = func;
@@ -151,8 +153,8 @@ FailureOr<func::FuncOp> FormUnitsPass::findLoss() {
   return loss;
 }
 
-/// Number of the first op of the function's block that uses `value`, itself or
-/// in a region.
+/// Returns the number of the first op of the function's block that uses `value`, directly or in a
+/// region.
 static int64_t findFirstUse(Value value, Block &body,
                             const DenseMap<Operation *, int64_t> &numbers) {
   int64_t first = std::numeric_limits<int64_t>::max();
@@ -220,8 +222,7 @@ LogicalResult FormUnitsPass::collect(func::FuncOp loss) {
   return success();
 }
 
-/// What `freeze` names is not trained, what `ignore` names is not sharded;
-/// something has to be trained.
+/// Marks the parameters that `freeze` and `ignore` name. Reports an error if none is left to train.
 LogicalResult FormUnitsPass::readPatterns(func::FuncOp loss) {
   auto names = llvm::map_to_vector(parameters, [](const Parameter &p) { return p.name; });
   auto mark = [&](StringRef patterns, StringRef option, bool Parameter::*flag) -> LogicalResult {
@@ -240,8 +241,8 @@ LogicalResult FormUnitsPass::readPatterns(func::FuncOp loss) {
     return success();
   return mlir::emitError(loss.getLoc())
          << "all " << parameters.size()
-         << " parameters are frozen: there is nothing to train; narrow what "
-            "freeze, the sidecar or 'fsdp.frozen' says";
+         << " parameters are frozen: there is nothing to train; remove some from freeze, the "
+            "sidecar or 'fsdp.frozen'";
 }
 
 LogicalResult FormUnitsPass::assignLayers(func::FuncOp loss, bool gathers) {
@@ -258,7 +259,7 @@ LogicalResult FormUnitsPass::assignLayers(func::FuncOp loss, bool gathers) {
   return success();
 }
 
-/// Tables of the root that are looked up by rows become units of their own.
+/// Assigns each table of the root whose lookups exchange rows to a layer of its own.
 LogicalResult FormUnitsPass::findTables(func::FuncOp loss) {
   auto when = readOption<GatherRows>(getOperation().getLoc(), "gather-rows", gatherRows);
   if (failed(when))
@@ -279,8 +280,8 @@ LogicalResult FormUnitsPass::findTables(func::FuncOp loss) {
   }
   if (*when == GatherRows::Always && !any)
     mlir::emitWarning(loss.getLoc())
-        << "gather-rows 'always' has no effect: the root has no table in pieces, of at "
-           "least a few rows per rank, that the model looks rows up in";
+        << "gather-rows 'always' has no effect: the root has no sharded table, of at least a few "
+           "rows per rank, in which the model looks up rows";
   return success();
 }
 
@@ -307,11 +308,12 @@ SmallVector<Draft> FormUnitsPass::formDrafts() {
   return drafts;
 }
 
-/// Adds each layer to the one before it while that one is below the limit.
+/// Merges each draft into the last one of its kind before it that has less than minNumParams
+/// elements.
 void FormUnitsPass::mergeSmall(SmallVector<Draft> &drafts) {
   SmallVector<Draft> merged;
   for (Draft &draft : drafts) {
-    // The open unit of this kind, if there is one.
+    // Find the last unit of this kind.
     auto open = llvm::find_if(llvm::reverse(merged), [&](const Draft &d) {
       return !d.isKeptAsRoot() && d.frozen == draft.frozen && d.ignored == draft.ignored &&
              d.dtype == draft.dtype;
@@ -327,8 +329,8 @@ void FormUnitsPass::mergeSmall(SmallVector<Draft> &drafts) {
   drafts = std::move(merged);
 }
 
-/// `h.0`, `root.frozen`, and with the element type where another unit of the
-/// same layer is larger: `h.0.bf16`.
+/// Returns the name of a unit, such as `h.0` or `root.frozen`. Appends the element type
+/// (`h.0.bf16`) if a larger unit differs from it in the type alone.
 static std::string nameOf(const Draft &draft, ArrayRef<Draft> drafts) {
   std::string name = draft.isRoot() ? "root" : draft.layer.str();
   if (draft.frozen)
@@ -351,8 +353,8 @@ static int64_t getByteWidth(Type element) {
   return getStorageBytes(RankedTensorType::get({1}, element));
 }
 
-/// Trained parameters that are computed with in less than f32 are kept in f32, or
-/// as they are beside masters (Update).
+/// Returns the type in which a unit is stored: f32 for narrow trained parameters if param-storage
+/// is 'master', else the type in which they are computed (Update then adds masters).
 Type FormUnitsPass::getStorageType(const Draft &draft) {
   bool narrow = isa<FloatType>(draft.dtype) && draft.dtype.getIntOrFloatBitWidth() < 32;
   return narrow && !draft.frozen && choice.storage == ParamStorage::Master
@@ -382,8 +384,8 @@ LogicalResult FormUnitsPass::declareUnit(SymbolTable &symbols, OpBuilder &builde
                                     RankedTensorType::get(p->type.getShape(), storage), offset,
                                     !p->frozen, decays(p), p->init));
   }
-  // What is kept after the forward anyway is gathered for all micro-batches
-  // at once, but for the root: it waits for the first gradient to be reduced.
+  // A unit that is not gathered again in the backward is hoisted: gathered once for all
+  // micro-batches. reshard-root decides for the root.
   bool again = draft.isKeptAsRoot() ? choice.root == ReshardRoot::Forward
                                     : choice.gathersAgain && row.reshard;
   bool hoisted = draft.isKeptAsRoot() ? choice.root == ReshardRoot::Step ||
@@ -395,7 +397,7 @@ LogicalResult FormUnitsPass::declareUnit(SymbolTable &symbols, OpBuilder &builde
       again && row.parameters > 0 && choice.within ? builder.getI64IntegerAttr(choice.within)
                                                    : IntegerAttr(),
       draft.isTable);
-  symbols.insert(unit); // renames it when the name is taken
+  symbols.insert(unit); // renames the unit if the name is taken
   numUnits += 1;
   numParams += params.size();
   numPadding += layout.padding * getByteWidth(storage);
@@ -443,6 +445,5 @@ void FormUnitsPass::runOnOperation() {
       llvm::none_of(getOperation().getOps<UnitOp>(), [](UnitOp unit) { return unit.getWithin(); }))
     mlir::emitWarning(loc) << "reshard-after-forward=" << choice.within
                            << " has no effect: only the root unit is gathered, which is kept until "
-                              "the backward unless "
-                              "reshard-root is 'forward'";
+                              "the backward unless reshard-root is 'forward'";
 }

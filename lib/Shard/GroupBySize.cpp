@@ -1,11 +1,11 @@
-//===- GroupBySize.cpp - Units of a least size ------------------*- C++ -*-===//
+//===- GroupBySize.cpp - Units of a minimum size ----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What FSDP's size_based_auto_wrap_policy does, over names: the components of a
-// name but the last are modules.
+// Groups parameters by the algorithm of FSDP's size_based_auto_wrap_policy. The components of a
+// name except the last are modules.
 //
 //   minimum 100      model 190            root:      model.norm, model.layers.2.*
 //                    |- norm 10           units:     model.layers.0, model.layers.1
@@ -14,12 +14,12 @@
 //                       |- 1  ...
 //
 //  visit(module):
-//  1. Fewer elements than the minimum: leave them to the module around it.
+//  1. If the module has fewer elements than the minimum, leave them to its parent.
 //  2. Visit the children.
-//  3. What they left is at least the minimum: a unit of it, unless the module is a
-//     list. Otherwise leave it to the module around.
+//  3. If the elements that the children left are at least the minimum and the module is not a list,
+//     make them a unit. Otherwise leave them to the parent.
 //
-// O(total length of the names). Components after the 64th are not looked at.
+// O(total length of the names). Components after the 64th are ignored.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,8 +39,8 @@ public:
   SizeGrouping(ArrayRef<NamedParam> params, int64_t minimum)
       : params(params), minimum(minimum), units(params.size()) {}
 
-  /// The module whose names begin with the first `begin` bytes (its name and a separator) of its
-  /// `members`; the elements that became units.
+  /// Visits the module of the parameters `members`, whose names share the first `begin` bytes: the
+  /// name of the module and a separator. Returns the number of elements that became units.
   int64_t visit(ArrayRef<unsigned> members, size_t begin, unsigned depth);
   SmallVector<StringRef> take() { return std::move(units); }
 

@@ -1,5 +1,4 @@
-//===- InsertUnshard.cpp - Shards for arguments, gathers for uses -*- C++
-//-*-===//
+//===- InsertUnshard.cpp - Insert gathers before uses -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -9,15 +8,14 @@
 //   after    @loss(shard of @u, x)  unshard @u ... w0 ... w1 ... b0
 //
 //  1. Clone @loss to @reference.
-//  2. In each, for every unit in order: a new argument (one shard; in the
-//     reference the whole buffer), and an unshard right before the first op
-//     that uses a parameter of the unit, itself or in a region.
-//     Of a table with `rows`, lookups become unshard_rows instead; not with no_sync, which adds
-//     whole gradients up before they cross ranks.
+//  2. In each, insert an argument for every unit in order: one shard, or the whole buffer in the
+//     reference. Insert an unshard right before the first op that uses a parameter of the unit,
+//     directly or in a region. Lookups in a table with `rows` become unshard_rows, except with
+//     no_sync, which sums whole gradients before the reduction.
 //  3. Erase the parameter arguments; mark the programs.
 //
-// O(parameters + uses). When to gather is up to the scheduler; gathering again
-// for the backward is up to Differentiate.
+// O(parameters + uses). Not done here: when to gather (Plan), gathers for the backward
+// (Differentiate).
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,11 +46,11 @@ private:
 
   SmallVector<UnitOp> units;
   MeshOp mesh;
-  bool noSync = false; ///< gradients of micro-batches are summed before they cross ranks
+  bool noSync = false; ///< gradients of micro-batches are summed before they are reduced
 };
 } // namespace
 
-/// Every parameter argument is the parameter of a unit and the other way round.
+/// Verifies that the parameter arguments are exactly the parameters of the units.
 LogicalResult InsertUnshardPass::checkArguments(func::FuncOp func) {
   llvm::StringMap<RankedTensorType> declared;
   for (UnitOp unit : units)
@@ -80,8 +78,8 @@ LogicalResult InsertUnshardPass::checkArguments(func::FuncOp func) {
   return success();
 }
 
-/// The first op of the function's block that uses one of `values`, itself or in
-/// a region; null when there is none.
+/// Returns the first op of the function's block that uses one of `values`, directly or in a region;
+/// null if there is none.
 static Operation *findFirstUser(ArrayRef<Value> values, Block &body) {
   Operation *first = nullptr;
   for (Value value : values)
@@ -93,7 +91,7 @@ static Operation *findFirstUser(ArrayRef<Value> values, Block &body) {
   return first;
 }
 
-/// Lookups in the table of a unit with `rows` take rows of `shard`.
+/// Replaces lookups in the table of a unit with `rows` by lookups in `shard`.
 static void unshardRows(UnitOp unit, Value table, Value shard) {
   for (Operation *user : llvm::make_early_inc_range(table.getUsers()))
     if (auto lookup = dyn_cast<GatherRowsOp>(user)) {
@@ -105,14 +103,14 @@ static void unshardRows(UnitOp unit, Value table, Value shard) {
     }
 }
 
-/// True when the unit is used and was gathered.
+/// Inserts the unshard of a unit. Returns false if no op uses its parameters.
 bool InsertUnshardPass::insertUnshard(func::FuncOp func, UnitOp unit, Value shard,
                                       const llvm::StringMap<BlockArgument> &arguments) {
   SmallVector<Value> params;
   SmallVector<Type> types;
   for (auto param : unit.getParams().getAsRange<ParamAttr>()) {
     params.push_back(arguments.lookup(param.getName()));
-    types.push_back(params.back().getType()); // may be narrower than what is stored
+    types.push_back(params.back().getType()); // may be narrower than the stored type
   }
   if (unit.getRows() && !noSync)
     unshardRows(unit, params.front(), shard);
@@ -128,8 +126,7 @@ bool InsertUnshardPass::insertUnshard(func::FuncOp func, UnitOp unit, Value shar
   return true;
 }
 
-/// Gives `func` one shard per unit (`whole`: one flat buffer per unit) in place
-/// of its parameters.
+/// Replaces the parameters of `func` by one shard per unit, or one flat buffer per unit if `whole`.
 LogicalResult InsertUnshardPass::convert(func::FuncOp func, bool whole) {
   llvm::StringMap<BlockArgument> arguments;
   for (BlockArgument arg : func.getArguments())
@@ -177,11 +174,12 @@ void InsertUnshardPass::runOnOperation() {
   if (gradAccum == 1 && *when != GradSync::Auto)
     mlir::emitWarning(module.getLoc())
         << "grad-sync '" << gradSync
-        << "' has no effect: a step has one micro-batch; grad-accum makes it more";
+        << "' has no effect: a step has one micro-batch; grad-accum sets the number";
   if (!loss.getBody().hasOneBlock() || failed(checkArguments(loss)))
     return signalPassFailure();
 
-  // Whole gradients wait for nothing; pieces are what saves memory.
+  // With Auto, gradients that are replicated anyway are summed without a reduction per micro-batch;
+  // sharded ones are reduced each time to save memory.
   bool pieces = llvm::any_of(units, [](UnitOp unit) { return !unit.getGradientAxes().empty(); });
   noSync = gradAccum > 1 && (*when == GradSync::Last || (*when == GradSync::Auto && !pieces));
   auto reference = cast<func::FuncOp>(loss->clone());

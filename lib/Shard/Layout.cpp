@@ -8,16 +8,15 @@
 //          |<--- decay ---->|<- no decay ->|
 //   rank   |      0      |      1      |    2   |     shard_size each
 //
-//  1. Parameters with decay first, otherwise in the order given: the optimizer
-//     then tells the two groups apart by comparing an index with one border.
-//  2. Each at the next multiple of 32 elements (64 of one byte), so that views are aligned.
-//  3. shard_size = ceil(end / shards), rounded up to 64 elements (1024 in large
-//     units, where it costs less than 1/64 per rank of 64 Ki elements). A shard that is
-//     itself in parts: a multiple of 64 elements each. That of a table whose rows
-//     travel alone: whole rows.
+//  1. Put parameters with decay first, otherwise keep their order. The optimizer then distinguishes
+//     the two groups by one comparison of an index.
+//  2. Put each at the next multiple of 32 elements (64 if they have one byte), so that views are
+//     aligned.
+//  3. shard_size = ceil(end / shards), rounded up to 64 elements, or to 1024 in units of more than
+//     64 Ki elements. If a shard has parts, each part is a multiple of 64 elements. If lookups
+//     exchange rows, a shard is whole rows.
 //
-// O(parameters). A shard border may fall inside a parameter: nothing needs to
-// divide.
+// O(parameters). A shard boundary may be inside a parameter, so no size needs to be divisible.
 //
 //===----------------------------------------------------------------------===//
 

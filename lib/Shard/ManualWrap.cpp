@@ -1,4 +1,4 @@
-//===- ManualWrap.cpp - Units as a file lists them --------------*- C++ -*-===//
+//===- ManualWrap.cpp - Units listed in a file ------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -8,10 +8,10 @@
 //
 //   h.0.attn.w  h.0.attn      h.0.mlp.w  h.0      wte.weight  ends     ln_f.w  root
 //
-//  1. Read the list: an entry is a pattern, or a name and patterns.
-//  2. For each parameter, the first entry that matches: its name, or else the
-//     prefix that the pattern matches; a unit per distinct prefix.
-//  3. An entry that is nobody's first has no parameter: an error at its place.
+//  1. Read the list. An entry is a pattern, or a name and patterns.
+//  2. Assign each parameter to the first entry that matches. Its unit has the name of the entry, or
+//     else the prefix that the pattern matches.
+//  3. Report an error at an entry to which no parameter is assigned.
 //
 // O(entries · parameters).
 //
@@ -32,7 +32,7 @@ namespace {
 
 struct Entry {
   Location loc;
-  StringAttr unit; ///< null: the prefix that matches
+  StringAttr unit; ///< name of the unit; if null, the matching prefix is the name
   SmallVector<PrefixPattern> patterns = {};
   bool used = false;
 };
@@ -115,7 +115,8 @@ LogicalResult WrapFile::read() {
   return success();
 }
 
-/// `owners`: whose each parameter is.
+/// Reports entries without parameters. `owners` has the entry of each parameter; null if the IR
+/// gives its unit.
 LogicalResult WrapFile::checkUsed(ArrayRef<NamedParam> params, ArrayRef<const Entry *> owners) {
   auto names = llvm::map_to_vector(params, [](const NamedParam &param) { return param.name; });
   for (const Entry &entry : entries) {
@@ -132,15 +133,16 @@ LogicalResult WrapFile::checkUsed(ArrayRef<NamedParam> params, ArrayRef<const En
         if (pattern.match(param.name).empty())
           continue;
         InFlightDiagnostic diag = emitError(entry.loc)
-                                  << "wrap: a unit with no parameter: all that '"
-                                  << pattern.getText() << "' matches is taken, '" << param.name
-                                  << "' for one";
+                                  << "wrap: unit without parameters: every parameter that '"
+                                  << pattern.getText() << "' matches is in another unit, such as '"
+                                  << param.name << "'";
         if (owner)
-          diag.attachNote(owner->loc)
-              << "by this entry; the first match wins: put the narrower pattern first";
+          diag.attachNote(owner->loc) << "it is in the unit of this entry, the first that matches; "
+                                         "put the narrower pattern "
+                                         "first";
         else
           diag.attachNote(origin)
-              << "by the attribute 'fsdp.unit' of the parameter, which wins over the list";
+              << "the attribute 'fsdp.unit' of the parameter takes precedence over the list";
         return diag;
       }
   }

@@ -1,4 +1,4 @@
-//===- MeshSpec.cpp - A device mesh in words --------------------*- C++ -*-===//
+//===- MeshSpec.cpp - The device mesh of --mesh -----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -9,7 +9,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Reads `2x4` into {2, 4}; every factor is at least 1.
+/// Parses `2x4` as {2, 4}. Fails unless every factor is at least 1.
 static LogicalResult parseFactors(StringRef text, SmallVectorImpl<int64_t> &factors) {
   SmallVector<StringRef> parts;
   text.split(parts, 'x');

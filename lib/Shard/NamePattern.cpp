@@ -1,13 +1,13 @@
-//===- NamePattern.cpp - Patterns over names of parameters ------*- C++ -*-===//
+//===- NamePattern.cpp - Patterns for names of parameters -------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 //   pattern      kind     matches
-//   h.*          prefix   h.0 of h.0.attn.weight, and is the name of a unit then
-//   *.bias       names    h.0.attn.bias
-//   h.0          names    h.0.attn.weight, as a beginning; not h.01.w
+//   h.*          prefix   h.0 of h.0.attn.weight; the match is the name of a unit
+//   *.bias       names    h.0.attn.bias, as a whole
+//   h.0          names    h.0.attn.weight, by its beginning; but not h.01.w
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,7 +59,7 @@ std::string mlir::fsdp::describeNames(ArrayRef<StringRef> names) {
   return text;
 }
 
-/// The whole of `name`, or its beginning up to a separator.
+/// Returns whether a glob matches `name` or its beginning up to a separator.
 static bool matchesBeginning(const llvm::GlobPattern &glob, StringRef name) {
   for (size_t begin = 0; begin <= name.size();) {
     size_t end = componentEnd(name, begin);

@@ -1,4 +1,4 @@
-//===- PlacementChoice.cpp - Where the options put tensors ---------*- C++ -*-===//
+//===- PlacementChoice.cpp - Sharding strategy and mesh options -*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -35,7 +35,8 @@ PlacementAttr Strategy::getPlacement(MLIRContext *context) const {
   return PlacementAttr::get(context, first(parameters), first(gradients), first(state));
 }
 
-/// Whether and among whom parameters are gathered again.
+/// Parses reshard-after-forward: whether the backward gathers again, and in groups of how many
+/// ranks.
 static LogicalResult readReshard(const PlacementTexts &texts, PlacementChoice &choice,
                                  Location loc) {
   FailureOr<Reshard> reshard = readOption<Reshard>(loc, "reshard-after-forward", texts.reshard);
@@ -68,7 +69,7 @@ static LogicalResult readReshard(const PlacementTexts &texts, PlacementChoice &c
          << texts.strategy << "'";
 }
 
-/// Warns of options that change nothing on this mesh. One rank has everything, whatever is said.
+/// Warns of options that have no effect on this mesh; not on one rank, where none has.
 static void warnOfPlaces(const PlacementTexts &texts, const PlacementChoice &choice, Location loc) {
   const Strategy &row = *choice.strategy;
   if (choice.getShards() * choice.getReplicas() == 1)

@@ -1,4 +1,4 @@
-//===- PrecisionPlan.cpp - Which values become narrow -----------*- C++ -*-===//
+//===- PrecisionPlan.cpp - Choice of values to narrow -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,14 +11,13 @@
 //   %z = %n · %wte               output            f32
 //   %l = cross_entropy %z        loss              f32
 //
-//  1. Forward: parameters and batch inputs flow, and through products, lookups,
-//     softmax, maps and views of what flows. Reductions and scalars stop it.
-//  2. Backward from the loss, through what does not flow: the first values met
-//     that do are outputs. A chain of maps that nothing else reads, up to the
-//     product it begins with, is one output.
-//  3. What flows is narrow, but for outputs, scalars, batch arguments, products that one
-//     sum takes as they are, and maps with a number that the narrow type cannot
-//     hold.                                                             O(ops)
+//  1. Forward: parameters and batch inputs flow. The results of products, lookups, softmax, maps
+//     and views of flowing values flow, too; those of reductions, and scalars, do not.
+//  2. Backward: trace the loss through values that do not flow. The first flowing values on each
+//     path are outputs, and so are the maps before them up to a product, if they have no other
+//     reader.
+//  3. A flowing value is narrow unless it is an output, a batch argument, a product whose only
+//     reader is a sum, or a map with a number that the narrow type cannot hold.              O(ops)
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +38,7 @@ bool fsdp::isViewOfOperand(Operation *op) {
              StopGradientOp>(op);
 }
 
-/// The argument behind conversions, if `v` is one.
+/// Returns the block argument from which `v` is converted; null if there is none.
 static BlockArgument getConvertedArgument(Value v) {
   while (Operation *def = v.getDefiningOp()) {
     if (!isa<arith::ExtFOp, arith::TruncFOp>(def))
@@ -49,8 +48,8 @@ static BlockArgument getConvertedArgument(Value v) {
   return dyn_cast<BlockArgument>(v);
 }
 
-/// out + a·b along windows, as convolutions are: sums that are products of
-/// matrices have become linalg.contract, others have few results.
+/// Returns whether `op` is out + a·b over windows, as in a convolution. (Matrix products are
+/// linalg.contract by now; other sums of products have few results.)
 static bool isWindowProduct(linalg::GenericOp op) {
   if (op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1 || op.getNumReductionLoops() == 0)
     return false;
@@ -87,8 +86,8 @@ llvm::APFloat fsdp::clampToRange(const llvm::APFloat &value, FloatType type) {
   return beyond ? largest : value;
 }
 
-/// Is `v` chosen, added or compared, but not multiplied, on its way to the yield of
-/// `body`? Then it says "very small" or "very large", and any such number does.
+/// Returns whether `v` is only selected, added or compared, but not multiplied, before the yield of
+/// `body`. It then stands for a very small or very large number and may be replaced by another.
 static bool isOnlyPlaced(Value v, Block *body) {
   return llvm::all_of(v.getUsers(), [&](Operation *user) {
     if (user->getBlock() != body || isa<linalg::YieldOp, arith::CmpFOp>(user))
@@ -99,8 +98,9 @@ static bool isOnlyPlaced(Value v, Block *body) {
   });
 }
 
-/// Numbers near the border of the range (the lowest f32 as a bf16) or that are masks
-/// have a narrow stand-in; others would change what is computed.
+/// Returns whether the formula of `yielded` has a constant that must not be clamped to the range of
+/// the narrow type. Clamping is allowed if it changes the number by less than 1 % (the lowest f32
+/// in bf16), or if the number is a mask.
 bool PrecisionPlan::holdsForeignNumber(linalg::GenericOp op, Value yielded) const {
   DenseSet<Operation *> seen;
   SmallVector<Value> worklist{yielded};
@@ -124,8 +124,8 @@ bool PrecisionPlan::holdsForeignNumber(linalg::GenericOp op, Value yielded) cons
   return false;
 }
 
-/// Does one sum alone read the product `v`, a bias or a residual? It can take the
-/// accumulators, and no gradient needs their value.
+/// Returns whether the only reader of the product `v` is a sum with a bias or a residual. The sum
+/// can read the f32 accumulators, and no gradient needs their value.
 static bool isReadByOneSum(Value v) {
   if (!v.hasOneUse())
     return false;
@@ -171,7 +171,7 @@ void PrecisionPlan::collectFlow(Operation *op) {
   else if (auto generic = dyn_cast<linalg::GenericOp>(op);
            generic && generic.getNumReductionLoops() == 0)
     result = llvm::any_of(op->getOpOperands(), [&](OpOperand &operand) {
-      // A narrower float is a parameter or made of one.
+      // A narrower float is a parameter or is computed from one.
       Type type = getElementTypeOrSelf(operand.get());
       return generic.payloadUsesValueFromOperand(&operand) &&
              (flows(operand.get()) || (isa<FloatType>(type) && type.getIntOrFloatBitWidth() < 32));
@@ -181,7 +181,7 @@ void PrecisionPlan::collectFlow(Operation *op) {
       flowing.insert(v);
 }
 
-/// `v` is part of the loss, not of the model.
+/// Traces the loss back from `v` to the outputs.
 void PrecisionPlan::visitLoss(Value v) {
   if (!visited.insert(v).second)
     return;
@@ -198,7 +198,7 @@ void PrecisionPlan::visitLoss(Value v) {
         visitLoss(operand);
 }
 
-/// `v` is (part of) an output; its elements are those of the product it begins with.
+/// Keeps an output in f32, and the values before it up to a product if they have no other reader.
 void PrecisionPlan::keepWide(Value v) {
   Operation *def = v.getDefiningOp();
   if (!def || !flows(v) || !wide.insert(v).second)

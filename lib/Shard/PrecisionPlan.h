@@ -1,4 +1,4 @@
-//===- PrecisionPlan.h - Which values become narrow -------------*- C++ -*-===//
+//===- PrecisionPlan.h - Choice of values to narrow -------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,34 +12,36 @@
 
 namespace mlir::fsdp {
 
-/// `v` is a tensor of f32.
+/// Returns whether `v` is a tensor of f32.
 bool isFloat32Tensor(Value v);
 
-/// A product of two tensors: what runs on 16-bit operands and accumulates in
-/// f32. A product of scalars alone is none.
+/// Returns whether `op` is a product of two tensors with a result of rank ≥ 1: a contraction or a
+/// convolution. Such an op can read 16-bit operands and accumulate in f32.
 bool isProduct(Operation *op);
 
-/// Reshapes, slices and gradients that stop: the result has the elements of operand 0.
+/// Returns whether the elements of the result are elements of operand 0: reshapes, slices, casts
+/// and fsdp.stop_gradient.
 bool isViewOfOperand(Operation *op);
 
-/// The nearest finite number of `type`.
+/// Returns the nearest number in the finite range of `type`; NaN and infinity unchanged.
 llvm::APFloat clampToRange(const llvm::APFloat &value, FloatType type);
 
-/// Which f32 tensors of a model hold elements of a narrower type.
+/// Decides which f32 tensors of a model become narrow:
 ///
-///   parameter, activation    narrow: products, maps and lookups of such
-///   statistic                f32: sums, extremes, what is made of them alone
-///   table                    f32: made of constants and integers alone
-///   output                   f32 if asked: what the loss is computed from
+///   parameter, activation    narrow: results of products, maps and lookups of such values
+///   statistic                f32: sums and extremes, and maps of statistics alone
+///   table                    f32: computed from constants and integers alone
+///   output                   f32 if `wideOutputs`: the loss is computed from it
 ///
-/// A batch argument of floats stays as it is; what is made of it is an activation.
+/// A float batch argument keeps its type; values computed from it are activations.
 class PrecisionPlan {
 public:
   /// Reads the function while all its values are f32.
   PrecisionPlan(func::FuncOp func, FloatType narrow, bool wideOutputs);
 
   bool isNarrow(Value v) const { return narrowValues.contains(v); }
-  /// Parameters, batch inputs and activations: whose products are narrow.
+  /// Returns whether `v` is a parameter, a batch input or an activation. Products of these are
+  /// narrow.
   bool flows(Value v) const { return flowing.contains(v); }
   unsigned getNumOutputs() const { return numOutputs; }
 

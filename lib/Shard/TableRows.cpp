@@ -1,21 +1,22 @@
-//===- TableRows.cpp - Tables that are read by rows -------------*- C++ -*-===//
+//===- TableRows.cpp - Tables whose lookups exchange rows -------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A step begins with a lookup in the table of embeddings, the largest parameter of many models, so
-// it would begin with waiting for all of it. It needs as many rows as the batch has tokens:
+// A step begins with a lookup in the embedding table, the largest parameter of many models, and
+// would wait for the gather of the whole table. The lookup needs only one row per token. With V
+// rows, n ranks and T ids per rank:
 //
+//           forward                      backward
 //   whole   all-gather V rows            reduce-scatter V rows
-//   rows    reduce-scatter n · T rows    all-gather n · T rows      of n ranks that look up T ids
-//                                                                   each
+//   rows    reduce-scatter n · T rows    all-gather n · T rows
 //
 //  1. Count the ids of all lookups in the table: T.
-//  2. Rows are worth it where n · T is at most V / 2: they cannot hide, while the whole table,
-//     where something else reads it (a tied output layer), hides after the layers. And where the
-//     table is not small: two more collectives have to start.
-//  3. Shards have to be whole rows; that may not cost much padding.
+//  2. Exchange rows if n · T is at most V / 2 and the table is not small. The exchange cannot
+//     overlap with compute, but a gather for another reader (a tied output layer) can. It also has
+//     the latency of two more collectives.
+//  3. A shard must be whole rows, with little padding.
 //
 // O(readers of the table).
 //

@@ -1,15 +1,16 @@
-//===- VerifySharded.cpp - What Shard promises ------------------*- C++ -*-===//
+//===- VerifySharded.cpp - Verify the result of Shard -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Meshes: @mesh has the axes replicate and shard, @solo has one rank.
-//  2. Units: as many shards as the axis shard; aligned; decay before no decay.
-//  3. Programs: step and reference take the units' buffers, in order, then the
-//     batch; a buffer is read by one unshard of site 0 at most, and by lookups of rows.
+//  1. Meshes: @mesh has the axes replicate and shard; @solo has one rank.
+//  2. Units: the number of shards is the size of the axis shard; sizes and offsets are aligned;
+//     parameters with decay come first; all parameters are trainable or all are frozen.
+//  3. Programs: the arguments of step and reference are the units' buffers, in order, then the
+//     batch. The readers of a buffer are at most one unshard of site 0, and lookups of rows.
 //
-// All errors of a module are reported, not the first alone.
+// Reports all errors of a module. If the meshes are wrong, checks nothing else.
 //
 //===----------------------------------------------------------------------===//
 
@@ -139,7 +140,8 @@ void VerifyShardedPass::checkProgram(StringRef program, StringRef meshName) {
     checkShardArgument(found, i);
 }
 
-/// Argument `index`: the buffer of unit `index`, or a batch argument.
+/// Verifies that argument `index` is the buffer of unit `index`, or a batch argument after the
+/// units.
 void VerifyShardedPass::checkShardArgument(func::FuncOp func, unsigned index) {
   BlockArgument arg = func.getArgument(index);
   auto named = func.getArgAttrOfType<FlatSymbolRefAttr>(index, FSDPDialect::unitAttr);

@@ -1,24 +1,22 @@
-//===- WrapPolicy.cpp - Which layer a parameter belongs to ------*- C++ -*-===//
+//===- WrapPolicy.cpp - Layers from the names of parameters -----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Names are all that is left of a model's modules, and they are enough:
+// Finds layers in the names of parameters, since an exported model has no modules:
 //
 //   transformer.h.3.attn.c_attn.weight      layer `transformer.h.3`
 //   encoder/h_3/attn/kernel                 layer `encoder/h_3`
 //   wte.weight, param.12, cst_48            no layer
 //
-//  1. A layer is a prefix up to the first component that is a number and is
-//     followed by another component (`param.12` alone is no layer).
-//  2. When that puts *all* parameters in one layer (a model wrapped in a list),
-//     look after it for the next number.
-//  3. When no name has such a component, components that end in a number count
-//     (`h_3`, `fc2`), if at least two of the same stem hold a matrix each:
-//     `ln_1` and `ln_2` are no layers.
+//  1. A layer is the prefix of a name up to the first component that is a number, unless that is
+//     the last component (`param.12`).
+//  2. If all parameters are then in one layer (a model wrapped in a list), use the next number.
+//  3. If no name has such a component, use components that end in a number (`h_3`, `fc2`), if at
+//     least two have the same stem and each of these has a matrix (`ln_1` and `ln_2` do not).
 //
-// O(total length of the names). Experts inside a layer stay in their layer.
+// O(total length of the names). Experts inside a layer belong to their layer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,8 +37,8 @@ static bool endsInNumber(StringRef component) {
   return !component.empty() && llvm::isDigit(component.back());
 }
 
-/// The prefix of `name` up to the first component at or after `from` that
-/// `accept` takes and that is not the last one; empty when there is none.
+/// Returns the prefix of `name` up to the first component from `from` on that `accept` accepts and
+/// that is not the last one; empty if there is none.
 static StringRef prefixUpTo(StringRef name, size_t from, function_ref<bool(StringRef)> accept) {
   for (size_t begin = from; begin < name.size();) {
     size_t end = componentEnd(name, begin);
@@ -53,7 +51,7 @@ static StringRef prefixUpTo(StringRef name, size_t from, function_ref<bool(Strin
   return {};
 }
 
-/// Steps 1 and 2.
+/// Finds layers by steps 1 and 2.
 static SmallVector<StringRef> findNumbered(ArrayRef<NamedParam> params) {
   SmallVector<StringRef> layers;
   for (size_t from = 0;;) {
@@ -61,7 +59,7 @@ static SmallVector<StringRef> findNumbered(ArrayRef<NamedParam> params) {
         params, [&](const NamedParam &param) { return prefixUpTo(param.name, from, isNumber); });
     bool anything = llvm::any_of(next, [](StringRef l) { return !l.empty(); });
     if (!anything)
-      return layers; // those found one number earlier
+      return layers; // from the previous number
     layers = next;
     if (!llvm::all_equal(layers))
       return layers;
@@ -69,11 +67,11 @@ static SmallVector<StringRef> findNumbered(ArrayRef<NamedParam> params) {
   }
 }
 
-/// Step 3.
+/// Finds layers by step 3.
 static SmallVector<StringRef> findSuffixed(ArrayRef<NamedParam> params) {
   auto layers = llvm::map_to_vector(
       params, [&](const NamedParam &param) { return prefixUpTo(param.name, 0, endsInNumber); });
-  // Members of each stem, and those of them that hold a matrix.
+  // Collect the layers of each stem, and those of them that have a matrix.
   llvm::StringMap<llvm::StringSet<>> members, withMatrix;
   auto stemOf = [](StringRef layer) { return layer.rtrim("0123456789"); };
   for (auto [param, layer] : llvm::zip_equal(params, layers)) {

@@ -15,6 +15,7 @@
 // CHECK: note: ops of its functions: 0 once, 0 per row, 0 per key, 1 per score
 // TILES: note: rows [q0, q1) visit keys in tiles of 64 [0, 1), mask-free in [0, (q0 + 1) / 64)
 // TILES: note: keys [k0, k1) visit rows in tiles of 64 [0, 1), mask-free in [(k1 + 62) / 64, 1)
+// DOC-BEFORE-BEGIN fsdp-print-attention-idioms
 func.func @causal(%q: tensor<2x4x64x8xf32>, %k: tensor<2x4x64x8xf32>) {
   %o, %lse = fsdp.attention %q, %k, %k scale 0.5 : tensor<2x4x64x8xf32>, tensor<2x4x64x8xf32>, tensor<2x4x64x8xf32> -> tensor<2x4x64x8xf32>, tensor<2x4x64xf32>
   mask_mod(%b: index, %h: index, %i: index, %j: index) {
@@ -23,6 +24,7 @@ func.func @causal(%q: tensor<2x4x64x8xf32>, %k: tensor<2x4x64x8xf32>) {
   }
   return
 }
+// DOC-BEFORE-END
 
 // fewer rows than keys, aligned to the end
 // CHECK: remark: attention: mask is causal to the end; score is plain

@@ -1,4 +1,4 @@
-// A clamp below, inside and above its bounds, at them, and of NaN, by kernel and oracle.
+// A clamp of values below, inside, above and at its bounds, and of NaN, in kernel and oracle.
 // RUN: fsdp-kernel-test %s --also-cpu=x86-64-v3 | FileCheck %s
 
 #v = affine_map<(i) -> (i)>

@@ -6,7 +6,7 @@
 #col = affine_map<(d0, d1) -> (d1)>
 #v   = affine_map<(d0) -> (d0)>
 
-// Two sums of one op: 8 blocks of rows, then the blocks in order.
+// Two sums in one op: 8 blocks of rows, then the sum of the blocks in order.
 // CHECK: @norm_weights: phases 8/1 77/64, shared {{[0-9]+}}, worker 0, {{.*}} ok
 func.func private @norm_weights(%dy: tensor<259x77xf32>, %x: tensor<259x77xf32>, %m: tensor<259xf32>, %rs: tensor<259xf32>,
     %dg: tensor<77xf32> {fsdp.inout = 0}, %db: tensor<77xf32> {fsdp.out = 1}) -> (tensor<77xf32>, tensor<77xf32>) attributes {fsdp.kernel} {
@@ -64,7 +64,7 @@ func.func private @heads(%x: tensor<3x5x4x16xf32>, %y: tensor<5x16xf32> {fsdp.ou
   return %s : tensor<5x16xf32>
 }
 
-// Everything into one number; max and min of integers.
+// Reductions to a single number; max and min of integers.
 // CHECK: @totals: phases 1/1, {{.*}} ok
 func.func private @totals(%x: tensor<7x45xf32>, %n: tensor<7x45xi32> {fsdp.limit = 1000}, %y: tensor<f32> {fsdp.out = 0},
     %a: tensor<i32> {fsdp.out = 1}, %b: tensor<i32> {fsdp.out = 2}) -> (tensor<f32>, tensor<i32>, tensor<i32>) attributes {fsdp.kernel} {
@@ -96,7 +96,7 @@ func.func private @scatter(%dy: tensor<4x31x72xf32>, %ids: tensor<4x31xi64> {fsd
   return %0 : tensor<50x72xf32>
 }
 
-// Onto zero, of values computed here.
+// Scatter onto zero, of values computed in the kernel.
 // CHECK: @scatter_new: phases 3600/64 72/64, shared 0, {{.*}} ok
 func.func private @scatter_new(%dy: tensor<33x72xf32>, %ids: tensor<33xi32> {fsdp.limit = 50}, %w: tensor<50x72xf32> {fsdp.out = 0})
     -> tensor<50x72xf32> attributes {fsdp.kernel, fsdp.kind = "scatter"} {

@@ -1,4 +1,4 @@
-// Reductions that combine more than once per position, or by choice.
+// Reductions that combine more than once per position, or by a select.
 // RUN: fsdp-kernel-test %s --also-cpu=x86-64-v3 | FileCheck %s
 
 #r   = affine_map<(i, k) -> (i, k)>
@@ -36,7 +36,7 @@ func.func private @sum_and_product(%x: tensor<37x203xf32>, %w: tensor<37x203xf32
   return %0 : tensor<37xf32>
 }
 
-// A sum of what a mask chooses, written as a choice of sums.
+// A sum of the values that a mask selects, written as a select of sums.
 // CHECK: @masked_sum: phases 37/1, shared 0, {{.*}} ok
 func.func private @masked_sum(%x: tensor<37x203xf32>, %w: tensor<37x203xf32>, %y: tensor<37xf32> {fsdp.out = 0}) -> tensor<37xf32> attributes {fsdp.kernel} {
   %z = arith.constant 0.5 : f32
@@ -72,7 +72,7 @@ func.func private @branched_sum(%x: tensor<37x203xf32>, %w: tensor<37x203xf32>, 
   return %0 : tensor<37xf32>
 }
 
-// A recurrence has no other order: the general lowering takes it, over rows.
+// A recurrence cannot be reordered: the general lowering emits it, over rows.
 // CHECK: @decay: phases 1/1 37/1, {{.*}} ok
 func.func private @decay(%x: tensor<37x203xf32>, %w: tensor<37x203xf32>, %y: tensor<37xf32> {fsdp.out = 0}) -> tensor<37xf32> attributes {fsdp.kernel} {
   %z = arith.constant 0.5 : f32

@@ -4,7 +4,7 @@
 #id4 = affine_map<(a, b, c, d) -> (a, b, c, d)>
 #r   = affine_map<(d0, d1) -> (d0, d1)>
 
-// Heads to the front and back.
+// Heads moved to the front and back.
 // CHECK: @to_heads: {{.*}} ok
 func.func private @to_heads(%x: tensor<2x7x48xf32>, %y: tensor<2x3x7x16xf32> {fsdp.out = 0}) -> tensor<2x3x7x16xf32> attributes {fsdp.kernel} {
   %h = tensor.expand_shape %x [[0], [1], [2, 3]] output_shape [2, 7, 3, 16] : tensor<2x7x48xf32> into tensor<2x7x3x16xf32>
@@ -17,7 +17,7 @@ func.func private @to_heads(%x: tensor<2x7x48xf32>, %y: tensor<2x3x7x16xf32> {fs
   return %t : tensor<2x3x7x16xf32>
 }
 
-// Neighbours in the result lie apart in the source.
+// Consecutive elements of the result lie apart in the source.
 // CHECK: @transpose: {{.*}} ok
 func.func private @transpose(%x: tensor<37x50xf32>, %y: tensor<50x37xf32> {fsdp.out = 0}) -> tensor<50x37xf32> attributes {fsdp.kernel} {
   %e = tensor.empty() : tensor<50x37xf32>
@@ -56,7 +56,7 @@ func.func private @rotary(%x: tensor<2x3x5x32xf32>, %cos: tensor<5x32xf32>, %sin
   return %r : tensor<2x3x5x32xf32>
 }
 
-// The gradient of a split: three parts side by side; and of a slice: padding.
+// The gradient of a split: three parts next to each other; and of a slice: padding.
 // CHECK: @parts: {{.*}} ok
 func.func private @parts(%a: tensor<9x11xf32>, %b: tensor<9x11xf32>, %c: tensor<9x11xf32>, %y: tensor<9x33xf32> {fsdp.out = 0},
     %z: tensor<12x40xf32> {fsdp.out = 1}) -> (tensor<9x33xf32>, tensor<12x40xf32>) attributes {fsdp.kernel} {
@@ -69,7 +69,7 @@ func.func private @parts(%a: tensor<9x11xf32>, %b: tensor<9x11xf32>, %c: tensor<
   return %0, %1 : tensor<9x33xf32>, tensor<12x40xf32>
 }
 
-// A box written into an in-place operand; the rest of it stays.
+// A box written into an in-place operand; the other elements stay.
 // CHECK: @box: {{.*}} ok
 func.func private @box(%a: tensor<3x5xf32>, %y: tensor<8x9xf32> {fsdp.inout = 0}) -> tensor<8x9xf32> attributes {fsdp.kernel} {
   %0 = tensor.insert_slice %a into %y[2, 4] [3, 5] [1, 1] : tensor<3x5xf32> into tensor<8x9xf32>
@@ -109,7 +109,7 @@ func.func private @gather(%x: tensor<91xf32>, %at: tensor<130xi32> {fsdp.limit =
   return %r : tensor<130xf32>
 }
 
-// A mask from positions.
+// A mask computed from positions.
 // CHECK: @causal: {{.*}} ok
 func.func private @causal(%x: tensor<13x70xf16>, %y: tensor<13x70xf16> {fsdp.out = 0}) -> tensor<13x70xf16> attributes {fsdp.kernel} {
   %low = arith.constant -1000.0 : f16

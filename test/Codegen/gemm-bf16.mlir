@@ -1,5 +1,4 @@
-// bf16 products summed in f32, pairs of k at a time: the same bits with vdpbf16ps as without,
-// and one rounding where the result is bf16.
+// bf16 products summed in f32, in pairs of k: the same bits with vdpbf16ps and without, and one rounding if the result is bf16.
 // RUN: fsdp-kernel-test %s --also-cpu=x86-64-v3 | FileCheck %s
 
 // CHECK: @nn_13x97x33_bf16_f32_acc: {{.*}} ok

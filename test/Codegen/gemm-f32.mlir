@@ -113,7 +113,7 @@ func.func private @tn_9x20x33_f16_f32(%a: tensor<33x9xf16>, %b: tensor<33x20xf16
   return %r : tensor<9x20xf32>
 }
 
-// Few rows and a right side of more than 4 MB: micro-kernels prefetch the next panel, whose lines lie along k or along n.
+// Few rows and a right side of more than 4 MB: micro-kernels prefetch the next panel, with lines along k or along n.
 // CHECK: @nt_61x1030x1030_f32_f32: {{.*}} ok
 func.func private @nt_61x1030x1030_f32_f32(%a: tensor<61x1030xf32>, %b: tensor<1030x1030xf32>, %c: tensor<61x1030xf32> {fsdp.out = 0 : i64}) -> tensor<61x1030xf32> attributes {fsdp.kernel, fsdp.kind = "contract"} {
   %z = arith.constant 0.0 : f32

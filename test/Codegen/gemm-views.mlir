@@ -1,5 +1,5 @@
-// Views and elementwise ops around a contraction: everything is read and written where it
-// lies. Against the oracle; the same bits for every split and for both vector widths.
+// Views and elementwise ops around a contraction, without copies. Compared with the oracle; the same bits for every split and for both
+// vector widths.
 // RUN: fsdp-kernel-test %s --also-cpu=x86-64-v3 | FileCheck %s
 
 #id2 = affine_map<(i,j)->(i,j)>
@@ -144,7 +144,7 @@ func.func private @transposed(%x: tensor<21x30xbf16>, %w: tensor<18x30xf32>, %ma
   return %g : tensor<18x21xf32>
 }
 
-// Both orders of the result are written.
+// The result is stored in both orders.
 // CHECK: @both: {{.*}} ok
 func.func private @both(%x: tensor<21x300xf32>, %w: tensor<300x18xf32>, %y: tensor<18x21xf32> {fsdp.out = 0 : i64}, %y2: tensor<21x18xi1> {fsdp.out = 1 : i64})
     -> (tensor<18x21xf32>, tensor<21x18xi1>)

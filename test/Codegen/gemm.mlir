@@ -1,5 +1,4 @@
-// How contractions are taken apart: one phase over panels of columns or rows, operands read
-// through strides, whichever way they lie.
+// Structure of lowered contractions: one phase over panels of columns or rows, operands read through strides in any order.
 // RUN: fsdp-opt %s --fsdp-lower-kernels=target-cpu=x86-64-v3 | FileCheck %s
 // RUN: fsdp-opt %s --fsdp-lower-kernels=target-cpu=znver4 | FileCheck %s --check-prefix=WIDE
 
@@ -8,8 +7,7 @@
 #nk = affine_map<(m, n, k) -> (n, k)>
 #mn = affine_map<(m, n, k) -> (m, n)>
 
-// More rows than columns: workers share panels of rows, 64 / 4 of them. The sums begin
-// at what the result holds.
+// More rows than columns: workers share panels of rows, 64 / 4 of them. The sums start from the values of the result.
 // CHECK-LABEL: func.func @accumulate(
 // CHECK-SAME: %{{.*}}: memref<64x20xf32>, %{{.*}}: memref<20x16xf32>, %{{.*}}: memref<64x16xf32>, %{{.*}}: index, %{{.*}}: index, %{{.*}}: memref<?xi8>)
 // CHECK-SAME: fsdp.extent = 16 : i64, fsdp.tile = 1 : i64
@@ -63,7 +61,7 @@ func.func private @bias(%a: tensor<64x20xf32>, %b: tensor<20x16xf32>, %bias: ten
   return %2 : tensor<4x16x16xf32>
 }
 
-// Integers go the general way.
+// Integers use the general lowering.
 // CHECK-LABEL: func.func @integers(
 // CHECK-NOT: llvm.intr
 // CHECK: return
@@ -74,8 +72,8 @@ func.func private @integers(%a: tensor<4x20xi32>, %b: tensor<20x16xi32>, %c: ten
   return %0 : tensor<4x16xi32>
 }
 
-// Few rows, and a right side that is not in a cache: the loop of the micro-kernel prefetches
-// the panel after this one. Where rows are many, the time to read it does not count.
+// Few rows, and a right side that is not in a cache: the loop of the micro-kernel prefetches the next panel. With many rows the time to
+// read it is negligible.
 // WIDE-LABEL: func.func @few_rows(
 // WIDE: iter_args
 // WIDE: llvm.intr.prefetch"{{.*}}rw = 0

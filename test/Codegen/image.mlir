@@ -1,4 +1,4 @@
-// The same kernels give the same bytes, and the image needs nothing from outside.
+// Equal kernels give equal bytes, and the image has no undefined symbols.
 // RUN: fsdp-kernel-test %S/math.mlir --bench --save-image=%t.a.so > /dev/null
 // RUN: fsdp-kernel-test %S/math.mlir --bench --save-image=%t.b.so > /dev/null
 // RUN: cmp %t.a.so %t.b.so

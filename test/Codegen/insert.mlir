@@ -2,7 +2,7 @@
 // RUN: fsdp-kernel-test %s --also-cpu=x86-64-v3 | FileCheck %s
 
 
-// At a fixed place and at one that data says.
+// At a constant index and at one that depends on data.
 // CHECK: @insert: phases 23/1, {{.*}} ok
 func.func private @insert(%x: tensor<23x23xf32>, %s: tensor<f32>, %at: tensor<2xi64> {fsdp.limit = 23}, %y: tensor<23x23xf32> {fsdp.out = 0}) -> tensor<23x23xf32> attributes {fsdp.kernel} {
   %c0 = arith.constant 0 : index

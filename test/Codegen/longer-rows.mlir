@@ -1,8 +1,8 @@
-// Results whose rows are longer than what is computed of them: by a map, by a loss, by a contraction; and contractions that read such.
+// Results whose rows are longer than their computed part, from a map, a loss and a contraction; and contractions that read such tensors.
 // RUN: fsdp-kernel-test %s | FileCheck %s --implicit-check-not=FAILED
 // RUN: fsdp-kernel-test %s --device=emulate --target=sm_80 | FileCheck %s --implicit-check-not=FAILED
 // RUN: fsdp-kernel-test %s --device=emulate --target=sm_90a | FileCheck %s --implicit-check-not=FAILED
-// A contraction is one of tiles all the same, whose launch has shared memory; by wgmma where the factor has such rows.
+// The contraction still uses tiles, so its launch has shared memory; it uses wgmma if the factor has such rows.
 // RUN: fsdp-kernel-test %s --emit=ptx --target=sm_90a | grep -A1 '^// @' | FileCheck %s --check-prefix=PTX
 // PTX: @map: 2 bindings, 0 bytes of scratch
 // PTX: @product: 3 bindings, 0 bytes of scratch

@@ -1,5 +1,5 @@
-// Own functions against libm in f64, over ranges that reach every branch; the
-// bound is 2 ulp of f32 and 1e-14 for f64 (1e-13 for pow).
+// The project's functions against libm in f64, over ranges that reach every branch. The bound is 2 ulp of f32 and 1e-14 for f64 (1e-13
+// for pow).
 // RUN: fsdp-kernel-test %s --tolerance=2.4e-7 --floor=1e-3 --also-cpu=x86-64-v3 | FileCheck %s
 
 #v = affine_map<(d0) -> (d0)>
@@ -68,7 +68,7 @@ func.func private @turns(%x: tensor<3001xf32> {fsdp.range = [-5000.0, 5000.0]}, 
   return %r#0, %r#1, %r#2, %r#3 : tensor<3001xf32>, tensor<3001xf32>, tensor<3001xf32>, tensor<3001xf32>
 }
 
-// What is not a number, or has no end.
+// NaN and infinities.
 // CHECK: @edges: {{.*}} ok
 func.func private @edges(%r0: tensor<9xf32> {fsdp.out = 0}, %r1: tensor<9xf32> {fsdp.out = 1}, %r2: tensor<9xf32> {fsdp.out = 2}, %r3: tensor<9xf32> {fsdp.out = 3}, %r4: tensor<9xf32> {fsdp.out = 4}, %r5: tensor<9xf32> {fsdp.out = 5}, %r6: tensor<9xf32> {fsdp.out = 6}, %r7: tensor<9xf32> {fsdp.out = 7}, %r8: tensor<9xf32> {fsdp.out = 8}, %r9: tensor<9xf32> {fsdp.out = 9}, %r10: tensor<9xf32> {fsdp.out = 10}, %r11: tensor<9xf32> {fsdp.out = 11}, %r12: tensor<9xf32> {fsdp.out = 12}, %r13: tensor<9xf32> {fsdp.out = 13}, %r14: tensor<9xf32> {fsdp.out = 14}, %r15: tensor<9xf32> {fsdp.out = 15}, %r16: tensor<9xf32> {fsdp.out = 16}, %r17: tensor<9xf32> {fsdp.out = 17})
     -> (tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>) attributes {fsdp.kernel} {

@@ -1,4 +1,4 @@
-// Random numbers, compiled and by the oracle: every rounding is exact, so are they.
+// Random numbers of kernel and oracle are equal: every rounding is exact.
 // RUN: fsdp-opt %s --fsdp-decompose-named-ops | fsdp-kernel-test - --also-cpu=x86-64-v3 --tolerance=0 | FileCheck %s
 
 // CHECK: @uniform_f32: {{.*}} ok

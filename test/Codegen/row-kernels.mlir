@@ -1,4 +1,4 @@
-// Row kernels: the oracle's values, whatever the split, the same bits on AVX2 and AVX-512.
+// Row kernels: the oracle's values for every split, the same bits on AVX2 and AVX-512.
 // RUN: fsdp-kernel-test %s --also-cpu=x86-64-v3 | FileCheck %s
 
 #r   = affine_map<(d0, d1) -> (d0, d1)>
@@ -59,7 +59,7 @@ func.func private @ln_fwd(%x: tensor<37x203xf32>, %g: tensor<203xf32>, %b: tenso
   return %out, %m, %rs : tensor<37x203xf32>, tensor<37xf32>, tensor<37xf32>
 }
 
-// Two reductions at once.
+// Two reductions in one pass.
 // CHECK: @ln_bwd_dx: phases 37/1, shared 0, worker 0, {{.*}} ok
 func.func private @ln_bwd_dx(%dy: tensor<37x203xf32>, %x: tensor<37x203xf32>, %g: tensor<203xf32>,
     %m: tensor<37xf32>, %rs: tensor<37xf32>,
@@ -98,7 +98,7 @@ func.func private @ln_bwd_dx(%dy: tensor<37x203xf32>, %x: tensor<37x203xf32>, %g
   return %out : tensor<37x203xf32>
 }
 
-// A row shorter than the virtual lanes; the exponentials are kept in the worker's row.
+// A row shorter than the virtual lanes; the exponentials are kept in the worker's row buffer.
 // CHECK: @softmax: phases 60/1, shared 0, worker 128, {{.*}} ok
 func.func private @softmax(%x: tensor<60x30xf32>, %y: tensor<60x30xf32> {fsdp.out = 0})
     -> tensor<60x30xf32> attributes {fsdp.kernel} {
@@ -146,7 +146,7 @@ func.func private @softmax(%x: tensor<60x30xf32>, %y: tensor<60x30xf32> {fsdp.ou
   return %out : tensor<60x30xf32>
 }
 
-// A gather of one element of the row; rows that begin anywhere.
+// A gather of one element per row; rows with any alignment.
 // CHECK: @xent: phases 19/1, shared 0, worker 0, {{.*}} ok
 func.func private @xent(%x: tensor<19x517xf32>, %t: tensor<19xi32> {fsdp.limit = 517},
     %dx: tensor<19x517xf32> {fsdp.out = 0}, %loss: tensor<19xf32> {fsdp.out = 1})

@@ -28,7 +28,7 @@ func.func private @pair(%a: tensor<f64>, %b: tensor<f64>, %y: tensor<2xf64> {fsd
   return %e : tensor<2xf64>
 }
 
-// A softmax over the first dimension: columns, and every column reads all rows.
+// A softmax over the first dimension: a column reduction, and every column reads all rows.
 // CHECK: @first_dim: {{.*}} ok
 func.func private @first_dim(%x: tensor<70x33xf32>, %y: tensor<70x33xf32> {fsdp.out = 0}) -> tensor<70x33xf32> attributes {fsdp.kernel} {
   %zero = arith.constant 0.0 : f32
@@ -53,7 +53,7 @@ func.func private @first_dim(%x: tensor<70x33xf32>, %y: tensor<70x33xf32> {fsdp.
   return %r : tensor<70x33xf32>
 }
 
-// An in-place operand that is still read after its update: the old values count.
+// An in-place operand that is still read after its update: the reads see the old values.
 // CHECK: @late_read: phases 1/1, {{.*}} ok
 func.func private @late_read(%x: tensor<40xf32>, %y: tensor<40xf32> {fsdp.inout = 0}, %z: tensor<40xf32> {fsdp.out = 1}) -> (tensor<40xf32>, tensor<40xf32>) attributes {fsdp.kernel} {
   %e = tensor.empty() : tensor<40xf32>
@@ -75,7 +75,7 @@ func.func private @swap(%x: tensor<40xf32> {fsdp.inout = 0}, %y: tensor<40xf32> 
   return %y, %x : tensor<40xf32>, tensor<40xf32>
 }
 
-// What only the general lowering takes: a running sum.
+// A running sum, which only the general lowering supports.
 // CHECK: @scan: phases 1/1, {{.*}} ok
 func.func private @scan(%x: tensor<40xf32>, %y: tensor<40xf32> {fsdp.out = 0}) -> tensor<40xf32> attributes {fsdp.kernel} {
   %c0 = arith.constant 0 : index

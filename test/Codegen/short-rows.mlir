@@ -1,4 +1,4 @@
-// Rows shorter than a vector: lanes along the rows, the same order of sums.
+// Rows shorter than a vector: lanes extend across rows, sums keep their order.
 // RUN: fsdp-kernel-test %s --also-cpu=x86-64-v3 | FileCheck %s
 
 #v   = affine_map<(i) -> (i)>
@@ -169,7 +169,7 @@ func.func private @softmax_6(%x: tensor<321x6xf32>, %y: tensor<321x6xf32> {fsdp.
   return %q : tensor<321x6xf32>
 }
 
-// A few of the rows alone, one by one: the same bits.
+// Single rows give the same bits.
 // CHECK: @same_bits: phases 128/64 32/1, shared 0, {{.*}} ok
 func.func private @same_bits(%x: tensor<128x8xf32>, %s: tensor<128xf32> {fsdp.out = 0}, %t: tensor<32xf32> {fsdp.out = 1}, %d: tensor<32xf32> {fsdp.out = 2, fsdp.values = dense<0.0> : tensor<32xf32>}) -> (tensor<128xf32>, tensor<32xf32>, tensor<32xf32>) attributes {fsdp.kernel} {
   %z = arith.constant 0.1 : f32
@@ -197,7 +197,7 @@ func.func private @same_bits(%x: tensor<128x8xf32>, %s: tensor<128xf32> {fsdp.ou
   return %0, %1, %2 : tensor<128xf32>, tensor<32xf32>, tensor<32xf32>
 }
 
-// One tensor, read at several distances.
+// One tensor, read at several strides.
 // CHECK: @every_second_and_fourth: phases 64/64, shared 0, {{.*}} ok
 func.func private @every_second_and_fourth(%x: tensor<272xf32>, %y: tensor<64xf32> {fsdp.out = 0}) -> tensor<64xf32> attributes {fsdp.kernel} {
   %e = tensor.empty() : tensor<64xf32>

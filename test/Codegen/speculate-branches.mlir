@@ -1,4 +1,4 @@
-// Branches in bodies: both sides are computed, then one is chosen.
+// Branches in bodies: both sides are computed, and a select chooses.
 // RUN: fsdp-kernel-test %s --also-cpu=x86-64-v3 | FileCheck %s
 
 #v   = affine_map<(i) -> (i)>
@@ -29,7 +29,7 @@ func.func private @branch(%x: tensor<133xf32>, %y: tensor<133xf32> {fsdp.out = 0
   return %0 : tensor<133xf32>
 }
 
-// A read that only the branch keeps inside.
+// A read that is in bounds only if the branch is taken.
 // CHECK: @guarded: phases 133/64, {{.*}} ok
 func.func private @guarded(%x: tensor<133xf32>, %y: tensor<133xf32> {fsdp.out = 0}) -> tensor<133xf32> attributes {fsdp.kernel} {
   %e = tensor.empty() : tensor<133xf32>
@@ -51,7 +51,7 @@ func.func private @guarded(%x: tensor<133xf32>, %y: tensor<133xf32> {fsdp.out = 
   return %0 : tensor<133xf32>
 }
 
-// The loop alone does not keep the index inside of a smaller table. An emulator notices the read outside of it.
+// The loop range alone does not keep the index in bounds of a smaller table. An emulator reports the read out of bounds.
 // RUN: fsdp-kernel-test %s --only=smaller_table --device=emulate --target=sm_80 | FileCheck %s --check-prefix=GPU
 // GPU: @smaller_table: {{.*}} ok
 // CHECK: @smaller_table: {{.*}} ok

@@ -1,4 +1,4 @@
-// Maps that read along another dimension than they write.
+// Maps that are contiguous along another dimension in their inputs than in their results.
 // RUN: fsdp-kernel-test %s --also-cpu=x86-64-v3 | FileCheck %s
 
 #r   = affine_map<(i, k) -> (i, k)>
@@ -47,7 +47,7 @@ func.func private @turn_i8(%x: tensor<37x50xi8>, %y: tensor<50x37xi8> {fsdp.out 
   return %0 : tensor<50x37xi8>
 }
 
-// Arithmetic before the turn, a middle dimension, two results.
+// Arithmetic before the transposition, a middle dimension, two results.
 // CHECK: @turn_and_scale: phases 12/1, shared 0, {{.*}} ok
 func.func private @turn_and_scale(%x: tensor<3x37x50xf32>, %b: tensor<50xf32>, %y: tensor<3x50x37xf32> {fsdp.out = 0}, %z: tensor<3x50x37xf32> {fsdp.out = 1}) -> (tensor<3x50x37xf32>, tensor<3x50x37xf32>) attributes {fsdp.kernel} {
   %e = tensor.empty() : tensor<3x50x37xf32>

@@ -86,7 +86,7 @@ func.func @no_rule(%x: tensor<f32> {fsdp.param = "x"}) -> tensor<f32> {
   %c = arith.constant 2.0 : f32
   %r = linalg.generic {indexing_maps = [#none, #none], iterator_types = []} ins(%x : tensor<f32>) outs(%e : tensor<f32>) {
   ^bb0(%a: f32, %o: f32):
-    // expected-error@+1 {{no derivative rule for 'arith.remf'; rewrite it with ops of the model contract (docs/Pipeline.md), or mark the parameters it depends on 'fsdp.frozen'}}
+    // expected-error@+1 {{no derivative rule for 'arith.remf'; rewrite it with ops of the model contract (docs/explanation/pipeline.md), or mark the parameters it depends on 'fsdp.frozen'}}
     %0 = arith.remf %a, %c : f32
     linalg.yield %0 : f32
   } -> tensor<f32>

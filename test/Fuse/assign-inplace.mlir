@@ -1,12 +1,17 @@
 // RUN: fsdp-opt %s --fsdp-form-dispatches --fsdp-assign-inplace | FileCheck %s
 
+// DOC-BEFORE-BEGIN fsdp-assign-inplace
 #id = affine_map<(d0) -> (d0)>
+// DOC-BEFORE-END
 #rev = affine_map<(d0, d1) -> (d1, d0)>
 #two = affine_map<(d0, d1) -> (d0, d1)>
 
 // A state argument is updated in place; the gradient that dies is not its own type's first choice.
 // CHECK-LABEL: func @update
 // CHECK: fsdp.dispatch(%{{.*}}, %{{.*}}) inplace [0]
+// DOC-BEFORE-BEGIN fsdp-assign-inplace
+// DOC-SETUP: --fsdp-form-dispatches
+// DOC-ARGS: --fsdp-assign-inplace
 func.func @update(%p: tensor<64xf32>, %g: tensor<64xf32>) -> (tensor<64xf32> {fsdp.updates = 0 : i64}) {
   %e = tensor.empty() : tensor<64xf32>
   %q = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
@@ -17,6 +22,7 @@ func.func @update(%p: tensor<64xf32>, %g: tensor<64xf32>) -> (tensor<64xf32> {fs
   } -> tensor<64xf32>
   return %q : tensor<64xf32>
 }
+// DOC-BEFORE-END
 
 // An argument that nothing updates is never written.
 // CHECK-LABEL: func @input

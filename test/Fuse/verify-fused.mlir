@@ -1,10 +1,12 @@
 // RUN: fsdp-opt %s --fsdp-verify-fused --split-input-file --verify-diagnostics
 
+// DOC-BEFORE-BEGIN fsdp-verify-fused
 func.func @outside(%x: tensor<8xf32>) -> tensor<8xf32> {
   // expected-error @below {{'tensor.empty' is in no dispatch after the fuse stage}}
   %e = tensor.empty() : tensor<8xf32>
   return %e : tensor<8xf32>
 }
+// DOC-BEFORE-END
 
 // -----
 

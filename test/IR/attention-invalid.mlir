@@ -10,7 +10,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf64>, %v: tensor<1x2x5x
 
 // -----
 
-// attention (C1: 2^60 + 1 rows, which times 16 count as 16)
+// attention (C1: 2^60 + 1 rows times 16, whose product overflows to 16)
 func.func @f(%q: tensor<1x2x1152921504606846977x8xf32>) {
   // expected-error @below {{expected Q, K, V and O of at most 2^48 elements, found 'tensor<1x2x1152921504606846977x8xf32>'}}
   %o, %lse = fsdp.attention %q, %q, %q scale 0.5
@@ -20,7 +20,7 @@ func.func @f(%q: tensor<1x2x1152921504606846977x8xf32>) {
 
 // -----
 
-// attention (C1: no batch, yet rows that no index can count)
+// attention (C1: batch 0, and more rows than an index can count)
 func.func @f(%q: tensor<0x2x1152921504606846977x8xf32>) {
   // expected-error @below {{expected Q, K, V and O of at most 2^48 elements}}
   %o, %lse = fsdp.attention %q, %q, %q scale 0.5
@@ -149,7 +149,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
       score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index) {
-    // expected-error @below {{'arith.addf' op expected 'score_mod' to end with an 'fsdp.yield' of one 'f32', found this op}}
+    // expected-error @below {{'arith.addf' op expected 'score_mod' to end with an 'fsdp.yield' of one 'f32', found 'arith.addf'}}
     %t = arith.addf %s, %s : f32
   }
   return
@@ -162,7 +162,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
       score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index) {
-    // expected-error @below {{'linalg.yield' op expected 'score_mod' to end with an 'fsdp.yield' of one 'f32', found this op}}
+    // expected-error @below {{'linalg.yield' op expected 'score_mod' to end with an 'fsdp.yield' of one 'f32', found 'linalg.yield'}}
     linalg.yield %s : f32
   }
   return
@@ -172,7 +172,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
 
 // attention (C9: an empty region)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>) {
-  // expected-error @below {{'fsdp.attention' op expected 'score_mod' to end with an 'fsdp.yield' of one 'f32', found nothing in it}}
+  // expected-error @below {{'fsdp.attention' op expected 'score_mod' to end with an 'fsdp.yield' of one 'f32', found an empty block}}
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
       score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index) {
@@ -210,7 +210,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
 
 // -----
 
-// attention (C10: a table of its own)
+// attention (C10: a table that is not captured)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>) {
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
@@ -225,7 +225,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
 
 // -----
 
-// attention (C10: a type that no kernel computes with)
+// attention (C10: a float type that kernels do not support)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>) {
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
@@ -240,7 +240,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
 
 // -----
 
-// attention (C10: an integer that no kernel computes with)
+// attention (C10: an integer type that kernels do not support)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>) {
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
@@ -255,7 +255,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
 
 // -----
 
-// attention (C7: a type that no kernel reads)
+// attention (C7: a float type that kernels do not support)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>, %c: tensor<4xf8E5M2>) {
   // expected-error @below {{or integers of at most 64 bits; found 'tensor<4xf8E5M2>'}}
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5 capture(%c : tensor<4xf8E5M2>)
@@ -265,7 +265,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
 
 // -----
 
-// attention (C7: integers that no kernel reads)
+// attention (C7: an integer type that kernels do not support)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>, %c: tensor<4xi128>) {
   // expected-error @below {{or integers of at most 64 bits; found 'tensor<4xi128>'}}
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5 capture(%c : tensor<4xi128>)
@@ -275,7 +275,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
 
 // -----
 
-// attention: a region twice
+// attention: two regions of one name
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>) {
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
@@ -285,7 +285,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
     %t = arith.constant true
     fsdp.yield %t : i1
   }
-      // expected-error @below {{a second 'score_mod': expected one, which may hold what both do}}
+      // expected-error @below {{second region 'score_mod', expected at most one; merge the two}}
       score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index) {
     fsdp.yield %s : f32
   }
@@ -306,7 +306,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
 
 // attention_grad (C12)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>, %o: tensor<1x4x3x8xf32>, %l: tensor<1x4x3xf32>, %g: tensor<1x4x3x8xf32>) {
-  // expected-error @below {{expected 'score_grad' with 'score_mod', and only then}}
+  // expected-error @below {{expected both 'score_mod' and 'score_grad', or neither of them}}
   %d:3 = fsdp.attention_grad %q, %k, %v, %o, %l, %g scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x4x3x8xf32>, tensor<1x4x3xf32>, tensor<1x4x3x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>
       score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index) {
@@ -399,7 +399,7 @@ func.func @weights_read_floats(%q: tensor<1x2x3x4xf32>, %t: tensor<3xf32>) -> te
       : tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32> -> tensor<1x2x3x4xf32>, tensor<1x2x3xf32>
       weight_mod(%b: index, %h: index, %i: index, %j: index, %x: tensor<3xf32>) {
     // expected-error @below {{in 'weight_mod' reads floats, which would have a gradient: expected integers}}
-    // expected-note @below {{a learned factor of keys alone belongs on V, one of heads and rows on O; for any other, write softmax and products out}}
+    // expected-note @below {{multiply V by a learned factor of keys, O by one of heads and rows; for any other factor, use separate products and a softmax}}
     %f = tensor.extract %x[%j] : tensor<3xf32>
     fsdp.yield %f : f32
   }

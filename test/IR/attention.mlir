@@ -9,7 +9,7 @@ func.func @plain(%q: tensor<1x2x3x64xbf16>, %k: tensor<1x2x5x64xbf16>, %v: tenso
   return %o : tensor<1x2x3x32xbf16>
 }
 
-// A mask alone: causal, aligned bottom-right.
+// mask_mod alone: a causal mask, aligned at the bottom right.
 // CHECK-LABEL: func @causal
 // CHECK: fsdp.attention {{.*}} mask_mod(%{{.*}}: index, %{{.*}}: index, %{{.*}}: index, %{{.*}}: index) {
 // CHECK: fsdp.yield %{{.*}} : i1
@@ -25,7 +25,7 @@ func.func @causal(%q: tensor<1x2x3x4xf32>, %k: tensor<1x2x5x4xf32>) -> tensor<1x
   return %o : tensor<1x2x3x4xf32>
 }
 
-// Dropout: factors of the weights, drawn by place; in the gradient, too.
+// weight_mod: dropout by random elements, also in the gradient.
 // CHECK-LABEL: func @dropout
 // CHECK: fsdp.attention {{.*}} capture(%{{.*}} : tensor<i64>) {{.*}} weight_mod(%b: index, %h: index, %i: index, %j: index, %[[KEY:.*]]: tensor<i64>) {
 // CHECK: %[[SEED:.*]] = tensor.extract %[[KEY]][]
@@ -52,7 +52,7 @@ func.func @dropout(%q: tensor<1x2x3x4xf32>, %key: tensor<i64>) -> tensor<1x2x3x4
   return %dq : tensor<1x2x3x4xf32>
 }
 
-// Both, with captured tensors; and the gradient.
+// score_mod and mask_mod with captured tensors, and the gradient.
 // CHECK-LABEL: func @captures
 // CHECK: fsdp.attention {{.*}} capture(%{{.*}}, %{{.*}} : tensor<4xf32>, tensor<3xi32>)
 // CHECK: score_mod(%[[S:[a-z0-9]+]]: f32, %{{[a-z0-9]+}}: index, %[[H:[a-z0-9]+]]: index, %{{[a-z0-9]+}}: index, %{{[a-z0-9]+}}: index, %[[M:[a-z0-9]+]]: tensor<4xf32>, %{{.*}}: tensor<3xi32>) {
@@ -95,7 +95,7 @@ func.func @captures(%q: tensor<1x4x3x4xf32>, %k: tensor<1x2x3x4xf32>, %bias: ten
   return %dm : tensor<4xf32>
 }
 
-// Regions may use the names of the function around again, for arguments and for values.
+// Regions may reuse the names of values of the function, for arguments and for results.
 // CHECK-LABEL: func @names
 // CHECK: fsdp.attention {{.*}} score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index, %[[TABLE:.*]]: tensor<2xf32>) {
 // CHECK: tensor.extract %[[TABLE]][%{{.*}}]

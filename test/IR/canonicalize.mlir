@@ -4,7 +4,7 @@ fsdp.mesh @mesh [#fsdp.axis<"replicate", [1]>, #fsdp.axis<"shard", [4]>]
 fsdp.unit @u shards 4 x 16 : f32 reshard true [
   #fsdp.param<"w", tensor<4x8xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.02>>]
 
-// The shard of what was gathered from it.
+// shard(unshard(%s)) is %s.
 // CHECK-LABEL: func @round_trip
 // CHECK-SAME: (%[[S:.*]]: tensor<16xf32>)
 // CHECK-NEXT: return %[[S]]
@@ -14,7 +14,7 @@ func.func @round_trip(%s: tensor<16xf32>) -> tensor<16xf32> {
   return %t : tensor<16xf32>
 }
 
-// Gathered in a narrower type: a rounding, so it stays.
+// An unshard to a narrower type rounds, so it is not folded.
 // CHECK-LABEL: func @rounding
 // CHECK: fsdp.shard
 func.func @rounding(%s: tensor<16xf32>) -> tensor<16xbf16> {
@@ -42,7 +42,7 @@ func.func @together(%x: tensor<8xf32>) -> tensor<8xf32> {
   return %a : tensor<8xf32>
 }
 
-// An unread operand and a repeated one go; the one that is written over stays.
+// Unread and repeated operands are erased; an operand in `inplace` is kept.
 // CHECK-LABEL: func @operands
 // CHECK-SAME: (%[[A:.*]]: tensor<8xf32>, %[[B:.*]]: tensor<8xf32>, %[[C:.*]]: tensor<8xf32>)
 // CHECK: fsdp.dispatch(%[[A]], %[[C]]) inplace [1]
@@ -56,7 +56,7 @@ func.func @operands(%a: tensor<8xf32>, %b: tensor<8xf32>, %c: tensor<8xf32>) -> 
   return %y : tensor<8xf32>
 }
 
-// Identities go, and with them what only they read; the rest stays.
+// Identity regions are erased, and then the captured tensors that only they read.
 // CHECK-LABEL: func @attention
 // CHECK-SAME: %{{.*}}: tensor<1x1x2x4xf32>, %{{.*}}: tensor<2xf32>, %[[D:.*]]: tensor<2xi32>
 // CHECK: fsdp.attention {{.*}} capture(%[[D]] : tensor<2xi32>)
@@ -90,7 +90,7 @@ func.func @attention(%q: tensor<1x1x2x4xf32>, %m: tensor<2xf32>, %d: tensor<2xi3
   return %o, %p : tensor<1x1x2x4xf32>, tensor<1x1x2x4xf32>
 }
 
-// Certain outcomes are constants; a view of numbers is numbers, of the same samples.
+// bernoulli with keep 0 or 1 is a constant; a reshape of random numbers is moved into the op.
 // CHECK-LABEL: func @random
 // CHECK-DAG: %[[ONE:.*]] = arith.constant dense<1.000000e+00> : tensor<4xf32>
 // CHECK-DAG: %[[NO:.*]] = arith.constant dense<false> : tensor<4xi1>
@@ -104,7 +104,7 @@ func.func @random(%k: tensor<i64>) -> (tensor<4xf32>, tensor<4xi1>, tensor<24xf3
   return %a, %b, %d : tensor<4xf32>, tensor<4xi1>, tensor<24xf32>
 }
 
-// Numbers of two sites are never merged, those of one site are (they are pure).
+// CSE merges random ops of one site, not of two.
 // CHECK-LABEL: func @sites
 // CHECK: site 0
 // CHECK: site 1
@@ -114,7 +114,7 @@ func.func @sites(%k: tensor<i64>) -> (tensor<4xf32>, tensor<4xf32>) {
   return %a, %b : tensor<4xf32>, tensor<4xf32>
 }
 
-// What is not read is not depended on.
+// C is replaced by an empty tensor if beta is 0.
 // CHECK-LABEL: func @gemm
 // CHECK-SAME: %[[A:.*]]: tensor<2x2xf32>, %{{.*}}: tensor<2x2xf32>
 // CHECK: %[[E:.*]] = tensor.empty

@@ -164,7 +164,7 @@ func.func @f(%g: tensor<6xf32>) {
 // -----
 
 // unit (C5)
-// expected-error @below {{is hoisted, so it cannot be gathered again in the backward}}
+// expected-error @below {{expected 'reshard false' with 'hoisted': a hoisted unit is gathered once per step, not again in the backward}}
 fsdp.unit @u shards 1 x 16 : f32 reshard true hoisted []
 
 // -----
@@ -188,24 +188,24 @@ fsdp.unit @u shards 4 x 16 : f32 reshard true within 4 []
 // -----
 
 // unit (C6)
-// expected-error @below {{'within' expected a unit in pieces over 'shard' that is gathered again}}
+// expected-error @below {{'within' expected 'reshard true' and parameters that are sharded over "shard"}}
 fsdp.unit @u shards 4 x 16 : f32 reshard false within 2 []
 
 // -----
 
 // unit (C6)
-// expected-error @below {{'within' expected a unit in pieces over 'shard' that is gathered again}}
+// expected-error @below {{'within' expected 'reshard true' and parameters that are sharded over "shard"}}
 fsdp.unit @u shards 4 x 16 : f32 reshard true within 2 [] placement <parameters = [], gradients = ["shard"], optimizer = ["shard"]>
 
 // -----
 
 // mesh (C1)
-// expected-error @below {{expected no ':' in the name of axis 'shard:2'; this attribute needs a group of neighbours}}
+// expected-error @below {{expected no ':' in the name of axis 'shard:2': 'axis:N' denotes groups of N neighbours on an axis}}
 fsdp.mesh @m [#fsdp.axis<"shard:2", [4]>]
 
 // -----
 
-// all_reduce (C2): neighbours that do not divide the axis
+// all_reduce (C2): a group size that does not divide the axis
 // expected-note @below {{the mesh is declared here}}
 fsdp.mesh @m [#fsdp.axis<"shard", [4]>]
 func.func @f(%x: tensor<4xf32>) {
@@ -216,7 +216,7 @@ func.func @f(%x: tensor<4xf32>) {
 
 // -----
 
-// all_reduce (C2): neighbours that are no number
+// all_reduce (C2): a group size that is not a number
 // expected-note @below {{the mesh is declared here}}
 fsdp.mesh @m [#fsdp.axis<"shard", [4]>]
 func.func @f(%x: tensor<4xf32>) {
@@ -227,7 +227,7 @@ func.func @f(%x: tensor<4xf32>) {
 
 // -----
 
-// all_reduce (C2): an axis and neighbours on it
+// all_reduce (C2): an axis together with groups on it
 // expected-note @below {{the mesh is declared here}}
 fsdp.mesh @m [#fsdp.axis<"shard", [4]>]
 func.func @f(%x: tensor<4xf32>) {
@@ -245,13 +245,13 @@ fsdp.unit @u shards 1 x 64 : index reshard true []
 // -----
 
 // unit (C4)
-// expected-error @below {{'placement' expected axes as ["shard", "replicate"] or a beginning of it, found ["replicate"]}}
+// expected-error @below {{'placement' expected a prefix of ["shard", "replicate"], found ["replicate"]}}
 fsdp.unit @u shards 1 x 16 : f32 reshard false [] placement <parameters = [], gradients = ["replicate"], optimizer = ["shard"]>
 
 // -----
 
 // unit (C4)
-// expected-error @below {{'placement' expected the optimizer in pieces at least as small as the gradients, and these as the parameters, found []}}
+// expected-error @below {{'placement' expected the optimizer state to be sharded over at least the axes of the gradients, and the gradients over at least those of the parameters, found []}}
 fsdp.unit @u shards 1 x 16 : f32 reshard false [] placement <parameters = ["shard"], gradients = [], optimizer = ["shard"]>
 
 // -----

@@ -125,7 +125,7 @@ fsdp.layout @arena arena 512 block @block {
 // -----
 
 // (layout C3)
-// expected-error @below {{expected the workspace of 1024 bytes at 0 to lie in the arena}}
+// expected-error @below {{expected the workspace of 1024 bytes at 0 to lie in the arena of 512 bytes, at a multiple of 64}}
 fsdp.layout @arena arena 512 attributes {shared_bytes = 1024 : i64} {
 }
 
@@ -210,7 +210,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 fsdp.layout @arena arena 512 {
   fsdp.buffer @b "b" inputs 64
-  // expected-error @below {{expected @c to be a buffer of the layout that lives always}}
+  // expected-error @below {{expected @c to be a buffer of the layout without a program}}
   fsdp.state_slot @u parameter @c : tensor<16xf32>
 }
 
@@ -249,7 +249,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 fsdp.layout @arena arena 512 {
   fsdp.buffer @b "b" inputs 64
-  // expected-error @below {{expected extra ids outside of [0, 7), the limit, found 3}}
+  // expected-error @below {{expected extra ids outside [0, limit), found 3 with limit 7}}
   fsdp.input_slot "x" @b : tensor<8xi64> limit 7 or [-100, 3]
 }
 
@@ -483,7 +483,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected axes of the program's mesh, or neighbours on one, found ["rows"]}}
+  // expected-error @below {{expected axes of the program's mesh, or one group of neighbours such as "shard:2", found ["rows"]}}
   fsdp.collective 0 all_gather @s[0, 64] -> @g[0, 128] of 16 x f32 over ["rows"]
 }
 
@@ -506,7 +506,7 @@ fsdp.program @step layout @arena mesh @mesh {
 
 // -----
 
-// (slice S1): the piece of the last rank
+// (slice S1): the piece of the last rank is outside the buffer
 fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
 fsdp.layout @arena arena 512 {
   // expected-note @below {{the buffer is declared here}}
@@ -530,7 +530,7 @@ fsdp.program @step layout @arena {
 
 // -----
 
-// (slice S3): neighbours that do not divide the axis
+// (slice S3): a group size that does not divide the axis
 fsdp.mesh @mesh [#fsdp.axis<"shard", [4]>]
 fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
@@ -542,19 +542,19 @@ fsdp.program @step layout @arena mesh @mesh {
 
 // -----
 
-// (collective C1): neighbours stand alone
+// (collective C1): groups together with another axis
 fsdp.mesh @mesh [#fsdp.axis<"replicate", [2]>, #fsdp.axis<"shard", [4]>]
 fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected axes of the program's mesh, or neighbours on one, found ["replicate", "shard:2"]}}
+  // expected-error @below {{expected axes of the program's mesh, or one group of neighbours such as "shard:2", found ["replicate", "shard:2"]}}
   fsdp.collective 0 all_reduce @g[0, 64] -> @g[64, 64] of 16 x f32 over ["replicate", "shard:2"] reduce sum
 }
 
 // -----
 
-// (collective C3): a piece of other axes
+// (collective C3): a piece over other axes
 fsdp.mesh @mesh [#fsdp.axis<"replicate", [2]>, #fsdp.axis<"shard", [2]>]
 fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
@@ -595,7 +595,7 @@ fsdp.layout @arena arena 512 {
 }
 fsdp.program @step layout @arena mesh @mesh {
   fsdp.collective 3 broadcast @s[0, 8] -> @s[8, 8] of 2 x f32 over ["shard"]
-  // expected-error @below {{expected an id of its own, found 3 again}}
+  // expected-error @below {{expected a unique id, found 3 a second time}}
   fsdp.collective 3 broadcast @s[0, 8] -> @s[8, 8] of 2 x f32 over ["shard"]
 }
 
@@ -828,7 +828,7 @@ fsdp.layout @arena arena 512 {
 }
 fsdp.program @step layout @arena mesh @mesh {
   fsdp.copy @s[0, 8] -> @g[0, 8] {fsdp.channel = 3 : i64, fsdp.id = 5 : i64}
-  // expected-error @below {{expected an id of its own, found 5 again}}
+  // expected-error @below {{expected a unique id, found 5 a second time}}
   fsdp.copy @s[0, 8] -> @g[8, 8] {fsdp.channel = 3 : i64, fsdp.id = 5 : i64}
   fsdp.wait 5
 }

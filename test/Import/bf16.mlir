@@ -1,4 +1,4 @@
-// A bf16 model: widening casts are read through, logits are widened for the loss.
+// A bf16 model: matchers see through widening casts, and logits are widened for the loss.
 // RUN: fsdp-opt %s --fsdp-import="attach-loss=cross_entropy" 2>/dev/null | FileCheck %s
 
 // CHECK-LABEL: func.func @main

@@ -1,6 +1,6 @@
 // RUN: fsdp-opt %s --split-input-file --verify-diagnostics --fsdp-bound-ids | FileCheck %s
 
-// The rows become the limit, of several lookups the least; an offset is taken off.
+// The number of rows is the limit, or the least over several lookups; an offset is subtracted.
 // CHECK-LABEL: func.func @infer(
 // CHECK-SAME: tensor<3xi64> {fsdp.batch = "tokens", fsdp.limit = 5 : i64}
 // CHECK-SAME: tensor<3xi64> {fsdp.batch = "targets", fsdp.limit = 4 : i64}
@@ -33,9 +33,9 @@ func.func @infer(%w: tensor<9x4xf32>, %v: tensor<5x4xf32>, %big: tensor<300x4xf3
 // -----
 
 func.func @limits(%w: tensor<11x4xf32>,
-                  // expected-error @+1 {{argument 1 has 'fsdp.limit' 100, which lets ids leave a lookup; expected them in [0, 11), the rows of the table: lower 'fsdp.limit'}}
+                  // expected-error @+1 {{argument 1 has 'fsdp.limit' 100, which allows ids outside a lookup; expected ids in [0, 11), the rows of the table: lower 'fsdp.limit'}}
                   %ids: tensor<3xi64> {fsdp.batch = "tokens", fsdp.limit = 100 : i64},
-                  // expected-error @+1 {{argument 2 has 'fsdp.limit' 5, which lets ids leave a lookup; expected them in [0, 4), the classes of the loss: lower 'fsdp.limit'}}
+                  // expected-error @+1 {{argument 2 has 'fsdp.limit' 5, which allows ids outside a lookup; expected ids in [0, 4), the classes of the loss: lower 'fsdp.limit'}}
                   %targets: tensor<3xi64> {fsdp.batch = "targets", fsdp.limit = 5 : i64}) {
   // expected-note @+1 {{the lookup is here}}
   %a = fsdp.gather_rows %w[%ids] : tensor<11x4xf32>, tensor<3xi64> -> tensor<3x4xf32>
@@ -55,8 +55,8 @@ func.func @constants(%w: tensor<4x3xf32>) {
 
 // -----
 
-// What cannot be bounded is clamped and checked when it runs: a function of ids, numbers that were floats, and
-// a parameter, of which nobody knows what a weights file will hold.
+// Ids without a known range are clamped and checked in each step: a function of ids, converted floats, and
+// a parameter, whose values a weights file may give.
 // CHECK-LABEL: func.func @computed(
 // CHECK-SAME: -> (tensor<i64> {fsdp.lookup = {extent = 4 : i64, location = "{{.*}}bound-ids.mlir:[[#@LINE+30]]:8", what = "rows of the table"}}
 // CHECK-SAME: tensor<i64> {fsdp.lookup = {extent = 4 : i64, location = "{{.*}}bound-ids.mlir:[[#@LINE+37]]:8", what = "rows of the table"}}
@@ -112,7 +112,7 @@ func.func @parameter(%w: tensor<4x3xf32> {fsdp.param = "w"}, %p: tensor<2xi64> {
 
 // -----
 
-// Targets that the loss ignores are in range; narrow ids are checked as i64 and clamped in their own type.
+// Ignored targets are valid; narrow ids are checked as i64 and clamped in their own type.
 // CHECK-LABEL: func.func @ignored(
 // CHECK: linalg.generic {{.*}} outs(%{{.*}} : tensor<2xi8>)
 // CHECK: %[[WIDE:.*]] = arith.extsi %[[ID:.*]] : i8 to i64
@@ -159,7 +159,7 @@ func.func @negative_remainder(%w: tensor<9x4xf32>,
 
 // -----
 
-// An index that is made of an i1 is -1 for true: only false is a row.
+// An index cast from i1 is -1 for true, so only false is a row.
 // CHECK-LABEL: func.func @truth(
 // CHECK-SAME: tensor<3xi1> {fsdp.batch = "flags", fsdp.limit = 1 : i64}
 func.func @truth(%w: tensor<2x4xf32>, %flags: tensor<3xi1> {fsdp.batch = "flags"}) {

@@ -22,7 +22,7 @@ func.func @bad(%a: tensor<4xf32> {fsdp.bogus},
   %f: tensor<4xf32> {fsdp.param = "f", fsdp.init = #fsdp.init<normal, 0x7FF8000000000000, 1.0>},
   // expected-error @+1 {{argument 6 expected 'fsdp.limit' to be an integer of at least 1, found "x"}}
   %g: tensor<4xi64> {fsdp.batch = "g", fsdp.limit = "x"},
-  // expected-error @+1 {{argument 7 expected 'fsdp.limit' to be an integer of at least 1 and at most 128, what ids of i8 can hold, found 300 : i64}}
+  // expected-error @+1 {{argument 7 expected 'fsdp.limit' to be an integer of at least 1 and at most 128, the greatest limit of ids of i8, found 300 : i64}}
   %h: tensor<4xi8> {fsdp.batch = "h", fsdp.limit = 300 : i64},
   // expected-error @+1 {{argument 8 expected either 'fsdp.param' or 'fsdp.batch', found both}}
   %i: tensor<4xf32> {fsdp.batch = "i", fsdp.param = "i"},
@@ -30,7 +30,7 @@ func.func @bad(%a: tensor<4xf32> {fsdp.bogus},
   %j: tensor<4xf32> {fsdp.param = "j", fsdp.frozen = true},
   // expected-error @+1 {{argument 10 expected 'fsdp.init' to have a lower bound that is at most the upper one}}
   %k: tensor<4xf32> {fsdp.param = "k", fsdp.init = #fsdp.init<uniform, 1.0, 0.0>},
-  // expected-error @+1 {{argument 11 has 'fsdp.limit', which batch arguments have: a parameter is not checked before each step}}
+  // expected-error @+1 {{argument 11 is a parameter, but 'fsdp.limit' is for batch arguments: parameters are not checked before each step}}
   %l: tensor<4xi64> {fsdp.param = "l", fsdp.limit = 4 : i64},
   %m: tensor<i64> {fsdp.key = "seed"},
   // expected-error @+1 {{argument 13 expected 'fsdp.key' to be "seed", "step" or "sample", found "epoch"}}

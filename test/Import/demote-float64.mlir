@@ -35,20 +35,22 @@ func.func @island(%g: tensor<6xf32> {fsdp.param = "g"}, %x: tensor<4x6xf32>) -> 
 
 // -----
 
-// A bf16 model keeps its casts: the island is f32 to it.
+// A bf16 model keeps its casts; its f64 parts become f32.
 // CHECK-LABEL: func.func @half
 // CHECK: arith.extf %{{.*}} : tensor<4xbf16> to tensor<4xf32>
 // CHECK: arith.truncf %{{.*}} : tensor<4xf32> to tensor<4xbf16>
+// DOC-BEFORE-BEGIN fsdp-demote-float64
 func.func @half(%g: tensor<4xbf16> {fsdp.param = "g"}) -> tensor<4xbf16> {
   %w = arith.extf %g : tensor<4xbf16> to tensor<4xf64>
   %s = arith.mulf %w, %w : tensor<4xf64>
   %r = arith.truncf %s : tensor<4xf64> to tensor<4xbf16>
   return %r : tensor<4xbf16>
 }
+// DOC-BEFORE-END
 
 // -----
 
-// A model in f64 stays one.
+// A model with f64 parameters is not changed.
 // CHECK-LABEL: func.func @double
 // CHECK: arith.constant 1.000000e-05 : f64
 // CHECK: arith.mulf {{.*}} : tensor<4xf64>
@@ -60,7 +62,7 @@ func.func @double(%g: tensor<4xf64> {fsdp.param = "g"}, %x: tensor<4xf64>) -> (t
 
 // -----
 
-// So does one with a parameter that is f64; integers say nothing.
+// One f64 parameter is enough; integer parameters do not count.
 // CHECK-LABEL: func.func @mixed
 // CHECK: arith.mulf {{.*}} : tensor<4xf64>
 func.func @mixed(%g: tensor<4xf64> {fsdp.param = "g"}, %h: tensor<4xf32> {fsdp.param = "h"}) -> tensor<4xf64> {

@@ -1,13 +1,18 @@
 // RUN: fsdp-opt %s --split-input-file --verify-diagnostics --fsdp-drop-asserts --canonicalize | FileCheck %s
 
+// DOC-BEFORE-BEGIN fsdp-drop-asserts
 #row = affine_map<(n, c) -> (n)>
+// DOC-BEFORE-END
+// DOC-BEFORE-BEGIN fsdp-drop-asserts
 #id = affine_map<(n, c) -> (n, c)>
+// DOC-BEFORE-END
 
-// The table's extent becomes the limit; torch's checks are decided by it.
+// The table's extent becomes the limit, with which torch's checks are folded.
 // CHECK-LABEL: func.func @checked(
 // CHECK-SAME: tensor<3xi64> {fsdp.limit = 7 : i64}
 // CHECK-NOT: cf.assert
 // CHECK-NOT: cmpi
+// DOC-BEFORE-BEGIN fsdp-drop-asserts
 func.func @checked(%w: tensor<7x4xf32>, %ids: tensor<3xi64>) -> tensor<3x4xf32> {
   %c7 = arith.constant 7 : index
   %c0 = arith.constant 0 : i64
@@ -25,13 +30,14 @@ func.func @checked(%w: tensor<7x4xf32>, %ids: tensor<3xi64>) -> tensor<3x4xf32> 
   } -> tensor<3x4xf32>
   return %r : tensor<3x4xf32>
 }
+// DOC-BEFORE-END
 
 // -----
 
 #row = affine_map<(n, c) -> (n)>
 #id = affine_map<(n, c) -> (n, c)>
 
-// A smaller limit that is given stays; two tables take the smaller one.
+// A given smaller limit is kept; of two tables the smaller one gives the limit.
 // CHECK-LABEL: func.func @least(
 // CHECK-SAME: tensor<3xi64> {fsdp.limit = 5 : i64}, %{{.*}}: tensor<3xi32> {fsdp.limit = 6 : i64}
 func.func @least(%w: tensor<7x4xf32>, %u: tensor<6x4xf32>, %ids: tensor<3xi64> {fsdp.limit = 5 : i64}, %other: tensor<3xi32>) -> tensor<3x4xf32> {
@@ -53,7 +59,7 @@ func.func @least(%w: tensor<7x4xf32>, %u: tensor<6x4xf32>, %ids: tensor<3xi64> {
 
 // -----
 
-// A comparison with a value that is no id is no check of the lookup's.
+// A comparison with a value that is not an id is not a check of the lookup.
 // CHECK-LABEL: func.func @ignore(
 // CHECK-SAME: {fsdp.extra_ids = array<i64: -100>, fsdp.limit = 4 : i64}
 // CHECK: arith.cmpi ne, %{{.*}}, %c-100
@@ -75,17 +81,17 @@ func.func @ignore(%w: tensor<3x4xf32>, %t: tensor<3xi64>) -> tensor<3xf32> {
 
 // -----
 
-// A check that is about something else.
+// A check on another value.
 func.func @other(%x: tensor<i1>) -> tensor<i1> {
   %c = tensor.extract %x[] : tensor<i1>
-  // expected-remark @+1 {{dropped the check 'x must hold'; nothing in the step repeats it}}
+  // expected-remark @+1 {{dropped the check 'x must hold'; no limit or check replaces it}}
   cf.assert %c, "x must hold"
   return %x : tensor<i1>
 }
 
 // -----
 
-// No limit of the ids keeps this lookup in range: it reads clamped indices, and they are checked.
+// No limit makes the index of this lookup valid, so it is clamped and checked in each step.
 // CHECK-LABEL: func.func @unbounded(
 // CHECK-SAME: %arg1: tensor<3xi64>) -> (tensor<3x4xf32>, tensor<i64> {fsdp.lookup = {extent = 7 : i64,
 // CHECK: %[[AT:.*]] = linalg.generic {{.*}} ins(%arg1 : tensor<3xi64>)
@@ -124,7 +130,7 @@ func.func @constant(%w: tensor<4xf32>) -> tensor<4xf32> {
   %r = linalg.generic {indexing_maps = [affine_map<(n) -> (n)>, affine_map<(n) -> (n)>], iterator_types = ["parallel"]} ins(%c : tensor<4xi64>) outs(%e : tensor<4xf32>) {
   ^bb0(%k: i64, %o: f32):
     %i = arith.index_cast %k : i64 to index
-    // expected-error @+2 {{index 0 of this lookup may leave its dimension of 4}}
+    // expected-error @+2 {{index 0 of this lookup may be outside its dimension of 4}}
     // expected-note @+1 {{expected an index in [0, 4): the index is a constant; correct the model}}
     %v = tensor.extract %w[%i] : tensor<4xf32>
     linalg.yield %v : f32
@@ -134,8 +140,8 @@ func.func @constant(%w: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// Each index is in range for all ids: by itself, by the bounds of a sum and of a position, or with the value that
-// pads and masks. Only an id that is looked up as it is gets a limit.
+// Each index is valid for all ids: by itself, by the bounds of a sum and of an index, or with the value that
+// pads and masks. Only an id that is looked up unchanged gets a limit.
 // CHECK-LABEL: func.func @proven(
 // CHECK-SAME: %arg1: tensor<6xi64> {fsdp.extra_ids = array<i64: -100>, fsdp.limit = 8 : i64}
 // CHECK-SAME: %arg2: tensor<6xi64>, %arg3: tensor<6x8xf32>)
@@ -184,7 +190,7 @@ func.func @proven(%w: tensor<8xf32>, %labels: tensor<6xi64>, %mask: tensor<6xi64
     %v = tensor.extract %w[%i] : tensor<8xf32>
     linalg.yield %v : f32
   } -> tensor<6xf32>
-  // How many of the first ids are not 0: at most 6.
+  // The number of the first ids that are not 0: at most 6.
   %zeros = linalg.fill ins(%c0 : i64) outs(%ie : tensor<6xi64>) -> tensor<6xi64>
   %count = linalg.generic {indexing_maps = [affine_map<(n, k) -> (k)>, affine_map<(n, k) -> (n)>], iterator_types = ["parallel", "reduction"]} ins(%mask : tensor<6xi64>) outs(%zeros : tensor<6xi64>) {
   ^bb0(%k: i64, %sum: i64):
@@ -199,7 +205,7 @@ func.func @proven(%w: tensor<8xf32>, %labels: tensor<6xi64>, %mask: tensor<6xi64
     %v = tensor.extract %w[%i] : tensor<8xf32>
     linalg.yield %v : f32
   } -> tensor<6xf32>
-  // The position of the largest score.
+  // The index of the largest score.
   %lows = linalg.fill ins(%low : f32) outs(%e : tensor<6xf32>) -> tensor<6xf32>
   %best:2 = linalg.generic {indexing_maps = [affine_map<(n, k) -> (n, k)>, affine_map<(n, k) -> (n)>, affine_map<(n, k) -> (n)>], iterator_types = ["parallel", "reduction"]} ins(%scores : tensor<6x8xf32>) outs(%lows, %zeros : tensor<6xf32>, tensor<6xi64>) {
   ^bb0(%v: f32, %b: f32, %bi: i64):
@@ -221,7 +227,7 @@ func.func @proven(%w: tensor<8xf32>, %labels: tensor<6xi64>, %mask: tensor<6xi64
 
 // -----
 
-// One step more than the table has rows, the same position in an op of its own: a count of 9 ids in a table of 8.
+// A count of 9 ids, by an op of its own, may be 9, which is outside a table of 9 elements.
 // CHECK-LABEL: func.func @too_many(
 // CHECK-SAME: -> (tensor<1xf32>, tensor<i64> {fsdp.lookup = {extent = 9 : i64,
 func.func @too_many(%w: tensor<9xf32>, %mask: tensor<9xi64>) -> tensor<1xf32> {
@@ -248,8 +254,8 @@ func.func @too_many(%w: tensor<9xf32>, %mask: tensor<9xi64>) -> tensor<1xf32> {
 
 // -----
 
-// What torch-mlir writes of an index that nothing bounds: negative ids are wrapped, and asserts refuse them. The check
-// repeats the asserts, which are about the same ids; the last one is about something else.
+// An unbounded index in the form of torch-mlir: negative ids are wrapped, and asserts reject them. The check
+// includes the asserts on the same ids; the last one is on another value.
 // CHECK-LABEL: func.func @wrapped(
 // CHECK-SAME: -> (tensor<3xf32>, tensor<i64> {fsdp.lookup = {extent = 7 : i64,
 // CHECK: %[[AT:.*]] = linalg.generic {{.*}} ins(%arg1 : tensor<3xi64>)
@@ -277,7 +283,7 @@ func.func @wrapped(%w: tensor<7xf32>, %ids: tensor<3xi64>, %other: tensor<3xi64>
     %positive = arith.cmpi sge, %id, %zero : i64
     cf.assert %positive, "index must be larger or equal to 0"
     %small = arith.cmpi slt, %x, %seven : i64
-    // expected-remark @+1 {{dropped the check 'something else'; nothing in the step repeats it}}
+    // expected-remark @+1 {{dropped the check 'something else'; no limit or check replaces it}}
     cf.assert %small, "something else"
     %negative = arith.cmpi slt, %id, %zero : i64
     %up = arith.addi %id, %seven : i64
@@ -292,7 +298,7 @@ func.func @wrapped(%w: tensor<7xf32>, %ids: tensor<3xi64>, %other: tensor<3xi64>
 
 // -----
 
-// Of two intervals that overlap neither id is always the larger one, though one has the larger bounds.
+// If two intervals overlap, neither id is always the larger one, even if one has the larger bounds.
 // CHECK-LABEL: func.func @larger(
 // CHECK: arith.maxsi
 // CHECK-LABEL: func.func @always_larger(

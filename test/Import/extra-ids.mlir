@@ -2,7 +2,7 @@
 
 #id = affine_map<(n) -> (n)>
 
-// The lookup happens whatever the target is; what it gives is thrown away where the target is -100: the
+// The lookup is not conditional, but its result is not used if the target is -100, so the
 // index gets a guard.
 // CHECK-LABEL: func.func @thrown_away(
 // CHECK-SAME: tensor<3xi64> {fsdp.extra_ids = array<i64: -100>, fsdp.limit = 4 : i64}
@@ -31,7 +31,7 @@ func.func @thrown_away(%w: tensor<3x4xf32>, %t: tensor<3xi64>) -> tensor<3xf32> 
 
 #id = affine_map<(n) -> (n)>
 
-// Replaced before the lookup, in another op, by a value above the limit too; checks hold for both.
+// Another op replaces the extra ids, one above the limit, before the lookup; the checks hold for both.
 // CHECK-LABEL: func.func @replaced(
 // CHECK-SAME: tensor<3xi64> {fsdp.extra_ids = array<i64: 9>, fsdp.limit = 4 : i64}
 // CHECK: arith.cmpi eq, %{{.*}}, %c9
@@ -68,7 +68,7 @@ func.func @replaced(%w: tensor<3x4xf32>, %t: tensor<3xi64>) -> tensor<3xf32> {
 
 #id = affine_map<(n) -> (n)>
 
-// The loss masks the target, but the lookup wraps it as jax does: -2 is row 2, and stays so.
+// The loss masks the target, but the lookup wraps it as in jax: -2 is still row 2.
 // CHECK-LABEL: func.func @wrapped(
 // CHECK-SAME: tensor<3xi64> {fsdp.extra_ids = array<i64: -2>, fsdp.limit = 4 : i64}
 // CHECK: %[[N:.*]] = arith.cmpi slt, %[[K:.*]], %c0
@@ -99,7 +99,7 @@ func.func @wrapped(%w: tensor<3x4xf32>, %t: tensor<3xi64>) -> tensor<3xf32> {
 
 #id = affine_map<(n) -> (n)>
 
-// Compared, but looked up and used all the same; and one element's mask does not help another's lookup.
+// The id is compared, but looked up and used nevertheless; a mask of one element does not guard another.
 // CHECK-LABEL: func.func @not_handled(
 // CHECK-SAME: tensor<4xi64> {fsdp.limit = 4 : i64}, %{{.*}}: tensor<4xi64> {fsdp.limit = 4 : i64}
 func.func @not_handled(%w: tensor<3x4xf32>, %t: tensor<4xi64>, %u: tensor<4xi64>) -> (tensor<3xf32>, tensor<3xf32>) {
@@ -135,8 +135,8 @@ func.func @not_handled(%w: tensor<3x4xf32>, %t: tensor<4xi64>, %u: tensor<4xi64>
 
 #id = affine_map<(n) -> (n)>
 
-// A check of torch's that the value fails; and a claim of the file's own that does not hold.
-// expected-error @+1 {{argument 2 lists the extra id -1, which the model looks up; expected one that it replaces before}}
+// The extra id fails torch's check; and the file lists an extra id that the model does not handle.
+// expected-error @+1 {{argument 2 lists the extra id -1, which the model looks up; expected an id that the model replaces or ignores}}
 func.func @claims(%w: tensor<3x4xf32>, %t: tensor<3xi64>, %u: tensor<3xi64> {fsdp.extra_ids = array<i64: -1>}) -> (tensor<3xf32>, tensor<3xf32>) {
   %zero = arith.constant 0.0 : f32
   %no = arith.constant -100 : i64

@@ -32,7 +32,7 @@ func.func @product(%x: tensor<4x6xf32>, %w: tensor<5x6xf32>) -> tensor<5x4xf32> 
   return %y : tensor<5x4xf32>
 }
 
-// A sum over the broadcast dimension keeps its copy: the extent would be lost.
+// A sum over the broadcast dimension keeps its copy, which determines the extent of the loop.
 // CHECK-LABEL: func.func @sum(
 // CHECK-COUNT-2: linalg.generic
 func.func @sum(%x: tensor<4xf32>) -> tensor<4xf32> {

@@ -1,4 +1,4 @@
-// A map of eight inputs that are all read through one transpose: the maps of so many were once read after they were freed.
+// A map of eight inputs that all have one transpose. (Regression test: so many maps were read after they were freed.)
 // RUN: env MALLOC_PERTURB_=165 fsdp-opt %s --fsdp-fold-reshapes=phase=heads | FileCheck %s
 
 #id = affine_map<(i, j) -> (i, j)>

@@ -4,7 +4,7 @@
 #col = affine_map<(i, j) -> (j)>
 #row = affine_map<(i, j) -> (i)>
 
-// A chain joins; what two ops read stays.
+// A chain is fused; a value with two readers is not.
 // CHECK-LABEL: func.func @chain(
 // CHECK: linalg.generic
 // CHECK: math.exp
@@ -32,7 +32,7 @@ func.func @chain(%x: tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<4x6xf32>) {
   return %a, %c : tensor<4x6xf32>, tensor<4x6xf32>
 }
 
-// Not into a product, which would run the body once for each column.
+// No fusion into a product, which would run the body once per column.
 // CHECK-LABEL: func.func @product(
 // CHECK: math.tanh
 // CHECK: linalg.generic
@@ -53,7 +53,7 @@ func.func @product(%x: tensor<4x6xf32>, %w: tensor<6x5xf32>, %f: tensor<4x5xf32>
   return %p : tensor<4x5xf32>
 }
 
-// cos of a column would run for every row; rsqrt of a row runs once per row.
+// cos of a column is not fused, since it would run for every row; rsqrt of a row runs once per row.
 // CHECK-LABEL: func.func @repeats(
 // CHECK: math.cos
 // CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "parallel"]
@@ -81,7 +81,7 @@ func.func @repeats(%x: tensor<4x6xf32>, %c: tensor<6xf32>, %r: tensor<4xf32>) ->
   return %y : tensor<4x6xf32>
 }
 
-// What a wider value was rounded to is read as it is: backward keeps bf16, not f32.
+// A rounded value is not fused into its reader, so that the backward keeps bf16, not f32.
 // CHECK-LABEL: func.func @rounded(
 // CHECK: %[[N:.*]] = linalg.generic {{.*}} ins(%{{.*}}, %{{.*}} : tensor<4x6xf32>, tensor<6xbf16>)
 // CHECK: arith.addf {{.*}} : f32
@@ -106,7 +106,7 @@ func.func @rounded(%sum: tensor<4x6xf32>, %bias: tensor<6xbf16>, %x: tensor<4x6x
   return %b : tensor<4x6xbf16>
 }
 
-// A rounding of what was narrow before, or of wide numbers of which there is one for each row, still joins.
+// A rounding is fused if its inputs are narrow, or if the wide ones have one number per row.
 // CHECK-LABEL: func.func @narrow_before(
 // CHECK: linalg.generic
 // CHECK: math.tanh

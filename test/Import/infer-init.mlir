@@ -4,7 +4,7 @@
 // LOG-DAG: remark: inferred initial values normal(0, 0.02) for 3 parameters: table, positions, weight
 // LOG-DAG: remark: inferred initial values 1 for 1 parameters: gamma
 // LOG-DAG: remark: inferred initial values 0 for 3 parameters: beta, gemma, unused
-// LOG: warning: integer parameter 'shift' is not trained and has no initial values: it is 0 unless a run gives it (fsdp-run --init)
+// LOG: warning: integer parameter 'shift' is not trained and has no initial values: it is 0 unless fsdp-run --init gives it
 // LOG-NOT: 'spare'
 
 // CHECK-LABEL: func.func @f(
@@ -39,7 +39,7 @@ func.func @f(%table: tensor<9x6xf32> {fsdp.param = "table"}, %pos: tensor<8x6xf3
   return %c : tensor<4x5xf32>
 }
 
-// Integers: 0, with a warning where they are read.
+// Integers are 0, with a warning if they are read.
 func.func private @integers(%shift: tensor<4xi32> {fsdp.param = "shift", fsdp.frozen}, %spare: tensor<4xi8> {fsdp.param = "spare", fsdp.frozen}) -> tensor<4xi32> {
   return %shift : tensor<4xi32>
 }

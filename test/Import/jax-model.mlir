@@ -1,4 +1,4 @@
-// What jaxlib's stablehlo-legalize-to-linalg writes: private callees, parameters
+// Output of jaxlib's stablehlo-legalize-to-linalg: private callees, parameters
 // named by locations, a lookup that wraps, clamps and fills with NaN, maps and
 // reductions as named ops, take_along_axis in the loss.
 // RUN: fsdp-opt %s --fsdp-import 2>/dev/null | FileCheck %s

@@ -7,7 +7,7 @@
 // RUN: fsdp-opt %t/elided.mlir --fsdp-select-entry --inline="default-pipeline=" --symbol-dce --fsdp-lift-parameters | FileCheck %s --check-prefix=ELIDED
 // RUN: fsdp-opt %t/literal.mlir --fsdp-lift-parameters | FileCheck %s --check-prefix=LITERAL
 // RUN: fsdp-opt %t/marked.mlir --fsdp-lift-parameters="params=0-1" 2>&1 | FileCheck %s --check-prefix=NOEFFECT
-// NOEFFECT: warning: --params has no effect: '@f' marks these parameters itself, and --params takes none away
+// NOEFFECT: warning: --params has no effect: '@f' marks these parameters itself, and --params cannot remove any
 // RUN: fsdp-opt %t/marked.mlir --fsdp-lift-parameters="params=auto" 2>&1 | FileCheck %s --check-prefix=NOEFFECT
 // RUN: not fsdp-opt %t/marked.mlir --fsdp-lift-parameters --fsdp-name-batch 2>&1 | FileCheck %s --check-prefix=UNMARKED
 // UNMARKED: error: cannot tell what each batch input of '@f' is: argument 2 is of floats; name them
@@ -26,7 +26,7 @@
 // RUN: not fsdp-opt %t/twice.mlir --fsdp-lift-parameters 2>&1 | FileCheck %s --check-prefix=TWICE
 
 //--- marks.mlir
-// A mark may have a value; without one the location names the parameter, else its position.
+// The value of a mark is the name; without one, the location or else the position is.
 // MARKS: func.func @f(%{{.*}}: tensor<2xf32> {fsdp.param = "a.b"}, %{{.*}}: tensor<4xi64>, %{{.*}}: tensor<3xf32> {fsdp.param = "layers.0.w"}, %{{.*}}: tensor<3xf32> {fsdp.param = "param.3"}, %{{.*}}: tensor<2xf32>)
 func.func @f(%a: tensor<2xf32> {train.param = "a.b"}, %i: tensor<4xi64>, %b: tensor<3xf32> {train.param} loc("params['layers'][0]['w']"), %c: tensor<3xf32> {fsdp.param}, %x: tensor<2xf32>) {
   return
@@ -39,7 +39,7 @@ func.func @f(%a: tensor<2xi4>) {
 }
 
 //--- plain.mlir
-// Floats before the first integers.
+// Float arguments before the first integer argument.
 // DEFAULT: func.func @f(%{{.*}}: tensor<2xf32> {fsdp.param = "w"}, %{{.*}}: tensor<3xf32> {fsdp.param = "param.1"}, %{{.*}}: tensor<4xi64>, %{{.*}}: tensor<2xf32>)
 // LIST: func.func @f(%{{.*}}: tensor<2xf32> {fsdp.param = "w"}, %{{.*}}: tensor<3xf32> {fsdp.param = "param.1"}, %{{.*}}: tensor<4xi64>, %{{.*}}: tensor<2xf32>)
 // SIDE: func.func @f(%{{.*}}: tensor<2xf32> {fsdp.frozen, fsdp.param = "w"}, %{{.*}}: tensor<3xf32>, %{{.*}}: tensor<4xi64>, %{{.*}}: tensor<2xf32> {fsdp.init = #fsdp.init<uniform, -1.000000e+00, 1.000000e+00>, fsdp.param = "last"})
@@ -53,9 +53,12 @@ func.func @f(%a: tensor<2xi4>) {
 // WORD: word.json:1:25: error: --params-file: "frozen": expected true or false, found the string "no"
 // BOUND: bound.json:2:35: error: --params-file: "b": expected a number, found the string "1"
 // NOBODY: error: --params-file: the entry with name 'nobody' matches no argument or constant of '@f'
+// DOC-BEFORE-BEGIN fsdp-lift-parameters
+// DOC-ARGS: '--fsdp-lift-parameters=params=1,w*'
 func.func @f(%a: tensor<2xf32> loc("w"), %b: tensor<3xf32>, %i: tensor<4xi64>, %x: tensor<2xf32>) {
   return
 }
+// DOC-BEFORE-END
 
 //--- side.json
 [{"name": "w", "frozen": true},
@@ -73,8 +76,8 @@ func.func @f(%a: tensor<2xf32> loc("w"), %b: tensor<3xf32>, %i: tensor<4xi64>, %
 [{"name": "nobody"}]
 
 //--- frozen.mlir
-// Constants with values: the values stay with the module; equal keys are one
-// parameter, frequencies that only reach sin and cos stay.
+// Constants with values: the module keeps the values; constants of equal keys are one
+// parameter; frequencies that only reach sin and cos stay constants.
 // FROZEN: module attributes {fsdp.constants = ["frequencies"], fsdp.values = {torch_tensor_2_2 = dense_resource<torch_tensor_2_2> : tensor<2x2xf32>}}
 // FROZEN: func.func @f(%{{.*}}: tensor<4xi64> {fsdp.position = 0 : i64}, %[[W:.*]]: tensor<2x2xf32> {fsdp.param = "torch_tensor_2_2"})
 // FROZEN: arith.constant {{.*}}dense<[1.000000e+00, 2.000000e+00]>
@@ -96,8 +99,8 @@ func.func @f(%i: tensor<4xi64>) -> (tensor<2x2xf32>, tensor<2x2xf32>, tensor<2xf
 #-}
 
 //--- elided.mlir
-// Elided constants of one type are different parameters, but one in a function
-// that is called twice is one.
+// Elided constants of one type are different parameters, but a constant of a function
+// that is called twice is one parameter.
 // ELIDED: func.func @f(%{{.*}}: tensor<4xi64> {fsdp.position = 0 : i64}, %[[A:.*]]: tensor<2xf32> {fsdp.param = "param.0"}, %[[B:.*]]: tensor<2xf32> {fsdp.param = "param.1"}, %[[C:.*]]: tensor<2xf32> {fsdp.param = "param.2"})
 // ELIDED: return %[[A]], %[[B]], %[[C]], %[[C]]
 func.func @f(%i: tensor<4xi64>) -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) {
@@ -113,7 +116,7 @@ func.func private @g() -> tensor<2xf32> {
 }
 
 //--- literal.mlir
-// Values written in place are weights only in a module without parameter arguments.
+// Constants with inline values are weights only in a module without parameter arguments.
 // LITERAL: func.func @f(%{{.*}}: tensor<2xf32> {fsdp.param = "w"}, %{{.*}}: tensor<4xi64>)
 // LITERAL: arith.constant dense<[1.000000e+00, 2.000000e+00]>
 func.func @f(%a: tensor<2xf32> {fsdp.param = "w"}, %i: tensor<4xi64>) -> tensor<2xf32> {

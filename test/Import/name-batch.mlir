@@ -1,4 +1,4 @@
-// What is fed is what was meant: inputs that cannot be told apart need names.
+// Batch inputs that the types do not distinguish need names.
 // RUN: split-file %s %t
 // RUN: fsdp-opt %t/one.mlir --fsdp-name-batch 2>&1 | FileCheck %s --check-prefix=ONE
 // RUN: fsdp-opt %t/two.mlir --fsdp-name-batch 2>&1 | FileCheck %s --check-prefix=TWO
@@ -22,15 +22,17 @@
 // MINUS: error: --batch=-1=mask: expected one argument of '@f' at '-1', found 0
 // SYNTAX: error: --batch expected INDEX=NAME, such as 3=labels, found '2'
 // SYNTAX2: error: --batch expected INDEX=NAME, such as 3=labels, found '2='
-// PARAM: error: --batch=0=mask: argument 0 carries 'fsdp.param' = "w", so it is no batch input
+// PARAM: error: --batch=0=mask: argument 0 carries 'fsdp.param' = "w", so it is not a batch input
 // SAME: error: arguments 1 and 2 are both the batch input "x"; names must differ
 
 //--- one.mlir
 // ONE: remark: argument 1, 'tensor<2x4xi64>', is taken for the tokens: nothing names it; --batch=1=tokens confirms that, another name corrects it
 // ONE: func.func @f({{.*}}, %{{.*}}: tensor<2x4xi64> {fsdp.batch = "tokens", fsdp.limit = 9 : i64})
+// DOC-BEFORE-BEGIN fsdp-name-batch
 func.func @f(%w: tensor<4xf32> {fsdp.param = "w"}, %i: tensor<2x4xi64> {fsdp.limit = 9 : i64}) -> (tensor<4xf32>, tensor<2x4xi64>) {
   return %w, %i : tensor<4xf32>, tensor<2x4xi64>
 }
+// DOC-BEFORE-END
 //--- two.mlir
 // TWO: remark: argument 0, {{.*}} is taken for the tokens
 // TWO: warning: argument 1, {{.*}} is taken for the targets: nothing names it, and no lookup reads it directly, so that it may be a mask; --batch=1=targets confirms that

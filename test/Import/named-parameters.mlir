@@ -1,4 +1,4 @@
-// What is trained is what was named: constants and unnamed arguments stay as they are.
+// Only named values are trained; other constants and arguments are not.
 // RUN: split-file %s %t
 // RUN: fsdp-opt %t/buffer.mlir --fsdp-select-entry --fsdp-lift-parameters="params=0" 2>&1 | FileCheck %s --check-prefix=NAMED
 // RUN: fsdp-opt %t/buffer.mlir --fsdp-select-entry --fsdp-lift-parameters="params=0,scale_*" 2>&1 | FileCheck %s --check-prefix=BOTH
@@ -14,7 +14,7 @@
 // RUN: fsdp-opt %t/images.mlir --fsdp-select-entry --fsdp-mark-batch="batch=1=images" --fsdp-lift-parameters="params=auto" 2>&1 | FileCheck %s --check-prefix=TOLD
 // RUN: not fsdp-opt %t/images.mlir --fsdp-select-entry --fsdp-mark-batch="batch=1=images" --fsdp-lift-parameters="params=0-1" 2>&1 | FileCheck %s --check-prefix=TWICE
 
-// A table of more than 1 MiB is shared by the ranks: a frozen parameter with its values.
+// A table of more than 1 MiB becomes a frozen parameter with its values.
 // RUN: %python %S/Inputs/large-constant.py %t/large.mlir
 // RUN: fsdp-opt %t/large.mlir --fsdp-select-entry --fsdp-lift-parameters="params=0" --mlir-elide-resource-strings-if-larger=10 2>&1 | FileCheck %s --check-prefix=LARGE
 // LARGE: module attributes {fsdp.values = {large = dense_resource<{{.*}}> : tensor<307200xf32>}}
@@ -53,7 +53,7 @@ func.func @f(%w: tensor<8xf32> {fsdp.param = "w"}, %x: tensor<8xf32>) -> tensor<
 }
 
 //--- module.mlir
-// A frozen module: constants are the weights, and the guess says so.
+// A frozen module: the guess is that the constants are the weights.
 // MODULE: warning: nothing names the parameters of '@f', so they are a guess: 2 trained: w1 (2), bias (2)
 // CHOSEN-NOT: warning
 // CHOSEN: fsdp.constants = ["bias"]

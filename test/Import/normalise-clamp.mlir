@@ -1,6 +1,6 @@
 // RUN: fsdp-opt %s --pass-pipeline='builtin.module(func.func(fsdp-normalise-ops))' | FileCheck %s
 
-// The bounds of a clamp keep their places.
+// The bounds of a clamp are not swapped.
 // CHECK-LABEL: func.func @clamp
 // CHECK:         ^bb0(%[[X:.*]]: f32, %[[LOW:.*]]: f32, %[[HIGH:.*]]: f32, %{{.*}}: f32)
 // CHECK:           %[[RAISED:.*]] = arith.maximumf %[[X]], %[[LOW]]

@@ -1,4 +1,4 @@
-// Dropout among the weights of attention, as importers write it: a factor, or a choice and a constant factor.
+// Dropout of attention weights in the forms of exporters: a factor, or a select and a constant factor.
 // RUN: fsdp-opt %s --fsdp-raise-attention --canonicalize --cse 2>%t.log | FileCheck %s
 // RUN: FileCheck %s --check-prefix=LOG < %t.log
 
@@ -28,7 +28,7 @@ func.func @factor(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2
   return %v12 : tensor<2x4x6x8xf32>
 }
 
-// A choice, and a division by what is kept; all samples of the tensor are one.
+// A select, and a division by the keep probability; the tensor is one sample.
 // CHECK-LABEL: func.func @choice(
 // CHECK: weight_mod(
 // CHECK: %[[KEEP:.*]] = fsdp.random_element bernoulli keep 7.500000e-01 {{.*}} site 6 : i1
@@ -57,7 +57,7 @@ func.func @choice(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2
   return %v12 : tensor<2x4x6x8xf32>
 }
 
-// Uniform numbers that are compared.
+// A comparison of uniform numbers.
 // CHECK-LABEL: func.func @compared(
 // CHECK: weight_mod(
 // CHECK: %[[U:.*]] = fsdp.random_element uniform {{.*}} site 7 : f32
@@ -86,7 +86,7 @@ func.func @compared(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor
   return %v12 : tensor<2x4x6x8xf32>
 }
 
-// A mask of bits after the softmax, from memory.
+// A mask of bits from memory after the softmax.
 // CHECK-LABEL: func.func @bits(
 // CHECK: weight_mod(
 // CHECK: tensor.extract
@@ -111,10 +111,10 @@ func.func @bits(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x4
   return %v12 : tensor<2x4x6x8xf32>
 }
 
-// Floats from memory might have a gradient.
+// Floats from memory are not allowed, because they may have a gradient.
 // CHECK-LABEL: func.func @floats(
 // CHECK: linalg.softmax
-// LOG: remark: a softmax between two products that stays as it is: the weights are changed between softmax and product by numbers that are read from memory
+// LOG: remark: softmax between two products not raised to attention: the weights are changed between softmax and product by floats read from memory
 func.func @floats(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x4x6x8xf32>, %m: tensor<2x4x6x6xf32>) -> tensor<2x4x6x8xf32> {
   %v1 = arith.constant 0.0 : f32
   %v2 = tensor.empty() : tensor<2x4x6x6xf32>

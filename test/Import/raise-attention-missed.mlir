@@ -4,8 +4,8 @@
 // ASSUMED-NOT: finite numbers
 
 // the weights are changed after the softmax
-// LOG: remark: a softmax between two products that stays as it is: the weights are changed between softmax and product
-// LOG: note: here, in 'arith.mulf'
+// LOG: remark: softmax between two products not raised to attention: the weights are changed between softmax and product
+// LOG: note: prevented by this 'arith.mulf'
 func.func @changed(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x4x6x8xf32>) -> tensor<2x4x6x8xf32> {
   %v1 = arith.constant 0.0 : f32
   %v2 = tensor.empty() : tensor<2x4x6x6xf32>
@@ -27,8 +27,8 @@ func.func @changed(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<
 }
 
 // two products read the weights
-// LOG: remark: a softmax between two products that stays as it is: the weights are read by more than one product
-// LOG: note: here, in 'linalg.contract'
+// LOG: remark: softmax between two products not raised to attention: the weights are read by more than one product
+// LOG: note: prevented by this 'linalg.contract'
 func.func @twice(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x4x6x8xf32>) -> tensor<2x4x6x8xf32> {
   %v1 = arith.constant 0.0 : f32
   %v2 = tensor.empty() : tensor<2x4x6x6xf32>
@@ -53,7 +53,7 @@ func.func @twice(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x
   return %v16 : tensor<2x4x6x8xf32>
 }
 
-// a sum of the row's scores: raised, with the sums captured
+// a sum of the row's scores: raised, and the sums are captured
 // CHECK-LABEL: func.func @row_sums(
 // CHECK: fsdp.attention {{.*}} capture(%{{.*}} : tensor<2x4x6xf32>)
 // CHECK-NEXT: tensor.extract %{{.*}}[%b, %h, %i]
@@ -113,9 +113,9 @@ func.func @two_products(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: te
   return %v16 : tensor<2x4x6x8xf32>
 }
 
-// finite numbers mask, and a row may be left without a key: its mean over V is not what attention gives
-// LOG: remark: a softmax between two products that stays as it is: a row may be masked throughout, and its scores count then, for they are masked by finite numbers; if every row keeps a key, --raise-attention=assume-keys says so
-// LOG: note: here, in 'linalg.generic'
+// a finite mask with which a row may be fully masked: a mean over V in the model, but 0 in attention
+// LOG: remark: softmax between two products not raised to attention: the mask uses finite numbers, and a row may be masked completely; if every row keeps a key, give --raise-attention=assume-keys
+// LOG: note: prevented by this 'linalg.generic'
 func.func @finite_table(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x4x6x8xf32>, %mask: tensor<6x6xi1>) -> tensor<2x4x6x8xf32> {
   %v1 = arith.constant 0.0 : f32
   %v2 = tensor.empty() : tensor<2x4x6x6xf32>

@@ -1,4 +1,4 @@
-// Every second row of a table of known bits is the mask, by finite numbers. It is proven to keep a key in each row only where
+// The mask is every second row of a constant table, with finite numbers. Each row provably keeps a key only if
 // those rows do.
 // RUN: fsdp-opt %s --fsdp-raise-attention --canonicalize --cse 2>%t.log | FileCheck %s
 // RUN: FileCheck %s --check-prefix=LOG < %t.log
@@ -28,8 +28,8 @@ func.func @even_rows_have_keys(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>,
   return %v12 : tensor<2x4x6x8xf32>
 }
 
-// LOG: a row may be masked throughout, and its scores count then
-// LOG-NOT: a row may be masked throughout
+// LOG: the mask uses finite numbers, and a row may be masked completely
+// LOG-NOT: a row may be masked completely
 // CHECK-LABEL: @an_even_row_has_none(
 // CHECK-NOT: fsdp.attention
 // CHECK: linalg.softmax

@@ -1,8 +1,8 @@
-// What stands between a softmax and its product with V, and looks like something that it is not.
+// Ops between a softmax and its product with V that resemble a guard or a factor.
 // RUN: fsdp-opt %s --fsdp-raise-attention=assume-keys=true --canonicalize --cse 2>%t.log | FileCheck %s
 // RUN: FileCheck %s --check-prefix=LOG < %t.log
 
-// "All scores are -inf", folded from false, is never true. It is no guard of rows without keys but a factor that drops nothing.
+// The condition "all scores are -inf" is a reduction of constant false. It is not a guard of rows without keys, but a factor that drops nothing.
 // CHECK-LABEL: @no_guard(
 // CHECK: %[[ALL:.*]] = linalg.generic {{.*}}outs(%{{.*}} : tensor<2x4x6xi1>)
 // CHECK: fsdp.attention {{.*}} capture(%{{.*}}, %[[ALL]] : tensor<6x6xi1>, tensor<2x4x6xi1>)
@@ -52,9 +52,9 @@ func.func @no_guard(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor
   return %v20 : tensor<2x4x6x8xf32>
 }
 
-// A number divided by the weights is no factor of them.
-// LOG: remark: a softmax between two products that stays as it is: the weights are changed between softmax and product
-// LOG: note: here, in 'arith.divf'
+// A number divided by the weights is not a factor of them.
+// LOG: remark: softmax between two products not raised to attention: the weights are changed between softmax and product
+// LOG: note: prevented by this 'arith.divf'
 // CHECK-LABEL: @reciprocal_weights(
 // CHECK-NOT: fsdp.attention
 // CHECK: linalg.softmax

@@ -1,4 +1,4 @@
-// Softmaxes between two products, as models write them. The second run checks that all of them give the same numbers.
+// Softmaxes between two products in the forms of models. The second run checks that the values do not change.
 // RUN: fsdp-opt %s --fsdp-raise-attention=assume-keys=true --canonicalize --cse | FileCheck %s
 // RUN: %python %S/Inputs/attention-model.py %s > %t.mlir
 // RUN: %python %S/Inputs/same-values.py %t.mlir raise-attention=assume-keys
@@ -137,7 +137,7 @@ func.func @table(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x
   return %v12 : tensor<2x4x6x8xf32>
 }
 
-// a table of bits, finite: a row without a key is a mean, so that it stays a score
+// a table of bits, finite: a row without a key is a mean over V, so the mask stays in score_mod
 // CHECK-LABEL: @finite_table(
 // CHECK: fsdp.attention {{.*}} scale 1.000000e+00 capture(%{{.*}} : tensor<6x6xi1>) : tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32> -> tensor<2x4x6x8xf32>, tensor<2x4x6xf32>
 // CHECK-SAME: mask_mod(%b: index, %h: index, %i: index, %j: index, %{{.*}}: tensor<6x6xi1>) {
@@ -449,7 +449,7 @@ func.func @rows_of_features(%q: tensor<2x3x32xf32>, %k: tensor<2x6x32xf32>, %v: 
   return %v16 : tensor<2x3x32xf32>
 }
 
-// rows of -inf are set to 0 after
+// rows of -inf are set to 0 after the softmax
 // CHECK-LABEL: @guarded(
 // CHECK: fsdp.attention {{.*}} scale 1.000000e+00 capture(%{{.*}} : tensor<6x6xi1>) : tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32> -> tensor<2x4x6x8xf32>, tensor<2x4x6xf32>
 // CHECK-SAME: mask_mod(%b: index, %h: index, %i: index, %j: index, %{{.*}}: tensor<6x6xi1>) {
@@ -499,7 +499,7 @@ func.func @guarded(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<
   return %v20 : tensor<2x4x6x8xf32>
 }
 
-// a factor on V is no factor of the scores
+// a factor on V is not a factor of the scores
 // CHECK-LABEL: @scaled_values(
 // CHECK: %[[V:.*]] = linalg.generic
 // CHECK: arith.divf

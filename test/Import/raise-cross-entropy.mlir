@@ -1,7 +1,7 @@
-// Losses in the forms that exporters and people write; one op each.
+// Losses in the forms of exporters and hand-written models; each becomes one op.
 // RUN: fsdp-opt %s --convert-elementwise-to-linalg --fsdp-normalise-ops --fsdp-fold-copies --canonicalize --cse \
 // RUN:   --fsdp-raise-cross-entropy --canonicalize --cse | FileCheck %s
-// Bodies that were fused before are read the same.
+// Fused bodies are matched as well.
 // RUN: fsdp-opt %s --convert-elementwise-to-linalg --fsdp-normalise-ops --fsdp-fold-copies --canonicalize --cse \
 // RUN:   --fsdp-fuse-elementwise --canonicalize --fsdp-raise-cross-entropy --canonicalize --cse | FileCheck %s
 
@@ -44,8 +44,8 @@ func.func @difference(%x: tensor<6x5xf32>, %t: tensor<6xi64>) -> tensor<f32> {
   return %loss : tensor<f32>
 }
 
-// -sum(one_hot * log_softmax), summed, not averaged: the mean times the rows.
-// A one-hot takes any number; the loss needs a limit.
+// -sum(one_hot * log_softmax), a sum, not a mean: becomes the mean times the number of rows.
+// A one-hot accepts any number; the loss needs a limit.
 // CHECK-LABEL: func.func @one_hot(
 // CHECK-SAME: tensor<{{.*}}xi64> {fsdp.limit = {{[0-9]+}} : i64}
 // CHECK: %[[L:.*]], %{{.*}} = fsdp.cross_entropy
@@ -140,7 +140,7 @@ func.func @safe_target(%x: tensor<6x5xf32>, %t: tensor<6xi64>) -> tensor<f32> {
   return %loss : tensor<f32>
 }
 
-// Not a log-softmax: the sum is over another tensor.
+// Not a log-softmax, because the sum is over another tensor.
 // CHECK-LABEL: func.func @other_sum(
 // CHECK-NOT: cross_entropy
 func.func @other_sum(%x: tensor<6x5xf32>, %y: tensor<6x5xf32>, %t: tensor<6xi64>) -> tensor<f32> {

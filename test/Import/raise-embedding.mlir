@@ -1,12 +1,17 @@
 // RUN: fsdp-opt %s --fsdp-raise-embedding --canonicalize | FileCheck %s
 
+// DOC-BEFORE-BEGIN fsdp-raise-embedding
 #row = affine_map<(n, c) -> (n)>
+// DOC-BEFORE-END
+// DOC-BEFORE-BEGIN fsdp-raise-embedding
 #id = affine_map<(n, c) -> (n, c)>
+// DOC-BEFORE-END
 
 // CHECK-LABEL: func.func @rows(
 // CHECK-SAME: %[[W:.*]]: tensor<7x4xf32>, %[[I:.*]]: tensor<3xi32>
 // CHECK: %[[R:.*]] = fsdp.gather_rows %[[W]][%[[I]]]
 // CHECK-NOT: tensor.extract %
+// DOC-BEFORE-BEGIN fsdp-raise-embedding
 func.func @rows(%w: tensor<7x4xf32>, %ids: tensor<3xi32>) -> tensor<3x4xf32> {
   %e = tensor.empty() : tensor<3x4xf32>
   %r = linalg.generic {indexing_maps = [#row, #id], iterator_types = ["parallel", "parallel"]} ins(%ids : tensor<3xi32>) outs(%e : tensor<3x4xf32>) {
@@ -19,8 +24,9 @@ func.func @rows(%w: tensor<7x4xf32>, %ids: tensor<3xi32>) -> tensor<3x4xf32> {
   } -> tensor<3x4xf32>
   return %r : tensor<3x4xf32>
 }
+// DOC-BEFORE-END
 
-// A row is one number; a row is a matrix; the table has a leading 1.
+// Rows of one number; rows that are matrices; a table with a leading dimension of 1.
 // CHECK-LABEL: func.func @ranks(
 // CHECK-DAG: tensor.expand_shape %{{.*}} {{\[}}[0, 1]] output_shape [7, 1]
 // CHECK-DAG: fsdp.gather_rows %{{.*}} : tensor<7x1xf32>, tensor<3xi64> -> tensor<3x1xf32>
@@ -47,7 +53,7 @@ func.func @ranks(%a: tensor<7xf32>, %b: tensor<7x2x4xf32>, %c: tensor<1x7x4xf32>
   return %r : tensor<3x2x4xf32>
 }
 
-// A computed position is computed before.
+// A computed index becomes an op before the lookup.
 // CHECK-LABEL: func.func @offset(
 // CHECK: %[[P:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<3xi64>)
 // CHECK: arith.addi
@@ -66,7 +72,7 @@ func.func @offset(%w: tensor<7x4xf32>, %ids: tensor<3xi64>) -> tensor<3x4xf32> {
   return %r : tensor<3x4xf32>
 }
 
-// The last dimension: no rows.
+// A lookup in the last dimension is not raised.
 // CHECK-LABEL: func.func @columns(
 // CHECK-NOT: gather_rows
 func.func @columns(%w: tensor<3x7xf32>, %ids: tensor<3xi64>) -> tensor<3xf32> {

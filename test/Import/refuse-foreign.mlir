@@ -14,10 +14,12 @@ func.func @torch(%x: tensor<2xf32>) -> tensor<2xf32> {
 
 // -----
 
+// DOC-BEFORE-BEGIN fsdp-refuse-foreign
 // expected-error @+1 {{argument 0 of '@dynamic' expected a tensor of static shape, found 'tensor<?x4xi64>'; export with fixed batch and sequence lengths}}
 func.func @dynamic(%x: tensor<?x4xi64>) {
   return
 }
+// DOC-BEFORE-END
 
 // -----
 
@@ -53,7 +55,7 @@ func.func @branches(%x: tensor<2xf32>, %n: tensor<i1>) -> tensor<2xf32> {
 
 // -----
 
-// 2^62 elements times 4 would count as none, 2^60 + 1 times 16 as 16.
+// Products that overflow: 2^62 times 4 to 0, (2^60 + 1) times 16 to 16.
 // expected-error @+1 {{argument 0 of '@vast' expected at most 2^48 elements, found 'tensor<4x4611686018427387904xf32>'}}
 func.func @vast(%x: tensor<4x4611686018427387904xf32>) -> tensor<4x4611686018427387904xf32> {
   return %x : tensor<4x4611686018427387904xf32>
@@ -98,12 +100,12 @@ func.func @resource() -> tensor<4xf32> {
 
 // -----
 
-// How torch-mlir writes rand and dropout: a seed that each step moves on.
+// rand and dropout in the form of torch-mlir: a seed that each step changes.
 ml_program.global private mutable @global_seed(dense<0> : tensor<i64>) : tensor<i64>
 func.func @torch_random() -> tensor<i64> {
-  // expected-error @+1 {{'ml_program.global_load' (a state from step to step) is not supported; export the model without dropout, or draw with 'fsdp.random', whose numbers follow from seed, step and sample (docs/Guide.md, chapter 20)}}
+  // expected-error @+1 {{'ml_program.global_load' (state that persists between steps) is not supported; export the model without dropout, or draw with 'fsdp.random', whose numbers depend on seed, step and sample alone (docs/explanation/guide/questions.md)}}
   %seed = ml_program.global_load @global_seed : tensor<i64>
-  // expected-error @+1 {{'ml_program.global_store' (a state from step to step) is not supported; export the model without dropout}}
+  // expected-error @+1 {{'ml_program.global_store' (state that persists between steps) is not supported; export the model without dropout}}
   ml_program.global_store @global_seed = %seed : tensor<i64>
   return %seed : tensor<i64>
 }

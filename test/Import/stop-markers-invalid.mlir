@@ -1,7 +1,7 @@
 // RUN: fsdp-opt %s --fsdp-read-stop-markers --split-input-file --verify-diagnostics
 
-// A marker was dropped on the way: the exporter counted two.
-// expected-error @below {{expected 2 markers of gradients that stop, as 'fsdp.num_stop_gradients' says, found 1}}
+// A transformation dropped a marker: the exporter counted two.
+// expected-error @below {{expected 2 stop-gradient markers by 'fsdp.num_stop_gradients', found 1}}
 // expected-note @below {{a transformation between the exporter and this compiler has dropped or copied markers; export without it}}
 module attributes {fsdp.num_stop_gradients = 2 : i64} {
   func.func private @fsdp.stop_gradient(tensor<4xf32>) -> tensor<4xf32>
@@ -25,7 +25,7 @@ func.func @other(%w: tensor<4xf32>) -> tensor<4xf32> {
   %a = call @fsdp.stop_gradient(%w) : (tensor<4xf32>) -> tensor<4xf32>
   return %a : tensor<4xf32>
 }
-// expected-error @below {{expected 1 markers of gradients that stop, as 'fsdp.num_stop_gradients' says, found 0}}
+// expected-error @below {{expected 1 stop-gradient markers by 'fsdp.num_stop_gradients', found 0}}
 // expected-note @below {{has dropped or copied markers}}
 func.func @loss(%w: tensor<4xf32>) -> tensor<4xf32> attributes {fsdp.num_stop_gradients = 1 : i64} {
   return %w : tensor<4xf32>
@@ -33,7 +33,7 @@ func.func @loss(%w: tensor<4xf32>) -> tensor<4xf32> attributes {fsdp.num_stop_gr
 
 // -----
 
-// expected-error @below {{expected '@fsdp.stop_gradient', a marker of gradients that stop, without a body}}
+// expected-error @below {{expected no body of '@fsdp.stop_gradient', a stop-gradient marker}}
 // expected-note @below {{declare it as 'func.func private @fsdp.stop_gradient(tensor<..>) -> tensor<..>'}}
 func.func private @fsdp.stop_gradient(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %x : tensor<4xf32>
@@ -41,10 +41,10 @@ func.func private @fsdp.stop_gradient(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// A fusion merged the identity with what came before it.
+// A fusion merged the identity with its producer.
 func.func @loss(%w: tensor<4xf32>) -> tensor<4xf32> {
   %e = tensor.empty() : tensor<4xf32>
-  // expected-error @below {{expected 'fsdp.stop_gradient' on a 'linalg.generic' that yields its one input, found it on one that computes something}}
+  // expected-error @below {{expected 'fsdp.stop_gradient' on a 'linalg.generic' that yields its one input, found it on one that does not}}
   // expected-note @below {{a transformation has moved or merged the marker}}
   %d = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
       ins(%w : tensor<4xf32>) outs(%e : tensor<4xf32>) attrs = {fsdp.stop_gradient} {
@@ -58,8 +58,8 @@ func.func @loss(%w: tensor<4xf32>) -> tensor<4xf32> {
 // -----
 
 func.func @loss(%w: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @below {{expected 'fsdp.stop_gradient' on a 'linalg.generic' that yields its one input, found it on this op}}
-  // expected-note @below {{write a call of '@fsdp.stop_gradient', which transformations leave alone}}
+  // expected-error @below {{expected 'fsdp.stop_gradient' on a 'linalg.generic' that yields its one input, found it on 'arith.negf'}}
+  // expected-note @below {{export a call of '@fsdp.stop_gradient', which transformations keep}}
   %d = arith.negf %w {fsdp.stop_gradient} : tensor<4xf32>
   return %d : tensor<4xf32>
 }
@@ -68,7 +68,7 @@ func.func @loss(%w: tensor<4xf32>) -> tensor<4xf32> {
 
 func.func private @fsdp.stop_gradient(tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
 func.func @loss(%w: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @below {{a marker of gradients that stop expected one ranked tensor and a result of its type, found 'tensor<4xf32>', 'tensor<4xf32>' -> 'tensor<4xf32>'}}
+  // expected-error @below {{stop-gradient marker expected one ranked tensor and a result of its type, found 'tensor<4xf32>', 'tensor<4xf32>' -> 'tensor<4xf32>'}}
   %a = call @fsdp.stop_gradient(%w, %w) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %a : tensor<4xf32>
 }

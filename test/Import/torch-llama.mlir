@@ -1,4 +1,4 @@
-// A Llama layer as torch-mlir writes it: RMSNorm with powf, rotary embedding by
+// A Llama layer in the form of torch-mlir: RMSNorm with powf, rotary embedding by
 // slices, negf and concat, grouped heads by broadcast, attention with torch's
 // _safe_softmax after an additive mask, silu, and nll_loss with ignore_index.
 // RUN: fsdp-opt %s --fsdp-import=raise-attention=false 2>/dev/null | FileCheck %s
@@ -12,10 +12,10 @@
 // CHECK: linalg.contract {{.*}} tensor<10x16xf32>, tensor<16x16xf32>
 // CHECK: linalg.contract {{.*}} tensor<10x16xf32>, tensor<8x16xf32>
 // CHECK: linalg.contract {{.*}} tensor<10x16xf32>, tensor<8x16xf32>
-// Rotary tables are computed once, not for every head.
+// Rotary tables are computed once, not per head.
 // CHECK: outs(%{{.*}} : tensor<5x4xf32>)
 // CHECK: math.cos
-// Attention is left as its products here. Nothing is transposed or repeated: the products read heads where they lie.
+// Attention is not raised here. Nothing is transposed or repeated: the products read the heads by their maps.
 // CHECK: tensor.concat dim(3)
 // CHECK: outs(%{{.*}} : tensor<2x5x4x4xf32>)
 // CHECK-NOT: outs(%{{.*}} : tensor<2x4x5x4xf32>)

@@ -1,4 +1,4 @@
-// TOSA, as torch-mlir and TFLite write it: weights as constants of the module.
+// TOSA in the form of torch-mlir and TFLite: weights are constants of the module.
 // RUN: fsdp-opt %s --fsdp-import="attach-loss=cross_entropy" 2>/dev/null | FileCheck %s
 // RUN: fsdp-opt %s --fsdp-lower-tosa | FileCheck %s --check-prefix=LOWER
 

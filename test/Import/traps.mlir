@@ -1,6 +1,6 @@
 // RUN: fsdp-opt %s --fsdp-verify-imported --split-input-file --verify-diagnostics
 
-// Integer ops that end a process, or mean nothing.
+// Integer ops that end the process or are undefined.
 #id = affine_map<(d0) -> (d0)>
 func.func @loss(%w: tensor<8xf32> {fsdp.param = "w", fsdp.init = #fsdp.init<constant, 1.0, 0.0>}) -> tensor<f32> {
   %e = tensor.empty() : tensor<8xf32>

@@ -1,4 +1,4 @@
-// Values and the seed that a module brings must fit; the attributes are checked after Import.
+// The verifier after Import checks the values and the seed of a module.
 // RUN: split-file %s %t
 // RUN: fsdp-opt %t/fine.mlir --fsdp-lift-parameters="params=x" | FileCheck %s --check-prefix=MERGED
 // RUN: fsdp-opt %t/fine.mlir --fsdp-import="attach-loss=cross_entropy params=w,x batch=1=b" | FileCheck %s --check-prefix=FINE
@@ -10,7 +10,7 @@
 // RUN: not fsdp-opt %t/extra.mlir --fsdp-verify-imported 2>&1 | FileCheck %s --check-prefix=EXTRA
 
 //--- fine.mlir
-// What the module has stays, beside what constants add that are named, too.
+// The module keeps its values; values of named constants are added.
 // MERGED: module attributes {fsdp.seed = 7 : i64, fsdp.values = {w = dense<5.000000e-01> : tensor<2x3xbf16>, x = dense_resource<x> : tensor<4x2xf32>}}
 // FINE: module attributes {fsdp.seed = 7 : i64, fsdp.values = {w = dense<5.000000e-01> : tensor<2x3xbf16>, x = dense_resource<x> : tensor<4x2xf32>}}
 // FINE: fsdp.param = "w"
@@ -42,7 +42,7 @@ func.func @f(%w: tensor<f32> {fsdp.param = "w", fsdp.init = #fsdp.init<constant,
 }
 
 //--- elided.mlir
-// ELIDED: error: the values of parameter "w" are missing: the text was printed without them
+// ELIDED: error: the values of parameter "w" are missing: the module was printed without its resources
 module attributes {fsdp.values = {w = dense_resource<__elided__> : tensor<f32>}} {
 func.func @f(%w: tensor<f32> {fsdp.param = "w", fsdp.init = #fsdp.init<constant, 0.0, 0.0>}) -> tensor<f32> {
   return %w : tensor<f32>

@@ -1,9 +1,11 @@
 // RUN: fsdp-opt %s --split-input-file --verify-diagnostics --allow-unregistered-dialect --fsdp-verify-imported
 
+// DOC-BEFORE-BEGIN fsdp-verify-imported
 // expected-error @+1 {{expected the loss as tensor<f32>, found 'tensor<4x9xf32>'; for logits of shape [.., vocabulary] give --attach-loss=cross_entropy}}
 func.func @logits(%x: tensor<4x9xf32> {fsdp.batch = "x"}) -> tensor<4x9xf32> {
   return %x : tensor<4x9xf32>
 }
+// DOC-BEFORE-END
 
 // -----
 
@@ -32,7 +34,7 @@ func.func @ops(%x: tensor<4xf32> {fsdp.batch = "x"}, %i: tensor<4x1xi64> {fsdp.b
     %0 = linalg.index 0 : index
     // expected-error @+1 {{'tensor.extract' is not supported inside a structured op}}
     %1 = tensor.extract %x[%0] : tensor<4xf32>
-    // expected-error @+1 {{carries fast-math flags; the order of operations is part of the program}}
+    // expected-error @+1 {{carries fast-math flags, expected none: the order of operations is part of the model}}
     %2 = arith.addf %1, %a fastmath<reassoc> : f32
     linalg.yield %2 : f32
   } -> tensor<4xf32>
@@ -60,7 +62,7 @@ func.func @extra(%w: tensor<4x3xf32> {fsdp.param = "w", fsdp.init = #fsdp.init<c
                  %j: tensor<2xi64> {fsdp.batch = "j"}) -> tensor<f32> {
   // expected-error @+1 {{'fsdp.gather_rows' looks up the extra id 1000 of argument 1, which is not one of the rows of the table}}
   %x = fsdp.gather_rows %w[%i] : tensor<4x3xf32>, tensor<2xi64> -> tensor<2x3xf32>
-  // expected-error @+1 {{'fsdp.gather_rows' has ids that may leave the rows of the table; expected them in [0, 4)}}
+  // expected-error @+1 {{'fsdp.gather_rows' has ids that may be outside the rows of the table; expected them in [0, 4)}}
   %y = fsdp.gather_rows %w[%j] : tensor<4x3xf32>, tensor<2xi64> -> tensor<2x3xf32>
   %e = tensor.empty() : tensor<f32>
   return %e : tensor<f32>

@@ -1,4 +1,4 @@
-// The rest of what importers emit, in one function: every op keeps its value.
+// Other ops that exporters emit, in one function: the value of every op is preserved.
 // RUN: fsdp-opt %s --fsdp-import="params=0-2 batch=3=x,4=tokens" 2>/dev/null | FileCheck %s
 // RUN: %python %S/Inputs/same-values.py %s params=0-2 batch=3=x,4=tokens
 
@@ -86,7 +86,7 @@ func.func @main(%w: tensor<4x6xf32>, %b: tensor<6xf32>, %s: tensor<1xf32>, %x: t
   %z0 = linalg.fill ins(%zero : f32) outs(%e0 : tensor<f32>) -> tensor<f32>
   %dot = linalg.dot ins(%vm, %b : tensor<6xf32>, tensor<6xf32>) outs(%z0 : tensor<f32>) -> tensor<f32>
 
-  // a lookup in the last dimension that is no loss: becomes a masked sum
+  // a lookup in the last dimension that is not a loss: becomes a masked sum
   %picked = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%pos : tensor<4xi64>) outs(%e4 : tensor<4xf32>) {
   ^bb0(%k: i64, %o: f32):
     %i = linalg.index 0 : index
@@ -94,7 +94,7 @@ func.func @main(%w: tensor<4x6xf32>, %b: tensor<6xf32>, %s: tensor<1xf32>, %x: t
     %v = tensor.extract %lin[%i, %j] : tensor<4x6xf32>
     linalg.yield %v : f32
   } -> tensor<4xf32>
-  // a position with an offset, as OPT writes it
+  // an index with an offset, as in OPT
   %rowsAt = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0)>, #id2], iterator_types = ["parallel", "parallel"]} ins(%pos : tensor<4xi64>) outs(%e : tensor<4x6xf32>) {
   ^bb0(%k: i64, %o: f32):
     %t = arith.constant 2 : i64

@@ -1,11 +1,13 @@
 // RUN: fsdp-opt %s --fsdp-assign-buffers --split-input-file --verify-roundtrip | FileCheck %s
 
 // A value that is read again is copied before it is written over; one that dies is not.
+// DOC-BEFORE-BEGIN fsdp-assign-buffers
 func.func private @over(%x: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 func.func private @make(%x: tensor<16xf32>, %o: tensor<16xf32> {fsdp.out = 0 : i64}) -> tensor<16xf32>
     attributes {fsdp.kernel}
 func.func private @join(%x: tensor<16xf32>, %y: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64})
     -> tensor<16xf32> attributes {fsdp.kernel}
+// DOC-BEFORE-END
 // CHECK-LABEL: fsdp.program @step layout @arena {
 // CHECK-NEXT: fsdp.launch @make (@input.0[0, 64], @step.0[0, 64])
 // CHECK-NEXT: fsdp.copy @step.0[0, 64] -> @step.1[0, 64] "value that is read again"
@@ -15,6 +17,7 @@ func.func private @join(%x: tensor<16xf32>, %y: tensor<16xf32>, %s: tensor<16xf3
 // CHECK-NEXT: }
 // CHECK: fsdp.buffer @step.0 "kernel x" activations 64 in @step from 0 to 4
 // CHECK: fsdp.buffer @step.1 "copy" staging 64 in @step from 1 to 4
+// DOC-BEFORE-BEGIN fsdp-assign-buffers
 func.func @step(%block: tensor<16xf32> {fsdp.block}, %x: tensor<16xf32> {fsdp.batch = "x"})
     -> (tensor<16xf32> {fsdp.updates = 0 : i64}) attributes {fsdp.program = "step"} {
   %a = fsdp.kernel_call @make(%x) inplace [-1] : (tensor<16xf32>) -> tensor<16xf32>
@@ -24,6 +27,7 @@ func.func @step(%block: tensor<16xf32> {fsdp.block}, %x: tensor<16xf32> {fsdp.ba
       : (tensor<16xf32>, tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
   return %d : tensor<16xf32>
 }
+// DOC-BEFORE-END
 
 // -----
 

@@ -8,6 +8,7 @@
 // CHECK: fsdp.buffer @step.2 "c" activations 64 at 4096 in @step from 2 to 3
 // CHECK: fsdp.buffer @eval.0 "d" activations 10 at 4096 in @eval from 0 to 0
 // CHECK: fsdp.buffer @input.0 "i" inputs 64 at 128
+// DOC-BEFORE-BEGIN fsdp-pack-arenas
 fsdp.layout @arena arena 0 {
   fsdp.buffer @state.0 "s" parameters 100
   fsdp.buffer @step.0 "a" activations 1048576 in @step from 0 to 1
@@ -16,6 +17,7 @@ fsdp.layout @arena arena 0 {
   fsdp.buffer @eval.0 "d" activations 10 in @eval from 0 to 0
   fsdp.buffer @input.0 "i" inputs 64
 }
+// DOC-BEFORE-END
 
 // -----
 

@@ -7,10 +7,12 @@ func.func @step() attributes {fsdp.program = "step"} {
 
 // -----
 
+// DOC-BEFORE-BEGIN fsdp-verify-planned
 fsdp.layout @arena arena 128 {
   // expected-error @below {{expected an offset; run fsdp-pack-arenas}}
   fsdp.buffer @a "a" activations 64
 }
+// DOC-BEFORE-END
 
 // -----
 

@@ -3,8 +3,8 @@
 // RUN: fsdp-opt %s -split-input-file --fsdp-apply-precision=param-dtype=f16 --canonicalize --cse | FileCheck %s --check-prefix=HALF
 // RUN: fsdp-opt %s -split-input-file --fsdp-apply-precision=param-dtype=f32 -o %t.same && fsdp-opt %s -split-input-file -o %t.old && cmp %t.same %t.old
 
-// A norm, a product with its bias, logits and a loss. Statistics stay f32 with what is made of them; the product's
-// accumulators go to the sum as they are; logits are an output.
+// A norm, a product with its bias, logits and a loss. Statistics and values computed from them stay f32; the product's
+// f32 accumulators are read by the sum; logits are an output.
 #all = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 #col = affine_map<(d0, d1) -> (d1)>
@@ -70,8 +70,8 @@ func.func @model(%table: tensor<64x8xf32> {fsdp.param = "table", fsdp.init = #fs
 
 // -----
 
-// Attention. The lowest f32 as a mask becomes the lowest bf16 (f16), whether it is chosen in the body or added from a
-// table, so that rows never turn infinite; the softmax is narrow outside, f32 inside.
+// Attention. The lowest f32 as a mask becomes the lowest bf16 (f16), if it is selected in the body or added from a
+// table, so that no row becomes infinite; the softmax has narrow operands and computes in f32.
 #m = affine_map<(d0, d1, d2) -> (d0, d2)>
 #n = affine_map<(d0, d1, d2) -> (d1, d2)>
 #mn = affine_map<(d0, d1, d2) -> (d0, d1)>
@@ -114,7 +114,7 @@ func.func @masks(%q: tensor<4x8xf32> {fsdp.param = "q", fsdp.init = #fsdp.init<n
   } -> tensor<4x4xf32>
   %p2 = linalg.softmax dimension(1) ins(%added : tensor<4x4xf32>) outs(%e : tensor<4x4xf32>) -> tensor<4x4xf32>
   %e0 = tensor.empty() : tensor<4x4xf32>
-  // A number that is multiplied has no stand-in in f16: the map stays f32. In bf16 it fits.
+  // A factor that f16 cannot hold is not clamped, so the map stays f32. In bf16 it fits.
   // CHECK: linalg.generic {{.*}} outs({{.*}} : tensor<4x4xbf16>)
   // HALF: arith.mulf %{{.*}}, %{{.*}} : f32
   // HALF-NEXT: arith.addf %{{.*}}, %{{.*}} : f32
@@ -142,8 +142,8 @@ func.func @masks(%q: tensor<4x8xf32> {fsdp.param = "q", fsdp.init = #fsdp.init<n
 
 // -----
 
-// Products of tables stay f32; tables and batch arguments of floats are rounded where a product with a parameter reads
-// them; joins and pads follow their parts; what the loss alone is computed from (targets) is not touched.
+// Products of tables stay f32; tables and float batch arguments are rounded if a product with a parameter reads
+// them; concatenations and pads have the type of their parts; inputs of the loss alone (targets) do not change.
 #m = affine_map<(d0, d1, d2) -> (d0, d2)>
 #n = affine_map<(d0, d1, d2) -> (d1, d2)>
 #mn = affine_map<(d0, d1, d2) -> (d0, d1)>

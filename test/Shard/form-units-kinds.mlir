@@ -19,7 +19,7 @@ func.func @loss(
 
 // -----
 
-// Zero-size parameters take no room; a unit of nothing else still has a shard.
+// Parameters of size 0 take no elements; a unit of these alone still has a shard.
 // CHECK-LABEL: fsdp.mesh @mesh
 // CHECK: fsdp.unit @h.0 shards 5 x 128 : f32 reshard true
 // CHECK-SAME: "h.0.none", tensor<0x3xf32>, 0,
@@ -37,12 +37,12 @@ func.func @loss(
 
 // -----
 
-// Names without layers: one unit, and a remark that says what to do. Large units
+// Names without layers: one unit, and a remark with advice. Large units
 // have shards of a multiple of 1024: 70003 / 5 = 14000.6 -> 14336.
 // CHECK-LABEL: fsdp.mesh @mesh
 // CHECK: fsdp.unit @root shards 5 x 14336 : f32 reshard false
 // CHECK-NOT: fsdp.unit
-// expected-remark@+1 {{no layer found in the names of the parameters ('param.12'): the model is one unit, gathered whole; name the parameters or give transformer-layer}}
+// expected-remark@+1 {{no layer found in the names of the parameters ('param.12'): the model is one unit, which is gathered as a whole; name the parameters or give transformer-layer}}
 func.func @loss(
     %w: tensor<7x10000xf32> {fsdp.param = "param.12", fsdp.init = #fsdp.init<constant, 0.0, 0.0>},
     %x: tensor<3xf32> {fsdp.param = "cst_48", fsdp.init = #fsdp.init<constant, 0.0, 0.0>}) -> tensor<f32> {
@@ -70,8 +70,8 @@ func.func @loss(
 
 // -----
 
-// A model wrapped in a list: the number that says nothing is skipped. Experts
-// stay in their layer; encoder and decoder are layers alike.
+// A model wrapped in a list: the number that all names share is skipped. Experts
+// belong to their layer; encoder and decoder layers are both found.
 // CHECK-LABEL: fsdp.mesh @mesh
 // CHECK: fsdp.unit @"0.enc/h.0" {{.*}}"0.enc/h.0.experts.0.w"{{.*}}"0.enc/h.0.experts.1.w"
 // CHECK: fsdp.unit @"0.enc/h.1"

@@ -1,4 +1,4 @@
-// Options that make no sense are refused with what was expected.
+// Errors about invalid options name the expected values.
 
 // RUN: not fsdp-opt %s --fsdp-form-units="mesh=shard=0" 2>&1 | FileCheck %s --check-prefix=ZERO
 // ZERO: error: mesh 'shard=0': expected the size of axis 'shard' to be a number of at least 1, or factors such as '2x4', found '0'
@@ -49,7 +49,7 @@
 // RUN: not fsdp-opt %s --fsdp-form-units --fsdp-insert-unshard="grad-accum=0" 2>&1 | FileCheck %s --check-prefix=ACCUM
 // ACCUM: error: grad-accum: expected a number in [1, 1048576], found 0
 // RUN: not fsdp-opt %s --fsdp-form-units="freeze=h.*" 2>&1 | FileCheck %s --check-prefix=FROZEN
-// FROZEN: error: all 2 parameters are frozen: there is nothing to train; narrow what freeze, the sidecar or 'fsdp.frozen' says
+// FROZEN: error: all 2 parameters are frozen: there is nothing to train; remove some from freeze, the sidecar or 'fsdp.frozen'
 // RUN: not fsdp-opt %s --fsdp-form-units="freeze=h.0.b,h.1" 2>&1 | FileCheck %s --check-prefix=UNFROZEN
 // UNFROZEN: error: freeze: pattern 'h.0.b' matches no parameter; names look like 'h.0.w' and 'h.1.w'
 // RUN: not fsdp-opt %s --fsdp-form-units="freeze=h.0,,h.1" 2>&1 | FileCheck %s --check-prefix=NOPATTERN

@@ -9,7 +9,7 @@
 // RUN: fsdp-opt %s --fsdp-form-units="transformer-layer=h.[1-9],wte" | FileCheck %s --check-prefix=PATTERN
 
 // The root unit comes first; layers follow in the order of their first use, here
-// `h.1` before `h.0`. Matrices lie before vectors. A tied parameter (wte) is laid
+// `h.1` before `h.0`. Matrices precede vectors. A tied parameter (wte) is laid
 // out once, an unused one (pos) like any other.
 
 // CHECK:      fsdp.mesh @mesh [#fsdp.axis<"replicate", [2]>, #fsdp.axis<"shard", [2, 2]>]
@@ -28,7 +28,7 @@
 
 // KEEP: fsdp.unit @h.1 shards 3 x 64 : f32 reshard false
 
-// The root is kept, or treated as the layers; what is not in pieces is not gathered at all.
+// The root is kept, or treated like the layers; replicated parameters are not gathered.
 // WITHIN: fsdp.unit @root shards 4 x 64 : f32 reshard true within 2 [
 // WITHIN: fsdp.unit @h.1 shards 4 x 64 : f32 reshard true within 2 [
 // WITHIN: fsdp.unit @h.0.ignored shards 4 x 64 : f32 reshard false [
@@ -45,7 +45,7 @@
 // NONE-SAME:  "h.1.bias", tensor<4xf32>, 160,
 // NONE-NOT: fsdp.unit
 
-// 20 elements are too few: the next layer joins.
+// 20 elements are below the minimum, so the next layer is merged.
 // MIN:     fsdp.unit @root
 // MIN:     fsdp.unit @h.1 shards 1 x 128 : f32
 // MIN-SAME:  "h.1.weight", tensor<4x4xf32>, 0,

@@ -1,5 +1,5 @@
-// A table of the root that is looked up becomes a unit whose shards are whole rows, where all ranks together look up at most
-// half as many rows as it has, and it is not small; lookups take rows, and what else reads the table gathers it.
+// A table of the root with lookups becomes a unit whose shards are whole rows, if all ranks together look up at most
+// half as many rows as it has, and it is not small. Lookups exchange rows; other readers gather the table.
 
 // RUN: fsdp-opt %s --fsdp-form-units="mesh=shard=2" --fsdp-insert-unshard --fsdp-verify-sharded | FileCheck %s
 // RUN: fsdp-opt %s --fsdp-form-units="mesh=shard=4" | FileCheck %s --check-prefix=MANY

@@ -1,7 +1,7 @@
 // RUN: fsdp-opt %s --fsdp-form-units="mesh=replicate=2,shard=3" --fsdp-insert-unshard="grad-accum=2" --fsdp-verify-sharded | FileCheck %s
 
-// A two-layer perceptron. The unit of an unused layer is passed and never
-// gathered; a use inside a region counts as a use of the op around it.
+// A two-layer perceptron. The unit of an unused layer is an argument, but is not
+// gathered; a use inside a region is a use by the op that has the region.
 
 // CHECK-LABEL: func.func @loss(
 // CHECK-SAME:    %[[R:[a-z0-9]+]]: tensor<64xf32> {fsdp.unit = @root}

@@ -1,9 +1,9 @@
-// How parameters become units: by size, by a list, by attributes of the IR, not at all.
+// Units by size, by a list, by attributes of the IR, and none.
 
 // RUN: split-file %s %t
 // RUN: fsdp-opt %t/model.mlir --fsdp-form-units="mesh=shard=2 auto-wrap-policy=size min-num-params=100" | FileCheck %s --check-prefix=SIZE
-// `m.h.0.mlp` and `m.h.1.mlp` (128) have enough. What is left of the layers, 72 each, has not; `m.h`, which holds
-// numbers alone, is never a unit: all of the rest, 216, is m's.
+// `m.h.0.mlp` and `m.h.1.mlp` (128) are large enough. The rest of the layers, 72 each, is not; `m.h`, which has
+// only numbers as children, is never a unit: all of the rest, 216, belongs to m.
 // SIZE:      fsdp.unit @root {{.*}}[#fsdp.param<"wte.weight"
 // SIZE-NEXT: fsdp.unit @m {{.*}}"m.h.0.attn.w"{{.*}}"m.h.1.attn.w"{{.*}}"m.h.2.w"{{.*}}"m.h.0.ln.w"{{.*}}"m.h.1.ln.w"{{.*}}"m.h.2.ln.w"
 // SIZE-NEXT: fsdp.unit @m.h.0.mlp {{.*}}"m.h.0.mlp.w1"{{.*}}"m.h.0.mlp.w2"
@@ -16,7 +16,7 @@
 // LAYERS-NEXT: fsdp.unit @m.h.1 {{.*}}"m.h.1.attn.w"
 // LAYERS-NOT:  fsdp.unit
 
-// Nothing has the default of 10^8 elements.
+// No module has the default of 10^8 elements.
 // RUN: fsdp-opt %t/model.mlir --fsdp-form-units="mesh=shard=2 auto-wrap-policy=size" | FileCheck %s --check-prefix=DEFAULT
 // DEFAULT:     fsdp.unit @root
 // DEFAULT-NOT: fsdp.unit
@@ -30,7 +30,7 @@
 // MANUAL-NEXT: fsdp.unit @m.h.1.mlp {{.*}}"m.h.1.mlp.w1"
 // MANUAL-NOT:  fsdp.unit
 
-// The IR wins over the policy; "root" is the root.
+// The IR takes precedence over the policy; "root" is the root.
 // RUN: fsdp-opt %t/marked.mlir --fsdp-form-units="mesh=shard=2" | FileCheck %s --check-prefix=MARKED
 // MARKED:      fsdp.unit @root {{.*}}[#fsdp.param<"h.1.w"
 // MARKED-NEXT: fsdp.unit @both {{.*}}"wte"{{.*}}"h.0.w"
@@ -41,7 +41,7 @@
 // ATTRIBUTES-NEXT: fsdp.unit @both
 // ATTRIBUTES-NOT:  fsdp.unit @
 
-// One unit has its price, which is told where there is a cheaper way and where anything is gathered.
+// A warning tells the cost of one unit, if units per layer would cost less and parameters are gathered.
 // RUN: fsdp-opt %t/model.mlir --fsdp-form-units="mesh=shard=2 auto-wrap-policy=none" 2>&1 | FileCheck %s --check-prefix=NONE
 // NONE: warning: auto-wrap-policy 'none': the whole model is one unit, so 2112 bytes of parameters are gathered at once on every rank; a unit per layer ('transformer') would need 1824
 // NONE:     fsdp.unit @root

@@ -1,13 +1,13 @@
-//===- IdRangesTest.cpp - Intervals of integers, by brute force -*- C++ -*-===//
+//===- IdRangesTest.cpp - Exhaustive tests of integer ranges ----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// All intervals of integers of 4 bits, all values in them: what an op gives for values of its
-// operands' intervals must lie in the interval found for its result. The values come from folding
-// the op with constants, so that the two sides share no code. For some ops the interval must be the
-// smallest one, where nothing wraps.
+// Tests all intervals of 4-bit integers and all values in them: the result of an op for values in
+// the operands' intervals must be in the interval that IdRanges finds. The expected values come
+// from folding the op with constants, so that both sides share no code. For some ops, the interval
+// must be the smallest one if nothing wraps.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,11 +22,10 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-static constexpr int64_t lowest = -8, highest = 7; // of 4 bits
+static constexpr int64_t lowest = -8, highest = 7; // range of a 4-bit integer
 
 namespace {
-/// Builds an op on arguments of a function; they are integers of `widths` bits, or of type index
-/// for 0.
+/// Builds an op on arguments of a function, which are integers of `widths` bits, or index if 0.
 class Subject {
 public:
   using Build = llvm::function_ref<Value(OpBuilder &, Location, ValueRange)>;
@@ -49,7 +48,7 @@ public:
     return width ? Type(b.getIntegerType(width)) : Type(b.getIndexType());
   }
 
-  /// The interval of the result for intervals of the arguments.
+  /// Returns the interval of the result for intervals of the arguments.
   IntegerRange find(ArrayRef<IntegerRange> arguments) {
     IdRanges ranges;
     for (auto [argument, interval] : llvm::zip_equal(block->getArguments(), arguments))
@@ -57,8 +56,8 @@ public:
     return ranges.get(result);
   }
 
-  /// The value of the result for values of the arguments; nothing where the op has none (a division
-  /// by zero).
+  /// Returns the value of the result for values of the arguments; nothing if it has none, as in a
+  /// division by zero.
   std::optional<int64_t> evaluate(ArrayRef<int64_t> arguments) {
     SmallVector<Attribute> constants;
     for (auto [argument, value] : llvm::zip_equal(block->getArguments(), arguments))
@@ -86,7 +85,7 @@ private:
   Value result;
 };
 
-/// The smallest interval of a set of values, once it has any.
+/// Smallest interval of a set of values; nothing if the set is empty.
 struct Hull {
   std::optional<IntegerRange> interval;
   void add(int64_t value) {
@@ -178,7 +177,7 @@ TEST(IdRanges, BinaryOpsHoldAllValues) {
   checkBinary<arith::ShRUIOp>();
 }
 
-TEST(IdRanges, ComparisonsAreDecidedWhereAllValuesAgree) {
+TEST(IdRanges, ComparisonsAreDecidedIfAllValuesAgree) {
   for (unsigned i = 0; i <= arith::getMaxEnumValForCmpIPredicate(); ++i) {
     auto predicate = static_cast<arith::CmpIPredicate>(i);
     bool isUnsigned =
@@ -193,7 +192,7 @@ TEST(IdRanges, ComparisonsAreDecidedWhereAllValuesAgree) {
   }
 }
 
-/// Checks an op with one operand of `from` bits and a result of `to` bits; 0 stands for an index.
+/// Checks an op with one operand of `from` bits and a result of `to` bits; 0 denotes index.
 template <typename Op>
 static void checkCast(unsigned from, unsigned to) {
   SCOPED_TRACE(Op::getOperationName().str() + " from " + std::to_string(from) + " to " +
@@ -233,7 +232,7 @@ TEST(IdRanges, CastsHoldAllValues) {
   }
 }
 
-TEST(IdRanges, ASelectIsTheBranchThatIsTaken) {
+TEST(IdRanges, SelectHasTheRangeOfTheTakenBranch) {
   Subject subject({1, 4, 4}, [](OpBuilder &b, Location loc, ValueRange x) -> Value {
     return arith::SelectOp::create(b, loc, x[0], x[1], x[2]);
   });
@@ -247,9 +246,10 @@ TEST(IdRanges, ASelectIsTheBranchThatIsTaken) {
     }
 }
 
-/// A select of x + c or x + d by a comparison of x + e with f: all values of x, of 4 bits, in all
-/// intervals. What the select gives lies in the union of intervals found, whatever wraps.
-TEST(IdRanges, ABranchKeepsTheValuesOfItsCondition) {
+/// Tests a select of x + c or x + d by a comparison of x + e with f, for all 4-bit values of x in
+/// all intervals. The result must be in the union of intervals that IdRanges finds, even if it
+/// wraps.
+TEST(IdRanges, BranchHasTheValuesOfItsCondition) {
   int numTighter = 0;
   for (unsigned i = 0; i <= arith::getMaxEnumValForCmpIPredicate(); ++i)
     for (int64_t c : {0, 3, -2})
@@ -307,9 +307,9 @@ TEST(IdRanges, ABranchKeepsTheValuesOfItsCondition) {
   EXPECT_GT(numTighter, 1000) << "conditions are used";
 }
 
-/// A reduction's interval holds what the body gives, step by step: a count, and the last or largest
-/// value met.
-TEST(IdRanges, AReductionHoldsAllValues) {
+/// Tests that the interval of a reduction has all values of its steps: a count, and the last or
+/// greatest value.
+TEST(IdRanges, ReductionHoldsAllValues) {
   auto check = [](int64_t steps,
                   llvm::function_ref<Value(OpBuilder &, Location, Value, Value)> build,
                   IntegerRange term, IntegerRange expected) {
@@ -360,12 +360,12 @@ TEST(IdRanges, AReductionHoldsAllValues) {
   check(5, largest, {2, 9}, {0, 9});
   check(5, twice, {2, 9}, {0, 0});
   check(5, product, {2, 9}, {0, 0});
-  check(5, grows, {0, 1}, IntegerRange()); // 2 s + x: not a count
+  check(5, grows, {0, 1}, IntegerRange()); // 2 s + x is not a count
   check(3, sum, {0, std::numeric_limits<int64_t>::max() / 2}, IntegerRange());
 }
 
-/// Values whose sum, difference, product or negation no integer of 64 bits holds.
-TEST(IdRanges, WhatWrapsIsUnknown) {
+/// Tests values whose sum, difference, product or negation overflows 64 bits.
+TEST(IdRanges, WrappingResultsAreUnknown) {
   constexpr int64_t least = std::numeric_limits<int64_t>::min(),
                     most = std::numeric_limits<int64_t>::max();
   const int64_t values[] = {least, least + 1, -(int64_t(1) << 32), -2,       -1,  0,

@@ -18,7 +18,7 @@ using namespace mlir::fsdp;
 // Layout
 //===----------------------------------------------------------------------===//
 
-/// Small, large, empty and odd sizes.
+/// Returns parameters of random sizes: small, large, empty and odd ones.
 static std::vector<ParamExtent> makeRandom(unsigned seed) {
   std::mt19937 random(seed);
   auto below = [&](int64_t n) { return static_cast<int64_t>(random() % n); };
@@ -30,7 +30,8 @@ static std::vector<ParamExtent> makeRandom(unsigned seed) {
   return params;
 }
 
-/// Each element of each parameter is at one place, which is of one shard.
+/// Expects that parameters do not overlap, are aligned and ordered by decay, and that padding is
+/// minimal.
 static void expectValid(const std::vector<ParamExtent> &params, const UnitLayout &layout,
                         int64_t shards) {
   ASSERT_EQ(layout.order.size(), params.size());
@@ -45,7 +46,7 @@ static void expectValid(const std::vector<ParamExtent> &params, const UnitLayout
   for (auto [index, offset] : llvm::zip_equal(layout.order, layout.offsets)) {
     EXPECT_EQ(offset % kOffsetAlignment, 0);
     EXPECT_GE(offset, end) << "no overlap";
-    EXPECT_LT(offset - end, kOffsetAlignment) << "no gap but for the alignment";
+    EXPECT_LT(offset - end, kOffsetAlignment) << "no gap except for alignment";
     EXPECT_TRUE(decay || !params[index].decay) << "decay first";
     decay = params[index].decay;
     end = offset + params[index].size;
@@ -77,7 +78,7 @@ TEST(Layout, KeepsTheOrderWithinAGroup) {
   EXPECT_EQ(layout.padding, 128 - 35);
 }
 
-TEST(Layout, OfNothingStillHasAShard) {
+TEST(Layout, HasAShardWithoutParameters) {
   for (const std::vector<ParamExtent> &params :
        {std::vector<ParamExtent>{}, {{0, true}, {0, false}}}) {
     UnitLayout layout = layOutUnit(params, 3);
@@ -86,7 +87,7 @@ TEST(Layout, OfNothingStillHasAShard) {
   }
 }
 
-/// Shards that are cut into parts for a second axis, and those that begin with a row of a table.
+/// Tests shards that are split into parts over a second axis, and shards of whole rows of a table.
 TEST(Layout, IsAMultipleOfPartsAndRows) {
   for (unsigned seed = 0; seed < 40; ++seed)
     for (int64_t parts : {1, 2, 3, 8})
@@ -130,12 +131,12 @@ TEST(WrapPolicy, FindsTheFirstNumber) {
                    "blocks/4"}));
 }
 
-TEST(WrapPolicy, NeedsSomethingBehindTheNumber) {
+TEST(WrapPolicy, IgnoresANumberInTheLastComponent) {
   EXPECT_EQ(layersOf({{"param.12", 2}, {"cst_48", 2}, {"3", 1}, {"", 1}, {"...", 1}}),
             (Names{"", "", "", "", ""}));
 }
 
-TEST(WrapPolicy, LooksBehindANumberThatAllShare) {
+TEST(WrapPolicy, SkipsANumberThatAllNamesShare) {
   EXPECT_EQ(layersOf({{"0.h.0.w", 2}, {"0.h.1.w", 2}, {"0.wte", 2}}),
             (Names{"0.h.0", "0.h.1", ""}));
   EXPECT_EQ(layersOf({{"0.w", 2}, {"0.b", 1}}), (Names{"0", "0"})) << "a single layer stays one";
@@ -152,7 +153,7 @@ TEST(WrapPolicy, TakesNumberedStemsThatHoldMatrices) {
   EXPECT_EQ(layersOf({{"ln_1.weight", 1}, {"ln_2.weight", 1}, {"proj.weight", 2}}),
             (Names{"", "", ""}));
   EXPECT_EQ(layersOf({{"conv1.weight", 4}, {"proj.weight", 2}}), (Names{"", ""}))
-      << "one is no family";
+      << "one layer of a stem is not enough";
 }
 
 TEST(WrapPolicy, HasNoLayersWithoutParameters) { EXPECT_TRUE(findLayers({}).empty()); }
@@ -161,7 +162,7 @@ TEST(WrapPolicy, HasNoLayersWithoutParameters) { EXPECT_TRUE(findLayers({}).empt
 // Meshes
 //===----------------------------------------------------------------------===//
 
-/// The mesh; failure must come with an error, success without.
+/// Parses a mesh. Expects one error on failure and none on success.
 static FailureOr<MeshSpec> parse(StringRef text) {
   MLIRContext context;
   unsigned errors = 0;
@@ -182,7 +183,7 @@ TEST(MeshSpec, ReadsAxesInAnyOrder) {
   ASSERT_TRUE(succeeded(parse("replicate=2")));
 }
 
-TEST(MeshSpec, RefusesTheRestWithOneError) {
+TEST(MeshSpec, ReportsOneErrorForInvalidText) {
   for (StringRef text : {"",
                          ",",
                          "shard",

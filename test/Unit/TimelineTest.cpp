@@ -185,8 +185,7 @@ TEST(ClusterTest, SaysWhatIsWrong) {
       {"[]", "a cluster: expected an object, found an empty list"},
       {"{\"name\": 1, \"links\": [], " + device + "}",
        "\"name\": expected a string, found the number 1"},
-      {"{\"name\": \"x\", \"links\": [], " + device + "}",
-       "\"links\": expected a list that is not empty"},
+      {"{\"name\": \"x\", \"links\": [], " + device + "}", "\"links\": expected a non-empty list"},
       {"{\"name\": \"x\", \"speed\": 1, \"links\": [], " + device + "}",
        "unknown member \"speed\""},
       {"{\"name\": \"x\", \"links\": [{\"name\": \"a\", \"bytes_per_second\": 0, \"seconds\": "
@@ -213,13 +212,13 @@ TEST(ClusterTest, SaysWhatIsWrong) {
        "\"seconds\": 0}, {\"name\": \"b\", "
        "\"ranks\": 8, \"bytes_per_second\": 1, \"seconds\": 0}], " +
            device + "}",
-       "\"ranks\": expected a multiple of the 8 ranks of the link before it, and more, found the "
+       "\"ranks\": expected a multiple of the 8 ranks of the previous link, and larger, found the "
        "number 8"},
       {"{\"name\": \"x\", \"links\": [{\"name\": \"a\", \"bytes_per_second\": 1, \"seconds\": 0}, "
        "{\"name\": \"b\", "
        "\"bytes_per_second\": 1, \"seconds\": 0}], " +
            device + "}",
-       "only the last link may be without"},
+       "only the last link may omit"},
   };
   for (auto &[text, expected] : bad) {
     JsonProblem problem;

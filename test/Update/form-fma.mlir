@@ -1,6 +1,8 @@
 // RUN: fsdp-opt %s --fsdp-form-fma | FileCheck %s
 
+// DOC-BEFORE-BEGIN fsdp-form-fma
 #v = affine_map<(i) -> (i)>
+// DOC-BEFORE-END
 #r = affine_map<(i, k) -> (i, k)>
 #row = affine_map<(i, k) -> (i)>
 
@@ -46,6 +48,7 @@ func.func @shapes(%x: tensor<8xf32>, %y: tensor<8xf32>, %z: tensor<8xf32>)
 // CHECK-NEXT:    %[[Q:.*]] = arith.mulf %[[Y]], %[[Y]]
 // CHECK-NEXT:    %[[S:.*]] = math.fma %[[X]], %[[X]], %[[Q]] : f64
 // CHECK-NEXT:    linalg.yield %[[S]]
+// DOC-BEFORE-BEGIN fsdp-form-fma
 func.func @two_products(%x: tensor<8xf64>, %y: tensor<8xf64>) -> tensor<8xf64> {
   %e = tensor.empty() : tensor<8xf64>
   %0 = linalg.generic {indexing_maps = [#v, #v, #v], iterator_types = ["parallel"]}
@@ -58,6 +61,7 @@ func.func @two_products(%x: tensor<8xf64>, %y: tensor<8xf64>) -> tensor<8xf64> {
   } -> tensor<8xf64>
   return %0 : tensor<8xf64>
 }
+// DOC-BEFORE-END
 
 // A reduction adds its product to the state.
 // CHECK-LABEL: func.func @squares(

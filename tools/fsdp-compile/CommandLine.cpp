@@ -33,7 +33,8 @@ EXAMPLES
 )";
 
 static constexpr const char *overviewEnd =
-    "All options: --help-hidden and docs/Options.md. How to mark a model: docs/Guide.md.\n"
+    "All options: --help-hidden and docs/reference/options.md.\n"
+    "How to mark a model: docs/explanation/guide/models-and-derivatives.md.\n"
     "Exit codes: 0 compiled, 1 a kernel could not be compiled, the plan is above --memory-limit, "
     "or "
     "the\noutput could not be written, 2 bad usage or model.\n";

@@ -19,7 +19,7 @@ struct CommandLine {
   StepOptions options;
   FileOptions file;          ///< of --config
   bool listsKeys = false;    ///< --config-keys: only the table of foreign keys is printed
-  bool listsOptions = false; ///< --options-page: only docs/Options.md is printed
+  bool listsOptions = false; ///< --options-page: only docs/reference/options.md is printed
 };
 
 /// Prints --help or --help-hidden where it is asked for; returns whether it was.

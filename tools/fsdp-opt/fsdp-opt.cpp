@@ -29,7 +29,7 @@ static constexpr llvm::StringLiteral overview = R"help(fsdp-opt: run passes on I
   fsdp-opt [FILE.mlir] --PASS... [-o FILE]       without FILE or -o: stdin and stdout
 
   Passes run in the order of the command line. Passes of this project begin with --fsdp- and are
-  listed below; docs/Passes.md documents what each requires, ensures and keeps. Passes of MLIR
+  listed below; docs/reference/passes.md documents what each requires, ensures and keeps. Passes of MLIR
   (--canonicalize, --cse, ...) can be combined with them.
 
 EXAMPLES

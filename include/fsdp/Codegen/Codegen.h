@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What the stage offers to the driver: `compileCpuImage` turns the kernel
-// functions of a module into one linked image, `compileReferenceImage` does the
-// same for the slow oracle. Between them and machine code stands one form:
+// Interface of the stage to the driver. `compileCpuImage` compiles the kernel functions of a
+// module into one linked image. `compileReferenceImage` does the same for the slow oracle. A
+// kernel passes through these forms:
 //
 //   kernel            func.func private @k(tensors..) -> tensors {fsdp.kernel}
 //     lowerKernel       |
@@ -29,26 +29,26 @@ namespace mlir::fsdp {
 
 class KernelCache;
 
-/// Replaces a kernel on tensors by its phase functions: public func.func on
-/// memrefs (of static identity layout, storage element types) in binding order,
-/// then `memref<?xi8>` when info.sharedBytes > 0, then index begin, index end and
-/// the worker's scratch `memref<?xi8>`; no result. Each carries fsdp.extent and
-/// fsdp.tile and stands in info.phases, in the order in which they run.
-/// The `kernel` op is erased.
+/// Replaces a kernel on tensors by its phase functions and erases `kernel`. A phase is a
+/// public func.func without results. Its arguments are memrefs (static identity layout,
+/// storage element types) in binding order, then `memref<?xi8>` when info.sharedBytes > 0,
+/// then index begin, index end and the worker's scratch `memref<?xi8>`. Each phase carries
+/// fsdp.extent and fsdp.tile. info.phases lists the phases in the order in which they run.
 LogicalResult lowerKernel(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info);
 
-/// Compiles every kernel (fsdp.kernel) of `module`, which is left as it is, and
-/// links them. The same module gives the same bytes. The linker, which runs in this
-/// process, resets llvm::cl options to their defaults: read them before.
-/// What `cache` has of them is not compiled again, and gives the same bytes.
+/// Compiles every kernel (fsdp.kernel) of `module` and links the objects; `module` is not
+/// changed. Equal modules give equal bytes. Kernels found in `cache` are not compiled again;
+/// the bytes are the same. The linker runs in this process and resets llvm::cl options to
+/// their defaults: read them before the call.
 FailureOr<Image> compileCpuImage(ModuleOp module, const CpuTarget &target,
                                  KernelCache *cache = nullptr);
 
-/// The same without code: phases and scratch of every kernel, no image.
+/// Computes the phases and scratch sizes of every kernel without generating code. The image
+/// is empty.
 FailureOr<Image> measureCpuKernels(ModuleOp module, const CpuTarget &target);
 
-/// The oracle: upstream loops, one thread, libm; with `widen` all floating-point
-/// arithmetic is done in f64 (bindings keep their types).
+/// Compiles the oracle: upstream loops, one thread, libm. With `widen` all floating-point
+/// arithmetic is done in f64; bindings keep their types.
 FailureOr<Image> compileReferenceImage(ModuleOp module, const CpuTarget &target, bool widen);
 
 } // namespace mlir::fsdp

@@ -19,32 +19,32 @@ class TargetMachine;
 
 namespace mlir::fsdp {
 
-/// One of two instruction sets (x86-64-v3: AVX2 and FMA; x86-64-v4: AVX-512),
-/// with bf16 dot products where the CPU has them, scheduled for a given CPU.
-/// Codes for the same set are the same for every CPU that has it.
+/// An instruction set (x86-64-v3 with AVX2 and FMA, or x86-64-v4 with AVX-512), with bf16 dot
+/// products if the CPU has them, and the CPU to schedule for. Results have the same bits on
+/// every CPU with the same instruction set.
 struct CpuTarget {
   std::string triple = "x86_64-unknown-linux-gnu";
   /// The instruction set: x86-64-v3 or x86-64-v4.
   std::string cpu;
-  /// Features beyond it, in LLVM's spelling.
+  /// Features in addition to `cpu`, in LLVM's spelling.
   std::string features;
   /// The CPU whose scheduling model is used.
   std::string tune;
-  /// Bits of the widest register in use: 256 or 512.
+  /// Width of the widest register in use, in bits: 256 or 512.
   unsigned vectorBits = 256;
-  /// AVX512-BF16: vdpbf16ps.
+  /// Whether the CPU has AVX512-BF16 (vdpbf16ps).
   bool hasBf16Dot = false;
-  /// What must stand in the flags of /proc/cpuinfo.
+  /// Flags of /proc/cpuinfo that the host must have to run the code.
   std::vector<std::string> isa;
 
   bool hasAvx512() const { return vectorBits == 512; }
 
-  /// The target for `name`: "native" (or empty) is this machine, otherwise a name
-  /// that LLVM knows (x86-64-v3, znver4, sapphirerapids). Emits an error at `loc`
-  /// when it is unknown or has no AVX2 and FMA.
+  /// Returns the target for `name`: this machine for "native" or an empty name, otherwise a
+  /// CPU that LLVM knows (x86-64-v3, znver4, sapphirerapids). Emits an error at `loc` if the
+  /// name is unknown or the CPU lacks AVX2 or FMA.
   static FailureOr<CpuTarget> get(StringRef name, Location loc);
 
-  /// A code generator for it (position-independent, no fusing of multiply and add).
+  /// Creates a code generator for position-independent code that does not fuse multiply and add.
   std::unique_ptr<llvm::TargetMachine> createTargetMachine() const;
 };
 

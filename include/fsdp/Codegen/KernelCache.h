@@ -1,11 +1,11 @@
-//===- KernelCache.h - Kernels that were compiled before --------*- C++ -*-===//
+//===- KernelCache.h - Cache of compiled kernels on disk --------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A folder of machine code that outlives the process. Any number of compilers may
-// use it at once: a file appears whole or not at all.
+// A folder of object files that outlives the process. Several compilers may use it at once:
+// files are written atomically.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,27 +18,28 @@
 
 namespace mlir::fsdp {
 
-/// Names files by all that decides what is in them: this build of the compiler and of LLVM, the
-/// target, the kernel. Its functions may be called by several threads at once.
+/// Caches objects in files whose names hash everything that determines their contents: the
+/// build of the compiler and of LLVM, the target and the kernel. Thread-safe.
 class KernelCache {
 public:
   using Object = SmallVector<char, 0>;
 
-  /// Makes `folder` where it is missing. A diagnostic at `loc` where that cannot be.
+  /// Creates `folder` if it does not exist. Emits a diagnostic at `loc` if that fails.
   static FailureOr<std::unique_ptr<KernelCache>> open(StringRef folder, Location loc);
-  /// Deletes what was not used for long, and what is too much in all.
+  /// Deletes files that were not used for long, and the oldest ones above the size limit.
   ~KernelCache();
 
-  /// The object of `kernel`, with the phases and the scratch that lowering it gave in `info`: from
-  /// the folder, or of `compile`, which is then kept. A file that is damaged is written anew.
+  /// Returns the object of `kernel` and fills `info` with the phases and scratch of its
+  /// lowering. Reads them from the folder, or calls `compile` and stores its result. Replaces
+  /// a damaged file.
   FailureOr<Object> get(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info,
                         function_ref<FailureOr<Object>(func::FuncOp, KernelInfo &)> compile);
 
-  /// Calls of get() so far, and those of them that the folder answered.
+  /// Number of calls of get() so far, and how many of them were served from the folder.
   unsigned numAsked() const { return asked; }
   unsigned numFound() const { return found; }
 
-  /// One warning at `loc` when a file could not be written.
+  /// Emits one warning at `loc` if a file could not be written.
   void warnOfFailedWrites(Location loc) const;
 
 private:
@@ -51,7 +52,7 @@ private:
   std::string folder, compiler;
   std::atomic<unsigned> asked = 0, found = 0;
   std::mutex lock;
-  std::string failure; ///< of the first write that failed; guarded by `lock`
+  std::string failure; ///< message of the first write that failed; guarded by `lock`
 };
 
 } // namespace mlir::fsdp

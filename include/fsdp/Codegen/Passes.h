@@ -19,15 +19,16 @@ namespace mlir::fsdp {
 
 struct StepOptions;
 struct CompiledKernels;
-/// Makes the targets known to those that ask TargetInfo.
+/// Registers the targets of this stage with TargetInfo.
 void registerTargets();
 
-/// Compiles kernels into `result`; without `code` only their launches and scratch.
+/// Creates the pass that compiles kernels into `result`. Without `code` it only computes
+/// their launches and scratch sizes.
 std::unique_ptr<Pass> createCompileKernelsPass(const StepOptions &options, bool code,
                                                std::shared_ptr<CompiledKernels> result);
 
-/// Appends the stage as text for people:
-/// kernels as phase functions, and nothing else of the module.
+/// Appends the pipeline that prints the stage: kernels become phase functions, all other ops
+/// of the module are dropped.
 void buildCodegenPipeline(OpPassManager &pm, const StepOptions &options);
 
 } // namespace mlir::fsdp

@@ -1,4 +1,4 @@
-//===- Attention.h - What functions of attention hold -----------*- C++ -*-===//
+//===- Attention.h - Scalar types in attention functions --------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,8 +11,8 @@
 
 namespace mlir::fsdp {
 
-/// What functions of attention compute with: index, integers of at most 64 bits, f16, bf16, f32,
-/// f64.
+/// Returns whether score_mod, mask_mod, weight_mod and score_grad may compute with `type`: index,
+/// integers of at most 64 bits, f16, bf16, f32 and f64.
 bool isAttentionScalar(Type type);
 
 } // namespace mlir::fsdp

@@ -1,11 +1,11 @@
-//===- Decompositions.h - Raised ops as linalg ------------------*- C++ -*-===//
+//===- Decompositions.h - Ops of the dialect as linalg ----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What an op means, written with linalg at the builder's place. Each returns
-// the values of the op's results; the op itself stays.
+// Each function builds the definition of an op from linalg ops at the builder's insertion point and
+// returns one value per result of the op. The caller replaces and erases the op.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,12 +18,12 @@ namespace mlir::fsdp {
 
 SmallVector<Value> lowerToLinalg(RandomOp op, OpBuilder &b);
 SmallVector<Value> lowerToLinalg(GemmOp op, OpBuilder &b);
-/// Scores whole in memory: what a fused kernel is compared with.
+/// These two hold all scores in memory. They are the reference for fused attention kernels.
 SmallVector<Value> lowerToLinalg(AttentionOp op, OpBuilder &b);
 SmallVector<Value> lowerToLinalg(AttentionGradOp op, OpBuilder &b);
 
-/// A copy of the function in `region` at the builder's place, for these values of its
-/// leading arguments; captured tensors stand for themselves. Returns what it yields.
+/// Clones the function in `region` at the builder's insertion point, with `arguments` for its
+/// leading arguments and `captures` for the others. Returns the value that it yields.
 Value inlineFunction(OpBuilder &b, Region &region, ValueRange arguments, ValueRange captures);
 
 } // namespace mlir::fsdp

@@ -26,7 +26,7 @@
 #include "fsdp/IR/FSDPEnums.h.inc"
 
 namespace mlir::fsdp {
-/// What collectives in flight share: they keep their order.
+/// Side-effect resource of all collectives in flight. It keeps their order.
 struct FabricResource : SideEffects::Resource::Base<FabricResource> {
   StringRef getName() final { return "Fabric"; }
 };

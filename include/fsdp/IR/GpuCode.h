@@ -1,11 +1,11 @@
-//===- GpuCode.h - Kernels for a GPU in an image ----------------*- C++ -*-===//
+//===- GpuCode.h - GPU kernels of an image ----------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What Package knows, beside the image (KernelImage.h), of kernels that run on a GPU: the
-// image holds their text, and the phases of a kernel are launches.
+// Describes the GPU kernels of an image (KernelImage.h) to Package. The image holds their PTX, and
+// each phase of a kernel is one launch or one product of a library.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,14 +21,14 @@
 
 namespace mlir::fsdp {
 
-/// A tensor that a launch copies tiles of: runtime/schema/artifact.fbs, TensorMap.
+/// A tensor whose tiles a launch copies; TensorMap of runtime/schema/artifact.fbs.
 struct GpuTensor {
   int64_t binding = 0, offset = 0;
   bool isBf16 = true;
   std::vector<int64_t> sizes, strides, box;
 };
 
-/// A matrix of a product that a library computes: runtime/schema/artifact.fbs, Matrix.
+/// An operand or the result of a library product; Matrix of runtime/schema/artifact.fbs.
 struct GpuMatrix {
   int64_t binding = 0, offset = 0;
   Type type;
@@ -38,7 +38,7 @@ struct GpuMatrix {
 
 enum class GpuActivation { None, Gelu, GeluGradient };
 
-/// result = activation(lhs · rhs + addend + bias), by a library: Product.
+/// The library product result = activation(lhs · rhs + addend + bias); Product of artifact.fbs.
 struct GpuProduct {
   int64_t m = 1, n = 1, k = 1, batches = 1;
   GpuMatrix lhs, rhs, result;
@@ -46,18 +46,18 @@ struct GpuProduct {
   GpuActivation activation = GpuActivation::None;
 };
 
-/// How a phase is launched.
+/// Launch configuration of a phase.
 struct GpuGrid {
   int64_t blocks = 1, threads = 32, sharedBytes = 0, cluster = 1;
   std::vector<GpuTensor> tensors;
 };
 
-/// An image that is PTX, [0, ptxBytes), and machine code after it where it was assembled.
+/// Contents of a GPU image: PTX in [0, ptxBytes), then a cubin if the PTX was assembled.
 struct GpuCode {
-  std::string chip; ///< empty: the image is not for a GPU
+  std::string chip; ///< e.g. "sm_90a"; empty if the image is not for a GPU
   int64_t ptxBytes = 0, cubinOffset = 0, cubinBytes = 0;
-  llvm::StringMap<GpuGrid> grids;       ///< by the symbol of a phase
-  llvm::StringMap<GpuProduct> products; ///< likewise, of what a library does
+  llvm::StringMap<GpuGrid> grids;       ///< launches, by the symbol of the phase
+  llvm::StringMap<GpuProduct> products; ///< library products, by the symbol of the phase
 
   bool isPresent() const { return !chip.empty(); }
 };

@@ -1,10 +1,11 @@
-//===- InFlight.h - Commands that a wait ends -------------------*- C++ -*-===//
+//===- InFlight.h - Asynchronous commands -----------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A collective on a channel, or a copy that carries `fsdp.id` and `fsdp.channel`:
+// A command is asynchronous if it is a collective on a channel other than 0, or a copy with the
+// attributes `fsdp.id` and `fsdp.channel`. A later `fsdp.wait` with its id waits for it:
 //
 //   fsdp.copy @step.host.0[0, 4096] -> @step.back.1[0, 4096]
 //     {fsdp.channel = 3 : i64, fsdp.id = 7 : i64}
@@ -20,15 +21,15 @@
 
 namespace mlir::fsdp {
 
-/// The channel of a copy, 0: none, and its id, which no other copy and no collective of its program
-/// has.
+/// Channel of a copy (0: synchronous) and its id, which is unique among the copies and collectives
+/// of the program.
 inline constexpr StringLiteral copyChannelAttr = "fsdp.channel", copyIdAttr = "fsdp.id";
 
-/// 0 of a command that is done at once.
+/// Returns the channel of a collective or a copy; 0 if the command is synchronous.
 int64_t getChannel(Operation *command);
-/// The id of a collective or a copy on a channel; nothing of a command that is done at once.
+/// Returns the id of an asynchronous collective or copy; nothing if the command is synchronous.
 std::optional<int64_t> getInFlightId(Operation *command);
-/// Makes a copy one that a wait for `id` ends.
+/// Makes a copy asynchronous, on `channel`, with the id `id`.
 void setInFlight(CopyOp copy, int64_t id, int64_t channel);
 
 } // namespace mlir::fsdp

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What Codegen and Package know of a kernel (fsdp/IR/Kernels.h says what the IR
-// knows of it): how it is launched, and the linked image.
+// The interface between Codegen and Package: the linked image, and how each of its kernels is
+// launched. (fsdp/IR/Kernels.h has the attributes of kernels in the IR.)
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,56 +20,55 @@
 
 namespace mlir::fsdp {
 
-/// One pass over [0, extent) in chunks that begin at multiples of tile. All
-/// workers finish a phase before the next begins.
+/// One pass over [0, extent) in chunks that begin at multiples of `tile`. All workers finish a
+/// phase before the next one begins.
 struct PhaseInfo {
   std::string symbol;
   int64_t extent = 1;
   int64_t tile = 1;
 };
 
-/// What the launcher of a kernel must know.
+/// Launch parameters of a kernel.
 struct KernelInfo {
   std::string name;
   SmallVector<PhaseInfo> phases;
-  /// Least bytes and "may be written" of each binding, in the order of the
-  /// kernel's arguments (without the shared scratch).
+  /// For each binding, in the order of the kernel's arguments without the shared scratch: the least
+  /// size in bytes, and whether the kernel may write it.
   SmallVector<int64_t> bindingBytes;
   SmallVector<bool> writes;
-  /// Of each binding, whether what is in it before the launch matters; one that is written and does
-  /// not is written whole.
+  /// For each binding, whether the kernel reads its contents. A binding that is written but not
+  /// read is overwritten completely.
   SmallVector<bool> reads;
-  /// Scratch that all workers of a launch share; when it is not 0, its address is an
+  /// Bytes of scratch that all workers of a launch share. Unless it is 0, its address is an
   /// additional last binding.
   int64_t sharedBytes = 0;
-  /// Scratch of each worker (the workspace argument).
+  /// Bytes of scratch per worker (the workspace argument).
   int64_t workerBytes = 0;
 };
 
-/// A shared object without undefined symbols (the oracle's may need libm).
+/// A shared object without undefined symbols (except libm's in the oracle's image).
 struct Image {
   std::vector<char> elf;
   std::vector<KernelInfo> kernels;
-  /// Features of the CPU that the code uses, in the spelling of /proc/cpuinfo.
+  /// CPU features that the code requires, as spelled in /proc/cpuinfo.
   std::vector<std::string> isa;
 };
 
-/// What Codegen hands to Package: the image, and what it holds when it is for a GPU.
+/// Result of Codegen: the image, and a description of its GPU code if it has any.
 struct CompiledKernels {
   Image image;
   GpuCode gpu;
 };
 
-/// Bytes of scratch that a launch of a kernel needs.
+/// Scratch of one launch of a kernel.
 struct KernelScratch {
-  int64_t shared = 0; ///< for all workers
-  int64_t worker = 0; ///< for each
+  int64_t shared = 0; ///< bytes for all workers together
+  int64_t worker = 0; ///< bytes for each worker
 };
 
-/// Writes the scratch of each kernel into the module (`fsdp.kernel_scratch`), for
-/// fsdp-add-workspace.
+/// Records the scratch of each kernel on the module (`fsdp.kernel_scratch`) for fsdp-add-workspace.
 void setKernelScratch(ModuleOp module, ArrayRef<KernelInfo> kernels);
-/// Returns what setKernelScratch wrote of a kernel; nothing where it wrote none.
+/// Returns the recorded scratch of a kernel; zeros if there is no record.
 KernelScratch getKernelScratch(ModuleOp module, StringRef kernel);
 
 } // namespace mlir::fsdp

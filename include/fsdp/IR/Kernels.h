@@ -1,11 +1,11 @@
-//===- Kernels.h - Marks of kernels and their bindings ----------*- C++ -*-===//
+//===- Kernels.h - Attributes of kernels, sizes of bindings -----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The attributes of kernel functions (docs/Pipeline.md §6) and how their bindings
-// lie in memory.
+// The attributes of kernel functions (docs/explanation/pipeline.md §6), and the types and sizes of
+// their bindings in memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,20 +16,20 @@
 
 namespace mlir::fsdp {
 
-/// On a kernel function: that it is one, and the kind of its dispatch.
+/// On functions: marks a kernel, and gives the kind of its dispatch.
 inline constexpr StringLiteral kernelAttr = "fsdp.kernel";
 inline constexpr StringLiteral kindAttr = "fsdp.kind";
-/// On its arguments: the result that is written to it, or over it.
+/// On arguments: the index of the result that the kernel writes to the argument (out) or over its
+/// old value (inout).
 inline constexpr StringLiteral outAttr = "fsdp.out";
 inline constexpr StringLiteral inoutAttr = "fsdp.inout";
 
-/// The storage type of an element: what a memref of a binding holds. i1 takes a
-/// byte (0 or 1), index 8 bytes; all others stand for themselves.
+/// Returns the element type of a binding's memref: i8 (0 or 1) for i1, i64 for index, `element`
+/// itself for all other types.
 Type getStorageType(Type element);
-/// An integer that memory holds in whole bytes: of 1, 8, 16, 32 or 64 bits, without a sign of its
-/// own.
+/// Returns whether `element` is a signless integer that memory can hold: 1, 8, 16, 32 or 64 bits.
 bool isStoredInteger(Type element);
-/// Bytes of a tensor or memref of static shape in memory.
+/// Returns the bytes that a tensor or memref of static shape takes in memory.
 int64_t getStorageBytes(ShapedType type);
 
 } // namespace mlir::fsdp

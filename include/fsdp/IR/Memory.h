@@ -1,13 +1,13 @@
-//===- Memory.h - Where a buffer lies ---------------------------*- C++ -*-===//
+//===- Memory.h - Memory spaces of buffers ----------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   fsdp.buffer @a "a" gathered 512                           the device's arena
-//   fsdp.buffer @b "b" gradients 256 host                     the host's
-//   fsdp.buffer @c "c" optimizer 256 at 4096 {fsdp.file}      the rank's file, which only copies,
-//                                                             fills and initial values touch
+//   fsdp.buffer @a "a" gathered 512                           arena of the device
+//   fsdp.buffer @b "b" gradients 256 host                     arena of the host
+//   fsdp.buffer @c "c" optimizer 256 at 4096 {fsdp.file}      file of the rank; accessed only by
+//                                                             copy, fill and initialise commands
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,9 +18,10 @@
 
 namespace mlir::fsdp {
 
-/// Marks a buffer of the file; how long that is, on a packed layout. On a kernel call, and on the
-/// buffers of its results: they may wait on the host (fsdp-rematerialise chooses).
+/// On a kernel call and on the buffers of its results: the results may be offloaded to the host
+/// between their uses (chosen by fsdp-rematerialise).
 inline constexpr StringLiteral offloadAttr = "fsdp.offload";
+/// On a buffer: its memory is the file. On a packed layout: the length of the file in bytes.
 inline constexpr StringLiteral fileAttr = "fsdp.file", fileBytesAttr = "fsdp.file_bytes";
 
 enum class Memory { device, host, file };

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The record that Import leaves of tensors of floats that nothing trains.
+// The module attribute in which Import lists the float tensors that are not trained.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,7 @@
 
 namespace mlir::fsdp {
 
-/// Array of names on the module: tensors of floats that stay constants.
+/// Module attribute: array of the names of float tensors that stay constants.
 inline constexpr llvm::StringLiteral constantsAttr = "fsdp.constants";
 
 } // namespace mlir::fsdp

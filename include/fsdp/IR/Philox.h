@@ -1,11 +1,11 @@
-//===- Philox.h - The random generator as scalar code -----------*- C++ -*-===//
+//===- Philox.h - The random generator as arith ops -------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Philox4x32-10 (Salmon et al., SC 2011) in arith ops. 32-bit words are held in
-// i64, so that a product of two is exact; on vectors this is one multiply.
+// Philox4x32-10 (Salmon et al., SC 2011) in arith ops, on scalars or vectors. 32-bit words are held
+// in i64, so that the product of two words is exact and takes one multiplication.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@
 
 namespace mlir::fsdp {
 
-/// A random op without its place.
+/// Attributes and element type of a random op.
 struct RandomDraw {
   RandomKind kind;
   double keep;
@@ -26,35 +26,36 @@ struct RandomDraw {
   Type type;
 };
 
-/// The place of a sample: i64, as vectors where elements are vectors.
+/// Position of a sample. Each value is an i64, or a vector of i64 if elements are vectors.
 struct RandomPlace {
   Value seed, step, sample;
 };
 
 RandomDraw getDraw(RandomElementOp op);
 
-/// Elements that one block of four words gives.
+/// Returns the number of elements that one block of four words yields: 4, or 2 for uniform f64.
 int64_t getElementsPerBlock(const RandomDraw &draw);
-/// A word below this keeps its element.
+/// Returns the bound of a bernoulli draw: an element is kept if its word is less, keep·2^32
+/// rounded.
 int64_t getKeptBelow(double keep);
 
-/// The words of blocks `block`: i64 below 2^32, scalars or vectors.
+/// Builds the four words of the blocks with number `block` in a sample: i64 below 2^32.
 std::array<Value, 4> buildRandomBlock(OpBuilder &b, Location loc, const RandomDraw &draw,
                                       const RandomPlace &place, Value block);
-/// Element `element` (i64) of a sample.
+/// Builds element `element` (i64) of a sample.
 Value buildRandomElement(OpBuilder &b, Location loc, const RandomDraw &draw,
                          const RandomPlace &place, Value element);
 
-/// The four words at `counter` (each an i64 below 2^32) under the i64 `key`; vectors alike.
+/// Builds the four words at `counter` (each an i64 below 2^32) under the i64 `key`.
 std::array<Value, 4> buildPhilox(OpBuilder &b, Location loc, std::array<Value, 4> counter,
                                  Value key);
 
-/// The element of row-major index `linear` (i64); `key` is seed, step and first as i64.
+/// Builds the element with row-major index `linear` (i64) of the result of `op`. `key` holds seed,
+/// step and first sample as i64.
 Value buildRandomElement(OpBuilder &b, Location loc, RandomOp op, ValueRange key, Value linear);
 
-/// `x`, an f32, as one of its two neighbours in bf16 (itself when it is one): away from zero with a
-/// probability that makes the mean `x`. `noise` is an i64 of 16 random bits. NaN and infinity stay
-/// what they are.
+/// Rounds `x` (f32) to one of the two nearest values of bf16, at random such that the mean is `x`.
+/// Values of bf16, NaN and infinity are exact. `noise` is an i64 of 16 random bits.
 Value buildStochasticRounding(OpBuilder &b, Location loc, Value x, Value noise);
 
 } // namespace mlir::fsdp

@@ -1,4 +1,4 @@
-//===- Reshape.h - A tensor in another shape --------------------*- C++ -*-===//
+//===- Reshape.h - Reshape of a static tensor -------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,7 +11,7 @@
 
 namespace mlir::fsdp {
 
-/// `v` in another shape of as many elements: a view.
+/// Views `v` in `shape`, which must have as many elements.
 Value buildReshape(OpBuilder &b, Location loc, Value v, ArrayRef<int64_t> shape);
 
 } // namespace mlir::fsdp

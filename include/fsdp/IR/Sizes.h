@@ -1,12 +1,11 @@
-//===- Sizes.h - How large a tensor may be ----------------------*- C++ -*-===//
+//===- Sizes.h - Limit on the size of a tensor ------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tensors of more than 2^48 elements are refused where a model enters, before anything
-// multiplies dimensions: from then on element counts, offsets in bytes and sums of a few
-// of them fit an int64_t.
+// Import rejects tensors of more than 2^48 elements before it multiplies dimensions. In all later
+// code, element counts, byte offsets and sums of a few of them therefore fit an int64_t.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +20,8 @@ namespace mlir::fsdp {
 
 inline constexpr int64_t kMaxElements = int64_t(1) << 48;
 
-/// Whether a static shape has at most `limit` elements. A dimension of 0 counts as 1:
-/// the others must fit, too.
+/// Returns whether a static shape has at most `limit` elements. A dimension of 0 counts as 1, so
+/// that the product of the other dimensions is limited too.
 inline bool fitsElements(ArrayRef<int64_t> shape, int64_t limit = kMaxElements) {
   int64_t count = 1;
   return llvm::all_of(shape, [&](int64_t dim) {

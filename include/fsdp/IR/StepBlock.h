@@ -1,10 +1,10 @@
-//===- StepBlock.h - What changes from step to step -------------*- C++ -*-===//
+//===- StepBlock.h - Layout of the step block and rank block ----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The layout of the step block and the rank block: docs/Pipeline.md, section 4.
+// docs/explanation/pipeline.md, section 4, describes both blocks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,25 +20,24 @@ namespace fsdp {
 /// Elements of the step block, f32.
 enum class StepSlot : int64_t {
   LearningRate = 0, ///< written by the host before a step
-  Step = 1,         ///< steps that were applied
-  LossScale = 2,    ///< of the next step; 0 before the first, and where nothing is scaled
-  Growth = 3,       ///< steps since the scale changed; -1: it never does
-  Clip = 4,         ///< factor that the gradients were multiplied by: clipping, and 1 / loss scale
-  Tokens = 5,       ///< tokens of the steps that were applied
-  Finite = 6,       ///< 1 when loss and gradients were finite, else 0: nothing was updated
+  Step = 1,         ///< number of applied steps
+  LossScale = 2,    ///< scale of the next step; 0 before the first step and without loss scaling
+  Growth = 3,       ///< steps since the scale changed; -1 if it never changes
+  Clip = 4,         ///< factor applied to the gradients: clipping, and 1 / loss scale
+  Tokens = 5,       ///< tokens of the applied steps
+  Finite = 6,       ///< 1 if loss and gradients were finite; else 0, and nothing was updated
   Loss = 7,
-  GradNorm = 8, ///< before clipping
-  Skipped = 9,  ///< steps that were not finite and changed nothing
-  Lookups = 10, ///< ranks on which a checked lookup found an index out of range; if not 0, nothing
-                ///< was updated
-  LookupNumber = 11, ///< 1 + number of the first such lookup of this rank; 0: none
-  LookupValue = 12,  ///< its index: bits 42 to 63; the next slots have bits 21 to 41 and 0 to 20
+  GradNorm = 8, ///< norm before clipping
+  Skipped = 9,  ///< number of steps that were not finite and therefore not applied
+  Lookups = 10, ///< ranks on which a checked lookup found an index out of range; unless it is 0,
+                ///< nothing was updated
+  LookupNumber = 11, ///< 1 + number of the first such lookup on this rank; 0 if there is none
+  LookupValue = 12,  ///< bits 42 to 63 of its index; the next two slots have bits 21 to 41, 0 to 20
 };
 constexpr int64_t kStepBlockSize = 16;
 
-/// Elements of the rank block, i64. The last two are what random numbers are made from, the same on
-/// all ranks and in the reference: `step` counts the steps before this one, whether they were
-/// applied or skipped.
+/// Elements of the rank block, i64. Random numbers depend on the last two, which are equal on all
+/// ranks and in the reference. StepNumber counts all steps before this one, applied or skipped.
 enum class RankSlot : int64_t {
   Rank = 0,
   ShardIndex = 1,
@@ -48,17 +47,18 @@ enum class RankSlot : int64_t {
 };
 constexpr int64_t kRankBlockSize = 8;
 
-/// On the argument that a backward starts from, between Differentiate and Update: a
-/// scalar that the step block provides.
+/// Argument attribute between Differentiate and Update: the scalar with which the backward starts,
+/// to be read from the step block.
 constexpr llvm::StringLiteral lossScaleAttr = "fsdp.loss_scale";
-/// On the argument that a loss is multiplied by, between Differentiate and Update: a scalar,
-/// count · n / (sum of counts) of targets that count in it, over n micro-batches of all ranks.
+/// Argument attribute between Differentiate and Update: the scalar by which the loss is multiplied,
+/// count · n / (sum of counts). A count is the number of targets that are not ignored in one
+/// micro-batch; n and the sum are over the micro-batches of all ranks.
 constexpr llvm::StringLiteral lossWeightAttr = "fsdp.loss_weight";
-/// On a result between Import and Update: a tensor<i64>, 0 or an index of a lookup that is out of
-/// range. The value is a dictionary: `location` (text), `extent` (the index is to be in [0,
-/// extent)) and `what` has so many elements.
+/// Result attribute between Import and Update: the result, a tensor<i64>, is 0 or the index of a
+/// lookup that is out of range. The attribute is a dictionary of `location` (text), `extent` (valid
+/// indices are in [0, extent)) and `what` (what is indexed, such as "rows of the table").
 constexpr llvm::StringLiteral lookupAttr = "fsdp.lookup";
-/// On the module after Update: these dictionaries, in the order of LookupNumber.
+/// Module attribute after Update: the dictionaries of all lookups, in the order of LookupNumber.
 constexpr llvm::StringLiteral lookupsAttr = "fsdp.lookups";
 
 } // namespace fsdp

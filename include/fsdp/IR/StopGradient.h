@@ -1,4 +1,4 @@
-//===- StopGradient.h - Values that no gradient passes ----------*- C++ -*-===//
+//===- StopGradient.h - The op fsdp.stop_gradient ---------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Widening.h - A tensor in a wider float type --------------*- C++ -*-===//
+//===- Widening.h - Extension to a wider float type -------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,10 +11,10 @@
 
 namespace mlir::fsdp {
 
-/// `extf` of the one input and nothing else, wherever its elements go: exact, so that readers may
-/// as well widen what they read.
+/// Returns whether `op` only extends the elements of its one input (`extf`), under any indexing
+/// maps. The extension is exact, so a reader may extend the elements itself instead.
 bool isWidening(linalg::GenericOp op);
-/// The same where each element stays at its place.
+/// Returns whether `op` is a widening with identity maps.
 bool isWideningInPlace(linalg::GenericOp op);
 
 } // namespace mlir::fsdp

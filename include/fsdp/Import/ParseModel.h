@@ -1,4 +1,4 @@
-//===- ParseModel.h - A file of a model ----------------------------*- C++ -*-===//
+//===- ParseModel.h - Reading a model from a file ---------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,8 +12,8 @@
 
 namespace mlir::fsdp {
 
-/// Reads a model. On text that this MLIR cannot parse, says what it expects and
-/// how to produce it. Null after an error.
+/// Reads the model in the file `path`. Returns null after an error. If this version of MLIR cannot
+/// parse the file, the error has notes on the expected form and how to export it.
 OwningOpRef<ModuleOp> parseModel(StringRef path, MLIRContext *context);
 
 } // namespace mlir::fsdp

@@ -24,7 +24,8 @@ namespace fsdp {
 #include "fsdp/Import/Passes.h.inc"
 
 struct StepOptions;
-/// Appends the stage: foreign MLIR to the model contract of docs/Pipeline.md, section 1.
+/// Appends the passes of the stage, which bring the MLIR of an exporter to the model contract of
+/// docs/explanation/pipeline.md, section 1.
 void buildImportPipeline(OpPassManager &pm, const StepOptions &options);
 
 } // namespace fsdp

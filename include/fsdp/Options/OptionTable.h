@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The rows of Options.def at run time. The command line of fsdp-compile, its files of options,
-// --what-if, the pipelines of fsdp-opt, the help and docs/Options.md all read this table.
+// --what-if, the pipelines of fsdp-opt, the help and docs/reference/options.md all read this table.
 //
 //===----------------------------------------------------------------------===//
 
@@ -111,7 +111,7 @@ void inferOptions(StepOptions &options);
 /// their help.
 void printOptionHelp(llvm::raw_ostream &os, bool all);
 
-/// Prints docs/Options.md.
+/// Prints docs/reference/options.md.
 void printOptionsPage(llvm::raw_ostream &os);
 
 } // namespace mlir::fsdp

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Pure arithmetic, in elements; no IR.
+// Computes layouts in elements, without IR.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,36 +18,37 @@
 namespace mlir {
 namespace fsdp {
 
-/// Offsets of parameters are multiples of this: 64 bytes of the narrowest float.
+/// Alignment of parameter offsets in elements: 64 bytes for elements of two bytes.
 constexpr int64_t kOffsetAlignment = 32;
-/// That of elements of `bytes` bytes, 64 for those of one.
+/// Returns the alignment of parameter offsets, in elements of `bytes` bytes.
 constexpr int64_t getOffsetAlignment(int64_t bytes) { return bytes == 1 ? 64 : kOffsetAlignment; }
-/// Shard sizes are multiples of this ...
+/// Alignment of shard sizes in elements.
 constexpr int64_t kShardAlignment = 64;
-/// ... or, in units of more than `kLargeUnit` elements, of this.
+/// Alignment of shard sizes in units of more than `kLargeUnit` elements.
 constexpr int64_t kLargeShardAlignment = 1024;
 constexpr int64_t kLargeUnit = 64 * 1024;
-/// Units above this size are refused: offsets in bytes must fit an int64_t.
+/// Greatest size of a unit in elements, so that offsets in bytes fit an int64_t.
 constexpr int64_t kMaxUnitSize = int64_t(1) << 48;
 
 struct ParamExtent {
-  int64_t size; ///< elements; 0 is allowed
-  bool decay;   ///< takes part in weight decay
+  int64_t size; ///< number of elements, at least 0
+  bool decay;   ///< has weight decay
 };
 
 struct UnitLayout {
-  /// Positions in the list given, in the order of the flat buffer.
+  /// Indices of the parameters in the order of the flat buffer.
   llvm::SmallVector<unsigned> order;
-  /// Offset of `order[i]`.
+  /// Offset in elements of parameter `order[i]`.
   llvm::SmallVector<int64_t> offsets;
-  /// Elements that each of the shards has; at least `kShardAlignment`.
+  /// Elements per shard; at least `kShardAlignment`.
   int64_t shardSize = 0;
   /// Elements that belong to no parameter.
   int64_t padding = 0;
 };
 
-/// Lays parameters out in one flat buffer of `shards` equal slices, each of which can be cut into
-/// `parts` equal ones, and is a multiple of `rowSize`. The sizes add up to at most `kMaxUnitSize`.
+/// Lays parameters out in one flat buffer of `shards` equal shards. The size of a shard is a
+/// multiple of `parts` and of `rowSize`. The sizes of the parameters must add up to at most
+/// `kMaxUnitSize`.
 UnitLayout layOutUnit(llvm::ArrayRef<ParamExtent> params, int64_t shards, int64_t parts = 1,
                       int64_t offsetAlignment = kOffsetAlignment, int64_t rowSize = 1);
 

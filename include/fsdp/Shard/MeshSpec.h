@@ -1,4 +1,4 @@
-//===- MeshSpec.h - A device mesh in words ----------------------*- C++ -*-===//
+//===- MeshSpec.h - The device mesh of --mesh -------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,17 +12,17 @@
 namespace mlir {
 namespace fsdp {
 
-/// Sizes of the axes, each as factors (outermost first).
+/// Sizes of the axes, each as a list of factors, outermost first.
 struct MeshSpec {
   SmallVector<int64_t> replicate = {1};
   SmallVector<int64_t> shard = {1};
 };
 
-/// Ranks of the largest mesh that is accepted.
+/// Greatest number of ranks of a mesh.
 constexpr int64_t kMaxRanks = 1 << 16;
 
-/// Reads `[replicate=R,]shard=S` in any order, sizes being `4` or `2x4`.
-/// What is wrong is said through `emitError`.
+/// Parses `[replicate=R,]shard=S`, in any order, with sizes such as `4` or `2x4`. Reports errors
+/// through `emitError`.
 FailureOr<MeshSpec> parseMeshSpec(StringRef text, function_ref<InFlightDiagnostic()> emitError);
 
 } // namespace fsdp

@@ -1,4 +1,4 @@
-//===- NamePattern.h - Patterns over names of parameters --------*- C++ -*-===//
+//===- NamePattern.h - Patterns for names of parameters ---------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,22 +15,22 @@
 namespace mlir {
 namespace fsdp {
 
-/// Between the components of a name.
+/// Characters that separate the components of a name.
 constexpr llvm::StringLiteral kSeparators = "./";
 
-/// End of the component of `name` that starts at `begin`.
+/// Returns the end of the component of `name` that starts at `begin`.
 inline size_t componentEnd(StringRef name, size_t begin) {
   return std::min(name.find_first_of(kSeparators, begin), name.size());
 }
 
-/// `encoder.*.block_[0-9]`: a glob per component, matched against the beginning of
-/// a name. `*` stays within one component.
+/// A pattern such as `encoder.*.block_[0-9]`, with one glob per component, that matches the
+/// beginning of a name. `*` does not match separators.
 class PrefixPattern {
 public:
-  /// What is wrong with `text` is said through `emitError`; `what` says whose it is.
+  /// Parses `text`. Reports errors through `emitError`; `what` names the pattern in the message.
   static FailureOr<PrefixPattern> parse(StringRef text, const Twine &what,
                                         function_ref<InFlightDiagnostic()> emitError);
-  /// The prefix of `name` that the whole pattern matches; empty when it does not.
+  /// Returns the prefix of `name` that the pattern matches; empty if it does not match.
   StringRef match(StringRef name) const;
   StringRef getText() const { return *text; }
 
@@ -39,14 +39,14 @@ private:
   SmallVector<llvm::GlobPattern> components;
 };
 
-/// Which of `names` a list of patterns selects, as --freeze gives them: `h.0,*.bias`.
-/// A pattern is a glob over a whole name or over its beginning up to a separator; `*`
-/// matches separators, too. Each must match something.
+/// Returns which of `names` a list of patterns such as `h.0,*.bias` selects (--freeze). A pattern
+/// is a glob for a whole name or for its beginning up to a separator; `*` also matches separators.
+/// Reports a pattern that matches no name as an error of `option`.
 FailureOr<llvm::BitVector> selectNames(ArrayRef<StringRef> names, StringRef patterns,
                                        StringRef option,
                                        function_ref<InFlightDiagnostic()> emitError);
 
-/// "; names look like 'a' and 'b'", for a pattern that matches nothing.
+/// Returns "; names look like 'a' and 'b'", for the error about a pattern that matches nothing.
 std::string describeNames(ArrayRef<StringRef> names);
 
 } // namespace fsdp

@@ -20,7 +20,8 @@ namespace fsdp {
 #include "fsdp/Shard/Passes.h.inc"
 
 struct StepOptions;
-/// Appends the stage: model contract in, sharded forward out; ends in fsdp-verify-sharded.
+/// Appends the passes of the stage, from the model contract to the sharded forward. The last one is
+/// fsdp-verify-sharded.
 void buildShardPipeline(OpPassManager &pm, const StepOptions &options);
 
 } // namespace fsdp

@@ -1,4 +1,4 @@
-//===- PlacementChoice.h - Where the options put tensors -----------*- C++ -*-===//
+//===- PlacementChoice.h - Sharding strategy and mesh options ---*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,32 +13,32 @@
 
 namespace mlir::fsdp {
 
-/// One row of the table of sharding strategies: the axes over which parameters,
-/// accumulated gradients and optimizer state are in pieces. On the others they
-/// are replicated.
+/// One row of the table of sharding strategies. Parameters, accumulated gradients and optimizer
+/// state are sharded over the first N of the axes (shard, replicate) and replicated over the
+/// others.
 struct Strategy {
   ShardingStrategy name;
-  int parameters, gradients, state; ///< how many of shard, replicate
+  int parameters, gradients, state; ///< N, from 0 to 2
   bool reshard;                     ///< gathered parameters are dropped after the forward
-  bool needsGroups;                 ///< makes sense with replicas only
+  bool needsGroups;                 ///< requires more than one replica
 
   PlacementAttr getPlacement(MLIRContext *context) const;
 };
 
-/// Returns the row of a strategy.
+/// Returns the row of the table for a strategy.
 const Strategy &getStrategy(ShardingStrategy name);
 
-/// Options of a pass, as text.
+/// Options of fsdp-form-units as text.
 struct PlacementTexts {
   StringRef mesh, strategy, reshard, root, storage, ignore;
 };
 
-/// What they say.
+/// Values of the options.
 struct PlacementChoice {
   MeshSpec mesh;
   const Strategy *strategy;
-  bool gathersAgain = true; ///< in the backward
-  int64_t within = 0;       ///< among how many neighbours; 0: all
+  bool gathersAgain = true; ///< the backward gathers parameters again
+  int64_t within = 0;       ///< ranks per group in which it gathers; 0 for all
   ReshardRoot root = ReshardRoot::Backward;
   ParamStorage storage = ParamStorage::Master;
 
@@ -46,7 +46,7 @@ struct PlacementChoice {
   int64_t getReplicas() const { return llvm::product_of(mesh.replicate); }
 };
 
-/// Reads the options, and warns of those that change nothing on this mesh. Errors are at `loc`.
+/// Parses the options and warns of those that have no effect on this mesh. Reports errors at `loc`.
 FailureOr<PlacementChoice> readPlacement(const PlacementTexts &texts, Location loc);
 
 } // namespace mlir::fsdp

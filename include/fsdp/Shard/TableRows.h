@@ -1,4 +1,4 @@
-//===- TableRows.h - Tables that are read by rows ---------------*- C++ -*-===//
+//===- TableRows.h - Tables whose lookups exchange rows ---------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,13 +14,14 @@
 namespace mlir {
 namespace fsdp {
 
-/// Tables of fewer bytes are gathered before the collectives that rows need would have started.
+/// Size in bytes below which a table is gathered, because the gather takes less time than the
+/// latency of the collectives for rows.
 constexpr int64_t kSmallTable = 1 << 20;
 
-/// Elements of a row, where lookups of the parameter `table` take rows; 0 where they do not.
-/// `shards`: ranks that have a part of it each; a shard has to be whole rows without getting larger
-/// by more than an eighth. `when`: Auto is where all ranks together look up at most half as many
-/// rows as the table has, and it is not small.
+/// Returns the elements of a row if lookups in the parameter `table` exchange rows instead of
+/// gathering the table; else 0. A shard must be whole rows, and at most an eighth larger than
+/// otherwise. With Auto, all ranks together must look up at most half as many rows as the table
+/// has, and the table must not be small.
 int64_t getRowSize(Value table, GatherRows when, int64_t shards, int64_t parts);
 
 } // namespace fsdp

@@ -1,4 +1,4 @@
-//===- WrapPolicy.h - Which layer a parameter belongs to --------*- C++ -*-===//
+//===- WrapPolicy.h - Assignment of parameters to units ---------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,45 +17,44 @@ struct NamedParam {
   int64_t rank;
   int64_t elements = 0;
   int64_t bytes = 0;
-  /// The unit that the IR asks for (`fsdp.unit = "name"`); none: up to the policy.
+  /// Unit in the IR (`fsdp.unit = "name"`); if nothing, the policy decides.
   std::optional<StringRef> unit = std::nullopt;
 };
 
-/// For each parameter the prefix of its name that is its layer, empty for those
-/// of the root unit. Layers are found by the numbers in names.
+/// Finds layers by the numbers in names. Returns for each parameter the prefix of its name that is
+/// its layer; empty for the root unit.
 SmallVector<StringRef> findLayers(ArrayRef<NamedParam> params);
 
-/// The same for layers given as patterns, `h.*` or `encoder.*.block_[0-9],...`:
-/// matched component by component against the start of a name. Every pattern
-/// must match something; what is wrong is said through `emitError`.
+/// Returns the layers of parameters by prefix patterns such as `h.*` or
+/// `encoder.*.block_[0-9],...`. Reports a pattern that matches nothing, and other errors, through
+/// `emitError`.
 FailureOr<SmallVector<StringRef>> matchLayers(ArrayRef<NamedParam> params, StringRef patterns,
                                               function_ref<InFlightDiagnostic()> emitError);
 
-/// The same for units of at least `minimum` elements (GroupBySize.cpp).
+/// Returns the units of parameters if units have at least `minimum` elements (GroupBySize.cpp).
 SmallVector<StringRef> groupBySize(ArrayRef<NamedParam> params, int64_t minimum);
 
-/// The same for units listed in a JSON file (ManualWrap.cpp). Names are kept in
-/// the context of `loc`.
+/// Returns the units of parameters that a JSON file lists (ManualWrap.cpp). The context of `loc`
+/// owns the names.
 FailureOr<SmallVector<StringRef>> wrapManually(ArrayRef<NamedParam> params, StringRef path,
                                                Location loc);
 
-/// What --auto-wrap-policy and its companions say.
+/// Values of --auto-wrap-policy and the options that depend on it.
 struct WrapOptions {
   StringRef policy;       ///< transformer, size, manual or none
   StringRef layerPattern; ///< with transformer
   StringRef wrapFile;     ///< with manual
-  int64_t minNumParams;   ///< with size; 0: the default
+  int64_t minNumParams;   ///< with size or transformer; 0 for the default
 };
 
-/// `size_based_auto_wrap_policy` of FSDP has this default, too.
+/// Default of min-num-params with size, equal to that of FSDP's `size_based_auto_wrap_policy`.
 constexpr int64_t kDefaultMinNumParams = 100'000'000;
 
-/// Options that contradict one another, and words that are none.
+/// Reports options that contradict one another, and unknown policies.
 LogicalResult checkWrapOptions(const WrapOptions &options, Location loc);
 
-/// For each parameter the name of its unit, empty for the root (ChooseUnits.cpp).
-/// Names are kept in the context of `loc`. `gathers`: parameters are gathered at
-/// all, so that one unit for everything has its price.
+/// Returns for each parameter the name of its unit; empty for the root (ChooseUnits.cpp). The
+/// context of `loc` owns the names. If `gathers` is set, warns if the whole model is one unit.
 FailureOr<SmallVector<StringRef>>
 chooseUnits(ArrayRef<NamedParam> params, const WrapOptions &options, bool gathers, Location loc);
 

@@ -1,4 +1,4 @@
-//===- AccessLog.cpp - What a phase reads and writes ------------*- C++ -*-===//
+//===- AccessLog.cpp - Reads and writes of a phase --------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

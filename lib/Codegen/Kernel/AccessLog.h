@@ -1,10 +1,10 @@
-//===- AccessLog.h - What a phase reads and writes --------------*- C++ -*-===//
+//===- AccessLog.h - Reads and writes of a phase ----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tells whether arguments may be updated in place. Private to the stage.
+// Decides whether a phase may update arguments in place. Private to the stage.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,21 +18,26 @@ namespace mlir::fsdp {
 
 class AccessLog {
 public:
-  /// Stages follow each other within a row; a body is one piece of code.
+  /// Position of the code being emitted. Stages run one after the other within a row; a body
+  /// is one piece of code.
   int64_t stage = 0, body = 0;
 
-  /// Forgets the last phase; what finished phases wrote stays known.
+  /// Forgets the accesses of the last phase, but not the arguments that it overwrote.
   void begin();
+  /// Records that the destinations of `written` are overwritten.
   void finish(ArrayRef<Step> written);
 
-  /// Notes the reads of arguments that are evaluated from now on.
+  /// Records all reads of arguments from now on.
   void watch(EvaluationState &state);
-  /// The same within one row; refuses reads of the segment's values in other rows.
+  /// Records reads of arguments within one row, and refuses reads of the segment's values in
+  /// other rows.
   void watchRow(EvaluationState &state, ArrayRef<Step> segment, SmallVector<AffineExpr> rowIndices);
+  /// Records the stores of `step` at `indices`.
   void store(const Step &step, ArrayRef<AffineExpr> indices);
 
-  /// Every read of an argument that is written sees the old value: it is done in an
-  /// earlier stage of the same row, or by the piece of code that then writes just there.
+  /// Returns true if every read of an argument that the phase writes sees the old value. That
+  /// holds if the read is in an earlier stage of the same row, or in the piece of code that
+  /// afterwards stores to the same element.
   bool isSafeInPlace() const;
 
 private:
@@ -43,7 +48,7 @@ private:
     int64_t stage, body;
   };
   std::vector<Access> accesses;
-  /// Stores into arguments by earlier phases.
+  /// Arguments that earlier phases stored to.
   llvm::SmallPtrSet<void *, 4> overwritten;
 };
 

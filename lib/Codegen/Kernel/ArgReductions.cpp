@@ -1,29 +1,29 @@
-//===- ArgReductions.cpp - The greatest and where it is ---------*- C++ -*-===//
+//===- ArgReductions.cpp - Reductions to a value and its position --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A reduction of two results that choose together becomes two reductions of one,
-// which have an order of lanes like any other (KernelSteps.h):
+// Splits a reduction with two results that are selected together into two reductions with one
+// result. These can use any order of lanes, as other reductions do (KernelSteps.h):
 //
 //   v, i = reduce x, k { c = x > v        t = reduce x { max(x, t) }
 //     select c, x, v                  =>  m = reduce x, k { min(x == t ? k : none, m) }
 //     select c, k, i }                    b = t > v0;  v = b ? t : v0;  i = b ? m : i0
 //
-//  1. Read the body: which of the two a condition keeps, and who wins a tie.
+//  1. Read the body: which value the condition keeps, and which of equal ones.
+//       condition                          chosen
+//       x > v                              the first of equals; NaN never
+//       x >= v                             the last of equals; NaN never
+//       v > x | v != v, and for the position  | (v == x & i < k)
+//                                          (as JAX emits it) the first; NaN if there is one
 //
-//       x > v                              the first of equals; NaN never chosen
-//       x >= v                             the last of equals; NaN never chosen
-//       v > x | v != v,  and for the position  | (v == x & i < k)
-//                                          (as JAX writes it) the first; NaN chosen
+//     The same with < and with integers. If the value is max(x, v) instead, it is NaN if any
+//     element is NaN, and the position is then the initial one.
+//  2. Emit the two reductions, and the selection between their results and the initial values.
 //
-//     and the same with < and with integers. The value may also be max(x, v): then it
-//     is NaN if any is, and the position that of the initial value.
-//  2. Write the two reductions and the choice between them and the initial values.
-//
-// The row is read twice, from cache. Linear in the ops. Not done here: positions other
-// than the index of the one reduced loop.
+// The row is read twice, the second time from cache. Linear in the number of ops. Not done
+// here: positions other than the index of the single reduced loop.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,21 +36,21 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// What a body of two results does.
+/// Properties of a reduction with two results.
 struct ArgReduction {
   linalg::GenericOp op;
-  Value candidate;       // x, free of results
-  bool greatest = true;  // or the least
-  bool last = false;     // of equals
-  bool nanWins = false;  // NaN is beyond all; otherwise never chosen
-  bool keepsNan = false; // in the value alone: max(x, v)
+  Value candidate;       // x, does not depend on results
+  bool greatest = true;  // otherwise the least
+  bool last = false;     // the last of equal elements is chosen
+  bool nanWins = false;  // NaN is chosen over all others; otherwise never
+  bool keepsNan = false; // the value, but not the position, is NaN if any element is: max(x, v)
   bool isUnsigned = false;
 
   Type getType() const { return candidate.getType(); }
   bool isFloat() const { return isa<FloatType>(getType()); }
 };
 
-/// lhs > rhs or a relative of it.
+/// A comparison lhs > rhs, or with another order.
 struct Comparison {
   Value lhs, rhs;
   bool greater, strict, isUnsigned;
@@ -77,7 +77,7 @@ static std::optional<Comparison> readComparison(Value condition) {
   return std::nullopt;
 }
 
-/// max(x, v) or min(x, v) of the kind that the comparison asks for.
+/// Returns true if `value` is max(x, v) or min(x, v), as the comparison in `pair` requires.
 static bool isExtreme(Value value, Value x, Value state, const ArgReduction &pair, bool &keepsNan) {
   Operation *op = value.getDefiningOp();
   if (!op || op->getNumOperands() != 2 ||
@@ -92,8 +92,8 @@ static bool isExtreme(Value value, Value x, Value state, const ArgReduction &pai
          (pair.isUnsigned ? isa<arith::MinUIOp>(op) : isa<arith::MinSIOp>(op));
 }
 
-/// The operands of a select, in the order (candidate, state); `flipped` when the
-/// condition is that of keeping the state.
+/// Reads the operands of a select between `state` and a candidate. `flipped` means that the
+/// condition keeps the state.
 static bool readSelect(Value value, Value state, Value &condition, Value &candidate,
                        bool &flipped) {
   auto select = value.getDefiningOp<arith::SelectOp>();
@@ -105,7 +105,7 @@ static bool readSelect(Value value, Value state, Value &condition, Value &candid
   return true;
 }
 
-/// The index of the only reduced loop.
+/// Returns true if `value` is the index of the only reduced loop.
 static bool isPosition(linalg::GenericOp op, Value value) {
   if (auto cast = value.getDefiningOp<arith::IndexCastOp>())
     value = cast.getIn();
@@ -114,7 +114,7 @@ static bool isPosition(linalg::GenericOp op, Value value) {
          op.getIteratorTypesArray()[index.getDim()] == utils::IteratorType::reduction;
 }
 
-/// a | b with `first` one of them: gives the other.
+/// Returns b if `value` is a | b and `first` is a, or the reverse; otherwise null.
 static Value otherOf(Value value, Value first) {
   auto either = value.getDefiningOp<arith::OrIOp>();
   if (!either)
@@ -124,7 +124,7 @@ static Value otherOf(Value value, Value first) {
   return either.getRhs() == first ? either.getLhs() : Value();
 }
 
-/// v > x | v != v for the value, | (v == x & i < k) for the position.
+/// Matches v > x | v != v for the value, and that or (v == x & i < k) for the position.
 static bool readNanAware(Value valueCondition, Value indexCondition, Value kept, Value other,
                          Value keptIndex, Value otherIndex, bool &greatest) {
   auto either = valueCondition.getDefiningOp<arith::OrIOp>();
@@ -152,7 +152,7 @@ static bool readNanAware(Value valueCondition, Value indexCondition, Value kept,
   return same && before.getLhs() == keptIndex && before.getRhs() == otherIndex;
 }
 
-/// Reads the body with result `v` as the value, the other one as the position.
+/// Reads the body with result `v` as the value and the other result as the position.
 static std::optional<ArgReduction> readPair(linalg::GenericOp op, unsigned v) {
   ArgReduction pair;
   pair.op = op;
@@ -225,7 +225,8 @@ private:
 };
 } // namespace
 
-/// A reduction over the loops of the pair, with more inputs of the results' shape.
+/// Emits a reduction over the loops of the pair, with additional inputs `more` of the
+/// results' shape.
 Value ArgReductionWriter::reduce(ValueRange more, TypedAttr init, unsigned result, Body body) {
   auto type = cast<RankedTensorType>(op.getResult(result).getType());
   Value constant = arith::ConstantOp::create(b, loc, init);
@@ -244,7 +245,7 @@ Value ArgReductionWriter::reduce(ValueRange more, TypedAttr init, unsigned resul
         unsigned inputs = op.getNumDpsInputs();
         for (auto [old, now] : llvm::zip(op.getRegionInputArgs(), args.take_front(inputs)))
           mapping.map(old, now);
-        for (BlockArgument old : op.getRegionOutputArgs()) { // read by what is dead here
+        for (BlockArgument old : op.getRegionOutputArgs()) { // read only by ops that become dead
           TypedAttr any = cast<TypedAttr>(nested.getZeroAttr(old.getType()));
           mapping.map(old, arith::ConstantOp::create(nested, loc, any).getResult());
         }
@@ -293,7 +294,7 @@ Value ArgReductionWriter::equals(OpBuilder &nested, Value x, Value y) {
   return arith::CmpIOp::create(nested, loc, arith::CmpIPredicate::eq, x, y);
 }
 
-/// Whether x comes before the initial value y.
+/// Emits the condition under which x is chosen over the initial value y.
 Value ArgReductionWriter::isBetter(OpBuilder &nested, Value x, Value y) {
   if (!pair.greatest)
     std::swap(x, y);
@@ -305,7 +306,7 @@ Value ArgReductionWriter::isBetter(OpBuilder &nested, Value x, Value y) {
   return compare(nested, pair.last ? arith::CmpFPredicate::OGE : arith::CmpFPredicate::OGT, x, y);
 }
 
-/// What every element beats or equals.
+/// Returns the value that no element is worse than.
 TypedAttr ArgReductionWriter::worst() {
   Type type = pair.getType();
   if (auto real = dyn_cast<FloatType>(type))
@@ -362,7 +363,7 @@ void ArgReductionWriter::write() {
   Value index =
       choose({total, init, where, indexInit}, 1 - v, [&](OpBuilder &nested, ValueRange a) -> Value {
         Value better = decide(nested, a[0], a[1]);
-        if (pair.last) { // no better than the initial value, and nothing was found
+        if (pair.last) { // not better than the initial value, and no element was found
           Value nowhere = arith::ConstantOp::create(nested, loc, none);
           Value found = arith::CmpIOp::create(nested, loc, arith::CmpIPredicate::ne, a[2], nowhere);
           better = arith::AndIOp::create(nested, loc, better, found);

@@ -1,11 +1,11 @@
-//===- CodeBuilder.cpp - Short names for building loops ---------*- C++ -*-===//
+//===- CodeBuilder.cpp - Builder for loops, vectors and memory accesses --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Elements of i1 are bytes in memory, elements of index are 64-bit integers, those of half
-// precision 16-bit integers.
+// In memory, elements of i1 are bytes, elements of index 64-bit integers, and 16-bit floats
+// 16-bit integers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -69,7 +69,7 @@ CodeBuilder::Carried CodeBuilder::loop(Value from, Value to, int64_t step, Value
   InsertionGuard guard(*this);
   setInsertionPointToStart(op.getBody());
   Carried last = body(op.getInductionVar(), op.getRegionIterArgs());
-  if (!first.empty()) // without values the loop has its end already
+  if (!first.empty()) // without values the loop has a terminator already
     scf::YieldOp::create(*this, loc, last);
   return Carried(op.getResults());
 }
@@ -104,8 +104,8 @@ Value CodeBuilder::address(const Pointer &place) {
                              place.base, ValueRange{place.index});
 }
 
-/// The type of `type` in memory. Half precision travels as integers: where the CPU does not
-/// know it, LLVM would convert it in loads and stores by calls.
+/// Returns the type of `type` in memory. 16-bit floats are stored as integers, because LLVM
+/// converts them by library calls on CPUs without native support.
 static Type inMemory(Type type) {
   Type element = getElementTypeOrSelf(type);
   if (element.isBF16() || element.isF16())
@@ -255,7 +255,7 @@ SmallVector<Value> CodeBuilder::inlineBody(linalg::LinalgOp op, ArrayRef<Value> 
     if (input)
       map.map(argument, input);
   auto lookUp = [&](Value v) {
-    if (!map.contains(v)) // a constant, inside or outside the body
+    if (!map.contains(v)) // a constant, inside or outside of the body
       map.map(v, constantOf(v));
     return map.lookup(v);
   };

@@ -1,11 +1,11 @@
-//===- CodeBuilder.h - Short names for building loops -----------*- C++ -*-===//
+//===- CodeBuilder.h - Builder for loops, vectors and memory accesses --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A builder for code on pointers: 64-bit arithmetic, scf loops, vector loads and
-// stores with and without masks. Private to the stage.
+// Builds code on pointers: 64-bit arithmetic, scf loops, vector loads and stores with and
+// without masks. Private to the stage.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@
 
 namespace mlir::fsdp {
 
-/// A place in memory: `index` elements of `type` after `base`.
+/// A memory location: `index` elements of `type` after `base`.
 struct Pointer {
   Value base;
   Type type;
@@ -32,7 +32,7 @@ public:
   CodeBuilder(Location loc, MLIRContext *context) : OpBuilder(context), loc(loc) {}
 
   Value constant(int64_t value);
-  /// An integer of the type of `like`.
+  /// Creates an integer constant of the type of `like`.
   Value constantLike(Value like, int64_t value);
   Value boolean(bool value);
   Value add(Value a, Value b);
@@ -52,17 +52,18 @@ public:
   Value subf(Value a, Value b) { return createOrFold<arith::SubFOp>(loc, a, b); }
   Value mulf(Value a, Value b) { return createOrFold<arith::MulFOp>(loc, a, b); }
   Value fma(Value a, Value b, Value c) { return LLVM::FMAOp::create(*this, loc, a, b, c); }
-  /// The larger; b when one of them is NaN.
+  /// Returns the larger of a and b; b if either is NaN.
   Value larger(Value a, Value b);
 
   using Carried = SmallVector<Value>;
   /// for (i = from; i < to; i += step) body(i)
   void loop(Value from, Value to, int64_t step, function_ref<void(Value)> body);
-  /// The same with values that go from turn to turn; those of the last.
+  /// Emits the same loop with loop-carried values that start as `first`. Returns their final
+  /// values.
   Carried loop(Value from, Value to, int64_t step, ValueRange first,
                function_ref<Carried(Value, ValueRange)> body);
   void when(Value condition, function_ref<void()> then, function_ref<void()> otherwise = nullptr);
-  /// What one of two branches gives.
+  /// Emits both branches and returns the values of the one taken.
   Carried choose(Value condition, TypeRange types, function_ref<Carried()> then,
                  function_ref<Carried()> otherwise);
 
@@ -70,28 +71,29 @@ public:
   Pointer shift(const Pointer &place, Value by) {
     return {place.base, place.type, add(place.index, by)};
   }
-  /// Aligned to one element. With a mask: only its lanes, zero elsewhere.
+  /// Loads at element alignment. With a mask, lanes outside of it are not read and become zero.
   Value load(Type type, const Pointer &place, Value mask = nullptr);
   void store(Value value, const Pointer &place, Value mask = nullptr);
-  /// Asks for the line of a place, which need not exist.
+  /// Prefetches the cache line of `place`, which may lie outside of the buffer.
   void prefetch(const Pointer &place, bool forWriting = false);
-  /// Lanes `stride` elements apart.
+  /// Loads lanes that lie `stride` elements apart.
   Value gather(VectorType type, const Pointer &place, int64_t stride, Value mask);
   void scatter(Value value, const Pointer &place, int64_t stride, Value mask);
-  /// Lanes at the places that `indices` (a vector of integers) counts from `place` on.
+  /// Loads lanes from the element offsets `indices` (a vector of integers) relative to `place`.
   Value gather(Type element, const Pointer &place, Value indices);
-  /// Lanes i of `lanes` with i < count.
+  /// Returns a mask of `lanes` bits in which lane i is set if i < count.
   Value maskBelow(int64_t lanes, Value count);
   Value splat(Value scalar, int64_t lanes);
-  /// 0, 1, 2, ..
+  /// Returns the vector 0, 1, 2, ..
   Value iota(int64_t lanes, Type element);
   Value zero(Type type);
   Value shuffle(Value a, Value b, ArrayRef<int64_t> mask);
-  /// To the same shape with another floating-point element type; f32 in between
-  /// where neither holds the other.
+  /// Converts to the same shape with another floating-point element type. Converts between
+  /// bf16 and f16 through f32.
   Value convertFloat(Value value, Type element);
-  /// The body of `op` on `inputs` (one per operand, vectors or scalars alike); the values it
-  /// yields. `index` gives linalg.index.
+  /// Clones the body of `op` on `inputs` (one per operand) and returns the values it yields.
+  /// With `lanes` > 0 all values are vectors of so many lanes, otherwise scalars. `index`
+  /// gives the value of linalg.index for a dimension.
   SmallVector<Value> inlineBody(linalg::LinalgOp op, ArrayRef<Value> inputs, int64_t lanes,
                                 function_ref<Value(unsigned)> index = nullptr);
 
@@ -101,7 +103,7 @@ private:
   Value strided(const Pointer &place, int64_t lanes, int64_t stride);
 };
 
-/// The type with its element replaced: vector or scalar.
+/// Returns `type` (a vector or a scalar) with its element type replaced.
 Type withElement(Type type, Type element);
 
 } // namespace mlir::fsdp

@@ -1,19 +1,19 @@
-//===- ElementAddress.cpp - Where a tensor's element lies -------*- C++ -*-===//
+//===- ElementAddress.cpp - Addresses of tensor elements --------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The Evaluator's indices and memory. Memory is addressed by one linear expression,
-// which is simplified until it is known to be
+// Index arithmetic and memory accesses of the Evaluator. Memory is addressed by one linear
+// expression over the loops and the lane. After simplification the lanes are
 //
 //   the same for all lanes     768 row              -> memref.load, a scalar
 //   consecutive                768 row + lane       -> vector.load
 //   2, 4 or 8 apart            4 row + 4 lane + 1   -> vector.loads and shuffles
 //   neither                    768 lane + row       -> vector.gather
 //
-// An index that depends on data is a vector of index, or, where the lanes agree on
-// it, a new variable of the expression.
+// An index that depends on data is a vector of index, or, if all lanes agree, a new variable
+// of the expression.
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,7 +64,7 @@ Value Evaluator::materialise(AffineExpr expr) {
   return result;
 }
 
-/// All lanes of an expression, as a vector of index.
+/// Returns all lanes of an expression as a vector of index.
 Value Evaluator::materialiseLanes(AffineExpr expr) {
   if (!hasLane(expr))
     return broadcast(materialise(expr));
@@ -94,7 +94,7 @@ Value Evaluator::toValue(const Subscript &index) {
                     : materialiseLanes(expr);
 }
 
-/// An index computed from data: a new variable when the lanes agree on it.
+/// Converts an index that depends on data. It becomes a new variable if all lanes agree.
 Subscript Evaluator::toSubscript(Value index) {
   if (isa<VectorType>(index.getType()))
     return {constant(0), index};
@@ -137,7 +137,7 @@ Value Evaluator::inside(Subscript &index, int64_t lo, int64_t hi, bool &always) 
     always = least >= lo && greatest < hi;
     if (always || greatest < lo || least >= hi)
       return {};
-    // Ask for a split where the innermost position itself crosses the border.
+    // Ask for a split if the innermost position itself crosses a border.
     auto offset =
         column ? dyn_cast<AffineConstantExpr>(simplify(expr - column)) : AffineConstantExpr();
     if (offset) {
@@ -168,7 +168,7 @@ Value Evaluator::inside(Subscript &index, int64_t lo, int64_t hi, bool &always) 
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// Element of a flat memref: stored bytes to values of the kernel (i1, index).
+/// Converts an element of a flat memref to the kernel's type (i1, index).
 static Value fromStorage(OpBuilder &b, Location loc, Value value, Type element) {
   if (element.isInteger(1)) {
     Type type = value.getType();
@@ -183,9 +183,9 @@ static Value fromStorage(OpBuilder &b, Location loc, Value value, Type element) 
   return arith::IndexCastOp::create(b, loc, type, value);
 }
 
-//  Rows of 4 in memory: a b c d  a b c d ..   A round of taking the even and the odd
-//  lanes of neighbours moves the lowest bit of an element's number to the top; after two
-//  rounds vector i holds column i. Interleaving is the way back.
+// Rows of 4 in memory: a b c d  a b c d ..   A round takes the even and the odd lanes of
+// neighbouring vectors. It moves the lowest bit of an element's number to the top; after two
+// rounds vector i holds column i. Interleaving is the inverse.
 
 static void deinterleave(OpBuilder &b, Location loc, SmallVector<Value> &vectors) {
   int64_t lanes = cast<VectorType>(vectors[0].getType()).getDimSize(0), count = vectors.size();
@@ -222,7 +222,8 @@ void fsdp::interleave(OpBuilder &b, Location loc, SmallVector<Value> &vectors) {
   }
 }
 
-/// Lanes that lie 2, 4 or 8 apart: whole vectors and shuffles, shared by the columns.
+/// Loads lanes that are 2, 4 or 8 apart by whole vectors and shuffles, which the columns
+/// share. Returns null if that is impossible.
 Value Evaluator::loadStrided(Value memory, Type storage, AffineExpr offset) {
   for (int64_t stride : {2, 4, 8}) {
     AffineExpr base = simplify(offset - lane() * stride);
@@ -316,7 +317,7 @@ void Evaluator::store(Value value, Value memory, AffineExpr offset) {
   vector::StoreOp::create(builder, loc, broadcast(value), memory, materialise(base));
 }
 
-/// A constant tensor as read-only data beside the kernel.
+/// Returns a constant tensor as a read-only global of the phase.
 Value Evaluator::table(arith::ConstantOp op) {
   if (auto found = state.stored.find(op.getResult()); found != state.stored.end())
     return found->second.memory;
@@ -333,7 +334,8 @@ Value Evaluator::table(arith::ConstantOp op) {
     data = DenseElementsAttr::get(flat, values);
   }
   auto type = MemRefType::get(flat.getShape(), storage);
-  // The same data has one global per phase: its number is its place in the kernel.
+  // Each phase has its own global for a constant, numbered by the constant's position in the
+  // kernel.
   unsigned number = 0;
   for (auto constant : state.kernel.getOps<arith::ConstantOp>()) {
     if (constant == op)

@@ -1,21 +1,21 @@
-//===- Evaluator.cpp - The value of a tensor's element ----------*- C++ -*-===//
+//===- Evaluator.cpp - Code for single elements of tensors ------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A kernel is a graph of tensors. This walks it backwards from one element:
+// A kernel is a graph of tensors. The evaluator walks it backwards from one element:
 //
 //   evaluate(%y, [row, 64 k + lane])        %y = generic(%x, %m) {sub}
 //     evaluate(%x, [row, 64 k + lane])        -> vector.load %x[768 row + 64 k]
 //     evaluate(%m, [row])                     -> the row's scalar
 //     arith.subf : vector<64xf32>             -> %m is broadcast
 //
-// Views (reshapes, slices, concatenations, padding) only change the indices; what
-// lies in memory is loaded (ElementAddress.cpp). Positions that depend on data become
-// new variables. Where the pieces of a slice meet inside a vector, both sides are
-// evaluated at positions clamped into them, and selected; the innermost loop is split
-// at such places when it can be (see EvaluationState::splits).
+// Views (reshapes, slices, concatenations, padding) only change the indices. Tensors in
+// memory are loaded (ElementAddress.cpp). Positions that depend on data become new variables.
+// If the parts of a view meet inside a vector, both parts are evaluated at indices clamped
+// into them, and a select combines them. The innermost loop is split at such positions if
+// possible (see EvaluationState::splits).
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +41,7 @@ Evaluator Evaluator::withLanes(int64_t count) const {
   Evaluator copy(*this);
   copy.lanes = count;
   copy.dims[0].hi = count - 1;
-  // Vectors of the other width are of no use; scalars are.
+  // Vectors of the old width cannot be reused; scalars can.
   for (auto it = copy.known.begin(); it != copy.known.end();)
     it = isa<VectorType>(it->second.getType()) ? copy.known.erase(it) : std::next(it);
   copy.strided.clear();
@@ -69,7 +69,7 @@ Value Evaluator::broadcast(Value value) {
 // Operations
 //===----------------------------------------------------------------------===//
 
-/// The op on operands that are scalars or vectors; vectors when any of them is.
+/// Clones an op on scalars or vectors. The result is a vector if any operand is one.
 Value Evaluator::clone(Operation *op, ValueRange operands) {
   SmallVector<Value> values(operands);
   bool wide = llvm::any_of(values, [](Value v) { return isa<VectorType>(v.getType()); });
@@ -157,7 +157,7 @@ Value Evaluator::evaluate(Value tensor, ArrayRef<Subscript> indices) {
   return result;
 }
 
-/// Drops or adds the dimensions of size one that a slice leaves out.
+/// Inserts zero indices for the unit dimensions that a slice drops.
 static SmallVector<Subscript> expandDropped(ArrayRef<Subscript> indices,
                                             const llvm::SmallBitVector &dropped, AffineExpr zero) {
   SmallVector<Subscript> all;
@@ -210,7 +210,7 @@ Value Evaluator::evaluateOp(Value tensor, ArrayRef<Subscript> indices) {
       });
 }
 
-/// An integer read from memory, as an index.
+/// Converts an integer read from memory to an index.
 Subscript Evaluator::toIndex(Value id) {
   Type index = builder.getIndexType();
   if (auto vector = dyn_cast<VectorType>(id.getType()))
@@ -297,7 +297,7 @@ Value Evaluator::advance(linalg::GenericOp op, unsigned number, Value before,
   return broadcast(after);
 }
 
-/// A value of index that is an affine function of the loops.
+/// Returns a value of type index as an affine function of the loops, if it is one.
 std::optional<Subscript> Evaluator::positionOf(Value value, ArrayRef<Subscript> loops) {
   if (auto index = value.getDefiningOp<linalg::IndexOp>())
     return loops[index.getDim()];
@@ -314,7 +314,7 @@ std::optional<Subscript> Evaluator::positionOf(Value value, ArrayRef<Subscript> 
   unsigned numDims = apply.getAffineMap().getNumDims();
   AffineExpr expr = apply.getAffineMap().getResult(0).replaceDimsAndSymbols(
       ArrayRef(operands).take_front(numDims), ArrayRef(operands).drop_front(numDims));
-  // Quotients towards minus infinity of what may be negative are left alone.
+  // Refuse quotients of possibly negative values, which round towards minus infinity.
   return expr.isPureAffine() && subscripts().range(expr).lo >= 0 && expr.walk([](AffineExpr e) {
     return e.getKind() == AffineExprKind::CeilDiv ? WalkResult::interrupt() : WalkResult::advance();
   }) == WalkResult::advance()
@@ -330,7 +330,7 @@ Value Evaluator::evaluateBody(linalg::GenericOp op, Value value, ArrayRef<Subscr
     key.second.push_back(loop.expr.getAsOpaquePointer());
     key.second.push_back(loop.lanes.getAsOpaquePointer());
   }
-  // What depends on the result so far is another value each time.
+  // Values that depend on the result so far must not be reused.
   bool carries = !state.carried.empty() &&
                  state.carried.begin()->first.getParentBlock() == op.getBody() &&
                  dependsOnOutput(op, value);
@@ -343,7 +343,7 @@ Value Evaluator::evaluateBody(linalg::GenericOp op, Value value, ArrayRef<Subscr
   return result;
 }
 
-/// An argument of the body: the operand's element at the loop position.
+/// Evaluates an argument of the body: the operand's element at the loop position.
 Value Evaluator::evaluateOperand(linalg::GenericOp op, BlockArgument argument,
                                  ArrayRef<Subscript> loops) {
   if (Value value = state.carried.lookup(argument))
@@ -353,7 +353,7 @@ Value Evaluator::evaluateOperand(linalg::GenericOp op, BlockArgument argument,
     return evaluateScalar(operand.get());
   SmallVector<Subscript> indices;
   for (AffineExpr expr : op.getMatchingIndexingMap(&operand).getResults()) {
-    // Dims of the map are loops; sums of loops with coefficients come from slices.
+    // Results of the map are single loops, or sums of loops with coefficients (from slices).
     if (auto dim = dyn_cast<AffineDimExpr>(expr)) {
       indices.push_back(loops[dim.getPosition()]);
       continue;
@@ -369,7 +369,7 @@ Value Evaluator::evaluateOperand(linalg::GenericOp op, BlockArgument argument,
   return evaluate(operand.get(), indices);
 }
 
-/// What an op inside the body gives at the loop position.
+/// Evaluates the result of an op inside the body at the loop position.
 Value Evaluator::evaluateInner(linalg::GenericOp op, Value value, ArrayRef<Subscript> loops) {
   Operation *definition = value.getDefiningOp();
   if (std::optional<Subscript> position = positionOf(value, loops))
@@ -467,7 +467,7 @@ Value Evaluator::evaluateInsert(tensor::InsertOp op, ArrayRef<Subscript> indices
 Value Evaluator::evaluateConcat(tensor::ConcatOp op, ArrayRef<Subscript> indices) {
   int64_t dim = op.getDim(), offset = 0;
   Value result;
-  // From the last part to the first: each selects between itself and what follows.
+  // From the last part to the first: each selects between itself and the parts after it.
   SmallVector<std::pair<Value, int64_t>> parts;
   for (Value part : op.getInputs()) {
     parts.push_back({part, offset});

@@ -1,4 +1,4 @@
-//===- Evaluator.h - The value of a tensor's element ------------*- C++ -*-===//
+//===- Evaluator.h - Code for single elements of tensors --------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,75 +20,75 @@
 
 namespace mlir::fsdp {
 
-/// One index of an element: an expression over the loops, or, when it depends on
-/// data and differs between lanes, a vector of index.
+/// One index of an element: an expression over the loops, or a vector of index if it depends
+/// on data and differs between lanes.
 struct Subscript {
   AffineExpr expr;
   Value lanes;
 };
 
-/// A tensor that lies in memory: a flat memref and how many leading indices do
-/// not count (a row buffer holds one row).
+/// Location of a tensor in memory: a flat memref, and the number of leading indices to ignore
+/// (a row buffer holds one row).
 struct Stored {
   Value memory;
   unsigned skip = 0;
 };
 
-/// What the evaluators of one phase share.
+/// State that the evaluators of one phase share.
 struct EvaluationState {
   func::FuncOp kernel, phase;
-  /// Where tensors lie (arguments, and values stored by earlier steps).
+  /// Locations of tensors: arguments, and values that earlier steps stored.
   DenseMap<Value, Stored> stored;
-  /// Values of the current row that are held in registers.
+  /// Values of the current row, held in registers.
   DenseMap<Value, Value> rowValues;
-  /// While a body is evaluated: what arguments of it that carry results hold.
+  /// While a body is evaluated: the values of its output arguments (results so far).
   DenseMap<Value, Value> carried;
   /// Called when a tensor is read from memory or registers.
   std::function<void(Value tensor, ArrayRef<AffineExpr> indices, bool precise)> onRead;
-  /// Loads whose lanes are apart in memory, and selects between parts of a view.
+  /// Number of loads whose lanes lie apart in memory, and of selects between parts of a view.
   int64_t gathers = 0;
-  /// Positions of the innermost loop at which a condition of a slice changes.
+  /// Positions of the innermost loop at which the condition of a slice changes.
   SmallVector<int64_t> splits;
-  /// Why the evaluation cannot be done; empty when it can.
+  /// Reason why the evaluation is not possible; empty if it is.
   std::string refusal;
 };
 
-/// Emits code for elements of tensors, in scalar form (one lane) or for `lanes`
-/// consecutive positions of the innermost loop. Producers are evaluated in
-/// place, once per distinct element. A copy made for an inner scope may use what
-/// the outer one has computed.
+/// Emits code for elements of tensors: a scalar (one lane), or `lanes` consecutive positions
+/// of the innermost loop. Producers are evaluated in place, once per distinct element. A copy
+/// made for an inner scope may use the values that the outer one has computed.
 class Evaluator {
 public:
   Evaluator(OpBuilder &builder, Location loc, EvaluationState &state, int64_t lanes);
 
-  /// The position along the lanes, 0 to lanes - 1.
+  /// Returns the position along the lanes, 0 to lanes - 1.
   AffineExpr lane() const { return getAffineDimExpr(0, builder.getContext()); }
+  /// Adds a loop variable with the inclusive range lo to hi.
   AffineExpr addDim(Value value, int64_t lo, int64_t hi);
   AffineExpr constant(int64_t value) const {
     return getAffineConstantExpr(value, builder.getContext());
   }
   Subscripts subscripts() const { return Subscripts(dims); }
   int64_t getLanes() const { return lanes; }
-  /// The same loops and memory of values with another number of lanes.
+  /// Returns an evaluator for the same loops and memory with another number of lanes.
   Evaluator withLanes(int64_t lanes) const;
-  /// `column` = position of the innermost loop; conditions on it ask for a split.
+  /// Sets the position in the innermost loop. Conditions on it are recorded as splits.
   void setColumn(AffineExpr position) { column = position; }
 
-  /// The element of `tensor` at `indices`: a scalar when all lanes agree.
+  /// Returns the element of `tensor` at `indices`, as a scalar if all lanes agree.
   Value evaluate(Value tensor, ArrayRef<AffineExpr> indices);
-  /// A scalar of the kernel's top level.
+  /// Evaluates a scalar of the kernel's top level.
   Value evaluateScalar(Value value);
-  /// What the body of `op` makes of its result `number` at the loop position `loops`,
-  /// when that was `before`.
+  /// Evaluates the body of `op` for result `number` at the loop position `loops`, where
+  /// `before` is the result so far. Returns the updated result.
   Value advance(linalg::GenericOp op, unsigned number, Value before, ArrayRef<AffineExpr> loops);
-  /// Writes all lanes of `value` to a flat memref, from `offset` on.
+  /// Stores all lanes of `value` to a flat memref from `offset` on.
   void store(Value value, Value memory, AffineExpr offset);
-  /// Reads all lanes of a flat memref, from `offset` on.
+  /// Loads all lanes from a flat memref from `offset` on.
   Value load(Value memory, Type element, AffineExpr offset) {
     return loadFlat(memory, element, offset, {});
   }
   Value broadcast(Value value);
-  /// The scalar value of an expression without lane.
+  /// Returns the scalar value of an expression that does not contain the lane.
   Value materialise(AffineExpr expr);
 
 private:
@@ -117,8 +117,8 @@ private:
   Value loadStrided(Value memory, Type storage, AffineExpr offset);
   Value gather(Value memory, Type storage, AffineExpr offset, Value laneOffset);
   Value table(arith::ConstantOp op);
-  /// i1 of lo <= index < hi; null when the range of the index decides it, then
-  /// `always` says how. Clamps `index` into [lo, hi).
+  /// Returns the i1 lo <= index < hi and clamps `index` into [lo, hi). Returns null if the
+  /// range of the index decides the comparison; `always` is then its value.
   Value inside(Subscript &index, int64_t lo, int64_t hi, bool &always);
   Subscript toSubscript(Value index);
   Subscript toIndex(Value id);
@@ -137,13 +137,12 @@ private:
   SmallVector<LoopDim> dims;
   AffineExpr column;
   std::map<Key, Value> known;
-  /// By memory, place of the first and distance: the columns of what lies interleaved.
+  /// Columns of interleaved data, by memory, position of the first element and stride.
   std::map<Key, SmallVector<Value>> strided;
 };
 
-/// Lane l of vector v becomes element v of group l, over all vectors in order (their
-/// number and that of the lanes are powers of two). As many vectors as lanes: the
-/// block is transposed.
+/// Interleaves vectors: lane l of vector v becomes element v of group l. The numbers of vectors
+/// and of lanes are powers of two. With as many vectors as lanes this is a transposition.
 void interleave(OpBuilder &builder, Location loc, SmallVector<Value> &vectors);
 
 } // namespace mlir::fsdp

@@ -4,17 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A fragment is a value: a small matrix spread over registers. Its layout says which
-// element stands in lane l of register i, the one thing in which machines differ:
+// A fragment is a small matrix held in registers as SSA values. Its layout gives the element
+// in lane l of register i, which is all that differs between targets:
 //
 //   rows of vectors (CPU)   register 0: (0, 0) (0, 1) .. (0, L-1)
 //                           register 1: (0, L) ..                     then row 1
-//   sums of mma (GPU)       lane l of a warp, registers 0 .. 3 of each 16 x 8 piece:
+//   mma accumulator (GPU)   lane l of a warp, registers 0 .. 3 of each 16 x 8 piece:
 //                           (l/4, 2 (l%4) + {0, 1}), (l/4 + 8, 2 (l%4) + {0, 1});
 //                           pieces along a row, then the next 16 rows
 //
-// What is done element by element, or row by row, asks the layout and nothing else.
-// Private to the stage.
+// Elementwise and row-wise code depends on the layout only. Private to the stage.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,11 +27,11 @@ namespace mlir::fsdp::tile {
 
 class Layout {
 public:
-  /// Each register holds `lanes` neighbours of a row; `cols` is a multiple of it.
+  /// Each register holds `lanes` consecutive elements of a row; `cols` is a multiple of `lanes`.
   static Layout rowVectors(int64_t rows, int64_t cols, int64_t lanes) {
     return Layout(rows, cols, lanes, false);
   }
-  /// What a warp holds of a product; `rows` is a multiple of 16, `cols` of 8.
+  /// The accumulator of mma in a warp; `rows` is a multiple of 16, `cols` of 8.
   static Layout mmaSums(int64_t rows, int64_t cols) { return Layout(rows, cols, 32, true); }
 
   int64_t numRows() const { return rows; }
@@ -40,7 +39,7 @@ public:
   int64_t numLanes() const { return lanes; }
   int64_t numRegisters() const { return rows * cols / lanes; }
   int64_t registersPerRow() const { return cols / lanes; }
-  /// The element in lane `lane` of register `reg`.
+  /// Returns row and column of the element in lane `lane` of register `reg`.
   std::pair<int64_t, int64_t> place(int64_t reg, int64_t lane = 0) const {
     if (!isMma)
       return {reg / registersPerRow(), reg % registersPerRow() * lanes + lane};
@@ -48,9 +47,9 @@ public:
     return {piece / perRow * 16 + reg % 4 / 2 * 8 + lane / 4,
             piece % perRow * 8 + lane % 4 * 2 + reg % 2};
   }
-  /// The rows of which a lane holds something, counted from 0 for each lane; and the one that a
-  /// register belongs to.
+  /// Returns the number of rows of which one lane holds elements.
   int64_t rowsOfLane() const { return isMma ? rows / 8 : rows; }
+  /// Returns which of the rows of a lane register `reg` belongs to, counted from 0.
   int64_t rowOf(int64_t reg) const {
     return isMma ? reg / 4 / (cols / 8) * 2 + reg % 4 / 2 : place(reg).first;
   }

@@ -16,7 +16,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// The result that an argument carries, from `fsdp.out` or `fsdp.inout`.
+/// Returns the number of the result that is written to an argument, from `fsdp.out` or
+/// `fsdp.inout`.
 static std::optional<int64_t> getResultOf(func::FuncOp kernel, unsigned argument) {
   for (StringRef name : {outAttr, inoutAttr})
     if (auto attr = kernel.getArgAttrOfType<IntegerAttr>(argument, name))
@@ -33,7 +34,8 @@ BlockArgument fsdp::getDestination(func::FuncOp kernel, unsigned index) {
 
 LogicalResult fsdp::describeKernel(func::FuncOp kernel, KernelInfo &info) {
   if (!kernel.getBody().hasOneBlock())
-    return kernel.emitError("expected a kernel of one block");
+    return kernel.emitError("expected a kernel with one block, found ")
+           << kernel.getBody().getBlocks().size();
   info = KernelInfo();
   info.name = kernel.getName().str();
   SmallVector<bool> covered(kernel.getNumResults());
@@ -97,7 +99,7 @@ void fsdp::cleanUp(Operation *root) {
     dialect->getCanonicalizationPatterns(patterns);
   for (RegisteredOperationName name : context->getRegisteredOperations())
     name.getCanonicalizationPatterns(patterns, context);
-  // Whether it converges within the limit makes no difference to what the IR means.
+  // The IR is valid whether or not the patterns converge within the limit.
   (void)applyPatternsGreedily(root, std::move(patterns));
   IRRewriter rewriter(context);
   DominanceInfo dominance(root);
@@ -135,6 +137,3 @@ void fsdp::loadCodegenDialects(MLIRContext &context) {
                    LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect, scf::SCFDialect,
                    tensor::TensorDialect, ub::UBDialect, vector::VectorDialect>();
 }
-
-/// Scratch arguments are memref<?xi8>, but a bare pointer stands for a static
-/// shape; no bound is ever checked, so any size does.

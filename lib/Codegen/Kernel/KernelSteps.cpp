@@ -1,4 +1,4 @@
-//===- KernelSteps.cpp - What a kernel must compute one by one --*- C++ -*-===//
+//===- KernelSteps.cpp - The values of a kernel that are computed and kept --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -9,8 +9,8 @@
 //   %q = generic %c {sum of squares}      step 2   row reduction
 //   %y = generic %c, %q {c rsqrt(q)}      step 3   map, a result
 //
-// A value becomes a step when it is a result, a reduction, a scatter, or costly and
-// read by more than one step. The order is that of the ops.
+// A value becomes a step if it is a result, a reduction or a scatter, or if it is costly and
+// read by more than one step. Steps are in the order of the ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +22,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// The name of the op that combines partial results of `op`; none when its order
-/// cannot be changed.
+/// Returns the name of the op that combines partial results of `op`, or an empty name if its
+/// order cannot be changed.
 static StringRef getCombination(Operation *op) {
   return TypeSwitch<Operation *, StringRef>(op)
       .Case<arith::AddFOp, arith::SubFOp, math::FmaOp>([](auto) { return "arith.addf"; })
@@ -62,7 +62,7 @@ TypedAttr fsdp::getIdentity(Operation *combiner, Type element) {
       .Default([](Operation *) { return TypedAttr(); });
 }
 
-/// Whether `value` depends on an output argument of the body.
+/// Returns true if `value` depends on an output argument of the body.
 static bool dependsOnOutput(linalg::GenericOp op, Value value,
                             llvm::SmallPtrSetImpl<void *> &seen) {
   if (!seen.insert(value.getAsOpaquePointer()).second)
@@ -80,9 +80,9 @@ bool fsdp::dependsOnOutput(linalg::GenericOp op, Value value) {
   return ::dependsOnOutput(op, value, seen);
 }
 
-/// Whether `value` is the result so far, combined with what is free of results: by one
-/// kind of op, several times perhaps, or by choice (a masked sum). `combiner` is the
-/// op found, null before.
+/// Returns true if `value` combines the result so far (`state`) with values that do not
+/// depend on results. The combination is one or more ops of one kind, or a select (a masked
+/// sum). `combiner` is the op found, null at first.
 static bool matchCombined(linalg::GenericOp op, Value value, BlockArgument state,
                           Operation *&combiner) {
   if (value == state)
@@ -98,7 +98,7 @@ static bool matchCombined(linalg::GenericOp op, Value value, BlockArgument state
   if (name.empty() || (combiner && getCombination(combiner) != name))
     return false;
   combiner = definition;
-  // The operand that carries the result; of a difference the first, of an fma the sum.
+  // The operand that carries the result: of a difference the first, of an fma the addend.
   SmallVector<unsigned> carriers;
   for (auto [i, operand] : llvm::enumerate(definition->getOperands()))
     if (dependsOnOutput(op, operand))
@@ -116,8 +116,8 @@ static bool matchCombiner(Step &step) {
          getIdentity(step.combiner, state.getType());
 }
 
-/// Along which loop neighbours in memory are read: a reduced one makes it a row
-/// reduction. Asked of the input with the most dimensions.
+/// Returns RowReduction if the innermost dimension of the input with the most dimensions is a
+/// reduced loop, otherwise ColumnReduction.
 static StepKind classify(linalg::GenericOp op) {
   AffineMap widest;
   for (OpOperand *input : op.getDpsInputOperands())
@@ -143,7 +143,7 @@ SmallVector<int64_t> fsdp::getReducedShape(const Step &step) {
   return shape;
 }
 
-/// Values that computing `value` reads without going through other steps.
+/// Collects the values that computing `value` reads without passing through other steps.
 static void collectReads(Value value, llvm::SmallPtrSetImpl<Operation *> &steps,
                          llvm::SetVector<Value> &reads) {
   Operation *op = value.getDefiningOp();
@@ -177,7 +177,8 @@ bool fsdp::readsValue(const Step &step, Value value, ArrayRef<Step> steps) {
   return collectReads(step, steps).contains(value);
 }
 
-/// Elementary functions; divisions and square roots are cheaper than memory.
+/// Returns true if the body has elementary functions. Divisions and square roots cost less
+/// than a memory access.
 static bool isCostly(linalg::GenericOp op) {
   return llvm::any_of(op.getBody()->without_terminator(), [](Operation &inner) {
     return isa<math::ExpOp, math::Exp2Op, math::ExpM1Op, math::TanhOp, math::ErfOp, math::LogOp,
@@ -189,7 +190,7 @@ static bool isBefore(BlockArgument a, BlockArgument b) {
   return a.getArgNumber() < b.getArgNumber();
 }
 
-/// Appends the steps that other steps share and that are costly to repeat.
+/// Inserts costly values that several steps share.
 static void addSharedSteps(func::FuncOp kernel, SmallVector<Step> &steps) {
   if (llvm::none_of(steps, [](const Step &step) { return step.kind == StepKind::RowReduction; }))
     return;
@@ -205,7 +206,7 @@ static void addSharedSteps(func::FuncOp kernel, SmallVector<Step> &steps) {
         steps.emplace_back(result);
     }
   }
-  // No two steps have one op and the same place, so the order is total.
+  // No two steps have the same op and result, so the order is total.
   llvm::sort(steps, [](const Step &a, const Step &b) {
     Operation *first = a.value.getDefiningOp(), *second = b.value.getDefiningOp();
     if (!first || !second)

@@ -1,4 +1,4 @@
-//===- KernelSteps.h - What a kernel must compute one by one ----*- C++ -*-===//
+//===- KernelSteps.h - The values of a kernel that are computed and kept --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,19 +18,19 @@ namespace mlir::fsdp {
 
 enum class StepKind { Map, RowReduction, ColumnReduction, Scatter };
 
-/// One value that is computed and kept (in memory or, within a row, in a
-/// register); everything between steps is evaluated where it is read.
+/// A value that is computed and kept, in memory or, within a row, in a register. Values
+/// between steps are evaluated at each use.
 struct Step {
   explicit Step(Value value) : value(value) {}
 
   Value value;
   StepKind kind = StepKind::Map;
-  /// Of reductions: the op, and an op of its body that says how partial results
-  /// combine.
+  /// For a reduction: the op, the number of its result, and an op of its body that defines
+  /// how partial results are combined.
   linalg::GenericOp op;
   unsigned result = 0;
   Operation *combiner = nullptr;
-  /// Arguments that the value is returned in.
+  /// Kernel arguments that the value is returned in.
   SmallVector<BlockArgument> destinations;
 
   RankedTensorType getType() const { return cast<RankedTensorType>(value.getType()); }
@@ -39,23 +39,23 @@ struct Step {
   }
 };
 
-/// The steps of a kernel, in an order in which they can run; nothing when the
-/// kernel holds what only the general lowering takes.
+/// Returns the steps of a kernel in an order in which they can run. Returns nothing if the
+/// kernel contains a reduction that only the general lowering supports.
 std::optional<SmallVector<Step>> collectSteps(func::FuncOp kernel);
 
-/// Sizes of the loops that a reduction sums over, in order.
+/// Returns the sizes of the reduced loops, in order.
 SmallVector<int64_t> getReducedShape(const Step &step);
 
-/// Whether computing `step` reads `value`, directly or through what is evaluated
-/// in place.
+/// Returns true if computing `step` reads `value`, directly or through values that are
+/// evaluated in place.
 bool readsValue(const Step &step, Value value, ArrayRef<Step> steps);
 
-/// The combination of two partial results; fma and differences combine by addition.
+/// Combines two partial results. Fma and subtraction combine by addition.
 Value combine(OpBuilder &b, Location loc, Operation *combiner, Value a, Value c);
-/// Whether `value`, in the body of `op`, depends on one of its results.
+/// Returns true if `value`, in the body of `op`, depends on an output argument of the body.
 bool dependsOnOutput(linalg::GenericOp op, Value value);
 
-/// What leaves a partial result as it is.
+/// Returns the neutral element of the combination, or null if there is none.
 TypedAttr getIdentity(Operation *combiner, Type element);
 
 } // namespace mlir::fsdp

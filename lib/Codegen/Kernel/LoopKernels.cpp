@@ -4,17 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Any kernel, as it stands: what no other lowering takes comes here. Nothing is fused
-// or reordered.
+// Lowers any kernel that the other lowerings refuse. Nothing is fused or reordered.
 //
-//  1. Write ops of the project and composite upstream ones as loops or generics.
-//  2. Bufferise: results go to their destinations; where the kernel still reads
-//     an in-place operand after its update, a copy appears by itself.
-//  3. Buffers that are left move to the scratch that the workers share. Copies become
+//  1. Rewrite ops of the project and composite upstream ops as loops or generics.
+//  2. Bufferise. Results go to their destinations. If the kernel reads an in-place operand
+//     after updating it, bufferisation inserts a copy.
+//  3. Move the remaining buffers to the scratch that the workers share. Copies become
 //     structured ops.
-//  4. Large ops are split over the workers (LoopPhases.cpp).
+//  4. Split large ops over the workers (LoopPhases.cpp).
 //
-// Time: linear in the ops. Space: the sum of all intermediates of the kernel.
+// Time: linear in the number of ops. Space: the sum of all intermediate values of the kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,7 +54,7 @@ static Value flattenLeading(OpBuilder &b, Location loc, Value value, int64_t kee
   return tensor::CollapseShapeOp::create(b, loc, value, groups);
 }
 
-/// The adds of a scatter as a loop over ids, in their order.
+/// Emits a scatter as a loop that adds rows in the order of the ids.
 static Value lowerScatter(OpBuilder &b, ScatterAddRowsOp op) {
   Location loc = op.getLoc();
   RankedTensorType tableType = op.getResult().getType();
@@ -100,7 +99,7 @@ static Value lowerScatter(OpBuilder &b, ScatterAddRowsOp op) {
   return loop.getResult(0);
 }
 
-/// A gather as a generic that extracts from the captured table.
+/// Emits a gather as a generic that extracts from the captured table.
 static Value lowerGather(OpBuilder &b, GatherRowsOp op) {
   Location loc = op.getLoc();
   RankedTensorType type = op.getResult().getType();
@@ -123,7 +122,7 @@ static LogicalResult expandComposites(func::FuncOp kernel) {
   RewritePatternSet patterns(kernel.getContext());
   tensor::populateDecomposeTensorConcatPatterns(patterns);
   if (failed(applyPatternsGreedily(kernel, std::move(patterns))))
-    return kernel.emitError("a concatenation could not be written as slices");
+    return kernel.emitError("cannot decompose a concatenation into slices");
   IRRewriter rewriter(kernel.getContext());
   SmallVector<Operation *> ops;
   kernel.walk([&](Operation *op) { ops.push_back(op); });
@@ -147,7 +146,7 @@ static LogicalResult expandComposites(func::FuncOp kernel) {
 // 2. Buffers
 //===----------------------------------------------------------------------===//
 
-/// Where the kernel has not chosen the destination of a result itself, says so.
+/// Sets the destination of each result for which the kernel has not chosen one.
 static void attachDestinations(func::FuncOp kernel) {
   auto ret = cast<func::ReturnOp>(kernel.front().getTerminator());
   OpBuilder builder(ret);
@@ -179,7 +178,7 @@ static LogicalResult bufferise(ModuleOp module, func::FuncOp kernel) {
   };
   bufferization::BufferizationState state;
   LogicalResult placed = bufferization::eliminateEmptyTensors(rewriter, module);
-  // The anchors have served; a result that is elsewhere is copied (storeResults).
+  // The anchors are no longer needed; storeResults copies results that are elsewhere.
   kernel.walk([&](bufferization::MaterializeInDestinationOp op) {
     op.getResult().replaceAllUsesWith(op.getSource());
     op.erase();
@@ -205,8 +204,8 @@ static Value stripCasts(Value value) {
   return value;
 }
 
-/// Copies results that did not end in their destination; the function returns
-/// nothing then. A result that still lies in another argument is saved first.
+/// Copies results that are not in their destinations, and removes the results of the
+/// function. A result that is in another argument is saved first.
 static void storeResults(func::FuncOp kernel, ArrayRef<unsigned> destinations) {
   auto ret = cast<func::ReturnOp>(kernel.front().getTerminator());
   OpBuilder b(ret);
@@ -245,7 +244,8 @@ static FailureOr<int64_t> moveToScratch(func::FuncOp kernel, Value scratch) {
   kernel.walk([](memref::DeallocOp op) { op.erase(); });
   for (memref::AllocOp op : allocs) {
     if (!op.getType().hasStaticShape())
-      return op.emitError("a temporary of dynamic size in a kernel; expected static slices");
+      return op.emitError("expected temporaries of static size in a kernel, found ")
+             << op.getType();
     OpBuilder b(op);
     Value offset = arith::ConstantIndexOp::create(b, op.getLoc(), size);
     Value view =
@@ -304,8 +304,8 @@ LogicalResult fsdp::lowerLoopKernel(func::FuncOp kernel, KernelInfo &info) {
   for (StringRef name : {kernelAttr, kindAttr})
     work->removeAttr(name);
 
-  // Constants of tensors have become globals beside the function; give them the
-  // kernel's name, so that kernels of one module do not clash.
+  // Constant tensors have become globals next to the function. Prefix them with the kernel's
+  // name, so that kernels of one module do not clash.
   unsigned number = 0;
   for (auto global : llvm::make_early_inc_range(scratchModule->getOps<memref::GlobalOp>())) {
     auto name = b.getStringAttr(info.name + ".table" + std::to_string(number++));

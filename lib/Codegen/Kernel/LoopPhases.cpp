@@ -1,25 +1,25 @@
-//===- LoopPhases.cpp - Plain loops over several workers --------*- C++ -*-===//
+//===- LoopPhases.cpp - Distributes plain loops over workers ----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The general lowering (LoopKernels.cpp) leaves one structured op on buffers after the
-// other, for one worker. Here each large one becomes a phase of its own:
+// The general lowering (LoopKernels.cpp) produces a sequence of structured ops on buffers for
+// one worker. This file turns each large op into a phase of its own:
 //
 //   func @k { fill %b; generic %x -> %b; .. }
 //     =>
 //   func @k   {extent = 64} { fill: rows [begin, end) of %b }
 //   func @k.1 {extent = 64} { generic: rows [begin, end) }
 //
-//  1. Ops without effects (views, constants) go into every phase that needs them; reads
-//     of what nothing writes do too. Where anything else gives a value, one phase stays.
-//  2. Of a large op, a parallel loop that all results run over becomes the outermost
-//     and takes the phase's range. Each element is computed as before, so the bits are
-//     those of one worker.
-//  3. Small ops in a row share a phase of one worker: a barrier costs more.
+//  1. Ops without effects (views, constants) and reads of read-only memory are cloned into
+//     every phase that needs them. If any other op has a result, the kernel stays one phase.
+//  2. In a large op, a parallel loop that all results depend on becomes the outermost loop and
+//     takes the phase's range. Each element is computed as before, so the bits do not depend
+//     on the number of workers.
+//  3. Consecutive small ops share a phase of one worker, because a barrier costs more.
 //
-// Linear in the ops, squared in the number of phases.
+// Linear in the number of ops, quadratic in the number of phases.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,12 +32,12 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Iterations from which on an op is worth a barrier.
+/// Number of iterations from which splitting an op is worth a barrier.
 static constexpr int64_t minIterations = 4096;
 
 namespace {
-/// Consecutive ops with effects, as positions in the function; of a phase that is
-/// split, one op and its loop.
+/// Consecutive ops with effects, as positions in the function. If the phase is split, a
+/// single op and its loop.
 struct Piece {
   size_t first, last;
   int64_t extent = 1;
@@ -45,7 +45,7 @@ struct Piece {
 };
 } // namespace
 
-/// A read of an argument that is no result, nor scratch.
+/// Returns true if `op` loads from an argument that is not written, or from a constant.
 static bool readsConstant(Operation &op, func::FuncOp function, ArrayRef<bool> writes) {
   auto load = dyn_cast<memref::LoadOp>(op);
   if (!load)
@@ -60,7 +60,7 @@ static bool readsConstant(Operation &op, func::FuncOp function, ArrayRef<bool> w
          argument.getArgNumber() < writes.size() && !writes[argument.getArgNumber()];
 }
 
-/// The loop to split an op by; none when it is small or has none.
+/// Returns the loop to split an op by, or nothing if the op is small or has no such loop.
 static std::optional<unsigned> chooseLoop(linalg::LinalgOp op) {
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();
   int64_t iterations = 1;
@@ -77,7 +77,7 @@ static std::optional<unsigned> chooseLoop(linalg::LinalgOp op) {
     bool everywhere = llvm::all_of(op.getDpsInitsMutable(), [&](OpOperand &init) {
       return llvm::is_contained(op.getMatchingIndexingMap(&init).getResults(), dim);
     });
-    constexpr int64_t plenty = 16; // for any number of workers on one host
+    constexpr int64_t plenty = 16; // enough for any number of workers on one host
     if (kind == utils::IteratorType::parallel && everywhere && ranges[loop] > 1 &&
         (!best || (ranges[*best] < plenty && ranges[loop] > ranges[*best])))
       best = loop;
@@ -105,7 +105,7 @@ static std::optional<SmallVector<Piece>> cutIntoPieces(func::FuncOp function,
   return pieces;
 }
 
-/// The op as loops, the chosen one outermost over [begin, end).
+/// Lowers the op to loops, with the chosen one outermost over [begin, end).
 static LogicalResult splitLoop(linalg::LinalgOp op, unsigned loop, Value begin, Value end) {
   IRRewriter rewriter(op.getContext());
   rewriter.setInsertionPoint(op);
@@ -137,7 +137,7 @@ static LogicalResult splitLoop(linalg::LinalgOp op, unsigned loop, Value begin, 
   return success();
 }
 
-/// What is left of a copy of the function: the ops of one piece.
+/// Reduces a copy of the function to the ops of one piece.
 static LogicalResult keepPiece(func::FuncOp phase, const Piece &piece, ArrayRef<bool> writes) {
   unsigned arguments = phase.getNumArguments();
   Value begin = phase.getArgument(arguments - 3), end = phase.getArgument(arguments - 2);

@@ -19,46 +19,48 @@ class TargetMachine;
 
 namespace mlir::fsdp {
 
-/// Names of attributes on phase functions.
+/// Attributes of phase functions.
 inline constexpr StringLiteral extentAttr = "fsdp.extent";
 inline constexpr StringLiteral tileAttr = "fsdp.tile";
 
-/// Fills name, bindingBytes and writes of `info` from the kernel's signature;
-/// fails with a diagnostic on a kernel that breaks the contract of Pipeline.md §6.
+/// Fills name, bindingBytes, reads and writes of `info` from the kernel's signature. Fails
+/// with a diagnostic if the kernel breaks the contract of docs/explanation/pipeline.md §6.
 LogicalResult describeKernel(func::FuncOp kernel, KernelInfo &info);
 
-/// Canonicalises and removes common subexpressions.
+/// Canonicalises `root` and eliminates common subexpressions.
 void cleanUp(Operation *root);
 
-/// The argument that result `index` of a kernel is written to.
+/// Returns the argument that result `index` is written to, or null if there is none.
 BlockArgument getDestination(func::FuncOp kernel, unsigned index);
 
-/// Makes a phase function: `body` is an empty function with the arguments of
-/// lowerKernel's contract. `sharedBytes` > 0 adds the shared scratch.
+/// Creates an empty phase function before `kernel`, with the arguments of lowerKernel's
+/// contract. `shared` adds the argument for the shared scratch.
 func::FuncOp createPhase(OpBuilder &builder, func::FuncOp kernel, StringRef symbol, int64_t extent,
                          int64_t tile, bool shared);
 
-/// No fast-math flag on any op; counts the ops that could have one.
+/// Fails with a diagnostic if any op has a fast-math flag. Adds the number of ops that can
+/// have one to `checked`.
 LogicalResult verifyFloatContract(Operation *root, int64_t *checked = nullptr);
 
-/// Runs both sides of branches in bodies where nothing forbids it: see
+/// Replaces branches in bodies by both sides and a select where that is safe; see
 /// SpeculateBranches.cpp.
 void speculateBranches(func::FuncOp kernel);
-/// Writes a reduction to a value and its position as two reductions: see
-/// ArgReductions.cpp.
+/// Splits a reduction to a value and its position into two reductions; see ArgReductions.cpp.
 void splitArgReductions(func::FuncOp kernel);
 
-/// The general lowering: bufferise as it stands, plain loops.
+/// General lowering: bufferises the kernel as it is and emits plain loops.
 LogicalResult lowerLoopKernel(func::FuncOp kernel, KernelInfo &info);
-/// Cuts its phase into several, large ops split over the workers; fills info.phases.
+/// Splits the function of lowerLoopKernel into phases, so that workers share large ops. Fills
+/// info.phases.
 SmallVector<func::FuncOp> splitLoopPhases(func::FuncOp phase, KernelInfo &info);
 
-/// LLVM's passes at -O3 for `machine`, without unrolling, and without functions of a library.
+/// Runs LLVM's -O3 pipeline for `machine`, without unrolling and without calls of library
+/// functions.
 void optimise(llvm::Module &module, llvm::TargetMachine &machine);
 
-/// Loads the dialects that every target needs before kernels are compiled in parallel.
+/// Loads the dialects that every target needs. Must precede compiling kernels in parallel.
 void loadCodegenDialects(MLIRContext &context);
-/// Gives memref<?xi8> arguments a static type (a bare pointer needs one).
+/// Gives memref<?xi8> arguments a static type, which bare pointers require.
 void makeScratchStatic(func::FuncOp phase);
 
 } // namespace mlir::fsdp

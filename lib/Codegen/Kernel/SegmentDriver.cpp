@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// See SegmentDriver.h. O(steps²) at most, where each segment is refused down to one step.
+// See SegmentDriver.h. At most O(steps²), if every segment is refused down to a single step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +38,7 @@ bool SegmentDriver::buildSegment(ArrayRef<Step> segment) {
     built = segment.size() == 1 && buildScatter(first);
   } else if (first.kind == StepKind::ColumnReduction) {
     built = buildColumns(segment);
-  } else if (reduction != segment.end()) { // whose rows are those of the segment
+  } else if (reduction != segment.end()) { // its rows are those of the segment
     SmallVector<int64_t> rows(reduction->getType().getShape());
     while (!rows.empty() && rows.back() == 1)
       rows.pop_back();

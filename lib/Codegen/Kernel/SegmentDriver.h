@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// As many steps as one segment can have are tried first, then fewer. What kinds of segments become
-// is for the targets that derive from this.
+// Tries the longest possible segment of steps first, then shorter ones. The targets that
+// derive from this class emit the code of each kind of segment.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,28 +22,28 @@ public:
 
 protected:
   explicit SegmentDriver(SmallVector<Step> steps) : steps(std::move(steps)) {}
-  /// Builds all steps; false when some step is refused.
+  /// Builds all steps. Returns false if a step is refused.
   bool buildSegments();
-  /// Reserves bytes of the scratch that segments share; returns their offset.
+  /// Reserves `bytes` in the scratch that segments share. Returns their offset.
   int64_t reserve(int64_t bytes);
 
   SmallVector<Step> steps;
-  SmallVector<Step> done;           ///< of segments that are built
-  DenseMap<Value, int64_t> offsets; ///< in the scratch, of values that later segments read
+  SmallVector<Step> done;           ///< steps of the segments built so far
+  DenseMap<Value, int64_t> offsets; ///< offsets in the scratch of values that later segments read
   int64_t scratchBytes = 0;
 
 private:
   bool buildSegment(ArrayRef<Step> segment);
   bool isReadLater(const Step &step, ArrayRef<Step> segment) const;
 
-  // Each returns false when the segment is refused.
+  // Each of these emits one segment and returns false if it refuses.
   virtual bool buildScatter(const Step &step) = 0;
   virtual bool buildColumns(ArrayRef<Step> segment) = 0;
   virtual bool buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) = 0;
   virtual bool buildMaps(ArrayRef<Step> segment) = 0;
-  /// A reduction alone, whose segment was refused, the other way round.
+  /// Emits a single reduction with rows and columns exchanged, after its segment was refused.
   virtual bool buildTurned(ArrayRef<Step> segment) = 0;
-  /// Erases what segments after the first `segments` have emitted.
+  /// Erases the parts (phases or launches) emitted after the first `parts`.
   virtual void dropParts(size_t parts) = 0;
   virtual size_t numParts() const = 0;
 };

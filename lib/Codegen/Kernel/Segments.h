@@ -11,24 +11,25 @@
 
 namespace mlir::fsdp {
 
-/// Erases a function and the globals whose names begin with its name and a point; does nothing if
-/// the function is null.
+/// Erases `function` and the globals whose names begin with its name and a dot. Does nothing
+/// if `function` is null.
 void eraseWithGlobals(func::FuncOp &function);
 
-/// Makes generics of named ops but fills and contractions.
+/// Rewrites named linalg ops except fills and contractions as linalg.generic.
 void generaliseNamedOps(func::FuncOp kernel);
-/// Whether a step may share a segment with the one before it, by kind alone.
+/// Returns true if the kinds of two consecutive steps allow them to share a segment.
 bool mayShareSegment(const Step &before, const Step &step);
-/// The dimensions of a step inside a row of shape `rows`; none when it has no such rows.
+/// Returns the shape of a step within one row of a segment whose rows have the shape `rows`.
+/// Returns nothing if the step does not have such rows.
 std::optional<SmallVector<int64_t>> getColumnShape(const Step &step, ArrayRef<int64_t> rows);
-/// Groups of steps that one pass over the columns of such a row computes, in order; `all` are those
-/// of the kernel.
+/// Groups consecutive steps that one pass over the columns of a row can compute, in order.
+/// `all` are the steps of the kernel.
 SmallVector<ArrayRef<Step>> formGroups(ArrayRef<Step> segment, ArrayRef<int64_t> rows,
                                        ArrayRef<Step> all);
-/// Indices of a step's value: of the row, then of the column; the rest is one element.
+/// Returns the indices of a step's value: `row`, then `column` for a map, then zeros.
 SmallVector<AffineExpr> valueIndices(const Step &step, ArrayRef<AffineExpr> row,
                                      ArrayRef<AffineExpr> column, AffineExpr zero);
-/// The loop position of a reduction at a row and a column.
+/// Returns the loop position of a reduction at a row and a column.
 SmallVector<AffineExpr> loopIndices(const Step &step, ArrayRef<AffineExpr> row,
                                     ArrayRef<AffineExpr> column, AffineExpr zero);
 

@@ -1,22 +1,22 @@
-//===- SpeculateBranches.cpp - Both sides, then a choice --------*- C++ -*-===//
+//===- SpeculateBranches.cpp - Branches become selects ----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Lanes of a vector cannot take different branches. In the bodies of a kernel:
+// Lanes of a vector cannot take different branches. Rewrites the bodies of a kernel:
 //
 //   %r = scf.if %c {                      %l = math.log %a
 //     %l = math.log %a             =>     %r = arith.select %c, %l, %z
 //     scf.yield %l
 //   } else { scf.yield %z }
 //
-//  1. From the inside out, each branch whose ops may run although it is not taken:
-//     no effects, no trap, no branch left within.
-//  2. What a branch reads from a tensor may lie outside of it where the branch is not
-//     taken: such an index is clamped into the tensor.
+//  1. Visit branches from the innermost outwards. Rewrite each one whose ops may run even if
+//     it is not taken: no effects, no traps, no branches left inside.
+//  2. Clamp the indices of tensor reads into the tensor, because they may be out of bounds if
+//     the branch is not taken.
 //
-// Linear in the ops. A branch that is left is for the general lowering.
+// Linear in the number of ops. Kernels with remaining branches go to the general lowering.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +40,7 @@ static bool mayRunAlways(Region &region) {
   });
 }
 
-/// Whether an index lies in [0, size) wherever the loops are.
+/// Returns true if `index` is in [0, size) in every iteration.
 static bool isInside(Value index, int64_t size) {
   if (std::optional<int64_t> constant = getConstantIntValue(index))
     return *constant >= 0 && *constant < size;
@@ -63,7 +63,7 @@ static void clampIndices(IRRewriter &rewriter, tensor::ExtractOp op) {
 }
 
 static void speculate(IRRewriter &rewriter, scf::IfOp branch) {
-  if (branch.getNumResults() == 0) { // nothing that it does can be seen
+  if (branch.getNumResults() == 0) { // it has no observable effect
     rewriter.eraseOp(branch);
     return;
   }

@@ -4,15 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reshapes turn one index into quotients and remainders, and loops over flattened
-// spaces do the same. Whether a vector of consecutive positions is consecutive in
-// memory is seen once they are simplified:
+// Reshapes turn one index into quotients and remainders, as do loops over flattened spaces.
+// Simplifying these shows whether consecutive positions of a vector are consecutive in memory:
 //
 //   (16 k + lane) mod 32 + 32 ((16 k + lane) floordiv 32)   ->   16 k + lane
 //   (64 k + lane) floordiv 64, lane < 64                    ->   k
 //
-// An expression is held as a sum of atoms with coefficients; each step works on
-// that form. Linear in the number of atoms, squared for recombining.
+// Expressions are held as sums of atoms with coefficients. Linear in the number of atoms,
+// quadratic for recombining.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,7 +53,8 @@ AffineExpr Subscripts::toExpr(const LinearForm &form, MLIRContext *context) cons
   return sum;
 }
 
-/// `form` as divisor * quotient + rest, with the rest as small as the terms allow.
+/// Writes `form` as divisor * quotient + rest, with the smallest non-negative coefficients in
+/// the rest.
 static std::pair<LinearForm, LinearForm> split(const LinearForm &form, int64_t divisor) {
   LinearForm quotient, rest;
   for (auto [atom, factor] : form.terms) {
@@ -69,8 +69,8 @@ static std::pair<LinearForm, LinearForm> split(const LinearForm &form, int64_t d
   return {quotient, rest};
 }
 
-/// form = g * coarse + fine with g > 1 a divisor of `divisor` and 0 <= fine < g;
-/// then (form mod divisor) = g * (coarse mod (divisor / g)) + fine.
+/// Writes form = g * coarse + fine with g > 1 a divisor of `divisor` and 0 <= fine < g. Then
+/// (form mod divisor) = g * (coarse mod (divisor / g)) + fine.
 std::optional<Subscripts::Grains> Subscripts::peel(const LinearForm &form, int64_t divisor,
                                                    MLIRContext *context) const {
   SmallVector<std::pair<AffineExpr, int64_t>> terms(form.terms.begin(), form.terms.end());
@@ -157,7 +157,7 @@ void Subscripts::accumulate(AffineExpr expr, int64_t factor, LinearForm &form) c
                form);
     return;
   }
-  // A dim that takes one value is that constant.
+  // A dim with only one value is that constant.
   if (auto dim = dyn_cast<AffineDimExpr>(expr);
       dim && dims[dim.getPosition()].lo == dims[dim.getPosition()].hi) {
     form.constant += factor * dims[dim.getPosition()].lo;
@@ -166,7 +166,7 @@ void Subscripts::accumulate(AffineExpr expr, int64_t factor, LinearForm &form) c
   form.terms[expr] += factor;
 }
 
-/// (x floordiv c) * (a c) + (x mod c) * a  ->  x * a.
+/// Replaces (x floordiv c) * (a c) + (x mod c) * a by x * a.
 void Subscripts::recombine(LinearForm &form) const {
   for (bool changed = true; changed;) {
     changed = false;
@@ -195,7 +195,7 @@ LinearForm Subscripts::linearise(AffineExpr expr) const {
   accumulate(expr, 1, form);
   recombine(form);
   form.terms.remove_if([](const auto &term) { return term.second == 0; });
-  // The order of terms does not depend on how they were found.
+  // The order of terms must not depend on how they were found.
   auto terms = form.terms.takeVector();
   llvm::stable_sort(terms, [](const auto &a, const auto &b) { return a.second > b.second; });
   for (auto &term : terms)

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Where an element lies, as affine expressions over the loops around it. Private
-// to the stage.
+// Affine index expressions over the surrounding loops, simplified with the ranges of the loop
+// variables. Private to the stage.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,29 +19,30 @@
 
 namespace mlir::fsdp {
 
-/// A loop variable: its SSA value (none for the lane) and the values it takes.
+/// A loop variable: its SSA value (null for the lane) and its inclusive range.
 struct LoopDim {
   Value value;
   int64_t lo = 0, hi = 0;
 };
 
-/// Sum of coefficient * atom + constant; an atom is a dim, a floordiv or a mod.
+/// A sum of coefficient * atom plus a constant. An atom is a dim, a floordiv or a mod.
 struct LinearForm {
   llvm::MapVector<AffineExpr, int64_t> terms;
   int64_t constant = 0;
 };
 
-/// Arithmetic on index expressions that uses the ranges of dims. All values are
-/// non-negative, all divisors positive constants.
+/// Arithmetic on index expressions that uses the ranges of the dims. All values are
+/// non-negative and all divisors positive constants.
 class Subscripts {
 public:
   explicit Subscripts(ArrayRef<LoopDim> dims) : dims(dims) {}
 
   /// Returns the range of the values of `expr`.
   IntegerRange range(AffineExpr expr) const;
-  /// The same value, simpler: quotients and remainders that the ranges decide are
-  /// gone, (x floordiv c) * c + x mod c is x.
+  /// Returns an equal, simpler expression: quotients and remainders that the ranges decide
+  /// are removed, and (x floordiv c) * c + x mod c becomes x.
   AffineExpr simplify(AffineExpr expr) const;
+  /// Returns the expression as a sum of atoms, simplified likewise.
   LinearForm linearise(AffineExpr expr) const;
 
   AffineExpr floorDiv(AffineExpr expr, int64_t divisor) const;
@@ -59,10 +60,10 @@ private:
   ArrayRef<LoopDim> dims;
 };
 
-/// Indices of position `linear` in row-major order of `shape`.
+/// Returns the indices of position `linear` in the row-major order of `shape`.
 SmallVector<AffineExpr> delinearise(const Subscripts &subscripts, AffineExpr linear,
                                     ArrayRef<int64_t> shape);
-/// The inverse.
+/// Returns the row-major position of `indices` in `shape`.
 AffineExpr linearise(const Subscripts &subscripts, ArrayRef<AffineExpr> indices,
                      ArrayRef<int64_t> shape, MLIRContext *context);
 

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The bits of a kernel follow from its IR alone: every operation rounds once, and
-// sums have one order. A fast-math flag would let a later step choose; none may be
-// left. Multiply-add in one rounding is written as math.fma.
+// The bits of a kernel's results depend on its IR alone: every operation rounds once, and
+// sums have a fixed order. Fast-math flags would let later passes change that, so none may
+// remain. A multiplication and addition with one rounding is written as math.fma.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,10 +28,11 @@ LogicalResult fsdp::verifyFloatContract(Operation *root, int64_t *checked) {
     arith::FastMathFlagsAttr flags = op.getFastMathFlagsAttr();
     if (!flags || flags.getValue() == arith::FastMathFlags::none)
       return WalkResult::advance();
-    op->emitError("has the fast-math flags '")
-        << arith::stringifyFastMathFlags(flags.getValue())
-        << "', but kernels compute exactly what is written; remove them, and write math.fma where "
-           "one rounding is meant";
+    InFlightDiagnostic diag = op->emitError("has the fast-math flags '")
+                              << arith::stringifyFastMathFlags(flags.getValue())
+                              << "', but kernels compute exactly the operations that are written";
+    diag.attachNote() << "remove the flags, and write math.fma for a multiplication and addition "
+                         "with one rounding";
     return WalkResult::interrupt();
   });
   return failure(result.wasInterrupted());

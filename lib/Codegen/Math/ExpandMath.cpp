@@ -1,26 +1,25 @@
-//===- ExpandMath.cpp - Elementary functions without a library --*- C++ -*-===//
+//===- ExpandMath.cpp - Elementary functions without library calls --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Rewrites every op of the math dialect that would become a call into arith,
-// math.fma, math.sqrt and roundings, on scalars and vectors of f32 and f64 alike
-// (narrower types are computed in f32 before this, see LegaliseFloats.cpp). Each
-// lane is computed on its own with the same operations in the same order, so the
-// bits depend on neither the vector width nor the instruction set.
+// Expands every op of the math dialect that would become a call into arith, math.fma, math.sqrt
+// and roundings, on scalars and vectors of f32 and f64. Narrower types have been converted to f32
+// before (LegaliseFloats.cpp). Each lane is computed independently by the same operations in the
+// same order, so the bits depend on neither the vector width nor the instruction set.
 //
 //   exp    x = n ln2 + r, |r| <= ln2 / 2;  2^n (1 + r + r^2 p(r))
 //   log    x = 2^e (1 + f);  e ln2 + 2 atanh(f / (2 + f)), as a sum of two numbers
 //   tanh   m / (m + 2) of m = exp(2|x|) - 1
-//   erf    |x| <= 1: x + x p(x^2);  beyond: 1 - exp(-q(x))
-//   erfc   the same, and beyond 6: exp(-x^2) / x p(1 / x^2), x^2 as a sum of two numbers
-//   sin    x = n pi/2 + r in three parts, polynomials in r^2, quadrant by n mod 4
-//   pow    exp(y log x), the logarithm in two numbers
+//   erf    |x| <= 1: x + x p(x^2);  otherwise 1 - exp(-q(x))
+//   erfc   likewise; above 6: exp(-x^2) / x p(1 / x^2), x^2 as a sum of two numbers
+//   sin    x = n pi/2 + r in three parts, polynomials in r^2, quadrant from n mod 4
+//   pow    exp(y log x), with the logarithm as a sum of two numbers
 //
-// exp, tanh and erf have f32 forms of their own. The others compute f32 in f64.
-// Measured against libm in test/Codegen/math.mlir: <= 2 ulp in f32, <= 1e-14 in
-// f64. sin, cos and tan: |x| < 2^30 (beyond, the reduction loses digits).
+// exp, tanh and erf have f32 versions. The other functions compute f32 in f64. Errors against
+// libm, measured in test/Codegen/math.mlir: at most 2 ulp in f32, 1e-14 in f64. sin, cos and
+// tan require |x| < 2^30; above, the reduction loses digits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -81,7 +80,7 @@ public:
   Value isInt(Value x, int64_t y) const {
     return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, x, integer(y));
   }
-  /// Horner's rule with fma; the highest power comes first.
+  /// Evaluates a polynomial by Horner's rule with fma. The highest power comes first.
   Value polynomial(ArrayRef<double> coefficients, Value x) const {
     Value p = constant(coefficients.front());
     for (double c : coefficients.drop_front())
@@ -96,7 +95,7 @@ public:
   Value tanh(Value x) const;
   Value erf(Value x) const;
   Value erfcTo6(Value x) const;
-  /// The rest expects f64.
+  /// The remaining functions expect f64.
   Value erfc(Value x) const;
   std::pair<Value, Value> logTwo(Value x) const;
   Value log(Value x) const;
@@ -122,16 +121,17 @@ private:
       return VectorType::get(vector.getShape(), element, vector.getScalableDims());
     return element;
   }
-  /// n = x rounded to an integer, and 2^(n - below) when n - below lies in the normal
-  /// range or one beneath it (0 then). One addition leaves n + bias - below in the
-  /// low bits, one shift makes an exponent of it.
+  /// Returns n = x rounded to an integer, and the power of two of e = n - below. The power is
+  /// correct if e is in the normal range, and 0 if e is one below that range. One addition puts
+  /// e + bias into the low bits, and one shift moves it to the exponent.
   std::pair<Value, Value> round(Value x, Value factor, int64_t below) const {
     double magic = (isDouble ? 0x1.8p52 : 0x1.8p23) + (isDouble ? 1023 : 127) - below;
     Value shifted = factor ? fma(x, factor, constant(magic)) : add(x, constant(magic));
     return {sub(shifted, constant(magic)),
             fromBits(shiftLeft(toBits(shifted), isDouble ? 52 : 23))};
   }
-  /// n = x rounded to an integer, |x| < 2^22; as a float and in the low bits.
+  /// Returns n = x rounded to an integer for |x| < 2^22, as a float and in the low bits of an
+  /// integer.
   std::pair<Value, Value> roundToInt(Value x) const {
     double magic = isDouble ? 0x1.8p52 : 0x1.8p23;
     Value shifted = add(x, constant(magic));
@@ -141,7 +141,7 @@ private:
     x = select(less(x, lo), constant(lo), x);
     return select(greater(x, hi), constant(hi), x);
   }
-  /// x - n ln2 in two steps; the high part has few bits, so its product is exact.
+  /// Returns x - n ln2 in two steps. The high part has few bits, so its product is exact.
   Value reduce(Value x, Value n) const {
     Value r = fma(n, constant(isDouble ? -0x1.62e42fefa39efp-1 : -0x1.62e4p-1), x);
     return fma(n, constant(isDouble ? -0x1.abc9e3b39803fp-56 : -0x1.7f7d1cp-20), r);
@@ -155,7 +155,7 @@ private:
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 static constexpr double log2e = 0x1.71547652b82fep0;
 
-/// Results below the normal range (under 2^-125, 2^-1021) are 0.
+/// Results below the normal range (2^-125, or 2^-1021 in f64) become 0.
 Value Real::exp(Value x) const {
   x = isDouble ? clamp(x, -708.4, 710) : clamp(x, -87.34, 89);
   auto [n, s] = round(x, constant(log2e), 1);
@@ -168,7 +168,7 @@ Value Real::exp(Value x) const {
 Value Real::exp2(Value x) const {
   x = isDouble ? clamp(x, -1022, 1024.4) : clamp(x, -126, 128.4);
   auto [n, s] = round(x, Value(), 1);
-  // (x - n) ln2 in two numbers, so that its rounding does not count.
+  // (x - n) ln2 as a sum of two numbers, so that its rounding error has no effect.
   Value f = sub(x, n), ln2 = constant(isDouble ? 0x1.62e42fefa39efp-1 : 0x1.62e43p-1);
   Value r = mul(f, ln2);
   Value low =
@@ -178,7 +178,7 @@ Value Real::exp2(Value x) const {
   return add(half, half);
 }
 
-/// f32 alone. 2^(f + 1) by a polynomial that is 2 at 0, times 2^(n - 1).
+/// f32 only. Computes 2^(f + 1) by a polynomial that is 2 at 0, times 2^(n - 1).
 Value Real::smallExp2(Value x) const {
   x = select(less(x, -126), constant(-126), x);
   auto [n, s] = round(x, Value(), 1);
@@ -192,7 +192,7 @@ Value Real::expm1(Value x) const {
   auto [n, s] = round(c, constant(log2e), 1);
   Value r = reduce(c, n);
   Value m = fma(mul(r, r), polynomial(expTail(), r), r);
-  // Half of 2^n m + (2^n - 1): 2^n itself may be too large.
+  // Half of 2^n m + (2^n - 1), because 2^n itself may overflow.
   Value half = fma(s, m, sub(s, constant(0.5)));
   Value y = select(greater(x, top), exp(x), add(half, half));
   return select(equal(x, 0), x, y); // keeps -0
@@ -215,8 +215,8 @@ Value Real::erf(Value x) const {
   return select(greater(a, 1), copySign(sub(constant(1), erfcTo6(a)), x), inner);
 }
 
-/// exp(-q(x)) for x >= 1; below, 1 - erf by its series. Does not fall any more where 1 is all
-/// that is seen of 1 - erfc: beyond 4 in f32, beyond 6 in f64.
+/// Returns erfc(x): exp(-q(x)) for x >= 1, and 1 - erf(x) by its series for smaller x. It is
+/// constant above 4 in f32 and above 6 in f64, where 1 - erfc(x) rounds to 1.
 Value Real::erfcTo6(Value x) const {
   Value a = abs(x), z = mul(x, x);
   ArrayRef<double> near = isDouble ? ArrayRef<double>(erfNear64) : ArrayRef<double>(erfNear32);
@@ -226,18 +226,18 @@ Value Real::erfcTo6(Value x) const {
   Value tail = exp(neg(polynomial(far, t)));
   tail = select(greater(x, 0), tail, sub(constant(2), tail));
   Value inner = sub(constant(1), fma(polynomial(near, z), x, x));
-  return select(greater(a, 1), tail, add(inner, mul(x, constant(0)))); // NaN comes through
+  return select(greater(a, 1), tail, add(inner, mul(x, constant(0)))); // propagates NaN
 }
 
 Value Real::erfc(Value x) const {
-  Value a = clamp(x, 6, 30), z = mul(a, a), rest = fma(a, a, neg(z)); // 0 from 27.3 on
+  Value a = clamp(x, 6, 30), z = mul(a, a), rest = fma(a, a, neg(z)); // result is 0 from 27.3 on
   Value p = polynomial(erfcTail64, div(constant(1), z));
   Value far = mul(exp(neg(z)), div(fma(neg(rest), p, p), a));
   return select(greater(x, 6), far, erfcTo6(x));
 }
 
-/// log x = hi + lo. x > 0 and finite; zero, negative, inf and NaN are right in hi
-/// and have lo = 0.
+/// Returns log x = hi + lo for positive, finite x. Zero, negative numbers, infinity and NaN
+/// give the correct value in hi, and lo = 0.
 std::pair<Value, Value> Real::logTwo(Value x) const {
   Value tiny = less(x, 0x1p-1022);
   Value scaled = select(tiny, mul(x, constant(0x1p54)), x);
@@ -249,11 +249,11 @@ std::pair<Value, Value> Real::logTwo(Value x) const {
 
   Value f = sub(m, constant(1)), d = add(m, constant(1));
   Value s = div(f, d);
-  Value sLow = div(fma(neg(s), d, f), d);                         // the rest of the division
-  sLow = sub(sLow, mul(s, div(sub(sub(m, d), constant(-1)), d))); // and of the sum m + 1
+  Value sLow = div(fma(neg(s), d, f), d);                         // remainder of the division
+  sLow = sub(sLow, mul(s, div(sub(sub(m, d), constant(-1)), d))); // error of the sum m + 1
   Value z = mul(s, s);
   Value tail = mul(mul(s, z), polynomial(atanhTail64, z));
-  // hi = e ln2 (exact: 32 bits) + 2 s, lo = all the rest.
+  // hi = e ln2 (exact: 32 bits) + 2 s; lo = everything else.
   Value base = mul(eFloat, constant(0x1.62e42feep-1)), twoS = add(s, s);
   Value hi = add(base, twoS);
   Value lo = sub(twoS, sub(hi, base));
@@ -307,7 +307,7 @@ Value Real::pow(Value x, Value y) const {
   low = select(finite, low, constant(0));
   Value r = exp(p);
   r = select(cmp(arith::CmpFPredicate::OLT, abs(r), constant(infinity)), fma(r, low, r), r);
-  // Negative bases: the sign follows an odd exponent, others have no real power.
+  // Negative bases: the result is negative if the exponent is odd, NaN if it is not an integer.
   Value whole = cmp(arith::CmpFPredicate::OEQ, trunc(y), y);
   Value half = mul(y, constant(0.5));
   Value odd =
@@ -324,7 +324,7 @@ Value Real::pow(Value x, Value y) const {
   return select(equal(y, 0), constant(1), r);
 }
 
-/// sin(x + quadrant pi/2).
+/// Returns sin(x + quadrant pi/2).
 Value Real::sinCos(Value x, int64_t quadrant) const {
   auto [n, bits] = roundToInt(mul(x, constant(0x1.45f306dc9c883p-1)));
   Value r = fma(n, constant(-0x1.921fb54442d18p0), x);
@@ -416,7 +416,7 @@ struct ExpandBinary : OpRewritePattern<Op> {
   Binary expand;
 };
 
-/// x^n by repeated squaring of a constant n; otherwise through pow.
+/// Expands x^n: repeated squaring for constant |n| <= 64, otherwise pow.
 struct ExpandPowI : OpRewritePattern<math::FPowIOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(math::FPowIOp op, PatternRewriter &rewriter) const override {
@@ -450,7 +450,7 @@ struct ExpandPowI : OpRewritePattern<math::FPowIOp> {
   }
 };
 
-/// x^y with constant y of a few common values is exact arithmetic.
+/// Expands x^y for the constants y = 1, 2, 3 and -1.
 struct ExpandPowConstant : OpRewritePattern<math::PowFOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(math::PowFOp op, PatternRewriter &rewriter) const override {
@@ -482,8 +482,8 @@ struct ExpandPowConstant : OpRewritePattern<math::PowFOp> {
   }
 };
 
-/// At least the lower bound, then at most the upper one; NaN passes. (The upstream
-/// expansion of LLVM 22 exchanges the bounds.)
+/// Expands clamp to max with the lower bound, then min with the upper one; NaN propagates.
+/// (The upstream expansion of LLVM 22 exchanges the bounds.)
 struct ExpandClamp : OpRewritePattern<math::ClampFOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(math::ClampFOp op, PatternRewriter &rewriter) const override {
@@ -503,7 +503,7 @@ static void addBinary(RewritePatternSet &patterns, Binary expand) {
   patterns.add<ExpandBinary<Op, Wide>>(patterns.getContext(), expand);
 }
 
-/// Half of the numbers away from zero.
+/// Rounds halves away from zero.
 static Value roundAway(const Real &r, Value x) {
   Value whole = r.trunc(x);
   Value up = r.add(whole, r.copySign(r.constant(1), x));
@@ -511,14 +511,14 @@ static Value roundAway(const Real &r, Value x) {
   return r.select(half, up, whole);
 }
 
-/// x - trunc(x / y) y; exact while |x / y| < 2^53 (the quotient may be one off).
+/// Returns x - trunc(x / y) y, exact for |x / y| < 2^53 (the quotient may be off by one).
 static Value remainder(const Real &r, Value x, Value y) {
   Value a = r.abs(x), d = r.abs(y);
   Value q = r.trunc(r.div(a, d));
   Value rest = r.fma(r.neg(q), d, a);
   rest = r.select(r.less(rest, 0), r.add(rest, d), rest);
   rest = r.select(r.cmp(arith::CmpFPredicate::OGE, rest, d), r.sub(rest, d), rest);
-  Value small = r.cmp(arith::CmpFPredicate::OLT, a, d); // and an infinite divisor
+  Value small = r.cmp(arith::CmpFPredicate::OLT, a, d); // also true for an infinite divisor
   return r.copySign(r.select(small, a, rest), x);
 }
 

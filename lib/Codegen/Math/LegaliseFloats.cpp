@@ -4,18 +4,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Arithmetic on 16-bit floats is done in f32, each result rounded at once:
+// Arithmetic on 16-bit floats is done in f32; each result is rounded immediately:
 //
 //   arith.addf %a, %b : bf16   ->   truncf(addf(extf %a, extf %b : f32)) : bf16
 //
-// Conversions of bf16 are integer operations: to nearest even, NaN stays NaN, and
-// denormals are kept (vcvtneps2bf16 flushes them, so its bits would differ between
-// CPUs). f64 goes to 16 bits through f32 rounded to odd, which keeps one rounding.
-// maximumf and minimumf become two selects that keep NaN.
+// Conversions of bf16 are integer operations. They round to nearest even, keep NaN, and keep
+// denormals (vcvtneps2bf16 flushes them, so its bits would differ between CPUs). f64 is first
+// rounded to odd in f32 and then to 16 bits, so that there is a single rounding error.
+// maximumf and minimumf become two selects that propagate NaN.
 //
-// Last, bf16 itself becomes i16: what is left only moves bits, and code generation
-// calls a library where it moves a scalar bf16. Instructions that take bf16 (dot
-// products) get bitcasts.
+// At the end bf16 itself becomes i16. The remaining ops only move bits, and LLVM calls a
+// library function to move a scalar bf16. Instructions that need bf16 operands (dot products)
+// get bitcasts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ static bool isHalf(Type type) {
   return element.isBF16() || element.isF16();
 }
 
-/// `type` with another element type.
+/// Returns `type` with another element type.
 static Type withElement(Type type, Type element) {
   if (auto vector = dyn_cast<VectorType>(type))
     return vector.clone(element);
@@ -47,7 +47,7 @@ static Value splatInt(OpBuilder &b, Location loc, Type type, int64_t value) {
 }
 
 namespace {
-/// Any other op of arith or math: operands extended, results truncated.
+/// Computes any other op of arith or math in f32: extends operands, truncates results.
 struct ComputeInSingle : RewritePattern {
   ComputeInSingle(MLIRContext *context) : RewritePattern(MatchAnyOpTypeTag(), 1, context) {}
   LogicalResult matchAndRewrite(Operation *op, PatternRewriter &rewriter) const override {
@@ -92,7 +92,7 @@ struct ExpandExtF : OpRewritePattern<arith::ExtFOp> {
       return success();
     }
     if (!getElementTypeOrSelf(from).isBF16())
-      return failure(); // f16: one instruction
+      return failure(); // f16: a single instruction
     Type i16 = withElement(from, rewriter.getI16Type()),
          i32 = withElement(from, rewriter.getI32Type());
     Value bits = arith::BitcastOp::create(rewriter, loc, i16, op.getIn());
@@ -120,7 +120,7 @@ struct ExpandTruncF : OpRewritePattern<arith::TruncFOp> {
          i32 = withElement(from, rewriter.getI32Type());
     auto constant = [&](int64_t v) { return splatInt(rewriter, loc, i32, v); };
     Value bits = arith::BitcastOp::create(rewriter, loc, i32, op.getIn());
-    // Nearest even: add 0x7fff, and one more when the lowest kept bit is set.
+    // Rounds to nearest even: adds 0x7fff, plus 1 if the lowest kept bit is set.
     Value odd = arith::ShRUIOp::create(rewriter, loc, bits, constant(16));
     odd = arith::AndIOp::create(rewriter, loc, odd, constant(1));
     Value rounded = arith::AddIOp::create(rewriter, loc, bits, constant(0x7fff));
@@ -135,7 +135,7 @@ struct ExpandTruncF : OpRewritePattern<arith::TruncFOp> {
     return success();
   }
 
-  /// f64 to f32 with the last bit set when anything was cut off.
+  /// Converts f64 to f32 with the last bit set if the conversion is inexact.
   static Value roundToOdd(PatternRewriter &rewriter, arith::TruncFOp op) {
     Location loc = op.getLoc();
     Type wide = op.getIn().getType(), single = withElement(wide, rewriter.getF32Type());
@@ -143,7 +143,7 @@ struct ExpandTruncF : OpRewritePattern<arith::TruncFOp> {
     Value x = op.getIn();
     Value near = arith::TruncFOp::create(rewriter, loc, single, x);
     Value back = arith::ExtFOp::create(rewriter, loc, wide, near);
-    // Towards zero: one step back where rounding went away from zero.
+    // Rounds towards zero: one step back if the conversion rounded away from zero.
     Value beyond = arith::CmpFOp::create(rewriter, loc, arith::CmpFPredicate::OGT,
                                          math::AbsFOp::create(rewriter, loc, back),
                                          math::AbsFOp::create(rewriter, loc, x));
@@ -157,8 +157,8 @@ struct ExpandTruncF : OpRewritePattern<arith::TruncFOp> {
   }
 };
 
-/// max(a, b) = NaN if a is NaN, else a > b ? a : b (b when it is NaN): three
-/// instructions, where llvm.maximum is five for the order of zeros.
+/// Expands max(a, b) to NaN if a is NaN, otherwise a > b ? a : b (which is b if b is NaN).
+/// That is three instructions; llvm.maximum needs five, because it orders zeros.
 template <typename Op, arith::CmpFPredicate Predicate>
 struct ExpandExtremum : OpRewritePattern<Op> {
   using OpRewritePattern<Op>::OpRewritePattern;
@@ -204,7 +204,7 @@ static Attribute asBits(Attribute attr) {
   return attr;
 }
 
-/// Bitcasts around an op that needs bf16 itself; `kept` are the values that stay.
+/// Inserts bitcasts around an op that needs bf16. `kept` are the values that stay bf16.
 static void wrapInstruction(Operation *op, llvm::SmallPtrSetImpl<void *> &kept) {
   OpBuilder b(op);
   for (OpOperand &operand : op->getOpOperands()) {

@@ -12,13 +12,15 @@
 
 namespace mlir::fsdp {
 
-/// 2^x of an f32 (or a vector) below 2^7, in fewer steps than math.exp2: 0 below 2^-125.
+/// Expands 2^x of an f32 (or vector of f32), x < 2^7, in fewer steps than math.exp2. Results
+/// below 2^-125 become 0.
 Value expandSmallExp2(OpBuilder &b, Location loc, Value x);
-/// Own math: see ExpandMath.cpp.
+/// Expands math ops without library calls; see ExpandMath.cpp.
 void populateExpandMathPatterns(RewritePatternSet &patterns);
-/// bf16 and f16 arithmetic in f32, exact conversions: see LegaliseFloats.cpp.
+/// Rewrites bf16 and f16 arithmetic as f32 arithmetic with exact conversions; see
+/// LegaliseFloats.cpp.
 void populateLegaliseFloatsPatterns(RewritePatternSet &patterns);
-/// Makes i16 of bf16 once nothing computes in it.
+/// Replaces bf16 by i16 once no op computes in it.
 void storeBf16AsBits(ModuleOp module);
 
 } // namespace mlir::fsdp

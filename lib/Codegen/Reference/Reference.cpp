@@ -4,16 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The same kernels by upstream passes alone: every op a loop nest over a buffer of its own, one
-// worker, functions from libm, no optimisation that changes values. It shares no lowering with the
-// rest of Codegen, nor passes of LLVM, so that the two can be compared, and is compiled fast: most
-// oracles run once.
+// Compiles the same kernels with upstream passes only: every op is a loop nest over its own
+// buffer, with one worker, libm functions, and no optimisation that changes values. It shares
+// no lowering with the rest of Codegen and skips LLVM's optimisations. So results can be
+// compared independently, and compilation is fast, since most oracles run once.
 //
-//  1. With `widen`: every float becomes f64. Arguments are converted on entry,
-//     results on exit, so that bindings keep their types.
-//  2. Gathers, scatters and composites become generics and loops.
-//  3. upstream: bufferise, loops, LLVM dialect; buffers become slices of the shared
-//     scratch.
+//  1. With `widen`, every float becomes f64. Arguments are converted on entry and results on
+//     exit, so that bindings keep their types.
+//  2. Gathers, scatters and composite ops become generics and loops.
+//  3. Upstream passes bufferise and lower to loops and the LLVM dialect. Buffers become
+//     slices of the shared scratch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -65,8 +65,8 @@ static TypedAttr widenConstant(TypedAttr attr) {
   return attr;
 }
 
-/// A conversion between floats; 16 bits and f64 by way of f32 (there is no
-/// instruction for it, and libgcc's function is not in every libgcc).
+/// Converts between float types. 16-bit types and f64 are converted through f32: there is no
+/// direct instruction, and not every libgcc has the function.
 static Value convertScalar(OpBuilder &b, Location loc, Value x, Type to) {
   unsigned from = x.getType().getIntOrFloatBitWidth(), width = to.getIntOrFloatBitWidth();
   if (from == width)
@@ -78,7 +78,7 @@ static Value convertScalar(OpBuilder &b, Location loc, Value x, Type to) {
   return arith::TruncFOp::create(b, loc, to, x);
 }
 
-/// `value` with the element type of `to`, element by element.
+/// Converts `value` to the element type of `to`, element by element.
 static Value convert(OpBuilder &b, Location loc, Value value, RankedTensorType to) {
   auto from = cast<RankedTensorType>(value.getType());
   if (from == to)
@@ -95,7 +95,7 @@ static Value convert(OpBuilder &b, Location loc, Value value, RankedTensorType t
       .getResult(0);
 }
 
-/// Bits of a float cannot be taken from another type of float.
+/// Returns true if the kernel takes the bits of a float, which widening would change.
 static bool takesBits(func::FuncOp kernel) {
   return kernel
       .walk([](arith::BitcastOp op) {
@@ -142,7 +142,7 @@ static void widenKernel(func::FuncOp kernel) {
       return use.getOwner() != converted.getDefiningOp() && use.getOwner() != ret;
     });
   }
-  // Conversions between floats are now between equal types.
+  // Some conversions between floats now have equal types.
   for (Operation *op : ops)
     if (isa<arith::ExtFOp, arith::TruncFOp>(op) &&
         op->getOperand(0).getType() == op->getResult(0).getType()) {
@@ -155,7 +155,7 @@ static void widenKernel(func::FuncOp kernel) {
 // 2. Ops of the project
 //===----------------------------------------------------------------------===//
 
-/// tensor.generate of a gather: element by element.
+/// Emits a gather as tensor.generate.
 static Value expandGather(OpBuilder &b, GatherRowsOp op) {
   auto generate = tensor::GenerateOp::create(
       b, op.getLoc(), op.getResult().getType(), ValueRange(),
@@ -168,8 +168,8 @@ static Value expandGather(OpBuilder &b, GatherRowsOp op) {
   return generate;
 }
 
-/// A loop per dimension of the updates around one scalar add. On a buffer: as a tensor, the table
-/// would be copied for each update.
+/// Emits a scatter as one loop per dimension of the updates around a scalar addition. It
+/// works on a buffer, because a table as a tensor would be copied for each update.
 static Value expandScatter(OpBuilder &b, ScatterAddRowsOp op) {
   Location loc = op.getLoc();
   RankedTensorType type = op.getResult().getType();
@@ -222,7 +222,7 @@ static LogicalResult expandOps(func::FuncOp kernel) {
     else
       continue;
     if (failed(values))
-      return op->emitError("the reference target cannot write this as loops");
+      return op->emitError("the reference target cannot lower this op to loops");
     rewriter.replaceOp(op, *values);
   }
   return success();
@@ -232,13 +232,13 @@ static LogicalResult expandOps(func::FuncOp kernel) {
 // 3. Buffers and loops
 //===----------------------------------------------------------------------===//
 
-/// Results are written to memrefs made of the destinations at the very end.
+/// Stores results to the destinations at the end of the kernel.
 static void storeResults(func::FuncOp kernel) {
   auto ret = cast<func::ReturnOp>(kernel.front().getTerminator());
   OpBuilder b(ret);
   SmallVector<Value> values;
   for (Value value : ret.getOperands()) {
-    // Saved before the first destination is written: it may lie in one.
+    // Save the value before any destination is written, because it may be in one of them.
     auto type = cast<RankedTensorType>(value.getType());
     values.push_back(
         bufferization::AllocTensorOp::create(b, ret.getLoc(), type, ValueRange(), value));
@@ -256,13 +256,13 @@ static void storeResults(func::FuncOp kernel) {
   kernel.setType(FunctionType::get(kernel.getContext(), kernel.getArgumentTypes(), {}));
 }
 
-/// Kernel arguments on tensors to a function on buffers, ranges and scratch.
+/// Lowers a kernel on tensors to a function on buffers, range and scratch.
 static LogicalResult bufferiseReference(ModuleOp module, KernelInfo &info) {
   PassManager pm(module.getContext());
   bufferization::OneShotBufferizePassOptions options;
   options.bufferizeFunctionBoundaries = true;
   options.functionBoundaryTypeConversion = bufferization::LayoutMapOption::IdentityLayoutMap;
-  options.copyBeforeWrite = true; // every op has a buffer of its own
+  options.copyBeforeWrite = true; // every op gets a buffer of its own
   options.allowReturnAllocsFromLoops = true;
   pm.addPass(bufferization::createOneShotBufferizePass(options));
   pm.addPass(createCanonicalizerPass());
@@ -280,7 +280,7 @@ static LogicalResult bufferiseReference(ModuleOp module, KernelInfo &info) {
   bool fixed = true;
   function.walk([&](memref::AllocOp op) {
     if (!op.getType().hasStaticShape()) {
-      op.emitError("a temporary of dynamic size in a kernel; expected static slices");
+      op.emitError("expected temporaries of static size in a kernel, found ") << op.getType();
       fixed = false;
       return;
     }
@@ -296,7 +296,7 @@ static LogicalResult bufferiseReference(ModuleOp module, KernelInfo &info) {
   return success(fixed);
 }
 
-/// Copies of buffers as loops (a call of memrefCopy otherwise).
+/// Expands copies of buffers to loops; otherwise they become calls of memrefCopy.
 static void expandCopies(ModuleOp module) {
   SmallVector<memref::CopyOp> copies;
   module.walk([&](memref::CopyOp op) { copies.push_back(op); });
@@ -319,7 +319,7 @@ static void expandCopies(ModuleOp module) {
 }
 
 namespace {
-/// min(max(x, low), high); upstream's expansion exchanges the bounds.
+/// Expands clamp as min(max(x, low), high). The upstream expansion exchanges the bounds.
 struct ClampAsExtremes : OpRewritePattern<math::ClampFOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(math::ClampFOp op, PatternRewriter &rewriter) const override {
@@ -352,8 +352,8 @@ static LogicalResult lowerReference(ModuleOp module) {
 }
 
 FailureOr<Image> fsdp::compileReferenceImage(ModuleOp module, const CpuTarget &target, bool widen) {
-  // The C library's functions stay undefined in the image; the loader finds them
-  // in libm, which the linker must have seen.
+  // Functions of the C library stay undefined in the image. The loader resolves them in libm,
+  // which the linker must be given.
   SmallVector<StringRef> libraries;
   for (StringRef path :
        {"/lib/x86_64-linux-gnu/libm.so.6", "/lib64/libm.so.6", "/usr/lib/libm.so.6",

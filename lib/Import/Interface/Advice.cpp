@@ -1,4 +1,4 @@
-//===- Advice.cpp - What to do about what is refused ------------*- C++ -*-===//
+//===- Advice.cpp - Advice on unsupported ops -------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,11 +18,11 @@ static constexpr StringRef stablehloRecipe =
     "lower it with 'stablehlo-legalize-to-linalg{enable-primitive-ops=true}'";
 
 static constexpr StringRef randomRecipe =
-    "export the model without dropout, or draw with 'fsdp.random', whose numbers follow from seed, "
-    "step and sample "
-    "(docs/Guide.md, chapter 20)";
+    "export the model without dropout, or draw with 'fsdp.random', whose numbers depend on seed, "
+    "step and sample alone "
+    "(docs/explanation/guide/questions.md)";
 
-// The longest prefix that fits comes first.
+// The first matching prefix counts, so longer prefixes precede shorter ones.
 static const Entry table[] = {
     {"tm_tensor.attention", "let scaled_dot_product_attention decompose when exporting, so that it "
                             "becomes products and a softmax"},
@@ -42,7 +42,7 @@ static const Entry table[] = {
     {"torch.", "lower it with 'torch-backend-to-linalg-on-tensors-backend-pipeline'"},
     {"torch_c.", "lower it with 'torch-backend-to-linalg-on-tensors-backend-pipeline'"},
     {"stablehlo.while",
-     "unroll the layers: lax.scan and lax.while_loop have no place in a step of static shape"},
+     "unroll the layers; lax.scan and lax.while_loop are not supported in a training step"},
     {"stablehlo.", stablehloRecipe},
     {"mhlo.", stablehloRecipe},
     {"chlo.", stablehloRecipe},

@@ -1,4 +1,4 @@
-//===- Advice.h - What to do about what is refused --------------*- C++ -*-===//
+//===- Advice.h - Advice on unsupported ops ---------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,10 +11,10 @@
 
 namespace mlir::fsdp {
 
-/// How to get rid of an op that Import does not take; empty when there is no recipe.
+/// Returns how to avoid an op that Import does not support; empty if no advice is known.
 llvm::StringRef adviceForOp(llvm::StringRef opName);
 
-/// The same for any op of a dialect.
+/// Returns how to avoid the ops of a dialect that Import does not support.
 llvm::StringRef adviceForDialect(llvm::StringRef dialect);
 
 } // namespace mlir::fsdp

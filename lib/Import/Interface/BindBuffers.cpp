@@ -1,26 +1,24 @@
-//===- BindBuffers.cpp - Give buffers their contents ------------*- C++ -*-===//
+//===- BindBuffers.cpp - Bind the contents of buffers -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Replaces constants and arguments by what `--buffer=NAME|INDEX=CONTENTS` says.
+// Replaces constants and arguments by the contents that `--buffer=NAME|INDEX=CONTENTS` gives.
 //
 //   constant dense_resource<__elided__> : tensor<1024x1024xi1>
 //     --buffer=142=causal ->  linalg.generic { linalg.index 1 <= linalg.index 0 }
 //
-//  1. Find what NAME or INDEX means: a constant of unknown content with that key
-//     or position, an argument, any other table.
-//  2. Build the contents. `causal` is a comparison of loop indices, not a table,
-//     so that it fuses; which way round follows from the use: the condition of a
-//     select that keeps the scores (true below the diagonal) or that masks them
-//     (true above), added to scores (0 and -inf), or anything else (1 and 0).
-//  3. Tables of integers that the file holds and that are causal or consecutive
-//     become index computations as well.
-//  4. An integer constant whose content is still unknown, and an argument of
-//     booleans, is an error that says which --buffer to give.
+//  1. Find the targets. A NAME is a resource key, a location or a batch name. An INDEX is the
+//     position of a constant without content, of an argument, or of any other table, in that order.
+//  2. Build the contents. `causal` is a comparison of loop indices, not a table, so that it can be
+//     fused. Its form depends on the uses. For a select it is true below the diagonal, or above it
+//     if the select masks scores. If it is added to scores it is 0 and -inf, else 1 and 0.
+//  3. Replace causal boolean tables of the file by a comparison of indices as well.
+//  4. Report an error that suggests a --buffer option for an integer constant without content, and
+//     for an unmarked boolean argument.
 //
-// Not done here: float constants of unknown content; they are parameters.
+// Not done here: float constants without content, which are parameters (LiftParameters.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +37,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// `--buffer=TARGET=CONTENTS`.
+/// One option `--buffer=TARGET=CONTENTS`.
 struct Binding {
   std::string target, contents;
 };
@@ -59,7 +57,7 @@ private:
 };
 } // namespace
 
-/// Integer constants that nothing but --buffer can give a value.
+/// Returns whether a table has integers whose values are not in the file.
 static bool isUnknown(Operation *op) {
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   return isElided(op) && !isa<FloatType>(type.getElementType());
@@ -92,7 +90,7 @@ SmallVector<Value> BindBuffersPass::findTargets(StringRef target) {
   return found;
 }
 
-/// A value that masks scores: a constant of -1e4 or less, however it is written.
+/// Returns whether a value is a constant of -1e4 or less, through bodies, fills, casts and views.
 static bool isMaskedScore(Value value) {
   for (unsigned depth = 0; depth < 8; ++depth) {
     FloatAttr scalar;
@@ -122,7 +120,8 @@ static bool isMaskedScore(Value value) {
   return false;
 }
 
-/// How the uses of a mask read it; follows views, copies and logical not.
+/// Returns the form that the uses of a mask expect; follows views, copies and logical not
+/// (`flipped`).
 static CausalForm formFromUses(Value buffer, bool flipped = false, unsigned depth = 0) {
   bool isFloat = isa<FloatType>(getElementTypeOrSelf(buffer.getType()));
   CausalForm unclear = flipped ? CausalForm::Masked : CausalForm::Allowed;
@@ -200,9 +199,8 @@ LogicalResult BindBuffersPass::bind(Value buffer, const Binding &binding) {
   return success();
 }
 
-/// An argument that is marked as a buffer (`train.buffer`), or of booleans: a mask
-/// that the exporter made an argument. Only a mark says that it comes with each batch, or is a
-/// parameter that keeps its values.
+/// Reports an argument that is marked as a buffer (`train.buffer`) or is boolean, such as a mask,
+/// unless it is marked as a batch input or a parameter.
 LogicalResult BindBuffersPass::checkArguments() {
   for (BlockArgument arg : func.getArguments()) {
     bool marked = llvm::any_of(
@@ -235,7 +233,8 @@ void BindBuffersPass::refuseUnknown(Operation *op) {
           "or raw little-endian)";
 }
 
-/// A table of known integers that is an index computation in disguise.
+/// Builds the comparison of indices that equals a causal boolean table; null if the table is
+/// another.
 static Value recogniseTable(OpBuilder &b, Operation *op) {
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   auto value = constantValue(op);
@@ -263,7 +262,7 @@ static Value recogniseTable(OpBuilder &b, Operation *op) {
   return buildCausal(b, op->getLoc(), type, allowed ? CausalForm::Allowed : CausalForm::Masked);
 }
 
-/// Integer tables and kept ones hold their values in place from here on.
+/// Replaces the resource of an integer table or a kept table by inline values.
 static void readResource(Operation *op) {
   auto constant = dyn_cast<arith::ConstantOp>(op);
   auto resource = constant ? dyn_cast<DenseResourceElementsAttr>(constant.getValue()) : nullptr;
@@ -288,7 +287,7 @@ void BindBuffersPass::runOnOperation() {
     if (isTable(op))
       tables.push_back(op);
   });
-  // All targets first: binding an argument moves those after it.
+  // Find all targets first, because binding an argument changes the numbers of later ones.
   SmallVector<std::pair<Value, Binding>> bindings;
   for (StringRef text : buffers) {
     Binding binding;

@@ -1,4 +1,4 @@
-//===- BufferContents.cpp - Values given for a buffer -----------*- C++ -*-===//
+//===- BufferContents.cpp - Contents of buffers from --buffer ---*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,7 +15,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// One scalar of `type`: 0, 1, or (floats only) -inf.
+/// Returns `value` as a scalar attribute of `type`, or -inf of a float type.
 static TypedAttr scalar(Type type, int64_t value, bool negativeInfinity = false) {
   if (auto floating = dyn_cast<FloatType>(type)) {
     const llvm::fltSemantics &semantics = floating.getFloatSemantics();
@@ -56,7 +56,7 @@ Value fsdp::buildSplat(OpBuilder &b, Location loc, RankedTensorType type, int64_
       b, loc, DenseElementsAttr::get(type, Attribute(scalar(type.getElementType(), value))));
 }
 
-/// The numpy spelling of an element type, `<f4`; empty when numpy has none.
+/// Returns the numpy name of an element type, such as `<f4`; empty if numpy has none.
 static StringRef numpyName(Type type) {
   if (type.isF64())
     return "<f8";
@@ -77,7 +77,7 @@ static StringRef numpyName(Type type) {
   return "";
 }
 
-/// The payload of an .npy file after a check of its header.
+/// Verifies the header of an .npy file and returns the bytes after it.
 static FailureOr<StringRef> stripNumpyHeader(StringRef bytes, RankedTensorType type, StringRef path,
                                              Location loc) {
   auto malformed = [&]() {
@@ -127,7 +127,7 @@ FailureOr<Value> fsdp::buildFromFile(OpBuilder &b, Location loc, RankedTensorTyp
     return emitError(loc) << "--buffer: '" << path << "' expected " << type.getNumElements() * width
                           << " bytes for " << type << ", found " << bytes->size();
   DenseElementsAttr value;
-  if (element.isInteger(1)) { // one byte each in the file
+  if (element.isInteger(1)) { // the file has one byte per element
     SmallVector<bool> bits(llvm::map_range(*bytes, [](char c) { return c != 0; }));
     value = DenseElementsAttr::get(type, ArrayRef<bool>(bits));
   } else {

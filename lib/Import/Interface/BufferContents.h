@@ -1,4 +1,4 @@
-//===- BufferContents.h - Values given for a buffer -------------*- C++ -*-===//
+//===- BufferContents.h - Contents of buffers from --buffer -----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,21 +12,21 @@
 
 namespace mlir::fsdp {
 
-/// How a causal buffer is written.
+/// Values of a causal buffer.
 enum class CausalForm {
   Allowed,  // true or 1 where column ≤ row
   Masked,   // true or 1 where column > row
   Additive, // 0 where column ≤ row, -inf elsewhere
 };
 
-/// A generic that computes a causal buffer from its last two loop indices.
+/// Builds a generic that computes a causal buffer from its last two loop indices.
 Value buildCausal(OpBuilder &b, Location loc, RankedTensorType type, CausalForm form);
 
-/// A constant with the same value, 0 or 1, everywhere.
+/// Builds a splat constant of 0 or 1.
 Value buildSplat(OpBuilder &b, Location loc, RankedTensorType type, int64_t value);
 
-/// A constant with the contents of a file: `.npy` with the type's shape and
-/// element type, or as many little-endian elements. Errors are emitted at `loc`.
+/// Builds a constant from a file: an `.npy` of the type's shape and element type, or raw
+/// little-endian elements. Emits errors at `loc`.
 FailureOr<Value> buildFromFile(OpBuilder &b, Location loc, RankedTensorType type, StringRef path);
 
 } // namespace mlir::fsdp

@@ -4,17 +4,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// People write these attributes by hand; what is misspelt or of another kind would
-// otherwise be passed over in silence.
+// Verifies the fsdp attributes of arguments, which people write by hand. A misspelt one would
+// otherwise have no effect:
 //
-//   fsdp.param      a name, or nothing for the argument's location; not empty
-//   fsdp.batch      a name, not empty; not beside fsdp.param
-//   fsdp.init       #fsdp.init<..> of finite numbers, a spread of at least 0
-//   fsdp.frozen     nothing
-//   fsdp.unit       a name
+//   fsdp.param      a name that is not empty, or a unit attribute (the location is the name)
+//   fsdp.batch      a name that is not empty; not together with fsdp.param
+//   fsdp.init       #fsdp.init<..> with finite numbers and a valid range
+//   fsdp.frozen     a unit attribute
+//   fsdp.unit       a name that is not empty
 //   fsdp.limit      an integer of at least 1 that the type of the ids can hold
+//   fsdp.key        "seed", "step" or "sample", on a tensor<i64>
 //
-// All violations are reported. O(arguments).
+// Reports all violations. O(arguments).
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +38,7 @@ struct CheckMarksPass : public fsdp::impl::CheckMarksPassBase<CheckMarksPass> {
   void runOnOperation() override;
 };
 
-/// Emits at one argument what an attribute should have been.
+/// Verifies the attributes of one argument.
 struct MarkChecker {
   func::FuncOp func;
   BlockArgument arg;
@@ -78,7 +79,7 @@ LogicalResult MarkChecker::checkInit(NamedAttribute mark) {
   return success();
 }
 
-/// Ids are counted from 0; a narrow type holds only so many.
+/// Verifies that the limit is at least 1 and that ids of the argument's type can reach it.
 LogicalResult MarkChecker::checkLimit(NamedAttribute mark) {
   auto limit = dyn_cast<IntegerAttr>(mark.getValue());
   int64_t largest = getLargestLimit(arg.getType());
@@ -90,12 +91,12 @@ LogicalResult MarkChecker::checkLimit(NamedAttribute mark) {
   std::string type;
   llvm::raw_string_ostream(type) << getElementTypeOrSelf(arg.getType());
   return expected(mark, "be an integer of at least 1" +
-                            (narrow ? " and at most " + Twine(largest).str() + ", what ids of " +
-                                          type + " can hold"
+                            (narrow ? " and at most " + Twine(largest).str() +
+                                          ", the greatest limit of ids of " + type
                                     : std::string()));
 }
 
-/// A number that the run provides.
+/// Verifies the mark of an argument that the runtime provides for random numbers.
 LogicalResult MarkChecker::checkKey(NamedAttribute mark) {
   auto key = dyn_cast<StringAttr>(mark.getValue());
   if (!key || !llvm::is_contained({"seed", "step", "sample"}, key.getValue()))
@@ -124,8 +125,8 @@ LogicalResult MarkChecker::check(NamedAttribute mark) {
     return checkInit(mark);
   if (name == FSDPDialect::limitAttr && has(FSDPDialect::paramAttr))
     return emitError(arg.getLoc())
-           << "argument " << getPosition(arg) << " has 'fsdp.limit', which batch arguments have: "
-           << "a parameter is not checked before each step";
+           << "argument " << getPosition(arg) << " is a parameter, but 'fsdp.limit' is for batch "
+           << "arguments: parameters are not checked before each step";
   if (name == FSDPDialect::limitAttr)
     return checkLimit(mark);
   if (name == FSDPDialect::keyAttr)

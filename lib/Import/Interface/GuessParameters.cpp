@@ -4,15 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Exporters write arguments as (weights, batch), and ids or labels of the batch are integers:
+// Exporters order arguments as (weights, batch), and ids or labels of the batch are integers:
 //
-//   @loss(%w: 4x4xf32, %b: 4xf32, %ids: 2x8xi64)        %w and %b are trained
-//   @loss(%w: 4x4xf32, %images: 2x4xf32, %labels: 2xi64)  refused: %images has the leading
-//                                                         dimension of %labels
+//   @loss(%w: 4x4xf32, %b: 4xf32, %ids: 2x8xi64)          %w and %b are trained
+//   @loss(%w: 4x4xf32, %images: 2x4xf32, %labels: 2xi64)  error: %images may be a batch input,
+//                                                         with the leading dimension of %labels
 //
-// The second form shows why a guess is not enough: nothing tells a batch of floats from a weight.
-// The pass reports every guess, and refuses it where an argument has as many rows as an input of
-// integers.
+// The type does not distinguish a batch of floats from a weight. The pass therefore reports every
+// guess, and an error if a float argument has as many rows as an integer input.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +24,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// How many values that are not trained a warning lists.
+/// Number of untrained values that a warning lists.
 static constexpr size_t maxUntrained = 4;
 
 bool fsdp::isFloatTensor(Type type) {
@@ -46,7 +45,7 @@ static bool isBatch(BlockArgument arg, func::FuncOp func) {
   return static_cast<bool>(func.getArgAttr(arg.getArgNumber(), FSDPDialect::batchAttr));
 }
 
-/// Returns an input of integers with as many rows as `arg`; null when there is none.
+/// Returns an integer input with as many rows as `arg`; null if there is none.
 static BlockArgument findInputOfSameRows(func::FuncOp func, BlockArgument arg) {
   auto type = cast<RankedTensorType>(arg.getType());
   for (BlockArgument other : func.getArguments()) {

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What fsdp-lift-parameters does where nothing names a parameter.
+// The guess of fsdp-lift-parameters if nothing names a parameter.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,27 +17,27 @@
 
 namespace mlir::fsdp {
 
-/// Returns true for tensors of floats.
+/// Returns whether `type` is a ranked tensor of floats.
 bool isFloatTensor(Type type);
 
-/// Returns the arguments that a guess trains: all tensors of floats before the first argument of
-/// integers, without those that are named as batch inputs. Empty where no argument is of integers.
-/// Emits an error and fails when one of them may be a batch input, because its leading dimension is
-/// that of an input of integers.
+/// Returns the arguments that are guessed to be parameters: the float tensors before the first
+/// other argument, except named batch inputs. Returns none if all arguments are float tensors.
+/// Fails with an error if one of them may be a batch input, because its leading dimension equals
+/// that of an integer input.
 FailureOr<SmallVector<BlockArgument>> guessParameters(func::FuncOp func);
 
-/// Returns true if all uses of a constant lead into sin and cos: a table of rotary frequencies.
+/// Returns whether all uses of a constant lead to sin and cos, as those of rotary frequencies do.
 bool isFrequencyTable(Operation *constant);
 
-/// The outcome of a guess, as "w (8x4)".
+/// Result of a guess: descriptions such as "w (8x4)".
 struct ParameterGuess {
   std::vector<std::string> trained, untrained;
 };
 
-/// Warns that parameters were guessed: lists all that are trained and the first few that are not.
+/// Warns that parameters were guessed. Lists all trained ones and the first few untrained ones.
 void warnOfGuess(func::FuncOp func, const ParameterGuess &guess);
 
-/// Returns "8x4", or "a scalar".
+/// Returns the shape of a tensor, such as "8x4", or "a scalar".
 std::string describeShape(Type type);
 
 } // namespace mlir::fsdp

@@ -1,20 +1,20 @@
-//===- InferInit.cpp - Initial values from the uses -------------*- C++ -*-===//
+//===- InferInit.cpp - Infer initial values from uses -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A module says nothing about how its parameters start. Their uses do:
+// Infers the initial values of parameters that have none from their uses:
 //
-//   read by a contraction or a lookup                 normal, mean 0, σ 0.02
-//   rank ≥ 2, added (a table of positions)            normal, mean 0, σ 0.02
-//   added: a bias; or 1 is added to it (Gemma)        0
-//   multiplies: the scale of a norm                   1
+//   read by a contraction, a lookup or attention      normal, mean 0, σ 0.02
+//   rank ≥ 2, added (position embeddings)             normal, mean 0, σ 0.02
+//   added (a bias, or a scale to which 1 is added)    0
+//   multiplied and not added (the scale of a norm)    1
 //   not read                                          0
-//   integers, unless the file has their values        0, with a warning: nothing trains them
+//   integers                                          0, with a warning unless the file has values
 //
-// Uses are followed through views, slices, copies and casts. A remark lists what
-// was inferred; the sidecar and a weights file override it.
+// Follows uses through views, slices, copies and casts. A remark lists the inferred values. The
+// file of --params-file and a weights file take precedence.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,13 +37,14 @@ struct InferInitPass : public fsdp::impl::InferInitPassBase<InferInitPass> {
   void runOnOperation() override;
 };
 
-/// How a parameter is read.
+/// Kinds of uses of a parameter.
 struct Uses {
   bool contracted = false, added = false, multiplied = false;
 };
 } // namespace
 
-/// Uses of a scalar inside a body; casts and selects are transparent.
+/// Collects the uses of a scalar inside a body, through casts, selects and other ops with one
+/// result. Appends the results of generics that yield it to `further`.
 static void collectScalar(Value value, Uses &uses, SmallVectorImpl<Value> &further,
                           unsigned depth) {
   for (OpOperand &use : value.getUses()) {
@@ -59,7 +60,7 @@ static void collectScalar(Value value, Uses &uses, SmallVectorImpl<Value> &furth
   }
 }
 
-/// Uses of what attention captures as operand `number`.
+/// Collects the uses of captured operand `number` of attention.
 static void collectCaptured(AttentionOp op, unsigned number, Uses &uses,
                             SmallVectorImpl<Value> &further) {
   for (auto [region, own] : {std::pair(&op.getScoreMod(), 5u), std::pair(&op.getMaskMod(), 4u),
@@ -131,8 +132,7 @@ void InferInitPass::runOnOperation() {
     else if (!arg.use_empty() && !(values && values.contains(name.getValue())))
       emitWarning(arg.getLoc())
           << "integer parameter '" << name.getValue() << "' is not trained and has no initial "
-          << "values: it is 0 unless a run gives it (fsdp-run --init); say what it is by "
-          << "'fsdp.init' or 'fsdp.values'";
+          << "values: it is 0 unless fsdp-run --init gives it; set 'fsdp.init' or 'fsdp.values'";
     ++numInferred;
   }
   for (auto &[init, names] : inferred) {

@@ -1,4 +1,4 @@
-//===- LiftParameters.cpp - Name the parameters of a model ------*- C++ -*-===//
+//===- LiftParameters.cpp - Make parameters arguments -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -9,22 +9,22 @@
 //   func @f(%ids: tensor<4xi64>)              func @f(%ids: .., %w: tensor<8x8xf32>
 //     %w = constant dense_resource<h_w>   ->            {fsdp.param = "h_w"})
 //
-//  1. A parameter is named by `fsdp.param` or a foreign marker (`train.param`) on its
-//     argument, by --params, or by the sidecar; the latter two name constants, too, by
-//     resource key or location. Where anything is named, only named values are trained.
-//  2. Where nothing is named, the pass guesses, and warns: all float arguments before the
-//     first integer one; where there is none (a frozen module), all float tables but those
-//     that only reach sin and cos (rotary frequencies). --params=auto asks for the guess.
-//  3. Each constant becomes a parameter by itself, before anything could merge two whose
-//     text was elided. Copies of one constant (inlined twice) and equal resource keys stay one.
-//     Integers are never trained: an argument of them that is a parameter is frozen,
-//     a constant stays one.
-//  4. Float tables that are not trained keep their values: as constants, whose names are
-//     listed in `fsdp.constants`, or as frozen parameters where they are large, so that ranks
-//     share them. A table whose text was elided is an error.
-//  5. Names: the marker's value, the argument's location, the resource key, else
-//     `param.N`; then the sidecar's "rename". Values that are present stay with
-//     the module, as `fsdp.values = {name = dense_resource<..>}`.
+//  1. A parameter is named by `fsdp.param` or a foreign marker (`train.param`) on its argument, by
+//     --params, or by the sidecar (--params-file). The options also name constants, by resource key
+//     or location. If anything is named, only named values are trained.
+//  2. If nothing is named, the pass guesses and warns: all float arguments before the first integer
+//     one are parameters. If there is none (a frozen module), all float tables are, except those
+//     that only reach sin and cos (rotary frequencies). --params=auto accepts the guess.
+//  3. Each trained constant becomes an argument of its own, before a pass can merge two whose
+//     values were elided. Copies of one constant (inlined twice) and equal resources become one
+//     argument. Integers are not trained: an integer parameter is frozen, an integer constant stays
+//     a constant.
+//  4. A float table that is not trained keeps its values, as a constant listed in `fsdp.constants`
+//     or, if it is a large resource, as a frozen parameter, which the ranks shard. A table whose
+//     values were elided is an error.
+//  5. The name is the marker's value, else the argument's location, the resource key or `param.N`.
+//     The sidecar's "rename" replaces it. Values in the file become the module attribute
+//     `fsdp.values = {name = dense_resource<..>}`.
 //
 // Not done here: initial values of the others (InferInit.cpp), names of batch
 // arguments (NameBatch.cpp), how the guess is made (GuessParameters.cpp).
@@ -49,21 +49,21 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// The largest table, in bytes, that stays a constant in the kernels that read it.
+/// Largest size in bytes of a table that stays a constant in the kernels that read it.
 static constexpr int64_t maxConstantBytes = 1 << 20;
 
 namespace {
-/// Constants that are one value: copies of one another.
+/// The copies of one constant.
 struct Table {
   SmallVector<Operation *> ops;
-  std::string name;                ///< of the location, else the resource key; may be empty
-  std::optional<int64_t> position; ///< among the constants of the file
+  std::string name;                ///< from the location, else the resource key; may be empty
+  std::optional<int64_t> position; ///< position among the constants of the file
   SidecarEntry *entry = nullptr;
-  bool isNamed = false; ///< as a parameter
+  bool isNamed = false; ///< an option names it as a parameter
 
   Operation *first() const { return ops.front(); }
   Type type() const { return ops.front()->getResult(0).getType(); }
-  /// Returns the name that it has as a parameter, before the sidecar renames it.
+  /// Returns the name of the parameter before the sidecar's "rename".
   std::string getName(unsigned number, const char *fallback = "param.") const {
     return !name.empty() ? name : fallback + std::to_string(position.value_or(number));
   }
@@ -86,12 +86,11 @@ private:
 
   func::FuncOp func;
   ParameterList list;
-  bool isMarked = false; ///< an argument carries a marker
+  bool isMarked = false; ///< an argument has a marker
   bool guesses = false;
   ParameterGuess guess;
-  unsigned numMarked = 0,
-           numTables =
-               0; ///< arguments and constants that are parameters; statistics cannot be read
+  /// Numbers of arguments and of constants that are parameters. (Statistics cannot be read.)
+  unsigned numMarked = 0, numTables = 0;
   llvm::MapVector<Attribute, Table> tables;
   llvm::StringSet<> names;
   SmallVector<NamedAttribute> values;
@@ -99,15 +98,15 @@ private:
 };
 } // namespace
 
-/// What a parameter may be: floats, or integers that nothing trains.
+/// Returns whether a parameter may have this type: a tensor of floats or of stored integers.
 static bool isParameterType(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   return tensor &&
          (isa<FloatType>(tensor.getElementType()) || isStoredInteger(tensor.getElementType()));
 }
 
-/// The marker of an argument: `fsdp.param`, `train.param`, `x.parameter`; its
-/// string, or an empty one for a unit attribute. Removes foreign attributes.
+/// Returns the value of an argument's marker (`fsdp.param`, `train.param`, `x.parameter`); an empty
+/// string for a unit attribute, nothing if there is no marker. Removes foreign attributes.
 static std::optional<std::string> takeMarker(func::FuncOp func, unsigned index) {
   std::optional<std::string> marker;
   for (NamedAttribute attr : llvm::to_vector(
@@ -130,7 +129,7 @@ std::string LiftParametersPass::uniqueName(StringRef base) {
   return name;
 }
 
-/// Gives an argument its name and what the sidecar says about it.
+/// Makes an argument a parameter: sets its name and the attributes from the sidecar.
 LogicalResult LiftParametersPass::markArgument(BlockArgument arg, StringRef marker) {
   std::string fromLoc = nameFromLocation(arg.getLoc());
   StringRef name = marker.empty() ? StringRef(fromLoc) : marker;
@@ -181,8 +180,8 @@ LogicalResult LiftParametersPass::markArguments() {
   if (isMarked && (!list.items.empty() || list.isAuto) && !adds)
     emitWarning(func.getLoc(), "--params has no effect: '@")
         << func.getSymName()
-        << "' marks these parameters itself, and --params takes none away (--freeze does not train "
-           "some)";
+        << "' marks these parameters itself, and --params cannot remove any; --freeze excludes "
+           "parameters from training";
   guesses = !isMarked && (list.isAuto || !list.namesAny());
   if (guesses) {
     FailureOr<SmallVector<BlockArgument>> guessed = guessParameters(func);
@@ -232,7 +231,7 @@ void LiftParametersPass::collectTables() {
   }
 }
 
-/// Makes a table an argument that is a parameter.
+/// Replaces a table by a new argument that is a parameter.
 LogicalResult LiftParametersPass::lift(Table &table, bool isTrained) {
   Builder b(&getContext());
   std::string name = table.getName(numTables);
@@ -261,7 +260,7 @@ LogicalResult LiftParametersPass::lift(Table &table, bool isTrained) {
   return success();
 }
 
-/// Replaces a resource by its values, which later stages read.
+/// Replaces a resource by inline values, which later stages can read.
 static void writeInPlace(Operation *op) {
   for (NamedAttribute attr : llvm::to_vector(op->getAttrs()))
     if (auto resource = dyn_cast<DenseResourceElementsAttr>(attr.getValue()))
@@ -270,8 +269,8 @@ static void writeInPlace(Operation *op) {
                       resource.getType(), resource.getRawHandle().getBlob()->getData()));
 }
 
-/// Leaves a table untrained, with its values: as a constant, or as a frozen parameter where it is
-/// large.
+/// Keeps the values of an untrained table: as a constant, or as a frozen parameter if it is a large
+/// resource.
 LogicalResult LiftParametersPass::keep(Table &table) {
   auto type = cast<RankedTensorType>(table.type());
   std::string name = table.getName(constants.size(), "constant.");
@@ -312,7 +311,7 @@ LogicalResult LiftParametersPass::liftTables() {
   return success();
 }
 
-/// Everything the user listed must have meant something.
+/// Reports items of --params and entries of the sidecar that match nothing.
 LogicalResult LiftParametersPass::checkAllUsed(unsigned given) {
   for (const ParameterItem &item : list.items)
     if (!item.used)
@@ -329,7 +328,7 @@ LogicalResult LiftParametersPass::checkAllUsed(unsigned given) {
   return success();
 }
 
-/// Values and the names of constants; those that the module has already stay.
+/// Sets `fsdp.values` and `fsdp.constants`. Keeps values and constants that the module already has.
 void LiftParametersPass::setModuleAttributes() {
   ModuleOp module = getOperation();
   if (auto given = module->getAttrOfType<DictionaryAttr>(FSDPDialect::valuesAttr))
@@ -354,7 +353,7 @@ void LiftParametersPass::runOnOperation() {
   unsigned given = func.getNumArguments();
   if (failed(markArguments()))
     return signalPassFailure();
-  // Ranges are checked against the arguments of the file, before lifting adds more.
+  // A range must not exceed the arguments of the file; lifting adds more.
   for (ParameterItem &item : list.items)
     if (item.last >= static_cast<int64_t>(given))
       item.used = false;

@@ -4,12 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Writes --batch=TARGET=NAME into the model, as if the exporter had marked it:
+// Sets the attribute fsdp.batch on the arguments that --batch=TARGET=NAME names:
 //
 //   --batch=1=images        %arg1: tensor<2x4xf32>  ->  {fsdp.batch = "images"}
 //
-// TARGET is an argument's position in the file, or the name that its location gives.
-// The option replaces a name that the argument has. O(arguments x options).
+// TARGET is an argument's position in the file, or the name in its location. The option overrides a
+// name that the argument already has. O(arguments x options).
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +37,7 @@ private:
   LogicalResult checkNames();
 
   func::FuncOp func;
-  llvm::DenseMap<unsigned, StringRef> marked; ///< the option that named each argument
+  llvm::DenseMap<unsigned, StringRef> marked; ///< option that named each argument
 };
 } // namespace
 
@@ -74,18 +74,18 @@ LogicalResult MarkBatchPass::mark(StringRef text) {
     if (Attribute mark = func.getArgAttr(i, other))
       return emitError(arg->getLoc())
              << "--batch=" << text << ": argument " << getPosition(*arg) << " carries '" << other
-             << "' = " << mark << ", so it is no batch input; leave one of them out";
+             << "' = " << mark << ", so it is not a batch input; remove one of the two";
   auto [other, isNew] = marked.try_emplace(i, text);
   if (!isNew)
     return emitError(arg->getLoc())
            << "--batch=" << text << ": argument " << getPosition(*arg)
-           << " has a name by --batch=" << other->second << "; leave one of them out";
+           << " has a name by --batch=" << other->second << "; remove one of the two options";
   func.setArgAttr(i, FSDPDialect::batchAttr, StringAttr::get(&getContext(), name));
   ++numMarked;
   return success();
 }
 
-/// Two inputs of one name could not be told apart by who feeds them.
+/// Verifies that batch inputs have distinct names.
 LogicalResult MarkBatchPass::checkNames() {
   llvm::StringMap<BlockArgument> names;
   for (BlockArgument arg : func.getArguments())
@@ -97,7 +97,8 @@ LogicalResult MarkBatchPass::checkNames() {
                                 << "arguments " << getPosition(other->second) << " and "
                                 << getPosition(arg) << " are both the batch input " << name
                                 << "; names must differ";
-      diag.attachNote(other->second.getLoc()) << "the other one";
+      diag.attachNote(other->second.getLoc())
+          << "argument " << getPosition(other->second) << " is here";
       return diag;
     }
   return success();

@@ -4,16 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What is not a parameter comes with each batch. A language model needs no names:
+// Arguments that are not parameters are batch inputs. Names those of a language model:
 //
-//   its only input of integers                            "tokens"
-//   the second of two, of the same shape                  "targets"
+//   the only integer input                                "tokens"
+//   the second of two integer inputs of equal shape       "targets"
 //
-// With any other input, which of them is which is not in the file: a mask of integers
-// looks as labels do, and a batch of floats as a table. The pass then refuses to guess, and
-// lists the inputs that need a name. Names that arguments already have stay. An
-// argument that nothing reads needs none: it is dropped. Each guess is a remark, or a warning
-// where no lookup reads the input.
+// With other inputs the types do not tell which is which: an integer mask looks like labels. The
+// pass then reports an error that lists the inputs without a name. It keeps existing names and
+// drops arguments that are not read. It reports each guess as a remark, or as a warning if no
+// lookup reads the input.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +30,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// The inputs of a function.
+/// The batch inputs of a function, with a name and without (open).
 struct Inputs {
   SmallVector<BlockArgument> named, open;
   SmallVector<StringRef> names;
@@ -54,7 +53,7 @@ static bool isIds(BlockArgument arg) {
   return type && type.getElementType().isInteger() && type.getElementTypeBitWidth() > 1;
 }
 
-/// Reports a guess: as a warning where nothing looks the input up, so that it may be a mask.
+/// Reports a guess. It is a warning if no lookup reads the input, because it may then be a mask.
 static void reportGuess(BlockArgument arg, StringRef name) {
   auto func = cast<func::FuncOp>(arg.getOwner()->getParentOp());
   bool isLookedUp = static_cast<bool>(func.getArgAttr(arg.getArgNumber(), FSDPDialect::limitAttr));
@@ -67,7 +66,7 @@ static void reportGuess(BlockArgument arg, StringRef name) {
        << " confirms that, another name corrects it";
 }
 
-/// Removes inputs without a name that nothing reads.
+/// Removes unread inputs without a name.
 LogicalResult NameBatchPass::dropUnread() {
   func::FuncOp func = getOperation();
   llvm::BitVector unread(func.getNumArguments());
@@ -91,8 +90,7 @@ Inputs NameBatchPass::collect() {
     if (auto name = func.getArgAttrOfType<StringAttr>(i, FSDPDialect::batchAttr)) {
       inputs.named.push_back(arg);
       inputs.names.push_back(name.getValue());
-    } else if (isa<RankedTensorType>(
-                   arg.getType())) { // others are not tensors: the verifier refuses them
+    } else if (isa<RankedTensorType>(arg.getType())) { // VerifyImported.cpp reports other types
       inputs.open.push_back(arg);
     }
   }
@@ -119,7 +117,7 @@ LogicalResult NameBatchPass::refuse(const Inputs &inputs, const Twine &why) {
   return diag;
 }
 
-/// Names the open inputs, or refuses to guess.
+/// Names the open inputs, or reports an error if they are ambiguous.
 LogicalResult NameBatchPass::name(const Inputs &inputs) {
   func::FuncOp func = getOperation();
   if (inputs.open.empty())
@@ -139,7 +137,7 @@ LogicalResult NameBatchPass::name(const Inputs &inputs) {
   for (StringRef name : {"tokens", "targets"})
     if (!llvm::is_contained(inputs.names, name))
       free.push_back(name);
-  bool isPair = all == 2 && !llvm::is_contained(inputs.names, "targets"); // the targets are a guess
+  bool isPair = all == 2 && !llvm::is_contained(inputs.names, "targets"); // "targets" is guessed
   BlockArgument first = inputs.named.empty() ? inputs.open.front() : inputs.named.front();
   if (isPair && cast<ShapedType>(first.getType()).getShape() !=
                     cast<ShapedType>(inputs.open.back().getType()).getShape())

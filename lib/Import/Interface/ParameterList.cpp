@@ -1,17 +1,17 @@
-//===- ParameterList.cpp - Which arguments are parameters -------*- C++ -*-===//
+//===- ParameterList.cpp - --params and --params-file -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The grammar of `--params` and the JSON sidecar:
+// Parses `--params` and the JSON file of `--params-file` (the sidecar):
 //
 //   params  = "auto" | item {"," item}          item = N | N "-" M | NAME-WITH-*
 //   sidecar = [ {"index": 3, "rename": "h.0.w",
 //                "init": {"kind": "normal", "a": 0, "b": 0.02}, "frozen": true}, ... ]
 //
-// An entry of the sidecar points by "index" (position in the file), "name", or
-// "resource" (the key of a dense_resource constant).
+// An entry of the sidecar names a value by "index" (position in the file), by "name", or by
+// "resource" (key of a dense_resource constant).
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,7 +51,7 @@ static FailureOr<ParameterItem> parseItem(StringRef text, Location loc) {
 namespace {
 using Kind = JsonValue::Kind;
 
-/// Reads the sidecar. Every problem has its place in the file.
+/// Reads the sidecar. Errors are located in the file.
 class SidecarReader {
 public:
   SidecarReader(StringRef file, Location loc) : file(file), loc(loc) {}
@@ -64,7 +64,8 @@ private:
   }
   InFlightDiagnostic fail(const JsonValue &at) { return fail(at.line, at.column); }
 
-  /// Reads the text of a member of `kind`, if there is one. `expected`: the kind in words.
+  /// Reads the text of the member `name`, if there is one. Emits an error if it is not of `kind`,
+  /// which `expected` describes in words.
   LogicalResult readText(const JsonValue &object, StringRef name, Kind kind, StringRef expected,
                          std::string &text);
   LogicalResult readNumber(const JsonValue &object, StringRef name, double &number);
@@ -99,7 +100,7 @@ LogicalResult SidecarReader::readNumber(const JsonValue &object, StringRef name,
   return success();
 }
 
-/// {"kind": "normal", "a": 0, "b": 0.02}
+/// Reads an initial value: {"kind": "normal", "a": 0, "b": 0.02}.
 FailureOr<InitAttr> SidecarReader::readInit(const JsonValue &value) {
   const JsonMember *kind = value.find("kind");
   std::optional<InitKind> parsed = kind ? symbolizeInitKind(kind->value.text) : std::nullopt;

@@ -1,4 +1,4 @@
-//===- ParameterList.h - Which arguments are parameters ---------*- C++ -*-===//
+//===- ParameterList.h - --params and --params-file -------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,12 +18,12 @@ namespace mlir::fsdp {
 /// One item of `--params=0-148,150,h.*`: a range of positions or a name with `*`.
 struct ParameterItem {
   std::string text;
-  int64_t first = -1, last = -1; // a range when first ≥ 0
+  int64_t first = -1, last = -1; // range of positions, both included; -1 for a name
   std::optional<llvm::GlobPattern> name;
   bool used = false;
 };
 
-/// One entry of the JSON sidecar.
+/// One entry of the JSON file of `--params-file`. Exactly one of index, name and resource is set.
 struct SidecarEntry {
   std::optional<int64_t> index;
   std::string name, resource;
@@ -35,25 +35,27 @@ struct SidecarEntry {
   std::string describe() const;
 };
 
-/// What the user says about parameters.
+/// Contents of `--params` and of the file of `--params-file`.
 struct ParameterList {
   std::vector<ParameterItem> items;
   std::vector<SidecarEntry> sidecar;
-  bool isAuto = false; ///< `--params=auto`: a guess is wanted
+  bool isAuto = false; ///< `--params=auto`: parameters are guessed without a warning
 
-  /// Returns true if it names a parameter.
+  /// Returns whether an option names a parameter.
   bool namesAny() const { return !items.empty() || !sidecar.empty(); }
 
-  /// Parses `--params` and the file of `--params-file`; errors are emitted at `loc`.
+  /// Parses `--params` and the file of `--params-file`. Emits errors at `loc`, or at the place in
+  /// the file.
   static FailureOr<ParameterList> parse(StringRef params, StringRef file, Location loc);
 
-  /// Whether an argument at `position` called `name` is listed; marks the item.
+  /// Returns whether `--params` lists the argument `name` at `position`. Marks the items as used.
   bool lists(int64_t position, StringRef name);
 
-  /// Returns true if an item is a pattern that matches `name`; marks these items.
+  /// Returns whether a pattern of `--params` matches `name`. Marks the items as used.
   bool listsName(StringRef name);
 
-  /// The sidecar's entry for an argument or constant; null when there is none.
+  /// Returns the entry of `--params-file` for an argument or constant and marks it as used; null if
+  /// there is none.
   SidecarEntry *findSidecar(std::optional<int64_t> position, StringRef name, StringRef resource);
 };
 

@@ -1,13 +1,13 @@
-//===- ParseModel.cpp - Read a foreign file ---------------------*- C++ -*-===//
+//===- ParseModel.cpp - Read an exported model ------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Files come from exporters built on other versions of MLIR, with dialects that are not linked
-// here. The parser's own errors stay; one more says what they mean. The parser calls itself for
-// each bracket and for each operator of an affine expression: both are counted before. A crash of
-// the parser on what is left ends with an error that names the file (ParserGuard).
+// Models come from exporters of other versions of MLIR, with dialects that are not linked here.
+// After the parser's own error, a second one explains the probable cause. The parser recurses for
+// each bracket and for each operator of an affine expression, so text with too many of them is
+// rejected first. If the parser crashes on other text, an error names the file (ParserGuard).
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,12 +25,10 @@ using namespace mlir::fsdp;
 
 static constexpr StringRef textOfAnotherVersion =
     "the text was written by another version of MLIR: this compiler reads that of LLVM 22; export "
-    "with a "
-    "matching release, or in "
-    "generic form (print_generic_op_form=True)";
+    "with a matching release, or in generic form (print_generic_op_form=True)";
 
-/// The first bracket that is nested deeper than `most`; null when there is none. Those of strings
-/// and comments do not count, nor do comparisons and arrows.
+/// Returns the first bracket that is nested deeper than `most`; null if there is none. Ignores
+/// strings, comments, comparisons and arrows.
 static const char *findTooDeep(StringRef text, unsigned most) {
   unsigned depth = 0;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -52,8 +50,8 @@ static const char *findTooDeep(StringRef text, unsigned most) {
   return nullptr;
 }
 
-/// Returns the operator at which an affine map or set has more than `most` of them; null when none
-/// has.
+/// Returns the first operator of an affine map or set after the first `most` of them; null if there
+/// is none.
 static const char *findTooLong(StringRef text, unsigned most) {
   size_t next = 0;
   auto findBegin = [&] {
@@ -79,7 +77,7 @@ static const char *findTooLong(StringRef text, unsigned most) {
   return nullptr;
 }
 
-/// Returns true after an error if some part of the text would exhaust the parser's stack.
+/// Emits an error and returns true if the text might exhaust the parser's stack.
 static bool refuseDeepText(StringRef text, StringRef name, const llvm::SourceMgr &sources,
                            MLIRContext *context) {
   constexpr unsigned deepest = 256, longest = 1024;
@@ -98,7 +96,8 @@ static bool refuseDeepText(StringRef text, StringRef name, const llvm::SourceMgr
   return false;
 }
 
-/// An op of the same dialect that is spelt almost like this one; empty when there is none.
+/// Returns the registered op of the same dialect with the most similar name, at an edit distance of
+/// at most 2; empty if there is none.
 static std::string findSimilar(StringRef op, MLIRContext *context) {
   std::string best;
   unsigned least = 3;
@@ -112,7 +111,8 @@ static std::string findSimilar(StringRef op, MLIRContext *context) {
   return best;
 }
 
-/// What a parser error says about where the file comes from; empty when nothing.
+/// Returns an explanation of a parser error: a similar op, advice on a dialect, or another version
+/// of MLIR; empty if none applies.
 static std::string explain(StringRef message, MLIRContext *context) {
   // custom op 'linalg.contact' is unknown (tried 'func.linalg.contact' as well)
   if (StringRef rest = message; rest.consume_front("custom op '") && rest.contains("is unknown"))
@@ -150,7 +150,7 @@ OwningOpRef<ModuleOp> fsdp::parseModel(StringRef path, MLIRContext *context) {
   constexpr StringLiteral bytecode = "ML\xefR";
   if (!text.starts_with(bytecode) && refuseDeepText(text, name, sources, context))
     return nullptr;
-  // Ops and attributes of unknown dialects in generic form get located errors later.
+  // RefuseForeign.cpp reports ops of unknown dialects in generic form.
   bool allowed = context->allowsUnregisteredDialects();
   context->allowUnregisteredDialects(true);
   OwningOpRef<ModuleOp> module;
@@ -162,7 +162,7 @@ OwningOpRef<ModuleOp> fsdp::parseModel(StringRef path, MLIRContext *context) {
         advice = explain(diag.str(), context);
         where = diag.getLocation();
       }
-      return failure(); // whoever listens outside shows it
+      return failure(); // the outer handlers report it
     });
     ParserGuard guard("", name);
     module = parseSourceFile<ModuleOp>(sources, ParserConfig(context));

@@ -1,4 +1,4 @@
-//===- Positions.cpp - What users point at in a foreign file ----*- C++ -*-===//
+//===- Positions.cpp - Positions in the exported file -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -63,7 +63,8 @@ std::optional<int64_t> fsdp::getPosition(Operation *constant) {
   return position ? std::optional<int64_t>(position.getInt()) : std::nullopt;
 }
 
-/// `params['h'][0]["w"]` and `params.h[0].w` -> `h.0.w`; other text as it is.
+/// Rewrites `params['h'][0]["w"]` and `params.h[0].w` to `h.0.w`. Returns text without brackets
+/// unchanged.
 static std::string dottedPath(StringRef text) {
   size_t bracket = text.find('[');
   if (bracket == StringRef::npos)

@@ -1,12 +1,11 @@
-//===- Positions.h - What users point at in a foreign file ------*- C++ -*-===//
+//===- Positions.h - Positions in the exported file -------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// `--params` and `--buffer` name arguments and constants by their position in
-// the file or by name. fsdp-select-entry records the positions before anything
-// moves; these functions read them.
+// `--params` and `--buffer` name arguments and constants by their position in the file or by name.
+// fsdp-select-entry records the positions before other passes move ops; these functions read them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,23 +18,23 @@
 
 namespace mlir::fsdp {
 
-/// Discardable attribute of arguments and constants; gone after Import.
+/// Discardable attribute of arguments and constants: the position. Import removes it at its end.
 inline constexpr llvm::StringLiteral positionAttr = "fsdp.position";
 
-/// Of constants that --buffer says to keep as they are.
+/// Discardable attribute of constants for which --buffer says `keep` or gives a file.
 inline constexpr llvm::StringLiteral keepAttr = "fsdp.keep";
 
-/// The value of a constant op on tensors, of whatever dialect; null otherwise.
+/// Returns the value of a tensor constant of any dialect; null if `op` is not one.
 ElementsAttr constantValue(Operation *op);
 
-/// A tensor constant of rank ≥ 1 that is not the same value everywhere: weights
-/// and buffers that an importer wrote into the module.
+/// Returns whether `op` is a tensor constant of rank ≥ 1 and not a splat: a weight or a buffer that
+/// an exporter wrote into the module.
 bool isTable(Operation *op);
 
-/// The resource key of a table; empty when its values are written in place.
+/// Returns the resource key of a table; empty if its values are inline.
 StringRef resourceKey(Operation *op);
 
-/// Its text was printed with `dense_resource<__elided__>` or its blob is missing.
+/// Returns whether the values of a table are missing, as in `dense_resource<__elided__>`.
 bool isElided(Operation *op);
 
 void setPosition(BlockArgument arg, int64_t position);
@@ -43,11 +42,11 @@ void setPosition(Operation *constant, int64_t position);
 int64_t getPosition(BlockArgument arg);
 std::optional<int64_t> getPosition(Operation *constant);
 
-/// The name that a location gives an argument: `loc("params['h'][0]['w']")` is
-/// `h.0.w`. Empty when there is none.
+/// Returns the name that a location gives an argument: `loc("params['h'][0]['w']")` gives `h.0.w`.
+/// Returns an empty string if the location has no name.
 std::string nameFromLocation(Location loc);
 
-/// The only public function of a module; null when there is none.
+/// Returns the public function of a module that has a body; null if there is none.
 func::FuncOp getEntry(Operation *module);
 
 } // namespace mlir::fsdp

@@ -1,4 +1,4 @@
-//===- ReadStopMarkers.cpp - Markers become fsdp.stop_gradient --*- C++ -*-===//
+//===- ReadStopMarkers.cpp - Raise stop-gradient markers --------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,16 +7,18 @@
 //   %y = call @fsdp.stop_gradient(%x)          ->   %y = fsdp.stop_gradient %x
 //   func.func private @fsdp.stop_gradient(tensor<4xf32>) -> tensor<4xf32>
 //
-//  1. A call of a function without a body whose name is `fsdp.stop_gradient` or begins with
-//     `fsdp.stop_gradient.` or `fsdp.stop_gradient_`, or that carries the attribute
-//     `fsdp.stop_gradient`.
-//  2. A `linalg.generic` that yields its one input and carries the attribute `fsdp.stop_gradient`.
-//  3. The op itself, where the text has it.
+// Replaces stop-gradient markers by the op. A marker is one of:
 //
-// The attribute anywhere else is an error: a transformation has moved it. With
-// `fsdp.num_stop_gradients = N` on the module or on a function, the markers in it are counted, and
-// another number than N is an error: a transformation has dropped or copied one. Markers are
-// counted before functions are inlined.             O(ops)
+//  - a call of a function without a body whose name is `fsdp.stop_gradient` or begins with
+//    `fsdp.stop_gradient.` or `fsdp.stop_gradient_`, or that has the attribute
+//    `fsdp.stop_gradient`;
+//  - a `linalg.generic` with the attribute `fsdp.stop_gradient` that yields its one input;
+//  - the op itself.
+//
+// The attribute on another op is an error, because a transformation must have moved it. If the
+// module or a function has `fsdp.num_stop_gradients = N`, a number of markers in it other than N is
+// an error, because a transformation must have dropped or copied one. Runs before functions are
+// inlined. O(ops)
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,12 +54,12 @@ static bool isMarkerName(StringRef name) {
          (name.empty() || name.starts_with(".") || name.starts_with("_"));
 }
 
-/// Returns true if calls of `func` are markers.
+/// Returns whether calls of `func` are markers.
 static bool isMarkerFunction(func::FuncOp func) {
   return isMarkerName(func.getSymName()) || func->hasAttr(stopGradientAttr);
 }
 
-/// Returns true if `op` yields its one input unchanged, each element at its own place.
+/// Returns whether `op` is the identity on its one input.
 static bool isIdentity(linalg::GenericOp op) {
   if (op.getNumDpsInputs() != 1 || op->getNumResults() != 1 ||
       !llvm::hasSingleElement(op.getBody()->getOperations()))
@@ -76,14 +78,14 @@ bool ReadStopMarkersPass::isMarker(Operation *op) {
   return isa<linalg::GenericOp>(op) && op->hasAttr(stopGradientAttr);
 }
 
-/// Refuses a marker function with a body, and the attribute where it means nothing.
+/// Reports a marker function with a body, and the attribute on an op that is not a marker.
 LogicalResult ReadStopMarkersPass::checkAttribute(Operation *op) {
   if (auto func = dyn_cast<func::FuncOp>(op); func && isMarkerFunction(func)) {
     if (func.isExternal())
       return success();
     InFlightDiagnostic diag = mlir::emitError(func.getLoc())
-                              << "expected '@" << func.getSymName()
-                              << "', a marker of gradients that stop, without a body";
+                              << "expected no body of '@" << func.getSymName()
+                              << "', a stop-gradient marker";
     diag.attachNote() << "declare it as 'func.func private @" << stopGradientAttr
                       << "(tensor<..>) -> tensor<..>'";
     return diag;
@@ -95,10 +97,11 @@ LogicalResult ReadStopMarkersPass::checkAttribute(Operation *op) {
   InFlightDiagnostic diag = op->emitError("expected '")
                             << stopGradientAttr
                             << "' on a 'linalg.generic' that yields its one input, found it on "
-                            << (isa<linalg::GenericOp>(op) ? "one that computes something"
-                                                           : "this op");
-  diag.attachNote() << "a transformation has moved or merged the marker; write a call of '@"
-                    << stopGradientAttr << "', which transformations leave alone";
+                            << (isa<linalg::GenericOp>(op)
+                                    ? std::string("one that does not")
+                                    : ("'" + op->getName().getStringRef() + "'").str());
+  diag.attachNote() << "a transformation has moved or merged the marker; export a call of '@"
+                    << stopGradientAttr << "', which transformations keep";
   return diag;
 }
 
@@ -109,8 +112,8 @@ LogicalResult ReadStopMarkersPass::replace(Operation *op) {
   auto type =
       inputs == 1 ? dyn_cast<RankedTensorType>(op->getOperand(0).getType()) : RankedTensorType();
   if (!type || op->getNumResults() != 1 || op->getResult(0).getType() != type) {
-    InFlightDiagnostic diag = op->emitError("a marker of gradients that stop expected one ranked "
-                                            "tensor and a result of its type, found ");
+    InFlightDiagnostic diag = op->emitError("stop-gradient marker expected one ranked tensor and a "
+                                            "result of its type, found ");
     diag << op->getOperandTypes() << " -> " << op->getResultTypes();
     return diag;
   }
@@ -136,8 +139,8 @@ LogicalResult ReadStopMarkersPass::checkNumber(Operation *holder) {
     return success();
   InFlightDiagnostic diag = mlir::emitError(holder->getLoc())
                             << "expected " << number.getValue().getZExtValue()
-                            << " markers of gradients that stop, as '" << numStopGradientsAttr
-                            << "' says, found " << found;
+                            << " stop-gradient markers by '" << numStopGradientsAttr << "', found "
+                            << found;
   diag.attachNote()
       << "a transformation between the exporter and this compiler has dropped or copied markers; "
          "export without it";
@@ -163,7 +166,7 @@ void ReadStopMarkersPass::runOnOperation() {
   if (failedAny)
     return signalPassFailure();
   numMarkers += markers.size();
-  // Nothing calls the declarations of markers now.
+  // The declarations of markers have no uses left.
   for (auto func : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
     if (isMarkerFunction(func) && SymbolTable::symbolKnownUseEmpty(func, getOperation()))
       func.erase();

@@ -1,20 +1,18 @@
-//===- RefuseForeign.cpp - Say early what Import cannot take ----*- C++ -*-===//
+//===- RefuseForeign.cpp - Reject unsupported ops early ---------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Located errors with advice, before any other pass could stumble:
+// Reports located errors with advice, before another pass can fail on the same op:
 //
-//   before anything    ops of dialects nobody here lowers (torch, stablehlo,
-//                      tm_tensor, loops, memrefs), generators of random
-//                      numbers with a state, more than one block,
-//                      arguments of dynamic shape or without elements,
-//                      tensors of more than 2^48 elements,
-//                      complex numbers, resources of the wrong size
-//   after folding      values whose shape is still dynamic (option `shapes`)
+//   first pass         ops of unsupported dialects (torch, stablehlo, tm_tensor, scf, memref);
+//                      random generators with state; more than one block; arguments of dynamic
+//                      shape; used arguments without elements; tensors of more than 2^48
+//                      elements; complex numbers; resources of the wrong size
+//   after folding      results whose shape is still dynamic (option `shapes`)
 //
-// The first eight are reported.
+// Reports at most eight errors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,7 +44,7 @@ private:
 };
 } // namespace
 
-/// Ops that some pass of Import takes away or lets through.
+/// Returns whether some pass of Import supports the op or removes it.
 static bool isKnown(Operation *op) {
   if (isa<cf::AssertOp, ml_program::GlobalOp, ModuleOp>(op))
     return true;
@@ -59,13 +57,13 @@ static bool isKnown(Operation *op) {
 
 static bool isComplex(Type type) { return isa<ComplexType>(getElementTypeOrSelf(type)); }
 
-/// Whether its elements are too many to count them.
+/// Returns whether a tensor has more than 2^48 elements.
 static bool isTooLarge(Type type) {
   auto shaped = dyn_cast<ShapedType>(type);
   return shaped && shaped.hasStaticShape() && !fitsElements(shaped.getShape());
 }
 
-/// A blob in the file's resource section must hold the tensor it stands for.
+/// Verifies that the resource of a constant has as many bytes as its type.
 static LogicalResult checkBlob(Operation *op) {
   auto value = dyn_cast_or_null<DenseResourceElementsAttr>(constantValue(op));
   auto blob = value ? value.getRawHandle().getBlob() : nullptr;
@@ -85,7 +83,7 @@ LogicalResult RefuseForeignPass::checkOp(Operation *op) {
   StringRef name = op->getName().getStringRef();
   if (!isKnown(op)) {
     StringRef what = isa<ml_program::GlobalLoadOp, ml_program::GlobalStoreOp>(op)
-                         ? " (a state from step to step) "
+                         ? " (state that persists between steps) "
                          : " ";
     InFlightDiagnostic diag = emitError(op->getLoc())
                               << "'" << name << "'" << what << "is not supported";
@@ -115,7 +113,7 @@ LogicalResult RefuseForeignPass::checkOp(Operation *op) {
       return emitError(arg.getLoc())
              << "argument " << arg.getArgNumber() << " of '@" << func.getSymName()
              << "' expected at most 2^48 elements, found " << arg.getType();
-    // A parameter that nothing reads may be empty.
+    // An argument that is not read may be empty.
     if (type && type.hasStaticShape() && type.getNumElements() == 0 && !arg.use_empty())
       return emitError(arg.getLoc())
              << "argument " << arg.getArgNumber() << " of '@" << func.getSymName()
@@ -142,7 +140,7 @@ void RefuseForeignPass::runOnOperation() {
   unsigned refused = 0;
   getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (failed(shapes ? checkShapes(op) : checkOp(op))) {
-      // What is inside a refused op is refused with it.
+      // Ops inside a rejected op are not reported again.
       return ++refused < 8 ? WalkResult::skip() : WalkResult::interrupt();
     }
     return WalkResult::advance();

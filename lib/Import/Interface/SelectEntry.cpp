@@ -1,11 +1,11 @@
-//===- SelectEntry.cpp - Find the function to train -------------*- C++ -*-===//
+//===- SelectEntry.cpp - Select the function to train -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Makes one function the only public one, numbers what users may point at, and
-// drops what importers leave around a model.
+// Makes one function the only public one, numbers its arguments and the constants for the options,
+// and drops globals and attributes that exporters leave in a module.
 //
 //   ml_program.global @global_seed          func.func @loss(%a {fsdp.position = 0})
 //   func.func @loss(%a)                ->     arith.constant {fsdp.position = 0}
@@ -13,10 +13,10 @@
 //   func.func @helper()
 //
 //  1. Choose the entry; every other function becomes private.
-//  2. Number the entry's arguments, and all tensor constants with more than one
-//     value in the order of the text. Positions survive inlining and lifting,
-//     so `--params` and `--buffer` count what the user sees in the file.
-//  3. Drop globals that nothing reads, and attributes of unknown dialects.
+//  2. Number the entry's arguments, and all tensor constants with more than one value in the order
+//     of the text. Inlining and lifting keep the attributes, so positions in `--params` and
+//     `--buffer` are those of the file.
+//  3. Drop unused globals and attributes of unknown dialects.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,7 +43,8 @@ private:
 };
 } // namespace
 
-/// The function called `entry`, or the only public one with a body.
+/// Returns the function called `entry`, or the only public one with a body. Returns null with an
+/// error if there is none or more than one.
 func::FuncOp SelectEntryPass::findEntry() {
   ModuleOp module = getOperation();
   SmallVector<func::FuncOp> candidates;
@@ -72,7 +73,8 @@ func::FuncOp SelectEntryPass::findEntry() {
   return nullptr;
 }
 
-/// torch writes `ml_program.global private mutable @global_seed` into every module.
+/// Erases unused globals. torch writes `ml_program.global private mutable @global_seed` into every
+/// module.
 void SelectEntryPass::dropGlobals() {
   ModuleOp module = getOperation();
   for (auto global : llvm::make_early_inc_range(module.getOps<ml_program::GlobalOp>()))
@@ -80,7 +82,7 @@ void SelectEntryPass::dropGlobals() {
       global.erase();
 }
 
-/// Attributes like `torch.debug_module_name`, whose dialect nobody here knows.
+/// Removes attributes of unknown dialects, such as `torch.debug_module_name`.
 static void dropForeignAttributes(Operation *op) {
   for (NamedAttribute attr : llvm::to_vector(op->getDiscardableAttrs()))
     if (attr.getName().getValue().contains('.') && !attr.getNameDialect())

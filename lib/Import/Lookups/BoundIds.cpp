@@ -1,24 +1,25 @@
-//===- BoundIds.cpp - No id leaves its table --------------------*- C++ -*-===//
+//===- BoundIds.cpp - Bound the ids of row lookups --------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The runtime checks a batch's ids against `fsdp.limit` and kernels check nothing,
-// so what reaches a lookup is bounded here.
+// The runtime checks the ids of a batch against `fsdp.limit`; kernels do not check them. This pass
+// therefore ensures that the ids of every lookup are in range:
 //
 //   %ids: tensor<7xi64> {fsdp.batch = "tokens"}       -> .. fsdp.limit = 11
 //   fsdp.gather_rows %table[%ids] : tensor<11x13xf32>
 //
-//  1. For each lookup (rows of a table, classes of a loss): the interval of its ids.
-//  2. Within the rows: nothing to do.
-//  3. From an argument without a limit: the largest one that keeps the ids within;
-//     of several lookups, the least.
-//  4. From an argument whose limit is too large, or from a constant that is outside: an
-//     error at the cause.
-//  5. From anything else: the ids are clamped and checked in each step (CheckLookups.cpp).
+// For each lookup (rows of a table, classes of a loss), compute the range of its ids:
 //
-// O(lookups · ops). Lookups written as `tensor.extract`: DropAsserts.cpp.
+//  1. The range is valid: done.
+//  2. The ids depend on one argument without a limit: set the greatest limit that makes the range
+//     valid, or the least over several lookups.
+//  3. The ids are an element of an argument whose limit is too large, or an invalid constant:
+//     error.
+//  4. Otherwise clamp the ids and check them in each step (CheckLookups.cpp).
+//
+// O(lookups · ops). Not done here: `tensor.extract` in bodies (DropAsserts.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,16 +47,17 @@ private:
   LogicalResult lowerLimit(const RowLookup &lookup, BlockArgument arg);
 
   IdRanges ranges;
-  llvm::SmallPtrSet<void *, 4> inferred; // arguments whose limit is from here
+  llvm::SmallPtrSet<void *, 4> inferred; // arguments whose limit this pass has set
 };
 } // namespace
 
-/// "in [0, 11), the rows of its table": what ids of a lookup must be.
+/// Describes the valid ids of a lookup: "in [0, 11), the rows of the table".
 static std::string describe(const RowLookup &lookup) {
   return "in [0, " + std::to_string(lookup.extent) + "), the " + lookup.what.str();
 }
 
-/// Gives an argument without a limit the largest that keeps the ids within the rows.
+/// Sets the greatest limit of an argument with which the ids of a lookup are valid. Fails if there
+/// is none.
 LogicalResult BoundIdsPass::lowerLimit(const RowLookup &lookup, BlockArgument arg) {
   int64_t limit = std::min(lookup.extent, getLargestLimit(arg.getType()));
   func::FuncOp func = getOperation();
@@ -66,7 +68,7 @@ LogicalResult BoundIdsPass::lowerLimit(const RowLookup &lookup, BlockArgument ar
   if (lookup.admits(ranges.getSet(lookup.ids)))
     range = {0, lookup.extent - 1};
   if (range.lo >= 0 && range.hi >= lookup.extent && range.hi - (lookup.extent - 1) < limit) {
-    limit -= range.hi - (lookup.extent - 1); // an offset, `id + 2`
+    limit -= range.hi - (lookup.extent - 1); // for an offset as in `id + 2`
     ranges.assume(arg, limit);
     range = ranges.get(lookup.ids);
   }
@@ -81,7 +83,7 @@ LogicalResult BoundIdsPass::lowerLimit(const RowLookup &lookup, BlockArgument ar
   return success();
 }
 
-/// The operand that the ids of a lookup are.
+/// Returns the operand of a lookup that holds its ids.
 static OpOperand &getIdsOperand(const RowLookup &lookup) {
   for (OpOperand &operand : lookup.op->getOpOperands())
     if (operand.get() == lookup.ids)
@@ -113,7 +115,7 @@ LogicalResult BoundIdsPass::bound(const RowLookup &lookup) {
       InFlightDiagnostic diag = emitError(arg.getLoc())
                                 << "argument " << getPosition(arg) << " has 'fsdp.limit' "
                                 << given.getInt()
-                                << ", which lets ids leave a lookup; expected them "
+                                << ", which allows ids outside a lookup; expected ids "
                                 << describe(lookup) << ": lower 'fsdp.limit'";
       diag.attachNote(lookup.op->getLoc()) << "the lookup is here";
       return diag;

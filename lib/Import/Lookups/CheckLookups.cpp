@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The fallback for ids whose range is not known at compile time:
+// Checks the ids of a lookup at run time if their range is not known at compile time:
 //
 //   %rows = gather_rows %table[%ids]     %in = generic ins(%ids) { min(max(%id, 0), extent - 1) }
 //                                   ->   %rows = gather_rows %table[%in]
@@ -13,12 +13,12 @@
 //                                        return %loss,
 //                                          %bad {fsdp.lookup = {location = "m.mlir:7:12", ..}}
 //
-//  1. Clamp the ids, so that no kernel reads outside of the table.
-//  2. Reduce the ids to one i64: 0, which is always in range, or an index that is not.
-//     The unsigned maximum is the same in any order.
-//  3. Return it beside the loss. Update stops the step with it: AddStepBlock.cpp.
+//  1. Clamp the ids, so that no kernel reads outside the table.
+//  2. Reduce the ids to one i64: 0, which is always valid, or an id that is out of range. The
+//     unsigned maximum does not depend on the order.
+//  3. Return it as a further result. Update applies no step in which it is not 0 (AddStepBlock.cpp).
 //
-// Targets that a loss ignores are kept and are in range. O(ids).
+// Targets that a loss ignores are valid and are not clamped. O(ids).
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// The first place in a file among the parts of a location, else the name of the op.
+/// Returns the first file location of an op as text; the name of the op if it has none.
 static std::string describeLocation(Operation *op) {
   std::string text;
   op->getLoc()->walk([&](Location part) {
@@ -45,7 +45,7 @@ static std::string describeLocation(Operation *op) {
   return text.empty() ? "'" + op->getName().getStringRef().str() + "'" : text;
 }
 
-/// An id as a signed i64; i1 is 0 or 1.
+/// Extends an id to i64: signed, except that i1 is 0 or 1.
 static Value widen(OpBuilder &b, Location loc, Value id) {
   if (id.getType().isInteger(64))
     return id;
@@ -60,7 +60,7 @@ static Value constant(OpBuilder &b, Location loc, int64_t value) {
   return arith::ConstantIntOp::create(b, loc, value, 64);
 }
 
-/// min(max(id, 0), extent - 1) for each id; an ignored one is kept.
+/// Computes min(max(id, 0), extent - 1) for each id; keeps ignored ids.
 static Value clamp(const RowLookup &lookup, OpBuilder &b) {
   Location loc = lookup.op->getLoc();
   auto type = cast<RankedTensorType>(lookup.ids.getType());
@@ -86,7 +86,7 @@ static Value clamp(const RowLookup &lookup, OpBuilder &b) {
       .getResult(0);
 }
 
-/// The largest id, as an unsigned number, that is out of range; 0 if all are within.
+/// Computes the unsigned maximum of the ids that are out of range; 0 if there is none.
 static Value findWorst(const RowLookup &lookup, OpBuilder &b) {
   Location loc = lookup.op->getLoc();
   int64_t rank = cast<RankedTensorType>(lookup.ids.getType()).getRank();

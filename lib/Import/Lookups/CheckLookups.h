@@ -12,15 +12,14 @@
 
 namespace mlir::fsdp {
 
-/// Adds a result to the function that says whether an index of the lookup is out of range, and a
-/// remark. Returns the ids, clamped. `lookup.ids` is a tensor of integers; the new ops are put at
-/// `b`.
+/// Adds a result to the function: 0, or an id of the lookup that is out of range. Emits a remark.
+/// Returns the ids clamped to the range. `lookup.ids` is a tensor of integers. Builds at `b`.
 Value checkLookup(func::FuncOp func, const RowLookup &lookup, OpBuilder &b);
 
-/// Returns true if result `index` is that of a checked lookup.
+/// Returns whether result `index` was added by checkLookup().
 bool isLookupCheck(func::FuncOp func, unsigned index);
 
-/// Returns true if ids are a constant, or a view of one.
+/// Returns whether ids are a constant or a view of one.
 bool isConstantIds(Value ids);
 
 } // namespace mlir::fsdp

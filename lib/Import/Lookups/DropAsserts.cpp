@@ -1,12 +1,11 @@
-//===- DropAsserts.cpp - Check ids before the step, not in it ---*- C++ -*-===//
+//===- DropAsserts.cpp - Replace asserts on ids by limits -------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The runtime checks ids once, when it reads a batch. So what a lookup requires
-// becomes a property of the argument, and checks, wraps and clamps around the
-// lookup vanish.
+// The runtime checks ids once, when it reads a batch. The requirement of a lookup therefore becomes
+// an attribute of the argument, and the checks, wraps and clamps around the lookup are folded.
 //
 //   func @f(%ids: tensor<4xi64>)                 func @f(%ids: .. {fsdp.limit = 97})
 //     generic ins(%ids) {                  ->      generic ins(%ids) {
@@ -14,17 +13,17 @@
 //       %p = select(%id < 0, %id + 97, %id)
 //       tensor.extract %table[%p, ..] }
 //
-//  1. For every tensor.extract whose index depends on one integer argument: the
-//     largest limit L for which ids in [0, L) keep the index inside the table.
-//     The argument's `fsdp.limit` is the least of them and of what it had. An index that
-//     is in range for all ids, and is not the id itself, lowers no limit.
-//  2. Values outside of the limit that the model handles itself, `ignore_index = -100`,
-//     become `fsdp.extra_ids` (ExtraIds.cpp).
-//  3. Fold comparisons, minima and maxima that the limits decide, and the extra ids
-//     alike. Comparisons for equality with a value that is no id stay.
-//     A lookup that no limit keeps in its tensor reads clamped indices, which are checked
-//     in each step (CheckLookups.cpp).
-//  4. Drop every cf.assert; a remark names those that no limit covers.
+//  1. For every tensor.extract whose index depends on integer arguments, find the greatest limit L
+//     for which ids in [0, L) give a valid index. The argument's `fsdp.limit` becomes the least of
+//     these and its old limit. An index that is valid for all ids, and is not the id plus or times
+//     constants, lowers no limit.
+//  2. If no limit makes the index of a lookup valid, clamp it and check it in each step
+//     (CheckLookups.cpp).
+//  3. Values outside the limit that the model handles, such as `ignore_index = -100`, become
+//     `fsdp.extra_ids` (ExtraIds.cpp).
+//  4. Fold comparisons, minima and maxima that have the same result for all ids in the limits and
+//     for the extra ids. Keep comparisons for equality with a negative constant.
+//  5. Drop every cf.assert. A remark names those that neither a limit nor a check covers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -61,18 +60,18 @@ private:
 
   IdRanges ranges;
   ExtraIds extra;
-  llvm::SmallPtrSet<Operation *, 4> covered; ///< asserts that a check of a lookup repeats
+  llvm::SmallPtrSet<Operation *, 4> covered; ///< asserts that the check of a lookup includes
 };
 } // namespace
 
-/// Behind casts between integer types.
+/// Follows a value back through casts between integer types.
 static Value withoutCasts(Value value) {
   while (isa_and_nonnull<arith::IndexCastOp, arith::ExtSIOp>(value.getDefiningOp()))
     value = value.getDefiningOp()->getOperand(0);
   return value;
 }
 
-/// The values of a body that an index is computed from, and itself.
+/// Returns the values from which an index is computed in a body, including the index.
 static llvm::SmallPtrSet<void *, 16> collectSlice(Value index, Block *body) {
   llvm::SmallPtrSet<void *, 16> slice;
   SmallVector<Value> work{index};
@@ -86,12 +85,13 @@ static llvm::SmallPtrSet<void *, 16> collectSlice(Value index, Block *body) {
   return slice;
 }
 
-/// An assert in front of a lookup that compares what its index is computed from with something.
+/// An assert before a lookup on a value from which the index is computed.
 struct IndexAssert {
   cf::AssertOp op;
-  Value tested; ///< what the index is computed from
+  Value tested; ///< compared value, from which the index is computed
 };
 
+/// Returns the asserts before a lookup that compare a value from which `index` is computed.
 static SmallVector<IndexAssert> findAsserts(tensor::ExtractOp extract, Value index) {
   SmallVector<IndexAssert> found;
   auto asserts = extract->getBlock()->getOps<cf::AssertOp>();
@@ -112,8 +112,8 @@ static SmallVector<IndexAssert> findAsserts(tensor::ExtractOp extract, Value ind
   return found;
 }
 
-/// Returns true if index `dim` of a lookup is in range, and the asserts before it about the same
-/// ids hold.
+/// Returns whether index `dim` of a lookup is in range and the asserts before it on the same ids
+/// hold.
 bool DropAssertsPass::isProven(tensor::ExtractOp extract, unsigned dim) {
   Value index = extract.getIndices()[dim];
   int64_t extent = cast<RankedTensorType>(extract.getTensor().getType()).getDimSize(dim);
@@ -123,8 +123,8 @@ bool DropAssertsPass::isProven(tensor::ExtractOp extract, unsigned dim) {
          });
 }
 
-/// Looks for limits of the arguments that keep an index in range, and sets those that are lower
-/// than before.
+/// Finds limits of the arguments with which an index is in range, and sets those that are lower
+/// than the old ones. Returns whether the index is then in range.
 bool DropAssertsPass::lowerLimits(tensor::ExtractOp extract, unsigned dim,
                                   ArrayRef<BlockArgument> arguments) {
   Value index = extract.getIndices()[dim];
@@ -145,7 +145,7 @@ bool DropAssertsPass::lowerLimits(tensor::ExtractOp extract, unsigned dim,
   IntegerRange range = ranges.get(index);
   if (arguments.size() == 1 && range.lo >= 0 && range.hi >= extent &&
       range.hi - (extent - 1) < limits[0]) {
-    limits[0] -= range.hi - (extent - 1); // positions with an offset, `id + 2`
+    limits[0] -= range.hi - (extent - 1); // for an offset as in `id + 2`
     ranges.assume(arguments[0], limits[0]);
     range = ranges.get(index);
   }
@@ -160,8 +160,8 @@ bool DropAssertsPass::lowerLimits(tensor::ExtractOp extract, unsigned dim,
   return proven || always;
 }
 
-/// An index that is out of range where an assert of the body about the same ids fails, too.
-/// torch-mlir wraps negative ids into the table, and asserts that there are none.
+/// Builds an index that is out of range also if an assert on the same ids fails. torch-mlir wraps
+/// negative ids into the table, and asserts that there are none:
 ///   assert(%id >= 0), %at = select(%id < 0, %id + V, %id)   ->   select(%id >= 0, %at, %id)
 Value DropAssertsPass::addAsserts(tensor::ExtractOp extract, Value index, int64_t extent,
                                   OpBuilder &b) {
@@ -180,8 +180,7 @@ Value DropAssertsPass::addAsserts(tensor::ExtractOp extract, Value index, int64_
   for (auto [check, tested] : findAsserts(extract, index)) {
     if (ranges.get(check.getArg()).within(1, 1))
       continue;
-    // An id in range that the assert refuses all the same has no number to report: the lowest
-    // stands for it.
+    // If an id in range fails the assert, report the least i64 instead of the id.
     Value id = widen(tested);
     Value isIn = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, id, constant(extent));
     Value bad =
@@ -194,26 +193,26 @@ Value DropAssertsPass::addAsserts(tensor::ExtractOp extract, Value index, int64_
                  : index;
 }
 
-/// Makes the lookup read clamped indices, and checks them when it runs.
+/// Makes the lookup read clamped indices and adds a check at run time.
 LogicalResult DropAssertsPass::check(tensor::ExtractOp extract, unsigned dim) {
   int64_t extent = cast<RankedTensorType>(extract.getTensor().getType()).getDimSize(dim);
   Value index = extract.getIndices()[dim];
   auto fail = [&]() -> InFlightDiagnostic {
     return extract.emitError("index ")
-           << dim << " of this lookup may leave its dimension of " << extent;
+           << dim << " of this lookup may be outside its dimension of " << extent;
   };
   auto generic = dyn_cast<linalg::GenericOp>(extract->getParentOp());
   IRRewriter b(&getContext());
   FailureOr<Ids> ids = failure();
   StringRef advice =
-      "clamp the index with arith.maxsi and arith.minsi"; // a score function, or no body at all
+      "clamp the index with arith.maxsi and arith.minsi"; // in an attention region or at top level
   if (generic && affineIndex(index)) {
-    advice = "the index is a position of the loops; correct the model";
+    advice = "the index depends on loops alone; correct the model";
   } else if (generic) {
     b.setInsertionPoint(extract);
     ids = findPositions(generic, addAsserts(extract, index, extent, b), b);
     advice =
-        "the index depends on what the same body sums up; compute the index in an op of its own";
+        "the index depends on the sum that the same body computes; compute it in a separate op";
   }
   if (succeeded(ids) && isConstantIds(ids->tensor)) {
     ids = failure();
@@ -240,34 +239,34 @@ LogicalResult DropAssertsPass::check(tensor::ExtractOp extract, unsigned dim) {
   return success();
 }
 
-/// Returns true if index `dim` of a lookup is in range, with the limits of the arguments that it
-/// follows from. Lowers these.
+/// Lowers the limits of the arguments that index `dim` of a lookup depends on. Returns whether the
+/// index is then in range.
 bool DropAssertsPass::inferLimit(tensor::ExtractOp extract, unsigned dim) {
   int64_t extent = cast<RankedTensorType>(extract.getTensor().getType()).getDimSize(dim);
   Value index = extract.getIndices()[dim];
   if (ShapedType::isDynamic(extent))
-    return true; // a later check refuses it
+    return true; // VerifyImported.cpp reports it
   llvm::SmallPtrSet<void *, 16> seen;
   SmallVector<BlockArgument> arguments;
   IdRanges::collectIdArguments(index, seen, arguments);
   return lowerLimits(extract, dim, arguments);
 }
 
-/// `x == -100` where x are ids: asks whether a target is to be ignored.
-static bool asksForNoId(arith::CmpIOp cmp) {
+/// Returns whether a comparison such as `x == -100` tests if a target is ignored.
+static bool testsForIgnored(arith::CmpIOp cmp) {
   APInt value;
   return llvm::is_contained({arith::CmpIPredicate::eq, arith::CmpIPredicate::ne},
                             cmp.getPredicate()) &&
          matchPattern(cmp.getRhs(), m_ConstantInt(&value)) && value.isNegative();
 }
 
-/// The value of a comparison, where it has one.
+/// Returns the value of a comparison if it is known.
 static std::optional<int64_t> decideComparison(arith::CmpIOp cmp, IdRanges &ranges) {
   IntegerRange range = ranges.get(cmp.getResult());
   return range.isSingle() ? std::optional<int64_t>(range.lo) : std::nullopt;
 }
 
-/// Which operand a minimum or maximum is, where that is known.
+/// Returns the number of the operand that a minimum or maximum equals, if it is known.
 static std::optional<int64_t> decideExtremum(Operation *op, IdRanges &ranges) {
   IntegerRange lhs = ranges.get(op->getOperand(0)), rhs = ranges.get(op->getOperand(1));
   bool isMax = isa<arith::MaxSIOp>(op);
@@ -283,7 +282,7 @@ void DropAssertsPass::foldDecided() {
   getOperation().walk([&](Operation *op) {
     OpBuilder b(op);
     if (auto cmp = dyn_cast<arith::CmpIOp>(op)) {
-      if (!cmp.getType().isInteger(1) || asksForNoId(cmp) ||
+      if (!cmp.getType().isInteger(1) || testsForIgnored(cmp) ||
           !extra.agree(op, [&](IdRanges &ranges) { return decideComparison(cmp, ranges); }))
         return;
       bool value = limits.get(cmp.getResult()).lo;
@@ -303,7 +302,7 @@ void DropAssertsPass::dropAsserts() {
   getOperation().walk([&](cf::AssertOp op) { asserts.push_back(op); });
   for (cf::AssertOp op : asserts) {
     if (!matchPattern(op.getArg(), m_One()) && !covered.contains(op))
-      op.emitRemark("dropped the check '") << op.getMsg() << "'; nothing in the step repeats it";
+      op.emitRemark("dropped the check '") << op.getMsg() << "'; no limit or check replaces it";
     op.erase();
     ++numAsserts;
   }
@@ -315,7 +314,7 @@ void DropAssertsPass::runOnOperation() {
     if (isa<RankedTensorType>(op.getTensor().getType()))
       extracts.push_back(op);
   });
-  // A limit that one lookup lowers may keep another one in range.
+  // Lower all limits first: a limit from one lookup may make the index of another valid.
   for (tensor::ExtractOp extract : extracts)
     for (unsigned dim = 0, e = extract.getIndices().size(); dim < e; ++dim)
       inferLimit(extract, dim);

@@ -1,18 +1,19 @@
-//===- ExpandLookup.cpp - Picks become masked sums --------------*- C++ -*-===//
+//===- ExpandLookup.cpp - Expand lookups to masked sums ---------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A lookup that is no row of a table (the log-probability of a target, say) has
-// no op of its own. It is a sum over the dimension it picks from:
+// Rewrites a lookup that is not a row of a table, such as the log-probability of a target, to a sum
+// over the dimension with the computed index:
 //
 //   generic ins(%t) {                          %p = generic ins(%logp, %t)
 //     tensor.extract %logp[index 0, %t] }  ->    { sum over v of select(v == %t, %logp[d0, v], 0) }
 //
-// Differentiable like any structured op, without a scatter; costs the whole
-// dimension per lookup. What became of it in a loss: RaiseCrossEntropy.cpp. Tables of
-// integers (a mask read at positions) and positions that run backwards (a flip) are the same.
+// The sum is differentiable without a scatter; each lookup costs O(size of the dimension). Applies
+// also to integer tables (a mask read at positions) and to indices such as n - 1 - d (a flip).
+//
+// Not done here: losses (RaiseCrossEntropy.cpp), rows of tables (RaiseEmbedding.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,8 +38,9 @@ struct ExpandLookupPass : public fsdp::impl::ExpandLookupPassBase<ExpandLookupPa
 };
 } // namespace
 
-/// The lookup's positions as functions of the loops, `v` standing for the one that depends on data,
-/// or on a loop in another way than being it; fails when there is not exactly one such position.
+/// Appends the indices of a lookup as functions of the loops to `exprs`, with dimension `v` for the
+/// index that is neither a loop nor a constant. Returns the number of that index; fails unless
+/// there is exactly one.
 static FailureOr<unsigned> analysePositions(tensor::ExtractOp extract, unsigned v,
                                             SmallVectorImpl<AffineExpr> &exprs) {
   std::optional<unsigned> picked;
@@ -57,7 +59,7 @@ static FailureOr<unsigned> analysePositions(tensor::ExtractOp extract, unsigned 
   return *picked;
 }
 
-/// The loops that some map uses, in order, as a renumbering.
+/// Returns the loops that some map uses, in ascending order.
 static SmallVector<unsigned> usedLoops(ArrayRef<AffineMap> maps, unsigned numLoops) {
   SmallVector<unsigned> used;
   for (unsigned d = 0; d < numLoops; ++d)
@@ -84,7 +86,7 @@ static LogicalResult expand(tensor::ExtractOp extract) {
   if (failed(ids))
     return failure();
 
-  // Loops of the sum: those of the lookup that it depends on, then v.
+  // The loops of the sum are the loops that the lookup depends on, then v.
   AffineMap tableMap = AffineMap::get(numLoops + 1, 0, exprs, b.getContext());
   SmallVector<unsigned> loops = usedLoops({tableMap, ids->map}, numLoops);
   unsigned rank = loops.size();
@@ -126,7 +128,7 @@ static LogicalResult expand(tensor::ExtractOp extract) {
                     .getResult(0);
   if (affineIndex(extract.getIndices()[*picked]))
     extract.emitRemark(
-        "this read at positions that follow from the loops is computed as a sum over the ")
+        "this read at an index computed from the loops is expanded to a sum over the ")
         << type.getDimSize(*picked) << " elements of its dimension";
   IRRewriter rewriter(b);
   addInput(generic, picks, AffineMap::get(numLoops, 0, readExprs, b.getContext()),
@@ -136,7 +138,7 @@ static LogicalResult expand(tensor::ExtractOp extract) {
 }
 
 void ExpandLookupPass::runOnOperation() {
-  // Expanding rebuilds the generic: look again after each.
+  // An expansion rebuilds the generic, so collect the lookups again after each.
   for (bool changed = true; changed;) {
     changed = false;
     SmallVector<tensor::ExtractOp> extracts;

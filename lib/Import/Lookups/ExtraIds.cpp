@@ -1,25 +1,25 @@
-//===- ExtraIds.cpp - Ids that a model handles itself -----------*- C++ -*-===//
+//===- ExtraIds.cpp - Ids outside the limit, e.g. ignore_index --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PyTorch's losses skip targets of a value that is no id, `ignore_index = -100`. Two
-// spellings keep such a target from the lookup:
+// PyTorch's losses skip targets with the value `ignore_index = -100`, which is not an id. Exporters
+// write this in one of two forms:
 //
 //   %s = select(%t == -100, 0, %t)         %x = extract %logp[%i, %t]
 //   %x = extract %logp[%i, %s]             %l = select(%t == -100, 0, -%x)
 //
-//  1. Candidates: constants outside of the limit that an argument's elements are
-//     compared with for equality, and what `fsdp.extra_ids` lists.
-//  2. With every element of the argument being that value, each lookup must be in
-//     range, or its result go only into branches of selects that are not taken; each
-//     cf.assert must hold. That stands for one element among others only where the index,
-//     the selects and the asserts read one and the same element: else it is refused.
-//  3. A lookup of the second spelling gets the first one's guard.
+//  1. The candidates are the constants outside the limit with which elements of an argument are
+//     compared for equality, and the values in `fsdp.extra_ids`.
+//  2. Assume that every element of the argument has the value. A candidate is accepted if each
+//     lookup is in range, or its result reaches only branches of selects that are not taken, and if
+//     each cf.assert holds. To conclude from all elements to one, the index, the selects and the
+//     asserts must read the same element; else the candidate is rejected.
+//  3. Guard lookups of the second form by the select of the first form.
 //
-// O(candidates x lookups x size of their indices). A value that is not found here is
-// refused by the runtime's check of ids, never looked up.
+// O(candidates x lookups x size of their indices). The runtime rejects a batch with any other value
+// outside the limit.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,8 +40,8 @@ static bool dependsOnArgument(Value value, BlockArgument arg) {
   return llvm::is_contained(arguments, arg);
 }
 
-/// The one element of a tensor, among those that depend on `arg`, that a formula reads; false when
-/// it reads several, or when that is not known.
+/// Finds the element of a tensor that depends on `arg` and that a formula reads. Returns false if
+/// the formula may read more than one.
 static bool findElement(const Point &point, BlockArgument arg, std::optional<Point> &element,
                         unsigned depth = 0) {
   Point p = settle(point);
@@ -64,7 +64,7 @@ static bool findElement(const Point &point, BlockArgument arg, std::optional<Poi
   return true;
 }
 
-/// A scalar of a body at the loops around it.
+/// Returns the point of a scalar in a body, with the loops as its position.
 static std::optional<Point> pointOf(Value value) {
   auto generic = dyn_cast<linalg::GenericOp>(value.getParentRegion()->getParentOp());
   if (!generic)
@@ -75,10 +75,10 @@ static std::optional<Point> pointOf(Value value) {
   return point;
 }
 
-/// Every use of a scalar ends in a branch that a select does not take; the selects' conditions read
-/// `element`.
-static bool isThrownAway(Value value, BlockArgument arg, std::optional<Point> &element,
-                         IdRanges &ranges) {
+/// Returns whether every use of a scalar ends in a branch that a select does not take, and the
+/// conditions of these selects read `element`.
+static bool isDiscarded(Value value, BlockArgument arg, std::optional<Point> &element,
+                        IdRanges &ranges) {
   return llvm::all_of(value.getUses(), [&](OpOperand &use) {
     Operation *op = use.getOwner();
     if (auto select = dyn_cast<arith::SelectOp>(op); select && use.getOperandNumber() != 0) {
@@ -89,12 +89,12 @@ static bool isThrownAway(Value value, BlockArgument arg, std::optional<Point> &e
     }
     bool scalar = isa_and_nonnull<arith::ArithDialect, math::MathDialect>(op->getDialect()) &&
                   op->getNumResults() == 1;
-    return scalar && isThrownAway(op->getResult(0), arg, element, ranges);
+    return scalar && isDiscarded(op->getResult(0), arg, element, ranges);
   });
 }
 
-/// Whether the model's result does not depend on a lookup out of range when the argument has this
-/// value.
+/// Returns whether the model's result depends on no lookup out of range if the argument has the
+/// value of `trial`. Appends the lookups that need a guard.
 bool ExtraIds::handles(Case &trial, SmallVectorImpl<Guard> &guards) {
   bool good = true;
   func.walk([&](Operation *op) {
@@ -114,8 +114,7 @@ bool ExtraIds::handles(Case &trial, SmallVectorImpl<Guard> &guards) {
       IntegerRange range = trial.ranges.get(index);
       if (!good || range.within(0, extent - 1))
         continue;
-      good =
-          range.isSingle() && isThrownAway(extract.getResult(), trial.arg, element, trial.ranges);
+      good = range.isSingle() && isDiscarded(extract.getResult(), trial.arg, element, trial.ranges);
       guards.push_back({extract, static_cast<unsigned>(dim), range.lo});
     }
   });
@@ -164,7 +163,7 @@ LogicalResult ExtraIds::run(func::FuncOp entry) {
         if (llvm::is_contained(listed, id))
           return emitError(arg.getLoc())
                  << "argument " << getPosition(arg) << " lists the extra id " << id
-                 << ", which the model looks up; expected one that it replaces before";
+                 << ", which the model looks up; expected an id that the model replaces or ignores";
         continue;
       }
       for (Guard &guard : guards) {
@@ -205,7 +204,7 @@ bool ExtraIds::agree(Operation *op, llvm::function_ref<std::optional<int64_t>(Id
   for (Case &extra : cases) {
     if (!llvm::any_of(op->getOperands(), [&](Value v) { return dependsOnArgument(v, extra.arg); }))
       continue;
-    // Of several elements some may be extra ids and some not.
+    // If op reads several elements, some of them may be extra ids and others not.
     std::optional<Point> element;
     bool alone = llvm::all_of(op->getOperands(), [&](Value v) {
       std::optional<Point> point = pointOf(v);

@@ -1,4 +1,4 @@
-//===- ExtraIds.h - Ids that a model handles itself -------------*- C++ -*-===//
+//===- ExtraIds.h - Ids outside the limit, e.g. ignore_index ----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,28 +14,30 @@
 
 namespace mlir::fsdp {
 
-/// Values outside of the limits for which the model's result is defined all the same.
+/// Values of arguments outside their limits for which the model is defined nevertheless.
 class ExtraIds {
 public:
-  /// Finds them, sets `fsdp.extra_ids`, and keeps lookups whose result is thrown away for such a
-  /// value in range. Limits are set. Fails when the function lists a value that the model does not
-  /// handle.
+  /// Finds extra ids and sets `fsdp.extra_ids`. Replaces an extra id by 0 in lookups whose result
+  /// is not used for it. Requires that the limits are set. Fails with an error if the function
+  /// lists an id that the model does not handle.
   LogicalResult run(func::FuncOp func);
 
-  /// Whether what `decide` says about op under the limits, it says for the extra ids too.
+  /// Returns whether `decide` gives the same result for `op` with the limits and with each extra
+  /// id.
   bool agree(Operation *op, llvm::function_ref<std::optional<int64_t>(IdRanges &)> decide);
 
   unsigned count() const { return cases.size(); }
-  /// All arguments within their limits.
+  /// Returns the ranges for arguments within their limits.
   IdRanges &getLimits() { return limits; }
 
 private:
-  /// All elements of an argument are this value; the other arguments are within their limits.
+  /// Ranges if all elements of `arg` are `value` and the other arguments are within their limits.
   struct Case {
     BlockArgument arg;
     int64_t value;
     IdRanges ranges;
   };
+  /// A lookup whose index `dim` is `index`, out of range, for an extra id, and not used then.
   struct Guard {
     tensor::ExtractOp extract;
     unsigned dim;

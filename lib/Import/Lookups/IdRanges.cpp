@@ -1,16 +1,15 @@
-//===- IdRanges.cpp - Intervals of integers in a model ----------*- C++ -*-===//
+//===- IdRanges.cpp - Range analysis of integers in a model -----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Ranges by the rules of IntegerRange.h, memoised; anything that may wrap is unknown. A
-// select whose condition is decided has the interval of the branch taken, which
-// is what makes `select(id < 0, id + V, id)` equal to id for id in [0, V).
+// Computes ranges by the rules of IntegerRange.h and caches them. A value that may wrap has the
+// range of its type. A select with a known condition has the range of that branch, so that
+// `select(id < 0, id + V, id)` has the range of id for id in [0, V).
 //
-// Of a reduction: what its body yields when the sum so far is in an interval that this
-// keeps (the position of a maximum), or a count of steps times what each adds. Unions
-// of intervals: IdSets.cpp.
+// The range of a reduction is a fixed point of its body (the index of a maximum), else the initial
+// value plus the number of steps times the range of the term. IdSets.cpp has unions of intervals.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,12 +29,12 @@ IntegerRange IdRanges::get(Value value) {
     return it->second;
   IntegerRange range = compute(value), bound = IntegerRange::ofType(value.getType());
   if (!range.within(bound))
-    range = bound; // it may wrap
+    range = bound; // the value may wrap
   return known[value] = range;
 }
 
-/// An argument of a function of attention: the captured tensor that it stands for, or null
-/// and the extent of b, h, q or k.
+/// Returns the captured tensor of an argument of an attention region; if the argument is an index,
+/// null and the extent of b, h, q or k.
 static std::pair<Value, int64_t> attentionArgument(AttentionOp op, BlockArgument arg) {
   unsigned own = arg.getParentRegion() == &op.getScoreMod() ? 5 : 4;
   if (arg.getArgNumber() >= own)
@@ -123,7 +122,7 @@ IntegerRange IdRanges::computeResult(Operation *op, unsigned result) {
       });
 }
 
-/// Forgets what is known of the values of a body.
+/// Drops the cached ranges of the values of a body.
 void IdRanges::clearBody(linalg::GenericOp op) {
   auto erase = [&](Value value) {
     known.erase(value);
@@ -136,8 +135,8 @@ void IdRanges::clearBody(linalg::GenericOp op) {
       erase(value);
 }
 
-/// The interval of a result that is reduced: one that the body keeps, or steps times what each of
-/// them adds.
+/// Returns the range of a reduction: a fixed point of the body, reached in at most 3 rounds, else
+/// the initial value plus the number of steps times the range of the term.
 IntegerRange IdRanges::computeReduction(linalg::GenericOp op, unsigned result) {
   BlockArgument sum = op.getRegionOutputArgs()[result];
   Value yielded = op.getBody()->getTerminator()->getOperand(result);
@@ -162,14 +161,14 @@ IntegerRange IdRanges::computeReduction(linalg::GenericOp op, unsigned result) {
     if (kind == utils::IteratorType::reduction &&
         (ShapedType::isDynamic(extent) || llvm::MulOverflow(steps, extent, steps)))
       return {};
-  IntegerRange term = get(
-      add.getLhs() == sum ? add.getRhs() : add.getLhs()); // where it depends on the sum: unknown
+  IntegerRange term =
+      get(add.getLhs() == sum ? add.getRhs() : add.getLhs()); // unknown if it depends on the sum
   return start + term * IntegerRange::of(steps);
 }
 
 bool IdRanges::followsArgument(Value value) {
   auto in = [&](unsigned i) { return value.getDefiningOp()->getOperand(i); };
-  // Some of the values, and the others are constants.
+  // Returns whether at least one value is not constant and all such values follow an argument.
   auto anyFollows = [&](ValueRange values) {
     auto others = llvm::make_filter_range(
         values, [&](Value v) { return !get(v).isSingle() && !v.getDefiningOp<tensor::EmptyOp>(); });

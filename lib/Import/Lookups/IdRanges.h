@@ -1,4 +1,4 @@
-//===- IdRanges.h - Intervals of integers in a model ------------*- C++ -*-===//
+//===- IdRanges.h - Range analysis of integers in a model -------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -19,34 +19,34 @@ namespace mlir::fsdp {
 /// A union of a few intervals, in ascending order, without overlap.
 using IdSet = SmallVector<IntegerRange, 4>;
 
-/// Intervals of integer and index values, through bodies, views and elementwise
-/// producers, from `fsdp.limit` of the arguments and the extents of loops.
+/// Computes the ranges of integer and index values through bodies, views and elementwise ops, from
+/// `fsdp.limit` of the arguments and the extents of loops.
 class IdRanges {
 public:
-  /// The interval of a scalar, or of all elements of a tensor.
+  /// Returns the interval of a scalar, or of all elements of a tensor.
   IntegerRange get(Value value);
 
-  /// The same as a union of intervals: labels that are padded with -100 are in [0, limit) or -100.
+  /// Returns the range as a union of intervals. Labels padded with -100 are in [0, limit) or -100.
   IdSet getSet(Value value);
 
-  /// Assumes that every element of an argument is in [0, limit), or in an interval.
+  /// Assumes that every element of an argument is in [0, limit), or in `interval`.
   void assume(BlockArgument arg, int64_t limit) { assume(arg, {0, limit - 1}); }
   void assume(BlockArgument arg, IntegerRange interval) {
     limits[arg] = interval;
     clear();
   }
 
-  /// Drops the assumption about an argument: what its `fsdp.limit` says holds again.
+  /// Drops the assumption about an argument, so that its `fsdp.limit` applies again.
   void forget(BlockArgument arg) {
     limits.erase(arg);
     clear();
   }
 
-  /// Returns true if the value is an element of an argument of the function, plus or times
-  /// constants, once comparisons, minima and maxima are decided by what is assumed.
+  /// Returns whether the value is an element of an argument of the function, plus or times
+  /// constants, if selects, minima and maxima are folded under the assumptions.
   bool followsArgument(Value value);
 
-  /// Integer arguments of the function that a value depends on.
+  /// Collects the integer arguments of the function that a value depends on.
   static void collectIdArguments(Value value, llvm::SmallPtrSetImpl<void *> &seen,
                                  SmallVectorImpl<BlockArgument> &arguments);
 

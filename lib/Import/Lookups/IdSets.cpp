@@ -1,22 +1,22 @@
-//===- IdSets.cpp - Unions of intervals of integers -------------*- C++ -*-===//
+//===- IdSets.cpp - Ranges as unions of intervals ---------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Labels are padded or masked with a value that is no id, and that value is replaced
-// before the lookup. One interval cannot tell the two apart:
+// Models pad or mask labels with a value that is not an id, and replace that value before the
+// lookup. One interval cannot represent this; a union of intervals can:
 //
 //   %p = pad %labels with -100             [0, 256) or -100
 //   %k = cmpi ne, %p, -100
 //   %s = select %k, %p, 0                  [0, 256)
 //
-//  1. Padding, concatenation and select: the union of what goes in.
-//  2. A branch of a select keeps those values with which its condition holds, if the
-//     condition compares the same element with a constant, or that element before a
-//     constant was added. The comparison may be in another body: Points.h.
+//  1. The set of a padding, a concatenation or a select is the union of the sets of the inputs.
+//  2. A branch of a select contributes only the values for which its condition holds, if the
+//     condition compares the same element, plus a constant, with a constant. The comparison may be
+//     in another body (Points.h).
 //
-// At most 4 intervals; more are merged at the smallest gap. O(1) per value.
+// A set has at most 4 intervals; the smallest gaps are closed. O(1) per value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,8 @@ static constexpr int64_t lowest = std::numeric_limits<int64_t>::min(),
                          highest = std::numeric_limits<int64_t>::max();
 static constexpr unsigned maxIntervals = 4;
 
-/// Sorts and merges intervals that touch, and those with the smallest gaps until there are few.
+/// Sorts intervals and merges those that touch. Closes the smallest gaps until at most maxIntervals
+/// are left.
 static IdSet normalise(IdSet set) {
   llvm::sort(set, [](IntegerRange a, IntegerRange b) {
     return std::pair(a.lo, a.hi) < std::pair(b.lo, b.hi);
@@ -73,7 +74,7 @@ static IdSet intersect(const IdSet &a, const IdSet &b) {
   return normalise(std::move(both));
 }
 
-/// The values that are not in `set`.
+/// Returns the values that are not in `set`.
 static IdSet complement(const IdSet &set) {
   IdSet rest;
   int64_t next = lowest;
@@ -88,7 +89,7 @@ static IdSet complement(const IdSet &set) {
   return rest;
 }
 
-/// The values x with `x predicate c`.
+/// Returns the values x for which `x predicate c` holds.
 static IdSet valuesWith(arith::CmpIPredicate predicate, int64_t c) {
   using P = arith::CmpIPredicate;
   IdSet all{{lowest, highest}}, below;
@@ -99,7 +100,7 @@ static IdSet valuesWith(arith::CmpIPredicate predicate, int64_t c) {
     return c == lowest ? IdSet() : IdSet{{lowest, c - 1}};
   case P::sle:
     return {{lowest, c}};
-  case P::ult: // as unsigned numbers, negative ones are the largest
+  case P::ult: // negative numbers are the greatest unsigned ones
     return c < 0 ? all : c == 0 ? IdSet() : IdSet{{0, c - 1}};
   case P::ule:
     return c < 0 ? all : IdSet{{0, c}};
@@ -116,7 +117,7 @@ static IdSet valuesWith(arith::CmpIPredicate predicate, int64_t c) {
   return all;
 }
 
-/// `c predicate x` as `x predicate c`.
+/// Returns the predicate q for which `x q c` equals `c predicate x`.
 static arith::CmpIPredicate swapSides(arith::CmpIPredicate predicate) {
   using P = arith::CmpIPredicate;
   switch (predicate) {
@@ -141,7 +142,7 @@ static arith::CmpIPredicate swapSides(arith::CmpIPredicate predicate) {
   }
 }
 
-/// Behind casts that keep the number.
+/// Follows a point back through casts that keep the number.
 static Point withoutCasts(Point point) {
   point = settle(point);
   while (!point.isTensor() &&
@@ -151,7 +152,8 @@ static Point withoutCasts(Point point) {
   return point;
 }
 
-/// x + offset for each x, as far as an i64 holds it; ends that mean "nothing is known" stay.
+/// Adds `offset` to each value, saturating at the limits of i64. Keeps bounds at these limits,
+/// which mean that nothing is known.
 static IdSet shift(IdSet set, int64_t offset) {
   auto move = [&](int64_t x) {
     int64_t moved;
@@ -172,7 +174,7 @@ struct Sum {
 };
 } // namespace
 
-/// Takes constants off an element, as long as the sum cannot wrap.
+/// Splits an element into a base and a constant, as long as the sum cannot wrap.
 static Sum decompose(const Point &point, IdRanges &ranges) {
   Sum sum{withoutCasts(point)};
   for (unsigned steps = 0; steps < 4; ++steps) {
@@ -200,8 +202,7 @@ static Sum decompose(const Point &point, IdRanges &ranges) {
   return sum;
 }
 
-/// The values of `x` with which a condition is `holds`; all where the condition says nothing about
-/// it.
+/// Returns the values of `x` for which a condition may equal `holds`; all if it does not test `x`.
 static IdSet valuesUnder(const Point &condition, bool holds, const Point &x, IdRanges &ranges,
                          unsigned depth = 0) {
   IdSet all{{lowest, highest}};
@@ -231,8 +232,7 @@ static IdSet valuesUnder(const Point &condition, bool holds, const Point &x, IdR
   return all;
 }
 
-/// The values of a branch of a select, an element plus a constant, with which the condition is
-/// `holds`.
+/// Returns the values in `set` that a branch of a select can have if the condition is `holds`.
 static IdSet refine(IdSet set, const Point &condition, bool holds, const Point &branch,
                     IdRanges &ranges) {
   Sum sum = decompose(branch, ranges);
@@ -264,7 +264,7 @@ IdSet IdRanges::getSet(Value value) {
   IdSet set = isa<IntegerType, IndexType>(getElementTypeOrSelf(value.getType())) ? computeSet(value)
                                                                                  : IdSet();
   if (set.empty())
-    set = {IntegerRange()}; // nothing is known, or nothing gets here
+    set = {IntegerRange()}; // unknown or unreachable
   sets[value] = set;
   return set;
 }
@@ -281,7 +281,7 @@ IdSet IdRanges::computeSet(Value value) {
   auto all = [&](ValueRange values) {
     IdSet set;
     for (Value each : values)
-      if (!each.getDefiningOp<tensor::EmptyOp>()) // what is read of it is written first
+      if (!each.getDefiningOp<tensor::EmptyOp>()) // RefuseUnwritten.cpp: its elements are not read
         set = unite(std::move(set), getSet(each));
     return set;
   };
@@ -305,7 +305,7 @@ IdSet IdRanges::computeSet(Value value) {
             tensor::ExtractOp, tensor::SplatOp>([&](auto) { return getSet(op->getOperand(0)); })
       .Case<arith::IndexCastOp, arith::ExtSIOp>([&](auto) -> IdSet {
         IntegerRange hull = get(value);
-        IdSet set = getSet(op->getOperand(0)); // another one where the cast wraps, or extends i1
+        IdSet set = getSet(op->getOperand(0)); // differs if the cast wraps or extends i1
         return set.front().lo == hull.lo && set.back().hi == hull.hi ? set : IdSet{hull};
       })
       .Default([&](Operation *) -> IdSet { return {get(value)}; });

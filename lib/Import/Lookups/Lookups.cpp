@@ -1,4 +1,4 @@
-//===- Lookups.cpp - Positions that depend on data --------------*- C++ -*-===//
+//===- Lookups.cpp - Indices that depend on data ----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,7 +15,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Behind casts between integer types.
+/// Follows a value back through casts between integer types.
 static Value stripCasts(Value index) {
   while (Operation *op = index.getDefiningOp()) {
     if (!isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp, arith::ExtUIOp,
@@ -27,15 +27,16 @@ static Value stripCasts(Value index) {
 }
 
 namespace {
-/// What a position is computed from.
+/// The ops of a body from which an index is computed.
 struct Slice {
   llvm::SetVector<Operation *> ops;
-  llvm::SmallBitVector loops;               // that it depends on
-  llvm::SmallSetVector<unsigned, 4> inputs; // of the generic
+  llvm::SmallBitVector loops;               // loops that the index depends on
+  llvm::SmallSetVector<unsigned, 4> inputs; // inputs of the generic that the index depends on
 };
 } // namespace
 
-/// `nested`: allow lookups in tensors that are defined outside of the generic.
+/// Collects the ops from which an index is computed. `nested` allows lookups in tensors that are
+/// defined outside the generic. Fails if the index depends on an output or on another lookup.
 static FailureOr<Slice> computeSlice(linalg::GenericOp generic, Value index, bool nested) {
   Slice slice;
   slice.loops.resize(generic.getNumLoops());
@@ -68,7 +69,7 @@ static FailureOr<Slice> computeSlice(linalg::GenericOp generic, Value index, boo
   return slice;
 }
 
-/// A generic over the slice's loops that yields the position as i64.
+/// Builds a generic over the slice's loops that yields the index as i64.
 static Ids computeIds(linalg::GenericOp generic, Value index, const Slice &slice, OpBuilder &b) {
   Location loc = index.getLoc();
   SmallVector<int64_t> extents = generic.getStaticLoopRanges(), shape;
@@ -112,7 +113,7 @@ static Ids computeIds(linalg::GenericOp generic, Value index, const Slice &slice
   return {computed.getResult(0), AffineMap::get(generic.getNumLoops(), 0, idExprs, b.getContext())};
 }
 
-/// The input that a value of the body is an element of.
+/// Returns the input of which a value of the body is an element; nothing if it is computed.
 static std::optional<Ids> matchInput(linalg::GenericOp generic, Value index) {
   auto arg = dyn_cast<BlockArgument>(index);
   if (!arg || arg.getOwner() != generic.getBody() ||
@@ -124,8 +125,7 @@ static std::optional<Ids> matchInput(linalg::GenericOp generic, Value index) {
              : std::nullopt;
 }
 
-/// Returns a new generic's result that holds the values of `index`. `nested` is that of
-/// computeSlice().
+/// Builds a generic that computes the values of `index`; see computeSlice() for `nested`.
 static FailureOr<Ids> buildIds(linalg::GenericOp generic, Value index, bool nested, OpBuilder &b) {
   FailureOr<Slice> slice = computeSlice(generic, index, nested);
   if (failed(slice))

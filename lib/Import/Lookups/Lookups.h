@@ -1,4 +1,4 @@
-//===- Lookups.h - Positions that depend on data ----------------*- C++ -*-===//
+//===- Lookups.h - Indices that depend on data ------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -19,22 +19,24 @@ struct Ids {
   AffineMap map;
 };
 
-/// The ids behind a position that a body computes from data: an operand when the
-/// position is one, otherwise the result of a new generic before this one.
+/// Returns the ids from which a body takes an index, without integer casts: an input of the generic
+/// if the index is an element of one, else the result of a new generic. Fails if the index depends
+/// on an output or on another lookup.
 FailureOr<Ids> findIds(linalg::GenericOp generic, Value position, OpBuilder &b);
 
-/// The same as signed numbers that are equal to the position. A position may depend on another
-/// lookup of the body.
+/// Returns ids that are, as signed numbers, equal to the index. The index may depend on another
+/// lookup of the body in a tensor from outside.
 FailureOr<Ids> findPositions(linalg::GenericOp generic, Value position, OpBuilder &b);
 
 /// An op that reads rows of a table, or classes, at ids.
 struct RowLookup {
   Operation *op;
   Value ids;
-  int64_t extent; ///< ids are in [0, extent)
-  StringRef what; ///< of which there are so many
-  std::optional<int64_t> ignore;
+  int64_t extent;                ///< valid ids are in [0, extent)
+  StringRef what;                ///< name of the indexed things, such as "rows of the table"
+  std::optional<int64_t> ignore; ///< further valid id
 
+  /// Returns whether all ids in `ranges` are valid.
   bool admits(ArrayRef<IntegerRange> ranges) const {
     return llvm::all_of(ranges, [&](IntegerRange range) {
       return range.within(0, extent - 1) || (ignore && range.within(*ignore, *ignore));
@@ -42,10 +44,10 @@ struct RowLookup {
   }
 };
 
-/// fsdp.gather_rows and fsdp.cross_entropy.
+/// Returns the lookup of an fsdp.gather_rows or fsdp.cross_entropy; nothing for other ops.
 std::optional<RowLookup> getRowLookup(Operation *op);
 
-/// The largest limit that ids of this type can have.
+/// Returns the greatest limit of ids of an integer type: one more than its greatest value.
 int64_t getLargestLimit(Type ids);
 
 } // namespace mlir::fsdp

@@ -1,4 +1,4 @@
-//===- RaiseEmbedding.cpp - Lookups become fsdp.gather_rows -----*- C++ -*-===//
+//===- RaiseEmbedding.cpp - Raise lookups to fsdp.gather_rows ---*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -9,10 +9,10 @@
 //     %v = tensor.extract %table[%id, index 1]         ... }
 //     ... }
 //
-//  1. Positions of the table that do not move are sliced away; then the one that
-//     depends on data must come first. Those after it run over whole dimensions.
-//  2. A position that is computed (`id + 2`) is computed before, in a generic.
-//  3. Tables of rank ≠ 2 are viewed as rank 2, the rows viewed back.
+//  1. Slice away the dimensions with a constant index. Of the others, the first must have the index
+//     that depends on data; the rest must be loops over whole dimensions.
+//  2. Compute an index such as `id + 2` in a generic before the lookup.
+//  3. View tables of rank ≠ 2 as rank 2, and the rows in the original shape.
 //
 // Not done here: lookups in the last dimension (the log-probability of a target):
 // RaiseCrossEntropy.cpp and ExpandLookup.cpp.
@@ -40,17 +40,17 @@ struct RaiseEmbeddingPass : public fsdp::impl::RaiseEmbeddingPassBase<RaiseEmbed
   void runOnOperation() override;
 };
 
-/// A lookup taken apart: `table[data, loops...]` after fixed positions.
+/// A lookup `table[index, rest...]`, without the dimensions of constant index.
 struct Lookup {
   tensor::ExtractOp extract;
   linalg::GenericOp generic;
-  Value table;                  // fixed positions sliced away
-  Value index;                  // the position that depends on data
-  SmallVector<AffineExpr> rest; // the loops after it
+  Value table;                  // table, or the slice at the constant indices
+  Value index;                  // index that depends on data
+  SmallVector<AffineExpr> rest; // loops that index the other dimensions
 };
 } // namespace
 
-/// Slices the fixed positions away; fails when the form is another one.
+/// Matches a lookup and slices away the dimensions with a constant index.
 static FailureOr<Lookup> analyse(tensor::ExtractOp extract, OpBuilder &b) {
   Lookup lookup;
   lookup.extract = extract;
@@ -70,8 +70,7 @@ static FailureOr<Lookup> analyse(tensor::ExtractOp extract, OpBuilder &b) {
     if (constant) {
       fixed = true;
     } else {
-      if (!expr ==
-          static_cast<bool>(lookup.index)) // the first that moves depends on data, no other does
+      if (!expr == static_cast<bool>(lookup.index)) // only the first may depend on data
         return failure();
       if (expr && (!loop || loops[loop.getPosition()] != extent))
         return failure();
@@ -95,7 +94,7 @@ static FailureOr<Lookup> analyse(tensor::ExtractOp extract, OpBuilder &b) {
   return lookup;
 }
 
-/// The rows as a tensor of the ids' shape with the table's further dimensions.
+/// Builds the gather. The result has the shape of `ids` followed by the table's other dimensions.
 static Value gather(Lookup &lookup, Value ids, OpBuilder &b) {
   Location loc = lookup.extract.getLoc();
   auto tableType = cast<RankedTensorType>(lookup.table.getType());
@@ -135,7 +134,7 @@ static Value gather(Lookup &lookup, Value ids, OpBuilder &b) {
       b, loc, RankedTensorType::get(shape, tableType.getElementType()), result, groups);
 }
 
-/// Replaces the lookup by a further operand of its generic.
+/// Replaces a lookup by a new operand of its generic.
 static LogicalResult raise(tensor::ExtractOp extract) {
   OpBuilder b(extract.getContext());
   FailureOr<Lookup> lookup = analyse(extract, b);
@@ -156,7 +155,7 @@ static LogicalResult raise(tensor::ExtractOp extract) {
 }
 
 void RaiseEmbeddingPass::runOnOperation() {
-  // Raising rebuilds the generic: look again after each.
+  // Raising rebuilds the generic, so collect the lookups again after each.
   for (bool changed = true; changed;) {
     changed = false;
     SmallVector<tensor::ExtractOp> extracts;

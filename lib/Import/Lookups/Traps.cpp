@@ -1,4 +1,4 @@
-//===- Traps.cpp - Integer ops without a result -----------------*- C++ -*-===//
+//===- Traps.cpp - Integer ops with an undefined result ---------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -30,7 +30,7 @@ static bool isNeverZero(Value value) {
     });
   if (isa<arith::ExtSIOp, arith::ExtUIOp>(op))
     return isNeverZero(op->getOperand(0));
-  if (auto cast = dyn_cast<arith::IndexCastOp>(op)) // of an integer to as many bits, or more
+  if (auto cast = dyn_cast<arith::IndexCastOp>(op)) // a cast to index drops no bits
     return isa<IndexType>(cast.getType()) && isNeverZero(cast.getIn());
   if (auto select = dyn_cast<arith::SelectOp>(op))
     return isNeverZero(select.getTrueValue()) && isNeverZero(select.getFalseValue());

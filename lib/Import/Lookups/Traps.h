@@ -1,4 +1,4 @@
-//===- Traps.h - Integer ops without a result -------------------*- C++ -*-===//
+//===- Traps.h - Integer ops with an undefined result -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,9 +11,9 @@
 
 namespace mlir::fsdp {
 
-/// Refuses a division of integers whose divisor may be 0, which ends the process on most
-/// processors, and a shift by as many bits as there are, which means nothing. A divisor is known
-/// not to be 0 when it is a constant, or the larger of something and a constant above 0.
+/// Reports integer divisions whose divisor may be 0, which end the process on most processors. A
+/// divisor is not 0 if it is another constant, or a maximum with a positive constant. Reports
+/// constant shifts by at least as many bits as the type has, which are undefined.
 LogicalResult refuseTraps(Operation *op);
 
 } // namespace mlir::fsdp

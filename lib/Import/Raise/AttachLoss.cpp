@@ -1,4 +1,4 @@
-//===- AttachLoss.cpp - A loss after logits --------------------*- C++ -*-===//
+//===- AttachLoss.cpp - Append a loss to logits -----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -10,10 +10,9 @@
 //                                            %loss, _ = fsdp.cross_entropy (%logits as 5x97),
 //                                                                          (%targets as 5)
 //
-// With `ignore` the mean is over the targets of another value; a value that is no class becomes an
-// extra id of the argument.
-//
-// bf16 and f16 logits are widened first: the loss is f32 (f64 in an f64 model).
+// With `ignore` the mean is over the targets of another value. If the ignored value is not a class,
+// it becomes an extra id of the argument. Logits of bf16 and f16 are widened, so that the loss is
+// f32 (f64 in an f64 model).
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +35,7 @@ struct AttachLossPass : public fsdp::impl::AttachLossPassBase<AttachLossPass> {
 };
 } // namespace
 
-/// The logits in at least f32.
+/// Widens logits that are narrower than f32 to f32.
 static Value widen(OpBuilder &b, Location loc, Value logits) {
   auto type = cast<RankedTensorType>(logits.getType());
   if (type.getElementTypeBitWidth() >= 32)

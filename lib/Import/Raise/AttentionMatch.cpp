@@ -4,22 +4,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   %s = product(%q, %k)         P is read by one product alone, at a place that leads
-//   %f = elementwise(%s, ..)     back to the softmax; the softmax's input leads back to
-//   %p = softmax(%f)             another product
+//   %s = product(%q, %k)
+//   %f = elementwise(%s, ..)
+//   %p = softmax(%f)
 //   %o = product(%p, %v)
 //
-//  1. From the softmax, follow the uses of its result through views, copies and casts
-//     to the one product that reads it. Its loops are the frame: every place is in their
-//     parts (LoopParts.h), from here on back to Q, K and V.
-//  2. From its operand P back to the softmax, through a guard against empty rows, and through
-//     factors (dropout).
-//  3. From the softmax's input back to the product Q·Kᵀ, along ops that hold a score.
-//  4. Trace Q, K and V back through views, copies and constant factors. A part that K
-//     and V both do not have is a row or a query head of a group (grouped heads: a
-//     broadcast that was traced through).
+//  1. Follow the uses of the softmax through views and elementwise ops to the one product that
+//     reads the weights P. From here on, all positions are functions of the parts of its loops
+//     (LoopParts.h).
+//  2. Trace its operand P back to the softmax, through factors (dropout) and a select that sets
+//     fully masked rows to 0.
+//  3. Trace the softmax's input back to the product Q·Kᵀ, through ops that depend on a score.
+//  4. Trace Q, K and V back through views, copies and constant factors. A loop part that is in
+//     neither K nor V is part of a row, or a query head of a group. (Grouped heads are a broadcast
+//     of K and V; the trace has removed it.)
 //
-// A view that splits a part starts the match again with it. O(ops between) each time.
+// If a view splits a loop part, the match restarts with the part split. Each attempt visits every
+// op between the products once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,19 +33,20 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Loops of one product are numbered from a multiple of this.
+/// The product with V has the loops from 0 on, source n those from (n + 1) · maxLoops on.
 static constexpr unsigned maxLoops = 64;
 
 static bool isView(Operation *op) {
   return isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op);
 }
 
-/// An elementwise op: it and views are what formulas lead through.
+/// Returns whether `op` is an elementwise op. Formulas consist of these and views.
 static bool isElementwise(Operation *op) {
   auto generic = dyn_cast_or_null<linalg::GenericOp>(op);
   return generic && isParallel(generic);
 }
 
+/// Returns `op` if it is a contraction that accumulates into zeros.
 static linalg::LinalgOp asProduct(Operation *op) {
   auto structured = dyn_cast_or_null<linalg::LinalgOp>(op);
   if (!structured || !isContraction(structured))
@@ -74,18 +76,19 @@ bool fsdp::leadsTo(Value value, Operation *target) {
 }
 
 namespace {
-/// What reads the softmax's result, and which products go into its input.
+/// The readers of the softmax's result, and the products that its input depends on.
 struct Surroundings {
-  SetVector<Operation *> products; // that read the weights
-  Operation *other = nullptr;      // reads the weights and is something else
-  SetVector<Operation *> sources;  // products after the input
+  SetVector<Operation *> products; // products that read the weights
+  Operation *other = nullptr;      // another op that reads the weights
+  SetVector<Operation *> sources;  // products that the softmax's input depends on
 };
 
 class AttentionMatcher {
 public:
   AttentionMatcher(AttentionMatch &match, Obstacle &obstacle) : m(match), obstacle(obstacle) {}
 
-  /// False with a split: again. False without: not attention.
+  /// Returns true on a match. If it returns false and `needed` is set, the caller splits that loop
+  /// part and tries again; otherwise this is not attention.
   bool run(const Surroundings &around);
   std::optional<LoopParts::Split> needed;
 
@@ -109,7 +112,7 @@ private:
   bool has(const Point &point, unsigned part) {
     return llvm::any_of(point.at, [&](AffineExpr e) { return e.isFunctionOfDim(part); });
   }
-  /// One step back, through any view.
+  /// Steps back to the definition of a point, or through a view.
   std::optional<Point> back(const Point &point) {
     if (std::optional<Point> next = step(point))
       return next;
@@ -127,7 +130,8 @@ private:
 // From the product with V back to the softmax
 //===----------------------------------------------------------------------===//
 
-/// Rows of which all elements are -inf (`whenTrue`), or of which some are not.
+/// Returns whether `condition` says that all elements of a row are -inf (`whenTrue`), or that some
+/// are not (otherwise).
 bool AttentionMatcher::isGuard(Point condition, bool whenTrue) {
   Point p = settle(condition);
   while (p.op<arith::XOrIOp>() && constantAt(operandOf(p, 1)) == 1.0) {
@@ -163,7 +167,7 @@ bool AttentionMatcher::isGuard(Point condition, bool whenTrue) {
          equal(operandOf(term, 0), {m.softmax.getInput(), weights.at});
 }
 
-/// Whether a formula has the softmax in it.
+/// Returns whether a formula contains a result of the softmax.
 bool AttentionMatcher::holdsWeights(Point point, unsigned depth) {
   if (isa<BlockArgument>(point.value) && !point.isTensor())
     point = readElement(point);
@@ -176,7 +180,7 @@ bool AttentionMatcher::holdsWeights(Point point, unsigned depth) {
   return false;
 }
 
-/// Steps over a product or quotient of the weights and something without them.
+/// Steps from a product or quotient of the weights and a factor to the weights; records the factor.
 bool AttentionMatcher::takeFactor(Point &point) {
   bool divides = static_cast<bool>(point.op<arith::DivFOp>());
   if (!divides && !point.op<arith::MulFOp>())
@@ -191,7 +195,7 @@ bool AttentionMatcher::takeFactor(Point &point) {
   return true;
 }
 
-/// From an operand of the product with V to the softmax.
+/// Traces an operand of the product with V back to the softmax; records the factors between.
 bool AttentionMatcher::readWeights() {
   auto maps = m.mixing.getIndexingMapsArray();
   SmallVector<AffineExpr> loops;
@@ -199,7 +203,7 @@ bool AttentionMatcher::readWeights() {
     loops.push_back(m.parts.getLoop(i, extent));
   bool first = fsdp::leadsTo(m.mixing.getDpsInputs()[0], m.softmax);
   if (first && fsdp::leadsTo(m.mixing.getDpsInputs()[1], m.softmax))
-    return fail("both operands of this product are made of the weights", m.mixing);
+    return fail("both operands of this product depend on the softmax", m.mixing);
   Point point{m.mixing.getDpsInputs()[first ? 0 : 1], place(maps[first ? 0 : 1], loops)};
   m.v = {m.mixing.getDpsInputs()[first ? 1 : 0], place(maps[first ? 1 : 0], loops)};
   SmallVector<std::pair<Point, bool>> guards;
@@ -243,7 +247,7 @@ bool AttentionMatcher::readWeights() {
 // From the softmax to the product of Q and K
 //===----------------------------------------------------------------------===//
 
-/// The element of the product that the formula reads; nothing when there are two different ones.
+/// Returns the element of the product that the formula reads; nothing if it reads different ones.
 std::optional<Point> AttentionMatcher::findScore(Point point, Operation *product, unsigned depth) {
   for (unsigned steps = 0; steps < 256; ++steps) {
     if (point.isTensor() && point.value.getDefiningOp() == product)
@@ -273,7 +277,7 @@ bool AttentionMatcher::readScores(const Surroundings &around) {
       return false;
     if (!score)
       continue;
-    // Keys in the score, in one operand only.
+    // The loop parts of the keys must be in exactly one operand of the product, K.
     auto loops = loopsAt(product.getIndexingMapsArray()[2], score->at);
     if (!loops || dims == 0)
       continue;
@@ -300,16 +304,15 @@ bool AttentionMatcher::readScores(const Surroundings &around) {
       m.keys.push_back(term.part);
     return true;
   }
-  return fail(
-      "what goes into the softmax is no elementwise function of one product of rows and keys",
-      m.softmax);
+  return fail("its input is not an elementwise function of one product of rows and keys",
+              m.softmax);
 }
 
 //===----------------------------------------------------------------------===//
 // Q, K and V
 //===----------------------------------------------------------------------===//
 
-/// Back through views, copies and, if wanted, products with a constant.
+/// Traces an operand back through views, copies and, if `withScale`, products with a constant.
 Point AttentionMatcher::traceOperand(Point point, bool withScale) {
   while (!needed) {
     if (auto view = m.parts.throughReshape(point, needed)) {
@@ -348,18 +351,18 @@ bool AttentionMatcher::readOperands() {
     for (auto [coordinate, extent] :
          llvm::zip_equal(p->at, cast<RankedTensorType>(p->value.getType()).getShape()))
       if (!m.parts.termsOf(coordinate, extent))
-        return fail("an operand of this product is not read as a whole",
+        return fail("this product reads only a part of an operand",
                     p == &m.v ? m.mixing : m.scoring);
   Type element = getElementTypeOrSelf(m.q.value.getType());
   if (element != getElementTypeOrSelf(m.k.value.getType()) ||
       element != getElementTypeOrSelf(m.v.value.getType()))
     return fail("Q, K and V have different types", m.mixing);
   if (!element.isF16() && !element.isBF16() && !element.isF32() && !element.isF64())
-    return fail("Q, K and V have a type that attention does not support", m.mixing);
+    return fail("the type of Q, K and V is not f16, bf16, f32 or f64", m.mixing);
   return true;
 }
 
-/// The parts that indices in a formula depend on.
+/// Collects the loop parts that the indices (linalg.index) in a formula depend on.
 void AttentionMatcher::collectIndices(Point point, DenseSet<unsigned> &indexed,
                                       DenseSet<Value> &seen) {
   while (seen.insert(point.value).second) {
@@ -378,7 +381,7 @@ void AttentionMatcher::collectIndices(Point point, DenseSet<unsigned> &indexed,
   }
 }
 
-/// Sorts parts into groups by where they occur.
+/// Sorts the loop parts into batch, group, rows, keys, depth and width.
 bool AttentionMatcher::group() {
   Point out{m.mixing->getResult(0), {}};
   SmallVector<AffineExpr> loops;
@@ -395,7 +398,7 @@ bool AttentionMatcher::group() {
   for (auto [d, at] : llvm::enumerate(weights.at)) {
     auto terms = m.parts.termsOf(at, shape[d]);
     if (!terms)
-      return fail("the weights are not read as a whole", m.mixing);
+      return fail("this product reads only a part of the weights", m.mixing);
     SmallVector<unsigned> own;
     for (auto &term : *terms)
       if (!placed.contains(term.part))
@@ -404,8 +407,8 @@ bool AttentionMatcher::group() {
     coordinates.push_back(own);
   }
   auto isQueryOnly = [&](unsigned p) { return has(m.q, p) && !has(m.k, p) && !has(m.v, p); };
-  // Rows: of the coordinates of Q alone one that the formula compares, else the largest, the last
-  // of equal ones.
+  // The rows are a coordinate that is in Q alone: one whose index the formula uses, else the
+  // longest, and the last among equals.
   DenseSet<unsigned> indexed;
   DenseSet<Value> seen;
   collectIndices(m.formula, indexed, seen);
@@ -440,7 +443,9 @@ bool AttentionMatcher::group() {
     else if (has(m.v, p) && has(out, p) && !has(m.q, p) && !has(m.k, p))
       m.width.push_back(p);
     else
-      return fail("a loop of this product is neither of rows, keys nor head dimensions", m.mixing);
+      return fail("a loop of this product is over neither batch, heads, rows, keys nor head "
+                  "dimensions",
+                  m.mixing);
   }
   if (llvm::any_of(m.rows, [&](unsigned p) { return !has(out, p); }))
     return fail("this product sums over rows", m.mixing);
@@ -457,7 +462,7 @@ bool AttentionMatcher::run(const Surroundings &around) {
 // The search
 //===----------------------------------------------------------------------===//
 
-/// What reads the weights, through views and elementwise ops.
+/// Collects the ops that read the weights through views and elementwise ops.
 static void collectReaders(Value value, Surroundings &around, DenseSet<Value> &seen) {
   if (!seen.insert(value).second)
     return;
@@ -471,6 +476,7 @@ static void collectReaders(Value value, Surroundings &around, DenseSet<Value> &s
   }
 }
 
+/// Collects the products that `value` depends on through views and elementwise ops.
 static void collectSources(Value value, Surroundings &around, DenseSet<Value> &seen) {
   Operation *op = value.getDefiningOp();
   if (!op || !seen.insert(value).second)

@@ -11,45 +11,47 @@
 
 namespace mlir::fsdp {
 
-/// Why something is not attention, and the op that is in the way.
+/// Reason why a softmax between two products is not attention, and the op that prevents it.
 struct Obstacle {
   std::string reason;
   Operation *at = nullptr;
 };
 
-/// g(softmax(f(scale · Q·Kᵀ))) · V, g being factors, whichever way it is cut into loops, views and
-/// copies. Places are over parts of loops (LoopParts.h), which fall into groups.
+/// A match of g(softmax(f(scale · Q·Kᵀ))) · V, where g multiplies the weights by factors. It does
+/// not depend on the division into loops, views and copies: positions are functions of loop parts
+/// (LoopParts.h).
 struct AttentionMatch {
   explicit AttentionMatch(MLIRContext *context) : parts(context) {}
 
   LoopParts parts;
   linalg::SoftmaxOp softmax;
-  linalg::LinalgOp mixing;  // the product with V
-  linalg::LinalgOp scoring; // the product of Q and K
+  linalg::LinalgOp mixing;  // product with V
+  linalg::LinalgOp scoring; // product of Q and K
 
   Point q, k, v;
-  double scale = 1;      // taken off Q and K
-  Point formula;         // what goes into the softmax
-  Point score;           // where it reads the product
-  bool hasGuard = false; // rows of -inf give 0
+  double scale = 1;      // product of the constant factors of Q and K
+  Point formula;         // input of the softmax
+  Point score;           // element of `scoring` that the formula reads
+  bool hasGuard = false; // rows of -inf explicitly yield 0
 
-  /// What the weights are changed by between softmax and product: a factor, a divisor, or a
-  /// condition that keeps them (drops them) and else gives 0.
+  /// A change of the weights between softmax and product: a factor, a divisor, or a condition that
+  /// keeps (drops) a weight. A weight that is not kept becomes 0.
   struct Factor {
     enum Kind { Multiplies, Divides, Keeps, Drops } kind;
     Point value;
   };
   SmallVector<Factor> factors;
 
-  /// Parts, outermost first: in everything; in Q only (query heads of a kv head); rows; keys; head
-  /// dimensions.
+  /// Loop parts, outermost first. `batch`: in all tensors. `group`: in Q but not in K and V (query
+  /// heads of a kv head). `depth`, `width`: head dimensions of Q and K, and of V.
   SmallVector<unsigned> batch, group, rows, keys, depth, width;
 };
 
-/// Softmaxes between products. Nothing and no obstacle: this is something else.
+/// Matches attention around a softmax. On failure sets `obstacle`, unless the softmax is not
+/// between two products.
 std::optional<AttentionMatch> matchAttention(linalg::SoftmaxOp softmax, Obstacle &obstacle);
 
-/// Whether the formula of a value leads to `target` through elementwise ops and views.
+/// Returns whether `value` depends on `target` through elementwise ops and views alone.
 bool leadsTo(Value value, Operation *target);
 
 } // namespace mlir::fsdp

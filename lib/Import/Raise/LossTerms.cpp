@@ -1,4 +1,4 @@
-//===- LossTerms.cpp - What a term of a loss computes -----------*- C++ -*-===//
+//===- LossTerms.cpp - Matching of cross-entropy terms ----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,11 +6,13 @@
 //
 //   -0.5 · select(t == -100, 0, log_softmax(x)[row, t])  ->  x, t, factor 0.5, ignore -100
 //
-//  1. Take layers off the term: a sign, constant factors, `select(t == ignore_index, 0, ..)`, sums
-//     over further rows.
-//  2. What is left has to be the log-probability of the target: log_softmax at [row, t], or
-//     logsumexp minus x at [row, t].
-//  3. The element is picked by tensor.extract, or by a sum against `t == column` (one-hot).
+// Matches a term of a loss in which t is the target of a row:
+//
+//  1. Strip signs, constant factors, `select(t == ignore_index, 0, ..)` and sums over further rows.
+//  2. Match the rest with the log-probability of the target: log_softmax(x) at [row, t], or
+//     logsumexp(x) minus x at [row, t].
+//  3. The element at t is read by tensor.extract, or by a sum of products with `t == column`
+//     (one-hot).
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +24,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Behind casts between integer types.
+/// Follows a point back through casts between integer types.
 static Point stripIntegerCasts(Point point) {
   for (;;) {
     point = settle(point);
@@ -34,7 +36,7 @@ static Point stripIntegerCasts(Point point) {
   }
 }
 
-/// log(Σ_v exp(z)): z with the class at `column`.
+/// Matches log(Σ_v exp(z)). Returns z with `column` for the class v.
 static std::optional<Point> matchLogSumExp(const Point &point, AffineExpr column) {
   Point log = settle(point);
   if (!log.op<math::LogOp>())
@@ -48,7 +50,7 @@ static std::optional<Point> matchLogSumExp(const Point &point, AffineExpr column
   return operandOf(term, 0);
 }
 
-/// x of z = x - m where m is the same for all classes.
+/// Returns x if z = x - m, where m does not depend on the class; else z.
 static Point withoutShift(const Point &z, AffineExpr column) {
   Point p = settle(z);
   if (p.op<arith::SubFOp>() && !dependsOn(operandOf(p, 1), column))
@@ -56,7 +58,7 @@ static Point withoutShift(const Point &z, AffineExpr column) {
   return z;
 }
 
-/// x when `point` is log_softmax(x): z - log Σ exp(z), or x - (log Σ exp(x - m) + m).
+/// Matches log_softmax(x): z - log Σ exp(z), or x - (log Σ exp(x - m) + m). Returns x.
 static std::optional<Point> matchLogSoftmax(const Point &point, AffineExpr column) {
   Point p = settle(point);
   if (!p.op<arith::SubFOp>())
@@ -77,7 +79,7 @@ static std::optional<Point> matchLogSoftmax(const Point &point, AffineExpr colum
   return std::nullopt;
 }
 
-/// `tensor[rows.., t]`: the tensor with `column` for t, and t.
+/// Matches `tensor[rows.., t]`. Returns the element with `column` for t, and t.
 static std::optional<std::pair<Point, Point>> matchPick(const Point &point, AffineExpr column) {
   auto extract = point.op<tensor::ExtractOp>();
   if (!extract || extract.getIndices().empty())
@@ -99,7 +101,7 @@ static std::optional<std::pair<Point, Point>> matchPick(const Point &point, Affi
   return std::pair(element, *target);
 }
 
-/// `t == column` for a summed column: t and the column's symbol.
+/// Matches `t == column` where a sum is over the column. Returns t and the column's symbol.
 static std::optional<std::pair<Point, AffineExpr>> matchOneHot(const Point &condition) {
   Point p = settle(condition);
   auto cmp = p.op<arith::CmpIOp>();
@@ -130,8 +132,8 @@ bool fsdp::matchIgnore(const Point &condition, int64_t &value, bool &equals, Poi
   return true;
 }
 
-/// The target after `select(t != ignore, t, 0)`, which keeps lookups in range, in a loss that
-/// skips these rows.
+/// Returns t if `target` is `select(t != ignore, t, constant)`, which keeps lookups of ignored rows
+/// in range; else `target`.
 static Point withoutSafeguard(Point target, std::optional<int64_t> ignore) {
   int64_t value;
   bool equals;
@@ -145,11 +147,11 @@ static Point withoutSafeguard(Point target, std::optional<int64_t> ignore) {
 }
 
 namespace {
-/// Reads a term of the sum down to the log-probability, one layer after another.
+/// Reads a term of the sum from outside to inside, up to the log-probability.
 class TermReader {
 public:
   TermReader(Point term, ArrayRef<AffineExpr> symbols)
-      : point(term), column(getAffineDimExpr(0, term.value.getContext())) { // rows are symbols
+      : point(term), column(getAffineDimExpr(0, term.value.getContext())) {
     loss.rows.assign(symbols.begin(), symbols.end());
   }
 
@@ -165,7 +167,7 @@ public:
   }
 
 private:
-  /// Sums over further rows, or over a one-hot's columns.
+  /// Strips a sum over further rows or over the columns of a one-hot.
   bool peelSum() {
     auto sum = matchReduction(point, Reduction::Sum);
     if (!sum)
@@ -175,7 +177,7 @@ private:
     return true;
   }
 
-  /// Signs and constant factors.
+  /// Strips a sign or a constant factor.
   bool peelFactor() {
     if (point.op<arith::NegFOp>()) {
       loss.factor = -loss.factor;
@@ -196,7 +198,7 @@ private:
     return false;
   }
 
-  /// select(t == ignore_index, 0, x), or the same with `!=`.
+  /// Strips select(t == ignore_index, 0, x) or select(t != ignore_index, x, 0).
   bool peelIgnore() {
     int64_t value;
     bool equals;
@@ -211,7 +213,7 @@ private:
     return true;
   }
 
-  /// log_softmax(x)[row, t]
+  /// Matches log_softmax(x)[row, t].
   bool readPick() {
     auto pick = matchPick(point, column);
     auto x = pick ? matchLogSoftmax(pick->first, column) : std::nullopt;
@@ -221,7 +223,7 @@ private:
     return true;
   }
 
-  /// logsumexp(x)[row] - x[row, t], both shifted alike or not at all.
+  /// Matches logsumexp(x)[row] - x[row, t]; both may be shifted by the same m.
   bool readDifference() {
     if (!point.op<arith::SubFOp>())
       return false;
@@ -248,7 +250,7 @@ private:
     return false;
   }
 
-  /// Σ_v select(t == v, log_softmax(x), 0), or with a product.
+  /// Matches a term of Σ_v select(t == v, log_softmax(x), 0) or Σ_v (t == v) · log_softmax(x).
   bool readOneHot() {
     Point hot, kept;
     if (point.op<arith::SelectOp>() && constantAt(operandOf(point, 2)) == 0.0) {
@@ -292,7 +294,7 @@ private:
   }
 
   Point point;
-  AffineExpr column; // stands for the class
+  AffineExpr column; // index of the class, a dimension; rows are symbols
   Loss loss;
   std::optional<Point> ignored;
 };

@@ -1,4 +1,4 @@
-//===- LossTerms.h - What a term of a loss computes -------------*- C++ -*-===//
+//===- LossTerms.h - Matching of cross-entropy terms ------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,21 +12,21 @@
 
 namespace mlir::fsdp {
 
-/// What a sum of terms turns out to be.
+/// The loss factor · Σ_rows -log p(target).
 struct Loss {
-  Point logits; // a tensor, its last position the class
+  Point logits; // element whose last coordinate is the class
   Point target;
-  double factor = 1; // of the sum of -log p
-  std::optional<int64_t> ignore;
-  SmallVector<AffineExpr> rows; // symbols that are summed over
+  double factor = 1;
+  std::optional<int64_t> ignore; // target of rows that contribute 0
+  SmallVector<AffineExpr> rows;  // symbols of the loops over rows
 };
 
-/// Reads a term of a sum over the loops `symbols`: a factor of -log p of a target, or of 0 for a
-/// target that is ignored. Returns nothing for another formula.
+/// Matches a term of a sum over the loops `symbols`. Returns nothing if it is not a multiple of
+/// -log p(target), or 0 for ignored targets.
 std::optional<Loss> readLoss(Point term, ArrayRef<AffineExpr> symbols);
 
-/// Whether `condition` compares a target with a constant, `value`, and whether equality (`equals`)
-/// or inequality fulfils it.
+/// Returns whether `condition` compares `target` with a constant `value`, for equality (`equals` is
+/// set) or inequality.
 bool matchIgnore(const Point &condition, int64_t &value, bool &equals, Point &target);
 
 } // namespace mlir::fsdp

@@ -1,11 +1,11 @@
-//===- MaskedRows.cpp - Whether rows keep a key -----------------*- C++ -*-===//
+//===- MaskedRows.cpp - Analysis of fully masked rows -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What decides whether masks of finite numbers may become mask_mod: does score_mod add
-// such numbers, and does a table of known bits keep a key for each row?
+// Two analyses that decide whether a mask with finite numbers may become mask_mod: whether
+// score_mod may yield such numbers, and whether a constant mask table keeps a key in every row.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,13 +17,13 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Whether scores may be as low as masked ones by what score_mod adds: very negative constants,
-/// tables that hold them, and numbers that come with a batch. (-inf is no such score: it does not
-/// count anywhere.)
+// Looks for finite constants of at least 1e4 in magnitude, which may be added or subtracted, for
+// constant tables with such elements or unknown values, and for float arguments that are not
+// parameters. (-inf is always a mask.)
 bool fsdp::mayMask(AttentionOp op) {
   auto isLow = [](const APFloat &v) {
     return v.isFinite() && std::abs(v.convertToDouble()) >= -masked;
-  }; // or subtracted
+  };
   for (auto constant : op.getScoreMod().getOps<arith::ConstantOp>())
     if (auto value = dyn_cast<FloatAttr>(constant.getValue()); value && isLow(value.getValue()))
       return true;
@@ -39,7 +39,8 @@ bool fsdp::mayMask(AttentionOp op) {
   });
 }
 
-/// An element of a table of known bits, through views and slices; nothing when it is not known.
+/// Returns the element at `at` of a constant table of bits, through views and static slices;
+/// nothing if the table is not constant.
 static std::optional<bool> bitAt(Value table, SmallVector<int64_t> at) {
   for (Operation *op = table.getDefiningOp(); op; op = table.getDefiningOp()) {
     DenseIntElementsAttr bits;
@@ -71,7 +72,7 @@ static std::optional<bool> bitAt(Value table, SmallVector<int64_t> at) {
   return std::nullopt;
 }
 
-/// A mask that is one table of known bits, read by keys last, with a key in each of its rows.
+// Requires that the last index, and no other, is the key.
 bool fsdp::isTableWithKeys(AttentionOp op) {
   Block &body = op.getMaskMod().front();
   auto extract = body.getTerminator()->getOperand(0).getDefiningOp<tensor::ExtractOp>();

@@ -1,4 +1,4 @@
-//===- RaiseAttention.cpp - Products around a softmax become an op --------===//
+//===- RaiseAttention.cpp - Raise two products and a softmax ----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -9,21 +9,19 @@
 //   %p = softmax(%m)
 //   %o = contract(%p, %v)
 //
-//  1. Match both products, and sort their loops into batch, heads, rows, keys and
-//     head dimensions (AttentionMatch.cpp).
-//  2. Read the formula between product and softmax. Next to the product, constant
-//     factors are the scale. From the softmax inwards, `select(c, x, -inf)` and
-//     `x + select(c, 0, -inf)` are mask_mod; what is left is score_mod. A finite number in place
-//     of -inf (-1e4 or less) is as good where every row provably keeps a key; elsewhere
-//     it stays as it is, unless `assume-keys` says that they do (ScoreFunctions.cpp).
-//     After the softmax, factors that hold no floats from memory (dropout) are weight_mod.
-//  3. Copy them as regions: places become b, h, i, j; tensors that they read, captured
-//     operands; narrow floats are widened, for the score is in f32.
-//  4. Bring Q, K and V to [batch, heads, length, depth], and O back. (Copies, which later
-//     passes fold into what writes and reads them where they can.)
+//  1. Match both products, and sort their loops into batch, heads, rows, keys and head dimensions
+//     (AttentionMatch.cpp).
+//  2. Split the formula between product and softmax into scale, mask_mod and score_mod. A mask with
+//     a finite number (-1e4 or less) instead of -inf is accepted if every row provably keeps a key,
+//     or if `assume-keys` asserts it (ScoreFunctions.cpp). Factors after the softmax that read no
+//     floats from memory (dropout) are weight_mod.
+//  3. Write the regions: positions become b, h, i, j; tensors that the formula reads become
+//     captured operands; narrow floats are widened to the type of the score, f32 or f64.
+//  4. Copy Q, K and V to [batch, heads, length, depth], and O back. Later passes fold these copies
+//     into the producers and the readers where they can.
 //
-// A row of -inf is NaN before and 0 after it. Softmaxes between products that do not fit
-// get a remark that says what is in the way.
+// A row of -inf is NaN before this pass and 0 after it. A softmax between two products that does
+// not match gets a remark with the reason.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,14 +45,15 @@ struct RaiseAttentionPass : public fsdp::impl::RaiseAttentionPassBase<RaiseAtten
   void runOnOperation() override;
 };
 
-/// Moves tensors between the model's layouts and [batch, heads, length, depth].
+/// Copies tensors between the model's layouts and [batch, heads, length, depth].
 class Layouts {
 public:
   Layouts(AttentionMatch &m, OpBuilder &b) : m(m), b(b), loc(m.mixing.getLoc()) {}
 
-  /// The tensor at a place, as one dimension per group; parts that it lacks are repeated.
+  /// Copies the tensor of `source` to one dimension per group of loop parts. Repeats it along parts
+  /// on which its position does not depend.
   Value gather(const Point &source, ArrayRef<SmallVector<unsigned>> groups);
-  /// One dimension per group, as the result of the product with V.
+  /// Copies `value`, with one dimension per group, to the layout of the product with V.
   Value scatter(Value value, ArrayRef<SmallVector<unsigned>> groups);
 
 private:
@@ -79,7 +78,7 @@ private:
 // Layouts
 //===----------------------------------------------------------------------===//
 
-/// Parts per dimension of a tensor at a place.
+/// Returns the loop parts of each dimension of the tensor of a point.
 SmallVector<SmallVector<unsigned>> Layouts::partsOf(const Point &point) {
   SmallVector<SmallVector<unsigned>> dims;
   for (auto [at, extent] :
@@ -91,7 +90,7 @@ SmallVector<SmallVector<unsigned>> Layouts::partsOf(const Point &point) {
   return dims;
 }
 
-/// Which dimensions of the flat list of parts make up each of `dims`; all belong to some.
+/// Returns, for each of `dims`, the positions of its parts in the flat list of all parts.
 static SmallVector<ReassociationIndices> reassociate(ArrayRef<SmallVector<unsigned>> dims) {
   SmallVector<ReassociationIndices> groups;
   int64_t next = 0;
@@ -103,15 +102,15 @@ static SmallVector<ReassociationIndices> reassociate(ArrayRef<SmallVector<unsign
   return groups;
 }
 
-/// Drops dimensions without parts; they have one element.
+/// Drops the dimensions without parts, which have extent 1.
 static SmallVector<SmallVector<unsigned>> withoutUnits(ArrayRef<SmallVector<unsigned>> dims) {
   SmallVector<SmallVector<unsigned>> kept(dims.begin(), dims.end());
   llvm::erase_if(kept, [](auto &parts) { return parts.empty(); });
   return kept;
 }
 
-/// How a shape with units (dimensions without parts) collapses to one without: a unit goes with
-/// what stands before it, leading ones with the first that is none.
+/// Returns the reassociation that drops unit dimensions (without parts). A unit joins the dimension
+/// before it; leading units join the first other dimension.
 static SmallVector<ReassociationIndices> groupUnits(ArrayRef<SmallVector<unsigned>> dims) {
   SmallVector<ReassociationIndices> groups;
   ReassociationIndices leading;
@@ -127,7 +126,7 @@ static SmallVector<ReassociationIndices> groupUnits(ArrayRef<SmallVector<unsigne
   return groups;
 }
 
-/// One dimension per part.
+/// Reshapes from one dimension per element of `dims` to one per part.
 Value Layouts::split(Value value, ArrayRef<SmallVector<unsigned>> dims) {
   SmallVector<SmallVector<unsigned>> kept = withoutUnits(dims);
   Type element = getElementTypeOrSelf(value.getType());
@@ -146,7 +145,7 @@ Value Layouts::split(Value value, ArrayRef<SmallVector<unsigned>> dims) {
                                        reassociate(kept));
 }
 
-/// The way back.
+/// Reshapes from one dimension per part to one per element of `dims`.
 Value Layouts::join(Value value, ArrayRef<SmallVector<unsigned>> dims) {
   SmallVector<SmallVector<unsigned>> kept = withoutUnits(dims);
   Type element = getElementTypeOrSelf(value.getType());
@@ -165,8 +164,8 @@ Value Layouts::join(Value value, ArrayRef<SmallVector<unsigned>> dims) {
                                        groupUnits(dims));
 }
 
-/// A copy with dimensions in another order, new ones repeated; as it is where there is nothing to
-/// do.
+/// Copies a tensor with dimensions `from` to dimensions `to` and to type `element`; repeats it
+/// along new dimensions. Returns `value` itself if neither changes.
 Value Layouts::permute(Value value, ArrayRef<unsigned> from, ArrayRef<unsigned> to, Type element) {
   Type own = getElementTypeOrSelf(value.getType());
   if (from == to && own == element)
@@ -223,11 +222,13 @@ Value Layouts::scatter(Value value, ArrayRef<SmallVector<unsigned>> groups) {
 // The op
 //===----------------------------------------------------------------------===//
 
-/// Replaces the product with V by attention; false with an obstacle when the formula does not fit.
+/// Replaces the product with V by attention. Returns false and sets `obstacle` if a region cannot
+/// hold the formula.
 static bool raise(AttentionMatch &m, bool assumeKeys, Obstacle &obstacle) {
   linalg::LinalgOp mixing = m.mixing;
   OpBuilder b(mixing);
-  // One batch dimension, heads of all others: those of K and V, then the query heads of each.
+  // The first batch part is the batch, all others are heads: first the kv heads, then the query
+  // heads of each.
   SmallVector<unsigned> batch, heads(m.batch.begin(), m.batch.end());
   if (m.batch.size() > 1 || (!m.batch.empty() && !m.group.empty())) {
     batch.push_back(heads.front());
@@ -264,9 +265,10 @@ void RaiseAttentionPass::runOnOperation() {
       continue;
     ++numMissed;
     InFlightDiagnostic remark =
-        emitRemark(softmax.getLoc(), "a softmax between two products that stays as it is: ");
+        emitRemark(softmax.getLoc(), "softmax between two products not raised to attention: ");
     remark << obstacle.reason;
     if (obstacle.at)
-      remark.attachNote(obstacle.at->getLoc()) << "here, in '" << obstacle.at->getName() << "'";
+      remark.attachNote(obstacle.at->getLoc())
+          << "prevented by this '" << obstacle.at->getName() << "'";
   }
 }

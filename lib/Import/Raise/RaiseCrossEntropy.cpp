@@ -1,4 +1,4 @@
-//===- RaiseCrossEntropy.cpp - Losses become fsdp.cross_entropy -*- C++ -*-===//
+//===- RaiseCrossEntropy.cpp - Raise losses to cross_entropy ----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -9,13 +9,13 @@
 //   %sum  = sum over rows of %nll                  ->
 //   %loss = %sum / rows
 //
-//  1. From every sum down to rank 0, read the formula of one term (LossTerms.cpp).
-//  2. Follow the divisions and products after the sum: by the number of rows,
-//     or of rows that are not ignored.
-//  3. Replace the last of them by the mean, times what remains of the factors.
+//  1. For every sum to rank 0, match the formula of one term (LossTerms.cpp).
+//  2. Follow the divisions and products after the sum: by constants such as the number of rows, or
+//     by the number of rows that are not ignored.
+//  3. Replace the last of these by fsdp.cross_entropy, times the remaining constant factor.
 //
-// With ignore_index the divisor must be the count of the others; a sum with
-// another divisor stays as it is (ExpandLookup.cpp makes it differentiable).
+// With ignore_index, the divisor must be the number of rows that are not ignored. A loss with
+// another divisor is not raised (ExpandLookup.cpp makes it differentiable).
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,8 @@ struct RaiseCrossEntropyPass : public fsdp::impl::RaiseCrossEntropyPassBase<Rais
 };
 } // namespace
 
-/// Rows of the loss: logits [rows.., V] and targets [rows..] read in one order.
+/// Returns whether the loss reads logits [rows.., V] and targets [rows..] in the same order of
+/// rows.
 static bool readsWholeRows(const Loss &loss) {
   if (!loss.logits.isTensor() || !loss.target.isTensor() || loss.logits.at.empty())
     return false;
@@ -53,8 +54,9 @@ static bool readsWholeRows(const Loss &loss) {
   return llvm::all_of(rows, [&](AffineExpr e) { return llvm::is_contained(loss.rows, e); });
 }
 
-/// Makes sure that every target is a class or the ignored value, whatever the runtime lets through.
-/// A one-hot takes any number: its argument gets a limit.
+/// Ensures that every target is a class or the ignored value. A one-hot loss accepts any number, so
+/// the argument of its targets gets a limit, which the runtime checks. Returns false if that is not
+/// possible.
 static bool limitTargets(func::FuncOp func, const Loss &loss, int64_t classes) {
   llvm::SmallPtrSet<void *, 16> seen;
   SmallVector<BlockArgument> arguments;
@@ -93,7 +95,7 @@ static bool limitTargets(func::FuncOp func, const Loss &loss, int64_t classes) {
   return true;
 }
 
-/// `count` is Σ_rows float(t != ignore).
+/// Returns whether `count` is Σ_rows float(t != ignore).
 static bool countsOthers(const Point &count, const Loss &loss) {
   Point p = settle(count);
   while (p.op<arith::SIToFPOp>() || p.op<arith::UIToFPOp>() || p.op<arith::MaximumFOp>())
@@ -122,7 +124,8 @@ static bool countsOthers(const Point &count, const Loss &loss) {
   return target.value == loss.target.value && target.at.size() == sum->symbols.size();
 }
 
-/// Follows the one rank-0 use of the sum while it scales by constants or the count.
+/// Follows the single use of the sum while it scales by constants (into loss.factor) or divides by
+/// the count (sets `counted`). Returns the last result.
 static Value followScaling(Value sum, Loss &loss, bool &counted) {
   while (sum.hasOneUse()) {
     auto op = dyn_cast<linalg::GenericOp>(*sum.getUsers().begin());
@@ -172,7 +175,7 @@ static Value flattenRows(OpBuilder &b, Location loc, Value tensor, bool keepLast
                                        ArrayRef<ReassociationIndices>{{0, 1}});
 }
 
-/// A rank-0 tensor times a constant.
+/// Multiplies a rank-0 tensor by a constant.
 static Value scale(OpBuilder &b, Location loc, Value value, double factor) {
   auto type = cast<RankedTensorType>(value.getType());
   Value empty = tensor::EmptyOp::create(b, loc, ArrayRef<int64_t>(), type.getElementType());

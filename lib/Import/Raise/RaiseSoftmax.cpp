@@ -1,4 +1,4 @@
-//===- RaiseSoftmax.cpp - Chains become linalg.softmax ----------*- C++ -*-===//
+//===- RaiseSoftmax.cpp - Raise chains to linalg.softmax --------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -9,14 +9,14 @@
 //   %s = sum over d1 of %e
 //   %y = %e / %s[d0]
 //
-//  1. From every generic that yields a quotient (or a product with 1 / s), read
-//     the formula of one element (Points.h): bodies may be cut in any way.
-//  2. The denominator is a sum over one dimension of the numerator itself, the
-//     numerator exp(x - m), and m the maximum of the same x over that dimension.
-//  3. torch's _safe_softmax, `select(row is all -inf, 0, softmax(x))`: the guard
-//     is dropped when the mask provably leaves one element in every row.
+//  1. For every generic that yields a quotient, or a product with 1 / s, read the formula of one
+//     element (Points.h). The formula does not depend on how the chain is divided into generics.
+//  2. Match: the denominator is the sum of the numerator over one dimension, the numerator is
+//     exp(x - m), and m is the maximum of x over that dimension.
+//  3. torch's _safe_softmax is `select(row is all -inf, 0, softmax(x))`. Drop the select if the
+//     mask provably keeps an element in every row.
 //
-// The chain itself is erased when nothing else reads it.
+// Not done here: erasing the chain; later clean-up passes do, if nothing else reads it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,7 +50,7 @@ struct Softmax {
 };
 } // namespace
 
-/// Splits a quotient: `a / b` or `a * (1 / b)`.
+/// Returns numerator and denominator of `a / b` or `a * (1 / b)`.
 static std::optional<std::pair<Point, Point>> matchQuotient(const Point &root) {
   if (root.op<arith::DivFOp>())
     return std::pair(settle(operandOf(root, 0)), settle(operandOf(root, 1)));
@@ -64,8 +64,8 @@ static std::optional<std::pair<Point, Point>> matchQuotient(const Point &root) {
   return std::nullopt;
 }
 
-/// Returns the point before gradients that stop. Only for a row's maximum: a softmax does not
-/// depend on the shift.
+/// Skips fsdp.stop_gradient ops. Valid only for the maximum of a row, because a softmax does not
+/// depend on that shift.
 static Point settleThroughStops(const Point &from) {
   Point point = settle(from);
   while (auto stop =
@@ -74,7 +74,7 @@ static Point settleThroughStops(const Point &from) {
   return point;
 }
 
-/// Matches the maximum of a row, also as max(m, -inf) and where its gradient stops.
+/// Matches the maximum of a row, also as max(m, -inf) and as the input of fsdp.stop_gradient.
 static std::optional<Reduction> matchRowMax(Point point) {
   point = settleThroughStops(point);
   if (point.op<arith::MaximumFOp>() || point.op<arith::MaxNumFOp>())
@@ -99,7 +99,7 @@ static std::optional<Softmax> matchSoftmax(linalg::GenericOp op) {
   auto sum = matchReduction(denominator, Reduction::Sum);
   if (!sum || sum->symbols.size() != 1 || !numerator.op<math::ExpOp>())
     return std::nullopt;
-  // The one dimension that the sum does not keep.
+  // Find the one dimension that the sum does not keep.
   Softmax softmax{nullptr, 0};
   unsigned missing = 0;
   for (unsigned d = 0; d < dims.size(); ++d)
@@ -118,7 +118,7 @@ static std::optional<Softmax> matchSoftmax(linalg::GenericOp op) {
     return std::nullopt;
   Point maxed = substitute(max->term, max->symbols[0], dims[softmax.dim]),
         whole = operandOf(shifted, 0);
-  if (!equal(maxed, whole)) // the maximum may be of what the gradient stops at
+  if (!equal(maxed, whole)) // the maximum may be over a stop_gradient of x
     maxed = settleThroughStops(maxed);
   Point element = readElement(maxed);
   if (!equal(maxed, whole) || !element.isTensor() || element.at != dims)
@@ -127,8 +127,8 @@ static std::optional<Softmax> matchSoftmax(linalg::GenericOp op) {
   return softmax;
 }
 
-/// Whether every row of a tensor (over its last dimension) has an element that is
-/// not -inf by construction: `select(column <= row, x, -inf)`, alone or added.
+/// Returns whether `part` is a causal mask, `select(column <= row, x, constant)`, or a sum with
+/// such an addend. Every row (over the last dimension) of the tensor then keeps an element.
 static bool keepsDiagonal(const Point &element, const Point &part) {
   Point p = settle(part);
   if (p.op<arith::AddFOp>()) // an additive mask
@@ -158,7 +158,8 @@ static bool keepsDiagonal(const Point &element, const Point &part) {
   return false;
 }
 
-/// select(all elements of the row are -inf, 0, softmax) where that cannot be.
+/// Matches select(row is all -inf, 0, softmax(x)) if x has a causal mask, so that no row is all
+/// -inf. Returns the result of the softmax.
 static Value matchSafeSoftmax(linalg::GenericOp op) {
   if (!isParallel(op) || op->getNumResults() != 1)
     return nullptr;
@@ -174,16 +175,16 @@ static Value matchSafeSoftmax(linalg::GenericOp op) {
     if (!softmax || kept.at != dims || constantAt(operandOf(root, 3 - i)) != 0.0 ||
         softmax.getDimension() + 1 != dims.size() || dims.size() < 2)
       continue;
-    // The guard only reads the softmax's own input.
+    // The condition must be computed from the input of the softmax.
     Point source{softmax.getInput(), dims};
     bool reads = false;
-    SetVector<Value> behind;
-    behind.insert(readElement(operandOf(root, 0)).value);
-    for (unsigned n = 0; n < behind.size() && n < 16; ++n) {
-      reads |= behind[n] == softmax.getInput();
-      if (Operation *producer = behind[n].getDefiningOp();
-          producer && behind[n] != softmax.getInput())
-        behind.insert(producer->operand_begin(), producer->operand_end());
+    SetVector<Value> sources;
+    sources.insert(readElement(operandOf(root, 0)).value);
+    for (unsigned n = 0; n < sources.size() && n < 16; ++n) {
+      reads |= sources[n] == softmax.getInput();
+      if (Operation *producer = sources[n].getDefiningOp();
+          producer && sources[n] != softmax.getInput())
+        sources.insert(producer->operand_begin(), producer->operand_end());
     }
     if (reads && keepsDiagonal(source, source))
       return softmax.getResult()[0];

@@ -1,21 +1,25 @@
-//===- ScoreFunctions.cpp - A formula as functions of attention -----------===//
+//===- ScoreFunctions.cpp - Masks and scale of an attention formula -------===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
+// Splits the formula of the softmax's input, where x is an element of Q·Kᵀ:
+//
 //   softmax(max(select(c, x · 0.125 + t[h, q, k], -3e38) + select(d, 0, -inf), -3e38))
 //
 //   scale 0.125    score_mod { s + t[h, i, j] }    mask_mod { c and d }
 //
-//  1. From the softmax inwards: selects of a very negative number, and additions of such a
-//     select between it and 0, are masks and left out; so is a lower bound that only masked
-//     scores reach. Additions without the score, casts and positive factors stand aside.
-//  2. From the product outwards: constant factors are the scale.
-//  3. What is left is written into the regions (WriteScoreFunctions.cpp).
-//  4. Numbers as low as masked ones, but finite, are taken only where each row has a key of a usual
-//     score for sure. (A row of them alone is a mean over V; by the log-sum-exp of such a row no
-//     gradient can be computed.)
+//  1. Walk from the softmax to the product. `select(c, s, low)` and `s + select(c, 0, low)` are
+//     masks, where low is at most -1e4 times the constant factors outside. `max(s, low)` is dropped
+//     if only masked scores can be below low. The walk steps over other additions, casts and
+//     positive constant factors.
+//  2. Walk from the product to the softmax. Constant factors next to the product are the scale.
+//  3. Write the rest of the formula into the regions (WriteScoreFunctions.cpp).
+//
+// A mask with a finite number is accepted only if every row provably keeps a key. In the model a
+// fully masked row is a mean over V: mask_mod would make it 0, and with score_mod its gradient
+// could not be computed from the log-sum-exp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +32,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// A lower bound of this or less holds masked scores only: the least of f16, and of wider floats.
+/// A lower bound of at most this value changes masked scores only. The least f16 is -65504.
 static constexpr double clamped = -6e4;
 
 ScoreFunctions::ScoreFunctions(AttentionMatch &match, ArrayRef<SmallVector<unsigned>> indices,
@@ -44,11 +48,12 @@ ScoreFunctions::Key ScoreFunctions::keyOf(const Point &point) const {
 }
 
 //===----------------------------------------------------------------------===//
-// Taking the formula apart
+// Splitting the formula
 //===----------------------------------------------------------------------===//
 
-/// An elementwise op without the score that a kernel should not repeat for each score.
-static bool isDear(Value value, Operation *scoring) {
+/// Returns whether `value` is the result of an elementwise op with math functions that does not
+/// depend on the score. A kernel should read such a tensor rather than recompute it for each score.
+static bool isExpensive(Value value, Operation *scoring) {
   auto generic = value.getDefiningOp<linalg::GenericOp>();
   return generic && isParallel(generic) && !leadsTo(value, scoring) &&
          llvm::any_of(generic.getBody()->without_terminator(), [](Operation &op) {
@@ -56,11 +61,11 @@ static bool isDear(Value value, Operation *scoring) {
          });
 }
 
-/// After copies, bodies and views.
+/// Follows a point back through copies, bodies and views.
 Point ScoreFunctions::settle(Point point) {
   for (unsigned steps = 0; steps < 256; ++steps) {
     if (point.isTensor() &&
-        (point.value.getDefiningOp() == m.scoring || isDear(point.value, m.scoring)))
+        (point.value.getDefiningOp() == m.scoring || isExpensive(point.value, m.scoring)))
       break;
     std::optional<LoopParts::Split> needed;
     std::optional<Point> next = step(point);
@@ -73,6 +78,7 @@ Point ScoreFunctions::settle(Point point) {
   return point;
 }
 
+/// Returns whether the formula of a point contains an element of Q·Kᵀ.
 bool ScoreFunctions::holdsScore(const Point &point) {
   Point p = settle(point);
   if (p.isTensor())
@@ -92,6 +98,8 @@ std::optional<double> ScoreFunctions::constantOf(const Point &point) {
   return p.isTensor() && !uniformConstant(p.value) ? std::nullopt : constantAt(p);
 }
 
+/// Returns the operand of a point's op that contains the score; nothing unless there is exactly
+/// one.
 std::optional<unsigned> ScoreFunctions::scoredOperand(const Point &point) {
   Operation *op = point.isTensor() ? nullptr : point.value.getDefiningOp();
   std::optional<unsigned> found;
@@ -104,8 +112,8 @@ std::optional<unsigned> ScoreFunctions::scoredOperand(const Point &point) {
   return found;
 }
 
-/// `select` keeps its operand `kept` (not given: the one that is 0) and is very negative else:
-/// then `outer` is left out, for its operand `rest`.
+/// Records a mask if `select` yields its operand `kept` (if nothing: a 0) or a constant of at most
+/// `masked` / factor. The op `outer` is then omitted in favour of its operand `rest`.
 bool ScoreFunctions::addMask(const Point &select, std::optional<unsigned> kept, double factor,
                              const Point &outer, unsigned rest) {
   if (!select.op<arith::SelectOp>() || holdsScore(operandOf(select, 0)))
@@ -125,7 +133,7 @@ bool ScoreFunctions::addMask(const Point &select, std::optional<unsigned> kept, 
 
 void ScoreFunctions::peelMasks() {
   Point point = m.formula;
-  double outside = 1; // what stands in front of the point on the way
+  double outside = 1; // product of the factors between the softmax and the point
   for (unsigned steps = 0; steps < 64; ++steps) {
     point = settle(point);
     std::optional<unsigned> inner = scoredOperand(point);
@@ -136,7 +144,7 @@ void ScoreFunctions::peelMasks() {
       if (!addMask(point, *inner, outside, point, *inner))
         return;
     } else if (point.op<arith::AddFOp>()) {
-      addMask(settle(other()), std::nullopt, outside, point, *inner); // or another addend
+      addMask(settle(other()), std::nullopt, outside, point, *inner); // or score_mod keeps it
     } else if (point.op<arith::MaximumFOp>() || point.op<arith::MaxNumFOp>()) {
       std::optional<double> bound = constantOf(other());
       if (!bound || !(*bound * outside <= clamped))

@@ -1,4 +1,4 @@
-//===- ScoreFunctions.h - A formula as functions of attention ---*- C++ -*-===//
+//===- ScoreFunctions.h - Regions of attention from a formula ---*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,29 +12,30 @@
 
 namespace mlir::fsdp {
 
-/// A score of this or less is a masked one.
+/// Scores of at most this value count as masked.
 constexpr double masked = -1e4;
 
-/// Whether score_mod may make scores as low as masked ones.
+/// Returns whether score_mod may yield finite scores of at most `masked`.
 bool mayMask(AttentionOp op);
-/// Whether the mask is one table of known bits, with a key in each of its rows.
+/// Returns whether mask_mod reads one constant table in which every row keeps a key.
 bool isTableWithKeys(AttentionOp op);
 
-/// What stands between the product of Q and K and the softmax, as scale, score_mod and mask_mod;
-/// and what after it, as weight_mod.
+/// Writes the formula between Q·Kᵀ and the softmax as scale, score_mod and mask_mod, and the
+/// factors after the softmax as weight_mod.
 class ScoreFunctions {
 public:
-  /// `indices`: the parts of b, h, i, j. `assumeKeys`: every row keeps a key, whatever masks it.
+  /// `indices` are the loop parts of b, h, i and j. `assumeKeys` asserts that every row keeps a
+  /// key.
   ScoreFunctions(AttentionMatch &match, ArrayRef<SmallVector<unsigned>> indices, bool assumeKeys);
 
-  /// The op with its functions; null with an obstacle when the formula holds something that a
-  /// function cannot.
+  /// Builds the op with its regions. Returns null and sets `obstacle` if the formula contains
+  /// something that a region must not.
   AttentionOp build(OpBuilder &b, Value q, Value k, Value v, Obstacle &obstacle);
 
 private:
-  /// A scalar of a body, or an element of a tensor, at a place.
+  /// A scalar of a body, or an element of a tensor, and its position in terms of loop parts.
   using Key = std::pair<Value, AffineMap>;
-  /// A condition under which the score counts, or (`negated`) does not.
+  /// A condition that keeps the score or, if `negated`, masks it.
   struct Mask {
     Point condition;
     bool negated;
@@ -58,9 +59,9 @@ private:
   bool assumeKeys;
   double scale;
   SmallVector<Mask> masks;
-  DenseMap<Key, bool> scored;
-  /// Ops that are left out, and the operand that stands for each; the second: for masks of finite
-  /// numbers.
+  DenseMap<Key, bool> scored; // cache of holdsScore
+  /// Ops that score_mod omits, and the operand that replaces each. `passedFinite` has those that
+  /// mask with finite numbers.
   DenseMap<Key, unsigned> passed, passedFinite;
 };
 

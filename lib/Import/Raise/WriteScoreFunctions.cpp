@@ -1,18 +1,18 @@
-//===- WriteScoreFunctions.cpp - Regions of attention from a formula ------===//
+//===- WriteScoreFunctions.cpp - Writing of the attention regions ---------===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Writes what ScoreFunctions.cpp left of a formula into the regions of fsdp.attention:
+// Writes a formula that ScoreFunctions.cpp has split into the regions of fsdp.attention:
 //
 //   select(c, x · 0.125 + t[h, q, k], -inf)  ->  score_mod { s + t[h, i, j] }  mask_mod { c }
 //
-//  1. Elements of other tensors become captured operands, read where the place says.
-//  2. Elementwise ops without the score are copied too, unless they hold a function like log:
-//     those stay outside.
-//  3. Factors after the softmax are weight_mod, numbers of fsdp.random elements that it draws.
-//  4. An op that has no place in a region is the obstacle that the caller reports.
+//  1. Elements of other tensors become elements of captured operands, at indices from b, h, i, j.
+//  2. Scalar ops are copied. A tensor computed by math functions without the score is captured, not
+//     recomputed per score.
+//  3. Factors after the softmax become weight_mod, elements of fsdp.random fsdp.random_element.
+//  4. If a region must not hold an op, the op is the obstacle that the caller reports.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,7 +45,8 @@ public:
     b.setInsertionPointToEnd(&block);
   }
 
-  /// Null with an obstacle when it cannot be written.
+  /// Writes the formula of a point. Returns null and sets the obstacle if a region must not hold
+  /// it.
   Value get(const Point &point);
   Value condition(const Mask &mask);
   Value factor(const AttentionMatch::Factor &factor, Value product);
@@ -78,7 +79,7 @@ private:
   DenseMap<unsigned, Value> writtenParts;
 };
 
-/// The iteration of a part, from the index of the dimension that it is in.
+/// Computes the index of a loop part from the dimension (b, h, i or j) that it belongs to.
 Value ScoreFunctions::Writer::part(unsigned part) {
   if (Value known = writtenParts.lookup(part))
     return known;
@@ -100,7 +101,7 @@ Value ScoreFunctions::Writer::part(unsigned part) {
   return f.m.parts.getExtent(part) == 1 ? constantIndex(0) : Value();
 }
 
-/// b, h, i or j, when the expression is all of it.
+/// Returns b, h, i or j if the expression equals it; else null.
 Value ScoreFunctions::Writer::whole(AffineExpr expr) {
   for (auto [dim, parts] : llvm::enumerate(f.indices)) {
     int64_t extent = 1;
@@ -118,6 +119,7 @@ Value ScoreFunctions::Writer::whole(AffineExpr expr) {
   return {};
 }
 
+/// Computes an expression of loop parts; null if a part is in none of b, h, i and j.
 Value ScoreFunctions::Writer::index(AffineExpr expr) {
   if (auto constant = dyn_cast<AffineConstantExpr>(expr))
     return constantIndex(constant.getValue());
@@ -140,7 +142,7 @@ Value ScoreFunctions::Writer::index(AffineExpr expr) {
   }
 }
 
-/// An element of a tensor outside, as a captured operand; wide.
+/// Captures `tensor` and reads its element `at`; widens a narrow float.
 Value ScoreFunctions::Writer::extract(Value tensor, ValueRange at) {
   auto type = cast<RankedTensorType>(tensor.getType());
   Type element = type.getElementType();
@@ -160,11 +162,11 @@ Value ScoreFunctions::Writer::extract(Value tensor, ValueRange at) {
   return narrow ? Value(arith::ExtFOp::create(b, op.getLoc(), wide, value)) : value;
 }
 
-/// The element of random numbers at a place: of which sample, and which one of it.
+/// Draws the element `at` of random numbers: computes its sample and its index in the sample.
 Value ScoreFunctions::Writer::random(RandomOp source, ArrayRef<AffineExpr> at) {
   Location loc = op.getLoc();
   auto type = cast<RankedTensorType>(source.getResult().getType());
-  // Neighbours that are one dimension here (kv heads and the query heads of each) count as one.
+  // Join adjacent dimensions that are one dimension of the op (kv heads and query heads of each).
   SmallVector<std::pair<AffineExpr, int64_t>> dims;
   for (auto [expr, extent] : llvm::zip_equal(at, type.getShape())) {
     if (!expr)
@@ -176,7 +178,7 @@ Value ScoreFunctions::Writer::random(RandomOp source, ArrayRef<AffineExpr> at) {
       dims.push_back({expr, extent});
   }
   int64_t perSample = source.getElementsPerSample(), inner = 1;
-  unsigned first = dims.size(); // of a sample
+  unsigned first = dims.size(); // first dimension inside a sample
   while (first > 0 && inner < perSample)
     inner *= dims[--first].second;
   auto count = [&](unsigned from, unsigned to) {
@@ -215,18 +217,18 @@ Value ScoreFunctions::Writer::random(RandomOp source, ArrayRef<AffineExpr> at) {
   return narrow ? Value(arith::ExtFOp::create(b, loc, wide, value)) : value;
 }
 
-/// A scalar op with its operands; narrow floats are wide.
+/// Copies a scalar op and its operands; widens narrow floats.
 Value ScoreFunctions::Writer::copy(const Point &point) {
   Operation *source = point.value.getDefiningOp();
   bool known = isa_and_nonnull<arith::ArithDialect, math::MathDialect>(source->getDialect());
   if (!known || !isMemoryEffectFree(source) || source->getNumRegions() != 0 ||
       source->getNumResults() != 1 || isa<arith::BitcastOp>(source))
     return fail("'" + source->getName().getStringRef() +
-                    "' has no place in a function of attention",
+                    "' is not allowed in a function of attention",
                 source);
   if (!llvm::all_of(source->getOperandTypes(), isAttentionScalar) ||
       !isAttentionScalar(point.value.getType()))
-    return fail("a type that functions of attention do not compute with", source);
+    return fail("functions of attention do not compute with this type", source);
   IRMapping mapping;
   for (unsigned i = 0, e = source->getNumOperands(); i < e; ++i) {
     Value operand = get(operandOf(point, i));
@@ -234,7 +236,7 @@ Value ScoreFunctions::Writer::copy(const Point &point) {
       return {};
     mapping.map(source->getOperand(i), operand);
   }
-  // One op can read one value at two places only if they are the same.
+  // An op that reads a value twice reads it at the same position, so one mapping is enough.
   Operation *made = b.clone(*source, mapping);
   if (isa<FloatType>(made->getResult(0).getType()))
     made->getResult(0).setType(wide);
@@ -256,7 +258,7 @@ Value ScoreFunctions::Writer::make(const Point &p) {
   if (p.isTensor()) {
     if (p.value.getDefiningOp() == f.m.scoring) {
       if (!hasScore || p.at != f.m.score.at)
-        return fail("a mask that depends on scores", f.m.scoring);
+        return fail("a mask or a factor depends on the scores", f.m.scoring);
       return argument(0);
     }
     if (auto source = p.value.getDefiningOp<RandomOp>())
@@ -270,16 +272,16 @@ Value ScoreFunctions::Writer::make(const Point &p) {
   }
   Operation *source = p.value.getDefiningOp();
   if (!source)
-    return fail("a value of an unknown place", f.m.softmax);
+    return fail("the formula reads a value without a known position", f.m.softmax);
   if (isa<FloatType>(p.value.getType()) &&
       p.value.getType().getIntOrFloatBitWidth() > wide.getIntOrFloatBitWidth())
-    return fail("this is computed in more bits than the scores of attention have", source);
+    return fail("this is computed in a wider type than the scores of attention", source);
   for (auto *map : {&f.passed, &f.passedFinite})
     if (auto it = map->find(f.keyOf(p)); it != map->end() && hasScore)
       return get(operandOf(p, it->second));
   if (auto at = dyn_cast<linalg::IndexOp>(source)) {
     Value value = p.at[at.getDim()] ? index(p.at[at.getDim()]) : Value();
-    return value ? value : fail("an index of neither batch, head, row nor key", source);
+    return value ? value : fail("an index is over neither batch, head, row nor key", source);
   }
   if (isa<arith::ExtFOp, arith::TruncFOp>(source))
     return get(operandOf(p, 0));
@@ -315,7 +317,7 @@ Value ScoreFunctions::Writer::condition(const Mask &mask) {
   return arith::XOrIOp::create(b, op.getLoc(), keep, yes);
 }
 
-/// `product` with a factor more.
+/// Multiplies `product` by a factor.
 Value ScoreFunctions::Writer::factor(const AttentionMatch::Factor &factor, Value product) {
   using Factor = AttentionMatch::Factor;
   Location loc = op.getLoc();
@@ -331,7 +333,8 @@ Value ScoreFunctions::Writer::factor(const AttentionMatch::Factor &factor, Value
   return arith::SelectOp::create(b, loc, value, keeps ? product : zero, keeps ? zero : product);
 }
 
-/// The factors of the weights. They have no gradient, so nothing that might have one is read.
+/// Writes the factors of the weights into weight_mod. Returns false if they read floats from
+/// memory, because weight_mod has no gradient.
 bool ScoreFunctions::writeFactors(AttentionOp op, Obstacle &obstacle) {
   if (m.factors.empty())
     return true;
@@ -345,8 +348,7 @@ bool ScoreFunctions::writeFactors(AttentionOp op, Obstacle &obstacle) {
   weight.yield(product);
   for (auto read : op.getWeightMod().getOps<tensor::ExtractOp>())
     if (isa<FloatType>(read.getType())) {
-      obstacle = {"the weights are changed between softmax and product by numbers that are read "
-                  "from memory",
+      obstacle = {"the weights are changed between softmax and product by floats read from memory",
                   m.factors.front().value.value.getDefiningOp()};
       return false;
     }
@@ -389,9 +391,8 @@ AttentionOp ScoreFunctions::build(OpBuilder &b, Value q, Value k, Value v, Obsta
   if (written && (isProven || assumeKeys || !(hasFinite || isLow)))
     return op;
   if (written)
-    obstacle = {"a row may be masked throughout, and its scores count then, for they are masked by "
-                "finite numbers; if every "
-                "row keeps a key, --raise-attention=assume-keys says so",
+    obstacle = {"the mask uses finite numbers, and a row may be masked completely; if every row "
+                "keeps a key, give --raise-attention=assume-keys",
                 m.formula.value.getDefiningOp()};
   op.erase();
   return {};

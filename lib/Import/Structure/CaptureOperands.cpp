@@ -1,4 +1,4 @@
-//===- CaptureOperands.cpp - Captured values become operands ----*- C++ -*-===//
+//===- CaptureOperands.cpp - Make captured values operands ------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,8 +7,8 @@
 //   generic ins(%x) { %i = linalg.index 0            generic ins(%x, %slice) maps (.., d0+0)
 //     %t = tensor.extract %table[%i, ..]       ->      { ^bb0(%x, %t, %out): ... }
 //
-// A position that runs over loop d with stride 1 from an offset reads a slice of
-// the table through the plain map `d`; a constant position becomes a slice of one.
+// Index d + c, of loop d, becomes a slice of the table from c on, read by the map `d`. A constant
+// index becomes a slice of size 1.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ AffineExpr fsdp::affineIndex(Value index) {
     return getAffineDimExpr(loop.getDim(), context);
   if (isa_and_nonnull<arith::IndexCastOp, arith::ExtSIOp, arith::IndexCastUIOp>(op))
     return affineIndex(op->getOperand(0));
-  // i64 and i32 alike hold any position of a tensor that fits into memory.
+  // Assumes that every index of a tensor fits i32.
   if (auto trunc = dyn_cast_or_null<arith::TruncIOp>(op);
       trunc && trunc.getType().getIntOrFloatBitWidth() >= 32)
     return affineIndex(trunc.getIn());
@@ -108,7 +108,7 @@ struct ExtractToOperand : OpRewritePattern<linalg::GenericOp> {
     return failure();
   }
 
-  /// Each index must be c or d_k + c.
+  /// Fails unless each index is c or d_k + c.
   static LogicalResult rewrite(linalg::GenericOp op, tensor::ExtractOp extract,
                                PatternRewriter &rewriter) {
     auto type = dyn_cast<RankedTensorType>(extract.getTensor().getType());

@@ -1,4 +1,4 @@
-//===- CaptureOperands.h - Captured values become operands ------*- C++ -*-===//
+//===- CaptureOperands.h - Make captured values operands --------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,12 +13,11 @@
 
 namespace mlir::fsdp {
 
-/// Scalars that a generic's body captures, and tensors that it extracts from at
-/// indices which follow from the loops, become operands.
+/// Adds patterns that make operands of the scalars that a generic's body captures, and of tensors
+/// from which it extracts elements at indices that depend on the loops alone.
 void populateCaptureOperandPatterns(RewritePatternSet &patterns);
 
-/// An index value of a body as an affine function of the loops; null when it
-/// depends on data.
+/// Returns an index in a body as an affine function of the loops; null if it depends on data.
 AffineExpr affineIndex(Value index);
 
 /// Rebuilds `op` with one more input, whose block argument replaces `captured`

@@ -1,20 +1,19 @@
-//===- DemoteFloat64.cpp - f64 islands are computed in f32 ------*- C++ -*-===//
+//===- DemoteFloat64.cpp - Compute f64 parts in f32 -------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Exporters widen to f64 for a few steps of an f32 model: the variance of a
-// LayerNorm, scales that were Python numbers.
+// Exporters compute a few values of an f32 model in f64: the variance of a LayerNorm, or scales
+// that were Python numbers.
 //
-//   %w = extf %x : f32 to f64                      (gone)
+//   %w = extf %x : f32 to f64
 //   %s = sum of %w in f64                ->        %s = sum of %x in f32
-//   %y = truncf %s : f64 to f32                    (gone)
+//   %y = truncf %s : f64 to f32
 //
-// In a function with parameters of floats of which none is f64, every f64 becomes f32:
-// types, constants (rounded to nearest), bodies, signature. Casts between f32 and
-// f32 vanish; those to and from bf16 and f16 stay. A model with a parameter that is
-// f64 means it, and stays as it is.
+// If a function has float parameters and none of them is f64, replaces f64 by f32 in all types,
+// constants (rounded to nearest), bodies and the signature, and drops casts from f32 to f32. Does
+// not change a function with an f64 parameter.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +38,7 @@ struct DemoteFloat64Pass : public fsdp::impl::DemoteFloat64PassBase<DemoteFloat6
 
 static bool isDouble(Type type) { return getElementTypeOrSelf(type).isF64(); }
 
-/// Are there parameters of floats, and none of them f64? Then f64 is not what the model is in.
+/// Returns whether the function has float parameters and none of them is f64.
 static bool isNarrowModel(func::FuncOp func) {
   bool isNarrow = false;
   for (BlockArgument arg : func.getArguments()) {
@@ -59,7 +58,7 @@ static APFloat rounded(APFloat value) {
   return value;
 }
 
-/// An op whose f64 cannot simply be read as f32.
+/// Returns whether an op reinterprets the bits of an f64, so that it has no meaning in f32.
 static bool needsDouble(Operation *op) {
   return isa<arith::BitcastOp, tensor::BitcastOp>(op) &&
          (isDouble(op->getOperand(0).getType()) || isDouble(op->getResult(0).getType()));
@@ -83,7 +82,7 @@ static AttrTypeReplacer makeReplacer(MLIRContext *context) {
             attr.mapValues(f32, [](const APFloat &v) { return rounded(v).bitcastToAPInt(); });
         return std::pair<Attribute, WalkResult>(narrow, WalkResult::skip());
       });
-  // A blob holds doubles: read them.
+  // Convert the doubles of a blob.
   replacer.addReplacement(
       [=](DenseResourceElementsAttr attr) -> std::optional<std::pair<Attribute, WalkResult>> {
         auto blob = attr.getRawHandle().getBlob();
@@ -98,7 +97,7 @@ static AttrTypeReplacer makeReplacer(MLIRContext *context) {
         Attribute narrow = DenseElementsAttr::get(type.clone(f32), ArrayRef<float>(values));
         return std::pair<Attribute, WalkResult>(narrow, WalkResult::skip());
       });
-  // #fsdp.init holds doubles whatever the parameter is.
+  // #fsdp.init holds doubles for parameters of all types.
   replacer.addReplacement([](InitAttr attr) -> std::optional<std::pair<Attribute, WalkResult>> {
     return std::pair<Attribute, WalkResult>(attr, WalkResult::skip());
   });
@@ -112,8 +111,8 @@ void DemoteFloat64Pass::runOnOperation() {
   WalkResult refused = func.walk([&](Operation *op) {
     if (!needsDouble(op))
       return WalkResult::advance();
-    op->emitError("reinterprets the bits of an f64 in a model that is not f64; its f64 parts are "
-                  "computed in f32");
+    op->emitError("reinterprets the bits of an f64, but no parameter of the model is f64, so its "
+                  "f64 parts are computed in f32");
     return WalkResult::interrupt();
   });
   if (refused.wasInterrupted())
@@ -121,7 +120,7 @@ void DemoteFloat64Pass::runOnOperation() {
   func.walk([&](Operation *op) { numDemoted += llvm::count_if(op->getResultTypes(), isDouble); });
   AttrTypeReplacer replacer = makeReplacer(&getContext());
   func.walk([&](Operation *op) {
-    // The numbers of our ops (a scale, a probability) are doubles whatever they apply to.
+    // Attributes of fsdp ops (a scale, a probability) are doubles for operands of all types.
     bool ours = isa_and_nonnull<FSDPDialect>(op->getDialect());
     replacer.replaceElementsIn(op, /*replaceAttrs=*/!ours, /*replaceLocs=*/false,
                                /*replaceTypes=*/true);

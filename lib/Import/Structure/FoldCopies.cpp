@@ -1,18 +1,18 @@
-//===- FoldCopies.cpp - Read through transposes and broadcasts --*- C++ -*-===//
+//===- FoldCopies.cpp - Fold transposes and broadcasts into maps ----------===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A generic that only moves data is folded into the indexing maps of those that
-// read it, whatever they are: elementwise, reduction or contraction.
+// Folds a copy into the indexing maps of the generics that read it: elementwise ops, reductions and
+// contractions.
 //
 //   %t = copy %w {(d0, d1) -> (d1, d0)}
 //   contract(%x, %t) {(m, n, k) -> (k, n)}   ->   contract(%x, %w) {(m, n, k) -> (n, k)}
 //
-//  in ∘ out⁻¹ ∘ map is the reader's new map. It must leave every loop with an
-//  extent: a sum over a broadcast dimension keeps its copy. And the other way
-//  round: a contraction whose only reader is a transpose writes transposed.
+// The reader's new map is in ∘ out⁻¹ ∘ map. The new maps must still determine the extent of every
+// loop, so the copy stays if the reader sums over a broadcast dimension. Also folds a transpose
+// that is the only reader of a contraction into the output map of the contraction.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,7 +63,7 @@ struct FoldIntoReader : OpRewritePattern<linalg::GenericOp> {
   llvm::Statistic &numFolded;
 };
 
-/// transpose(contract) -> contract that writes in the order of the transpose.
+/// transpose(contract) -> contract with a transposed output map.
 struct FoldIntoProducer : OpRewritePattern<linalg::GenericOp> {
   FoldIntoProducer(MLIRContext *context, llvm::Statistic &numFolded)
       : OpRewritePattern(context), numFolded(numFolded) {}

@@ -1,4 +1,4 @@
-//===- FoldCopies.h - Read through transposes and broadcasts ----*- C++ -*-===//
+//===- FoldCopies.h - Fold transposes and broadcasts into maps --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,8 +12,8 @@
 
 namespace mlir::fsdp {
 
-/// Copies fold into the maps of the generics that read them, transposes into the
-/// product they read; `numFolded` counts them.
+/// Adds patterns that fold copies into the maps of the generics that read them, and transposes into
+/// the product that they read. `numFolded` counts the folds.
 void populateFoldCopyPatterns(RewritePatternSet &patterns, llvm::Statistic &numFolded);
 
 } // namespace mlir::fsdp

@@ -1,26 +1,25 @@
-//===- FoldReshapes.cpp - Move views out of the way -------------*- C++ -*-===//
+//===- FoldReshapes.cpp - Remove views around products ----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Importers flatten before each matrix product and unflatten after it. Two
-// steps leave one shape per region of the model:
+// Exporters collapse dimensions before each matrix product and expand them after it. The two phases
+// of this pass remove these views:
 //
-//   heads   copy[B,H,T,D] - collapse[BH,T,D] - product     product on [B,H,T,D], so that
-//                                                     ->   the copy folds into its maps
+//   heads   copy[B,H,T,D] - collapse[BH,T,D] - product     product on [B,H,T,D]; the copy then
+//                                                     ->   folds into its maps
 //   rows    product[BT,C] - expand[B,T,C] - elementwise .. elementwise on [BT,C] ..
 //                                          - collapse ->   no view between
 //
-//  1. Expand products that read a collapsed copy (a broadcast of grouped heads, a
-//     transpose) whose merged dimensions are the heads, and copies that read one;
-//     their other operands and results follow. Copies sink towards products
-//     (SinkCopies.h).
-//  2. Collapse the loops of products that run side by side in all operands.
-//  3. Collapse elementwise ops and reductions after an expand_shape or before a
-//     collapse_shape; slices and lookups pass views on.
+//  1. (heads) Expand the loops of products that read a collapsed copy (a broadcast of grouped
+//     heads, a transpose) whose merged dimensions are batch loops, and of copies that read one.
+//     Move copies towards products (SinkCopies.h).
+//  2. (rows) Collapse loops of products that are adjacent in all operands.
+//  3. (rows) Collapse elementwise ops and reductions after an expand_shape or before a
+//     collapse_shape. Move views past slices and lookups.
 //
-// The views that are left stand at arguments, at slices and at heads.
+// Views remain at arguments, at slices and at heads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -70,7 +69,7 @@ struct SliceOfExpand : OpRewritePattern<tensor::ExtractSliceOp> {
       for (int64_t d : group)
         if (op.getStaticSizes()[d] != wide[d])
           moving.push_back(d);
-      if (!moving.empty()) { // one sliced dimension among units
+      if (!moving.empty()) { // all other dimensions of the group must be units
         int64_t others = llvm::count_if(group, [&](int64_t d) { return wide[d] != 1; });
         if (moving.size() != 1 || others != 1)
           return failure();
@@ -123,14 +122,14 @@ struct CollapseOfGather : OpRewritePattern<tensor::CollapseShapeOp> {
 };
 } // namespace
 
-/// A generic that only moves data, possibly after views.
+/// Returns whether `value` is the result of a copy.
 static bool comesFromCopy(Value value) {
   auto generic = value.getDefiningOp<linalg::GenericOp>();
   return generic && isCopy(generic);
 }
 
-/// Whether a view merges dimensions that a product runs side by side in all its
-/// operands: the heads and the batch. (Merged rows or columns stay merged.)
+/// Returns whether a view merges dimensions that are one batch loop of the product: the batch and
+/// the heads. (Merged rows or columns stay merged.)
 static bool mergesBatchLoops(linalg::GenericOp product, OpOperand *operand,
                              tensor::CollapseShapeOp view) {
   SmallVector<AffineMap> maps = product.getIndexingMapsArray();
@@ -144,18 +143,18 @@ static bool mergesBatchLoops(linalg::GenericOp product, OpOperand *operand,
   return false;
 }
 
-/// Step 1: products and copies that read collapse_shape(copy); and copies before
-/// an expand_shape.
+/// Step 1: expands products and copies that read collapse_shape(copy), and copies before an
+/// expand_shape.
 LogicalResult FoldReshapesPass::expand() {
   auto control = [](OpOperand *operand) {
     if (auto reader = dyn_cast<linalg::GenericOp>(operand->getOwner())) {
       auto view = operand->get().getDefiningOp<tensor::CollapseShapeOp>();
       auto source = view ? view.getSrc().getDefiningOp<linalg::GenericOp>() : nullptr;
-      if (!source || isContraction(source)) // a transpose of a product moves into it
+      if (!source || isContraction(source)) // the transpose of a product folds into the product
         return source && isCopy(reader);
       if (!isCopy(source))
         return false;
-      bool unary = isParallel(reader) && reader.getNumDpsInputs() == 1; // then sinks the copy
+      bool unary = isParallel(reader) && reader.getNumDpsInputs() == 1; // the copy moves past it
       return unary || (isContraction(reader) && mergesBatchLoops(reader, operand, view));
     }
     return isa<tensor::ExpandShapeOp>(operand->getOwner()) && comesFromCopy(operand->get());
@@ -174,7 +173,7 @@ LogicalResult FoldReshapesPass::expand() {
   return applyPatternsGreedily(getOperation(), std::move(patterns));
 }
 
-/// Neighbouring loops of a product that are neighbours in every operand.
+/// Returns groups of adjacent loops of a product that are adjacent in every operand.
 static SmallVector<ReassociationIndices> mergeableLoops(linalg::LinalgOp op) {
   SmallVector<ReassociationIndices> groups;
   auto generic = dyn_cast<linalg::GenericOp>(op.getOperation());
@@ -198,7 +197,7 @@ static SmallVector<ReassociationIndices> mergeableLoops(linalg::LinalgOp op) {
   return groups;
 }
 
-/// Steps 2 and 3.
+/// Steps 2 and 3: collapses loops of products, elementwise ops and reductions.
 LogicalResult FoldReshapesPass::collapse() {
   auto control = [](OpOperand *operand) {
     Operation *other = operand->get().getDefiningOp();

@@ -1,4 +1,4 @@
-//===- FormContractions.cpp - Products become linalg.contract ---*- C++ -*-===//
+//===- FormContractions.cpp - Form linalg.contract --------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,9 +7,9 @@
 //   generic {(m,n,k)->(m,k)}, {..->(n,k)}, {..->(m,n)}      linalg.contract indexing_maps = [..]
 //     { %p = mulf %a, %b ; addf %out, %p }             ->     ins(%a, %b) outs(%c)
 //
-// The maps stay as they are: operands are read in any layout. A product needs
-// loops of each kind m, n and k; a sum like Σ_n g[n,c]·x[n,c] stays a generic.
-// Upstream's generic-to-named is never used: it drops transposes in LLVM 22.
+// Keeps the maps, since linalg.contract reads operands in any layout. A product needs loops of each
+// kind m, n and k; a sum like Σ_n g[n,c]·x[n,c] stays a generic. Does not use upstream's conversion
+// to named ops, which drops transposes in LLVM 22.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- FuseElementwise.cpp - Join elementwise chains ------------*- C++ -*-===//
+//===- FuseElementwise.cpp - Fuse elementwise chains ------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,18 +6,19 @@
 //
 //   %a = generic { mulf } ; %b = generic ins(%a) { addf }   ->   generic { mulf ; addf }
 //
-// Before differentiation, because a body recomputes what is inside it: fewer
-// activations cross from forward to backward. Upstream's patterns, steered:
+// Fusion comes before differentiation, because the backward recomputes the values inside a body and
+// therefore keeps fewer activations. Uses upstream's fusion patterns and allows a fusion if:
 //
-//  - into consumers whose loops are all parallel, when the value has no other use;
-//  - casts to a wider float into every elementwise op and reduction, used once or
-//    often: reading bf16 twice is cheaper than keeping it as f32;
-//  - what a wider value was rounded to stays apart from what reads it, so that backward
-//    keeps the bf16 of a sum, and not the sum in f32, which is twice as large;
-//  - a function like cos only where no outer loop would repeat it;
-//  - never into a contraction, which would recompute the value for each n;
-//  - bodies of at most 512 ops: each fusion copies both bodies, which would take quadratic time for
-//    a long chain.
+//  - the producer only widens floats (it is fused into all readers, because reading bf16 twice is
+//    cheaper than keeping an f32 tensor), or
+//  - all loops of the consumer are parallel, the value has no other use, the producer does not
+//    round a wider input, and no outer loop would repeat a function like cos.
+//
+// A rounded value is not fused, so that the backward keeps the bf16 result, not the f32 input of
+// twice the size.
+//
+// Never fuses into a contraction, which would recompute the value for each n. A fused body has at
+// most 512 ops: each fusion copies both bodies, which takes quadratic time for a long chain.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,9 +44,9 @@ struct FuseElementwisePass : public fsdp::impl::FuseElementwisePassBase<FuseElem
 };
 } // namespace
 
-/// Whether a producer with functions like cos would run anew for each step of an
-/// outer loop: a table over (t, d) read for every (b, h, t, d). What only inner
-/// loops repeat (rsqrt of a row) is computed once per row.
+/// Returns whether fusion would recompute math functions of the producer in each iteration of an
+/// outer loop, as for a table over (t, d) that is read for every (b, h, t, d). Repetition in inner
+/// loops alone (rsqrt of a row) is allowed, since the value is computed once per row.
 static bool repeatsMath(linalg::GenericOp producer, OpOperand *operand) {
   if (llvm::none_of(producer.getBody()->without_terminator(), [](Operation &op) {
         return isa_and_nonnull<math::MathDialect>(op.getDialect());
@@ -63,8 +64,8 @@ static bool repeatsMath(linalg::GenericOp producer, OpOperand *operand) {
   return false;
 }
 
-/// Whether a value is what a wider one of its size was rounded to: of the two the one to keep for
-/// backward.
+/// Returns whether the producer rounds its result and has a wider input of at least as many
+/// elements. The result is then the smaller of the two to keep for the backward.
 static bool isRounded(linalg::GenericOp producer) {
   auto result = cast<RankedTensorType>(producer->getResultTypes().front());
   auto rounding =
@@ -85,6 +86,7 @@ static bool fitsOneBody(linalg::GenericOp producer, linalg::LinalgOp consumer) {
          most;
 }
 
+/// Returns whether to fuse the producer of `operand` into its reader.
 static bool shouldFuse(OpOperand *operand) {
   auto consumer = cast<linalg::LinalgOp>(operand->getOwner());
   auto producer = operand->get().getDefiningOp<linalg::GenericOp>();

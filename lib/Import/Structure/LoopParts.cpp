@@ -1,4 +1,4 @@
-//===- LoopParts.cpp - Loops in parts, so that views permute ----*- C++ -*-===//
+//===- LoopParts.cpp - Loops split into parts for views ---------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -32,7 +32,7 @@ void LoopParts::split(unsigned part, int64_t inner) {
       parts.insert(at + 1, fresh);
 }
 
-/// Adds factor · expr to the terms.
+/// Appends the terms of factor · expr. Returns false if it is not a linear combination of parts.
 static bool collect(AffineExpr expr, int64_t factor, SmallVectorImpl<LoopParts::Term> &terms) {
   if (auto constant = dyn_cast<AffineConstantExpr>(expr))
     return constant.getValue() == 0;
@@ -74,7 +74,7 @@ std::optional<Point> LoopParts::throughReshape(const Point &point,
   Value source = op->getOperand(0);
   ArrayRef<int64_t> from = cast<RankedTensorType>(point.value.getType()).getShape();
   ArrayRef<int64_t> to = cast<RankedTensorType>(source.getType()).getShape();
-  // Every part with its stride in the flat tensor.
+  // Collect every part with its stride in the flattened tensor.
   SmallVector<Term> flat;
   int64_t stride = 1;
   for (auto [coordinate, extent] : llvm::reverse(llvm::zip_equal(point.at, from))) {
@@ -87,7 +87,7 @@ std::optional<Point> LoopParts::throughReshape(const Point &point,
   }
   Point moved{source, SmallVector<AffineExpr>(to.size(), getAffineConstantExpr(0, context))};
   for (const Term &term : flat) {
-    int64_t size = 1; // of the source's dimensions after
+    int64_t size = 1; // elements of the source's dimensions after d
     for (unsigned d = to.size(); d-- > 0; size *= to[d]) {
       int64_t end = size * to[d];
       if (term.stride < size || term.stride >= end)
@@ -95,7 +95,7 @@ std::optional<Point> LoopParts::throughReshape(const Point &point,
       int64_t extent = extents[term.part];
       if (term.stride % size != 0)
         return std::nullopt;
-      if (term.stride * extent > end) { // it goes on in the next dimension
+      if (term.stride * extent > end) { // the part extends into the next outer dimension
         if (end % term.stride == 0 && extent % (end / term.stride) == 0)
           needed = Split{term.part, end / term.stride};
         return std::nullopt;

@@ -1,17 +1,17 @@
-//===- LoopParts.h - Loops in parts, so that views permute ------*- C++ -*-===//
+//===- LoopParts.h - Loops split into parts for views -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A place that is read through views needs divisions: element d of [8, 5] is element
-// (d / 2, d % 2) of [4, 2, 5]. Where the loop is split into parts beforehand, it does not:
+// The position before a view needs divisions: row d of [8, 5] is row (d / 2, d % 2) of [4, 2, 5].
+// It needs none if the loop over d is split into parts:
 //
 //   loop of 8 = parts (a, b) of 4 and 2, at 2·a + b
 //   [8, 5] at (2·a + b, c)  =  [4, 2, 5] at (a, b, c)
 //
-// So each coordinate stays Σ stride · part. A view that needs a finer split says so; the
-// one who reads begins again with it.
+// Each coordinate is then Σ stride · part. If a view needs a finer split, throughReshape returns it
+// in `needed`, and the caller splits that part and starts again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,14 +22,15 @@
 
 namespace mlir::fsdp {
 
-/// A dimension expression per part, numbered over all loops.
+/// The parts of a set of loops. Part p is the affine dimension p.
 class LoopParts {
 public:
   explicit LoopParts(MLIRContext *context) : context(context) {}
 
-  /// The place of loop number `loop`, which has `extent` iterations: on first sight it is one part.
+  /// Returns the index of loop `loop` as an expression of its parts. Adds the loop, with one part
+  /// of `extent` iterations, if it is new.
   AffineExpr getLoop(unsigned loop, int64_t extent);
-  /// Splits a part so that its inner one has `inner` iterations.
+  /// Splits a part into an outer one and a new inner one of `inner` iterations.
   void split(unsigned part, int64_t inner);
 
   unsigned size() const { return extents.size(); }
@@ -39,22 +40,22 @@ public:
     unsigned part;
     int64_t stride;
   };
-  /// The terms of a coordinate, largest stride first; nothing when it is no sum of parts
-  /// that covers [0, extent), each once.
+  /// Returns the terms of a coordinate, largest stride first. Returns nothing unless it is a sum of
+  /// parts that takes each value of [0, extent) once.
   std::optional<SmallVector<Term>> termsOf(AffineExpr coordinate, int64_t extent) const;
 
   struct Split {
     unsigned part;
     int64_t inner;
   };
-  /// The same element before an expand_shape or a collapse_shape. Nothing when
-  /// it is not one of them, or when `needed` says which split helps.
+  /// Returns the same element before an expand_shape or a collapse_shape. Returns nothing if the
+  /// point is another op's result, or if a part must be split first: then sets `needed`.
   std::optional<Point> throughReshape(const Point &point, std::optional<Split> &needed) const;
 
 private:
   MLIRContext *context;
-  SmallVector<int64_t> extents;             // by part
-  SmallVector<SmallVector<unsigned>> loops; // parts, outermost first
+  SmallVector<int64_t> extents;             // iterations of each part
+  SmallVector<SmallVector<unsigned>> loops; // parts of each loop, outermost first
 };
 
 } // namespace mlir::fsdp

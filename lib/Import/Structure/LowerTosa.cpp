@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Runs the upstream passes where a module has tosa ops:
+// Runs the upstream lowering passes if a module has tosa ops:
 //
 //   tosa.matmul, tosa.add, tosa.gather, ..   ->   linalg, arith, tensor
 //

@@ -1,23 +1,23 @@
-//===- NormaliseOps.cpp - One spelling for each operation -------*- C++ -*-===//
+//===- NormaliseOps.cpp - One canonical op per operation --------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Importers write one thing in many ways; the passes after this one see few.
+// Exporters write the same operation in many ways. Rewrites them to few forms:
 //
 //   linalg.{matmul, reduce, map, ...}, tensor.generate      -> linalg.generic
 //   tensor.splat                                            -> linalg.fill
 //   tensor.reshape                                          -> collapse_shape, expand_shape
 //   generic capturing %x : f32, or extracting %t[index 0]   -> generic with an operand
-//   parallel generic reading an `outs` that is a fill       -> the scalar in its body
-//   generic without inputs below an extract_slice           -> a smaller generic
+//   parallel generic reading an `outs` that is a fill       -> constant in its body
+//   extract_slice of a generic without inputs               -> smaller generic
 //   arith.truncf of a constant                              -> the rounded constant
 //   math.powf x, 2|3 and fpowi                              -> products
 //
-// Constant and integer producers move into the bodies that use them (masks,
-// positions, scales that came as rank-0 tensors). Fast-math flags are dropped:
-// the order of operations is a contract. Runs until nothing changes.
+// Fuses constant and integer producers (masks, positions, rank-0 scales) into the bodies that use
+// them. Drops fast-math flags, because results must not depend on reassociation. Applies the
+// patterns greedily until none matches.
 //
 // Not done here: copies (FoldCopies.cpp), contractions (FormContractions.cpp).
 //
@@ -45,7 +45,7 @@ struct NormaliseOpsPass : public fsdp::impl::NormaliseOpsPassBase<NormaliseOpsPa
   void runOnOperation() override;
 };
 
-/// Every named structured op but fill.
+/// Named structured op other than fill -> linalg.generic.
 struct Generalise : OpInterfaceRewritePattern<linalg::LinalgOp> {
   using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
   LogicalResult matchAndRewrite(linalg::LinalgOp op, PatternRewriter &rewriter) const override {
@@ -95,7 +95,7 @@ struct FillFromSplat : OpRewritePattern<tensor::SplatOp> {
   }
 };
 
-/// tensor.reshape between static shapes -> through a vector of all elements.
+/// tensor.reshape between static shapes -> collapse_shape to rank 1 and expand_shape.
 struct ReshapeToViews : OpRewritePattern<tensor::ReshapeOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(tensor::ReshapeOp op, PatternRewriter &rewriter) const override {
@@ -127,7 +127,7 @@ struct ReshapeToViews : OpRewritePattern<tensor::ReshapeOp> {
   }
 };
 
-/// A parallel body that reads an `outs` filled with a constant.
+/// Parallel generic that reads an `outs` filled with a constant -> constant in its body.
 struct InlineFilledInit : OpRewritePattern<linalg::GenericOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(linalg::GenericOp op, PatternRewriter &rewriter) const override {
@@ -144,7 +144,7 @@ struct InlineFilledInit : OpRewritePattern<linalg::GenericOp> {
       rewriter.replaceAllUsesWith(arg, arith::ConstantOp::create(rewriter, op.getLoc(), value));
       changed = true;
     }
-    // What is left to write needs no value.
+    // Outputs that the body does not read need no value.
     for (OpOperand &init : op.getDpsInitsMutable()) {
       auto type = cast<RankedTensorType>(init.get().getType());
       if (!op.getMatchingBlockArgument(&init).use_empty() ||
@@ -160,7 +160,7 @@ struct InlineFilledInit : OpRewritePattern<linalg::GenericOp> {
   }
 };
 
-/// extract_slice of a generic that only counts -> a generic of the slice's size.
+/// extract_slice of a generic without inputs -> generic of the slice's size.
 struct ShrinkIndexGeneric : OpRewritePattern<tensor::ExtractSliceOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(tensor::ExtractSliceOp op,
@@ -204,7 +204,7 @@ struct ShrinkIndexGeneric : OpRewritePattern<tensor::ExtractSliceOp> {
   }
 };
 
-/// arith.truncf of a constant, exact or not.
+/// arith.truncf of a constant -> rounded constant, even if that is not exact.
 struct RoundConstant : OpRewritePattern<arith::TruncFOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(arith::TruncFOp op, PatternRewriter &rewriter) const override {
@@ -220,7 +220,7 @@ struct RoundConstant : OpRewritePattern<arith::TruncFOp> {
   }
 };
 
-/// math.clampf as two extremes: the expansion of MLIR 22 exchanges its bounds.
+/// math.clampf -> maximumf and minimumf. (The expansion of MLIR 22 swaps the bounds.)
 struct ClampToExtremes : OpRewritePattern<math::ClampFOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(math::ClampFOp op, PatternRewriter &rewriter) const override {
@@ -230,7 +230,8 @@ struct ClampToExtremes : OpRewritePattern<math::ClampFOp> {
   }
 };
 
-/// x² and x³ as products: exact about negative x, and cheap to differentiate.
+/// Power with a constant exponent of 1, 2, 3, 0.5 or -0.5 -> x, products, sqrt or rsqrt. Products
+/// are correct for negative x and cheap to differentiate.
 template <typename PowOp>
 struct SmallPower : OpRewritePattern<PowOp> {
   using OpRewritePattern<PowOp>::OpRewritePattern;
@@ -268,7 +269,8 @@ struct SmallPower : OpRewritePattern<PowOp> {
 };
 } // namespace
 
-/// Producers that cost nothing to repeat: integers and constants.
+/// Returns whether the producer of an operand is cheap to recompute in its reader: a constant, or
+/// an elementwise function of indices or integers.
 static bool isCheapProducer(OpOperand *operand) {
   auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
   if (!producer || isContraction(cast<linalg::LinalgOp>(operand->getOwner())))

@@ -1,4 +1,4 @@
-//===- Points.cpp - One element, traced through generics --------*- C++ -*-===//
+//===- Points.cpp - The formula of one element across generics --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,7 +14,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Formulas deeper than this are not matched.
+/// Greatest depth of a formula that is compared or searched.
 static constexpr unsigned maxDepth = 24;
 
 SmallVector<AffineExpr> fsdp::place(AffineMap map, ArrayRef<AffineExpr> at) {
@@ -35,7 +35,7 @@ std::optional<SmallVector<AffineExpr>> fsdp::loopsAt(AffineMap map, ArrayRef<Aff
   return loops;
 }
 
-/// Views that only add or drop dimensions of size 1: the same element elsewhere.
+/// Steps through a view that only adds or drops dimensions of size 1.
 static std::optional<Point> throughView(Operation *op, const Point &point) {
   if (!isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
     return std::nullopt;
@@ -171,7 +171,7 @@ Point fsdp::substitute(Point point, AffineExpr from, AffineExpr to) {
   return point;
 }
 
-/// The other operand of `combiner(out, term)`; null when it is something else.
+/// Returns the term of a body that yields out + term, or max(out, term); else null.
 static Value combinedTerm(linalg::GenericOp op, Reduction::Kind kind, unsigned result) {
   Operation *combiner = op.getBody()->getTerminator()->getOperand(result).getDefiningOp();
   bool fits = kind == Reduction::Sum
@@ -207,7 +207,7 @@ std::optional<Reduction> fsdp::matchReduction(const Point &point, Reduction::Kin
     return std::nullopt;
   }
   Reduction reduction{kind, {}, {}, op};
-  // Symbols differ between the reductions of one formula.
+  // The reductions of one formula need different symbols.
   static std::atomic<unsigned> nextSymbol{0};
   for (auto [loop, iterator] : llvm::zip_equal(*loops, op.getIteratorTypesArray())) {
     if (loop)

@@ -1,19 +1,18 @@
-//===- Points.h - One element, traced through generics ----------*- C++ -*-===//
+//===- Points.h - The formula of one element across generics ----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The matchers of softmax and cross-entropy ask for the formula of one element,
-// whichever way it is cut into generics:
+// The matchers of softmax, cross-entropy and attention need the formula of one element, however it
+// is divided into generics:
 //
 //   y[d0, d1] = exp(x[d0, d1] - m[d0]) / s[d0]
 //
-// A Point is a scalar of a body, or an element of a tensor, with the place of
-// everything around it in the dimensions of the root. Stepping through a parallel
-// generic goes from an element to the scalar it yields; stepping through a block
-// argument goes to the element that it reads. Dimensions that a reduction sums
-// over are symbols.
+// A Point is a scalar of a body or an element of a tensor. Its position (loop indices or tensor
+// indices) is given in the dimensions of the root. A step leads from an element of a parallel
+// generic to the scalar that the generic yields, and from a block argument to the element that it
+// reads. The loops of a reduction are symbols.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,58 +25,60 @@
 namespace mlir::fsdp {
 
 struct Point {
-  Value value;                // a tensor, or a scalar of a body
-  SmallVector<AffineExpr> at; // per dimension of the tensor, or per loop of the body
+  Value value;                // tensor, or scalar of a body
+  SmallVector<AffineExpr> at; // one per dimension of the tensor, or per loop of the body
 
   bool isTensor() const { return isa<RankedTensorType>(value.getType()); }
 
-  /// The op that computes this scalar; null at a leaf.
+  /// Returns the op that computes this scalar if it is an OpTy; else null.
   template <typename OpTy>
   OpTy op() const {
     return isTensor() ? OpTy() : value.getDefiningOp<OpTy>();
   }
 };
 
-/// One step of `settle`; nothing at a scalar op, a constant, a leaf tensor, or a view that merges
-/// or splits dimensions.
+/// Makes one step of `settle`. Returns nothing at a scalar op, a constant, a leaf tensor, or a view
+/// that merges or splits dimensions.
 std::optional<Point> step(const Point &point);
 
-/// Loops of an op whose result is read at `at`, by the result's map; none when not determined.
-/// Loops that the result does not depend on stay null.
+/// Returns the loops of an op whose result, with map `map`, is read at `at`. Returns nothing if the
+/// map is not one of distinct dimensions. Loops that are not in the map are null.
 std::optional<SmallVector<AffineExpr>> loopsAt(AffineMap map, ArrayRef<AffineExpr> at);
 
-/// The place of a map's results when its dimensions are at `at`.
+/// Returns the results of a map whose dimensions are `at`.
 SmallVector<AffineExpr> place(AffineMap map, ArrayRef<AffineExpr> at);
 
-/// After copies and bodies, down to a scalar op, a constant or a leaf tensor
+/// Follows a point back through copies and bodies to a scalar op, a constant or a leaf tensor
 /// (argument, reduction, contraction, ...).
 Point settle(Point point);
 
-/// From a block argument to the element that it reads; anything else stays.
+/// Returns the element that a block argument reads; `point` itself if it is not a block argument.
 Point readElement(Point point);
 
-/// Operand `i` of the scalar op at a point, not settled.
+/// Returns operand `i` of the scalar op at a point, without settling it.
 Point operandOf(const Point &point, unsigned i);
 
-/// Both are the same formula.
+/// Returns whether two points provably have the same formula.
 bool equal(const Point &a, const Point &b, unsigned depth = 0);
 
-/// A constant, however it is written.
+/// Returns the value at a point if it is a constant, as a scalar, a splat or a fill.
 std::optional<double> constantAt(const Point &point);
 
-/// An element of a reduction: what is combined, with a new symbol per reduced loop.
+/// An element of a reduction: the term that is summed or maximised, with one symbol per reduced
+/// loop.
 struct Reduction {
   enum Kind { Sum, Max } kind;
   Point term;
   SmallVector<AffineExpr> symbols;
   linalg::GenericOp op;
 };
+/// Matches an element of a reduction with a neutral initial value.
 std::optional<Reduction> matchReduction(const Point &point, Reduction::Kind kind);
 
-/// Replaces one symbol or dimension everywhere in a point's place.
+/// Replaces a symbol or dimension in the position of a point.
 Point substitute(Point point, AffineExpr from, AffineExpr to);
 
-/// Whether the formula at `point` involves `expr`.
+/// Returns whether the formula at `point` may depend on `expr`.
 bool dependsOn(const Point &point, AffineExpr expr, unsigned depth = 0);
 
 } // namespace mlir::fsdp

@@ -1,21 +1,20 @@
-//===- RefuseUnwritten.cpp - No value out of nothing ------------*- C++ -*-===//
+//===- RefuseUnwritten.cpp - Reject reads of unwritten elements -*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A tensor.empty has a shape and no values; in the arena it holds what a kernel
-// before left there. An op that adds to one computes anything.
+// A tensor.empty has no values; in the arena it holds bytes that an earlier kernel left. An op that
+// reads one has an undefined result.
 //
 //   %e = tensor.empty() : tensor<7x11xf32>
-//   %h = linalg.matmul ins(%x, %w) outs(%e)      Σ + %e: refused, wants linalg.fill
-//   %y = linalg.exp ins(%x) outs(%e)             only writes: fine
+//   %h = linalg.matmul ins(%x, %w) outs(%e)      reads %e: error, needs linalg.fill
+//   %y = linalg.exp ins(%x) outs(%e)             only writes %e: no error
 //
-//  1. A value has unwritten elements when it is a tensor.empty, a view, a cast, a
-//     padding or a concatenation of one, or when slices are inserted into one that do not
-//     cover it.
-//  2. An op that reads such a value is refused; inserting slices and outputs that
-//     a body does not read are no reading.
+//  1. A value has unwritten elements if it is a tensor.empty, or a view, a cast, a padding or a
+//     concatenation of one, or if insertions into one do not cover it.
+//  2. Report an error for an op that reads such a value. Insertions, and outputs that a body does
+//     not read, are not reads.
 //
 // O(ops + slices² of one tensor). A slice of a partly written tensor counts as unwritten.
 //
@@ -36,7 +35,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// A range of each dimension.
+/// A range in each dimension of a tensor.
 struct Box {
   SmallVector<int64_t> offsets, sizes;
 
@@ -48,10 +47,10 @@ struct Box {
   }
 };
 
-/// Finds the tensor.empty after elements that nothing has written.
+/// Finds the tensor.empty from which a value has unwritten elements.
 class Unwritten {
 public:
-  /// Null when all elements of the value are written.
+  /// Returns the tensor.empty; null if all elements of the value are written.
   Operation *find(Value value);
 
 private:
@@ -72,7 +71,7 @@ private:
 };
 } // namespace
 
-/// What an insertion writes; nothing when that is not known here.
+/// Returns the range that an insertion writes; nothing if it is not constant or has strides.
 static std::optional<Box> getWritten(Operation *op) {
   Box box;
   if (auto slice = dyn_cast<tensor::InsertSliceOp>(op)) {
@@ -91,7 +90,8 @@ static std::optional<Box> getWritten(Operation *op) {
   return fixed ? std::optional<Box>(box) : std::nullopt;
 }
 
-/// Elements that a chain of insertions into one tensor leaves out.
+/// Returns the tensor.empty if a chain of insertions into one tensor does not cover it, or inserts
+/// unwritten elements; else null.
 Operation *Unwritten::findInserted(Operation *op) {
   SmallVector<Box> boxes;
   int64_t covered = 0;
@@ -113,7 +113,7 @@ Operation *Unwritten::findInserted(Operation *op) {
                                              : cast<tensor::InsertOp>(def).getDest();
     if (type && type.hasStaticShape() && !boxes.empty() &&
         llvm::equal(boxes.back().sizes, type.getShape()))
-      return nullptr; // all of it
+      return nullptr; // this insertion covers the whole tensor
   }
   bool whole = type && type.hasStaticShape() && disjoint && covered == type.getNumElements();
   return whole ? nullptr : find(tensor);
@@ -144,7 +144,7 @@ LogicalResult RefuseUnwrittenPass::check(Operation *op) {
   if (isa<tensor::InsertSliceOp, tensor::InsertOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp,
           tensor::ReshapeOp, tensor::CastOp, tensor::ExtractSliceOp, tensor::PadOp,
           tensor::ConcatOp, tensor::DimOp>(op))
-    return success(); // what reads their result says so
+    return success(); // ops that read their result are checked
   auto structured = dyn_cast<linalg::LinalgOp>(op);
   auto destination = dyn_cast<DestinationStyleOpInterface>(op);
   for (OpOperand &operand : op->getOpOperands()) {
@@ -156,11 +156,10 @@ LogicalResult RefuseUnwrittenPass::check(Operation *op) {
       continue;
     InFlightDiagnostic diag = emitError(op->getLoc()) << "'" << op->getName() << "' reads ";
     if (isOutput)
-      diag << "its output, which nothing has filled; what it adds to must have a value: fill it "
-              "first, with linalg.fill";
+      diag << "the initial value of its output, which is not written; fill it with linalg.fill";
     else
-      diag << "a tensor with elements that nothing has written; fill it first, with linalg.fill";
-    diag.attachNote(empty->getLoc()) << "the tensor is made here";
+      diag << "a tensor with unwritten elements; fill it with linalg.fill";
+    diag.attachNote(empty->getLoc()) << "the tensor is created here";
     return diag;
   }
   return success();

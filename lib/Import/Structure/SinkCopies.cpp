@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A rotary embedding stands between the transpose of heads and the product that
-// could read through it; so does the scale of K:
+// A rotary embedding, or the scale of K, is between the transpose of the heads and the product
+// whose maps could absorb the transpose. These patterns move the copies past such ops:
 //
 //   slice(transpose(%x))                     -> transpose(slice(%x))
 //   f(transpose(%x)), read by a product      -> transpose(f(%x))
@@ -21,7 +21,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// A generic `%y[map(d)] = %x[d']` written as a copy with an identity output.
+/// Builds the copy y[d] = source[in(d)] of type `type`.
 static Value createCopy(OpBuilder &b, Location loc, Value source, AffineMap in,
                         RankedTensorType type) {
   Value empty = tensor::EmptyOp::create(b, loc, type.getShape(), type.getElementType());
@@ -35,7 +35,7 @@ static Value createCopy(OpBuilder &b, Location loc, Value source, AffineMap in,
       .getResult(0);
 }
 
-/// The map from the copy's dimensions to its source's, when it is a transpose.
+/// Returns the map from the dimensions of `value` to those of `source` if `value` is a transpose.
 static std::optional<AffineMap> transposeMap(Value value, Value &source) {
   auto copy = value.getDefiningOp<linalg::GenericOp>();
   if (!copy || !isCopy(copy))
@@ -48,7 +48,7 @@ static std::optional<AffineMap> transposeMap(Value value, Value &source) {
   return map;
 }
 
-/// `values` in the order of the source's dimensions.
+/// Permutes `values`, one per dimension of a transpose, to the order of its source's dimensions.
 template <typename T>
 static SmallVector<T> toSource(AffineMap map, ArrayRef<T> values) {
   SmallVector<T> result;
@@ -91,7 +91,7 @@ struct ConcatOfTransposes : OpRewritePattern<tensor::ConcatOp> {
     }
     if (!common)
       return failure();
-    // The dimension of the sources that becomes dimension `dim`.
+    // Find the dimension of the sources that becomes the concatenated dimension.
     unsigned dim = 0;
     while (common->getDimPosition(dim) != op.getDim())
       ++dim;
@@ -102,14 +102,15 @@ struct ConcatOfTransposes : OpRewritePattern<tensor::ConcatOp> {
   }
 };
 
-/// An elementwise op with one result in the order of its loops.
+/// Returns whether `op` is elementwise with one result, in the order of its loops, and no copy.
 static bool isPlainMap(linalg::GenericOp op) {
   return op.getNumDpsInputs() > 0 && op->getNumResults() == 1 && isParallel(op) && !isCopy(op) &&
          op.getBody()->getArguments().back().use_empty() &&
          op.getIndexingMapsArray().back().isIdentity();
 }
 
-/// Products, after views that merge heads and unary ops, concatenations and copies.
+/// Returns whether all users of `value`, beyond views and unary ops, can absorb a copy: products,
+/// concatenations and other copies.
 static bool readsThroughCopies(Value value) {
   return !value.use_empty() && llvm::all_of(value.getUsers(), [](Operation *user) {
     if (isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(user))
@@ -121,7 +122,7 @@ static bool readsThroughCopies(Value value) {
   });
 }
 
-/// f of one broadcast value -> the broadcast of f.
+/// f(broadcast(x)) -> broadcast(f(x)), for unary f.
 struct UnaryBeforeBroadcast : OpRewritePattern<linalg::GenericOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(linalg::GenericOp op, PatternRewriter &rewriter) const override {
@@ -147,7 +148,8 @@ struct UnaryBeforeBroadcast : OpRewritePattern<linalg::GenericOp> {
   }
 };
 
-/// f of values that are all read through one transpose -> the transpose of f.
+/// f(transpose(x), ..) -> transpose(f(x, ..)), if all inputs that cover all loops have that
+/// transpose.
 struct MapBeforeTranspose : OpRewritePattern<linalg::GenericOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(linalg::GenericOp op, PatternRewriter &rewriter) const override {
@@ -155,7 +157,7 @@ struct MapBeforeTranspose : OpRewritePattern<linalg::GenericOp> {
       return failure();
     SmallVector<AffineMap> known =
         op.getIndexingMapsArray(); // returned by value: a range needs this copy
-    AffineMap order;               // of the inputs that cover all loops
+    AffineMap order;               // map of the inputs that cover all loops
     for (AffineMap map : ArrayRef(known).drop_back()) {
       if (!map.isPermutation())
         continue;

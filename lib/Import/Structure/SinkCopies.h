@@ -11,8 +11,8 @@
 
 namespace mlir::fsdp {
 
-/// Slices, elementwise ops and concatenations of transposed values become
-/// transposes of slices, ...: the transpose then reaches what can read through it.
+/// Adds patterns that move a transpose after a slice, an elementwise op or a concatenation of
+/// transposed values. The transpose then reaches an op whose maps can absorb it.
 void populateSinkCopyPatterns(RewritePatternSet &patterns);
 
 } // namespace mlir::fsdp

@@ -1,4 +1,4 @@
-//===- Structured.cpp - Shapes of structured ops ----------------*- C++ -*-===//
+//===- Structured.cpp - Classification of structured ops --------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -32,7 +32,7 @@ bool fsdp::isContraction(linalg::LinalgOp op) {
   for (Value operand : op->getOperands())
     if (!isa<FloatType>(getElementTypeOrSelf(operand.getType())))
       return false;
-  // linalg.contract infers iterators: a loop missing from the output reduces.
+  // linalg.contract infers that a loop is a reduction if it is missing from the output map.
   for (auto [d, iterator] : llvm::enumerate(op.getIteratorTypesArray()))
     if ((iterator == utils::IteratorType::reduction) ==
         op.getIndexingMapsArray()[2].isFunctionOfDim(d))

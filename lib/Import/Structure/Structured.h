@@ -1,4 +1,4 @@
-//===- Structured.h - Shapes of structured ops ------------------*- C++ -*-===//
+//===- Structured.h - Classification of structured ops ----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,22 +11,22 @@
 
 namespace mlir::fsdp {
 
-/// One input, one output, and the body only yields the input: a transpose, a
-/// broadcast, or both. The output map is a permutation.
+/// Returns whether `op` has one input and one result and only yields the input: a transpose, a
+/// broadcast, or both. The output map is then a permutation.
 bool isCopy(linalg::GenericOp op);
 
-/// All loops parallel.
+/// Returns whether all loops of `op` are parallel.
 bool isParallel(linalg::LinalgOp op);
 
-/// `out + a·b` over float operands with at least one loop of each of m, n and k:
-/// a matrix product. (A sum like Σ_n g[n,c]·x[n,c] is not one.)
+/// Returns whether `op` is a matrix product: `out + a·b` of floats with at least one loop of each
+/// of m, n and k. (A sum like Σ_n g[n,c]·x[n,c] is not one.)
 bool isContraction(linalg::LinalgOp op);
 
-/// Whether every loop's extent can be read off some operand.
+/// Returns whether the maps of the operands determine the extent of every loop.
 bool boundsAllLoops(ArrayRef<AffineMap> maps, MLIRContext *context);
 
-/// The scalar that a tensor holds everywhere: of a fill, a splat or rank-0
-/// constant. Null when it is not known to be uniform or not constant.
+/// Returns the value of all elements of `tensor` if it is a fill with a constant, a splat or a
+/// rank-0 constant; else null.
 TypedAttr uniformConstant(Value tensor);
 
 } // namespace mlir::fsdp

@@ -9,8 +9,8 @@
 //
 // Error model: an approximation here is the exact function rounded to the result's type (computed
 // in double by the host's library, then rounded). The hardware's is off by what the document
-// allows: docs/Emulator.md has the table. So results differ from a GPU's by at most that bound and
-// half a unit in the last place.
+// allows: docs/explanation/emulator.md has the table. So results differ from a GPU's by at most
+// that bound and half a unit in the last place.
 //
 //===----------------------------------------------------------------------===//
 

@@ -133,14 +133,12 @@ TEST(Null, WhatTensorMapsFetchLiesInABinding) {
   EXPECT_EQ(hand.findings(), "");
   fb::TensorMapT &map = *hand.manifest.kernels[0]->phases[0]->grid->maps[0];
   map.sizes = {32, 5};
-  EXPECT_FOUND(
-      hand, "tensor map 0: expected it within the 256 bytes of binding 0, found it to end at 320");
+  EXPECT_FOUND(hand, "tensor map 0: expected an end within the 256 bytes of binding 0, found 320");
   map.binding = 1;
   map.sizes = {32, 4};
   EXPECT_EQ(hand.findings(), "");
   map.offset = 32;
-  EXPECT_FOUND(hand,
-               "tensor map 0: expected it within the 256 bytes of scratch, found it to end at 288");
+  EXPECT_FOUND(hand, "tensor map 0: expected an end within the 256 bytes of scratch, found 288");
   map.offset = 8;
   map.sizes = {28, 4};
   EXPECT_FOUND(hand, "tensor map 0: expected its offset and strides to be multiples of 16 bytes");

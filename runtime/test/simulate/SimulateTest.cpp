@@ -172,8 +172,8 @@ TEST(Curve, AllReduceOfEightH200) {
                 1.75 * bytes / seconds(bytes, issue) / 1e9, 100 * (ratio - 1));
     EXPECT_NEAR(ratio, 1, 0.1) << bytes;
   }
-  // The two in between: host and device overlap in what is timed (docs/Simulator.md), so that these
-  // come out too slow.
+  // The two in between: host and device overlap in what is timed (docs/explanation/simulator.md),
+  // so that these come out too slow.
   EXPECT_NEAR(seconds(1 << 19, issue) / measured(1 << 19, 23.94), 1.19, 0.02);
   EXPECT_NEAR(seconds(1 << 20, issue) / measured(1 << 20, 39.93), 1.14, 0.02);
 }
@@ -279,12 +279,12 @@ INSTANTIATE_TEST_SUITE_P(
         Misspelt{
             "\"ranks\": 4", "\"ranks\": 1",
             "link \"a\": \"ranks\": expected a whole number of at least 2, found the number 1"},
-        Misspelt{"\"ranks\": 4, ", "", "link \"a\": only the last link may be without \"ranks\""},
+        Misspelt{"\"ranks\": 4, ", "", "link \"a\": only the last link may omit \"ranks\""},
         Misspelt{"\"b\",", "\"b\", \"ranks\": 6,",
-                 "link \"b\": \"ranks\": expected a multiple of the 4 ranks of the link before it, "
-                 "and more, found the number 6"},
+                 "link \"b\": \"ranks\": expected a multiple of the 4 ranks of the previous link, "
+                 "and larger, found the number 6"},
         Misspelt{"[{\"name\": \"P\", \"seconds\": 0}]", "[]",
-                 "\"protocols\": expected a list that is not empty, found an empty list"},
+                 "\"protocols\": expected a non-empty list, found an empty list"},
         Misspelt{"[{\"name\": \"P\", \"seconds\": 0}]", "[{\"name\": \"Q\", \"seconds\": 0}]",
                  "link \"a\": protocol \"P\": expected one of the cluster's"},
         Misspelt{"\"least_ranks\": 2", "\"least_ranks\": 1",

@@ -1,4 +1,4 @@
-//===- Options.cpp - What fsdp-run is asked to do ---------------*- C++ -*-===//
+//===- Options.cpp - Command line of fsdp-run -------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -32,7 +32,7 @@ Examples:
   fsdp-run gpt.fsdp --text=book.txt --steps=900 --save=run1 --save-every=100              save every 100 steps
   fsdp-run gpt.fsdp --text=book.txt --steps=900 --save=run1 --save-every=100 --resume=run1  resume that run
   fsdp-run gpt.fsdp --text=book.txt --processes           one process per rank instead of threads
-  mpirun -n 2 fsdp-run gpt.fsdp --text=book.txt           ranks on one machine or several: docs/Launch.md
+  mpirun -n 2 fsdp-run gpt.fsdp --text=book.txt           ranks on one machine or several: docs/how-to/launch.md
   fsdp-run gpt.fsdp --text=book.txt --processes --save=run1 --save-every=100 --on-failure=restart
   fsdp-run gpt.fsdp --profile --steps=20                  print the time of each kernel
   fsdp-run gpt.fsdp --simulate=examples/clusters/8xH200.json  estimate the step time on another cluster
@@ -168,7 +168,7 @@ static void addSaving(CLI::App &app, Options &options) {
       app.add_option(
              "--save", options.save,
              "Folder for saves of the complete training state, written at the end of the run: "
-             "docs/Saving.md")
+             "docs/how-to/save-and-resume.md")
           ->type_name("DIR");
   app.add_option("--save-every", options.saveEvery,
                  "Save every K steps (default 0: only at the end)")
@@ -207,9 +207,10 @@ static void addExecution(CLI::App &app, Options &options) {
       ->type_name("N");
   app.add_option("--device", options.device,
                  "Device: cpu; cuda (an NVIDIA GPU); emulate (a checking GPU emulator for small "
-                 "models, docs/Emulator.md); or null (no computation: commands of all ranks are "
+                 "models, docs/explanation/emulator.md); or null (no computation: commands of all "
+                 "ranks are "
                  "checked for races, uninitialised reads, ranges out of bounds and mismatched "
-                 "collectives, docs/NullDevice.md)")
+                 "collectives, docs/explanation/null-device.md)")
       ->check(oneOf({"cpu", "cuda", "emulate", "null"}))
       ->capture_default_str()
       ->type_name("WHERE");
@@ -234,11 +235,12 @@ static void addExecution(CLI::App &app, Options &options) {
       ->check(oneOf({"local", "shm", "mpi", "nccl"}))
       ->type_name("HOW");
   app.add_flag("--processes", options.processes,
-               "Start one process per rank on this machine: docs/Launch.md");
+               "Start one process per rank on this machine: docs/how-to/launch.md");
   app.add_option("--launched-rank", options.launchedRank)
-      ->group(""); // of a process that fsdp-run starts
-  app.add_option("--launched-channel", options.launchedChannel)->group(""); // to the one that did
-  app.add_option("--launched-resume", options.launchedResume)->group("");   // after a restart
+      ->group(""); // of a process that fsdp-run started
+  app.add_option("--launched-channel", options.launchedChannel)
+      ->group(""); // descriptor to that process
+  app.add_option("--launched-resume", options.launchedResume)->group(""); // after a restart
   app.add_option(
          "--link-bandwidth", options.linkBandwidth,
          "Slow collectives down to this bandwidth of a link, in bytes per second (default: no "
@@ -321,7 +323,7 @@ static void addReports(CLI::App &app, Options &options) {
   app.add_option(
          "--simulate", options.simulate,
          "Estimate the step time on the cluster of this file without running kernels; --trace "
-         "writes its timeline: docs/Simulator.md")
+         "writes its timeline: docs/explanation/simulator.md")
       ->type_name("CLUSTER.json");
   auto *trace =
       app.add_option("--trace", options.trace,
@@ -394,7 +396,7 @@ bool fsdprt::parseOptions(int argc, char **argv, Options &options, int &exitCode
   } catch (const CLI::ParseError &error) {
     if (error.get_exit_code() == 0) { // --help, --version
       exitCode = app.exit(error);
-      if (!std::cout.flush()) { // what it printed
+      if (!std::cout.flush()) {
         std::fprintf(stderr, "fsdp-run: error: cannot write the output: %s\n", strerror(errno));
         exitCode = FSDPRT_FAILED;
       }

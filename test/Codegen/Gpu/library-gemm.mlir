@@ -1,4 +1,4 @@
-// Contractions that are one call of cuBLASLt, with the epilogue; the others are kernels.
+// Contractions that are one call of cuBLASLt including the epilogue, and contractions that are not.
 // RUN: fsdp-kernel-test %s --target=sm_90a --gemm=cublaslt --emit=ptx | FileCheck %s
 // RUN: not fsdp-kernel-test %s --gemm=cublaslt 2>&1 | FileCheck %s --check-prefix=USAGE
 // USAGE: --gemm=cublaslt: expected nvptx, or with --emit cublaslt
@@ -25,7 +25,7 @@ func.func private @plain(%x: tensor<16x32xbf16>, %w: tensor<32x24xbf16>, %y: ten
   return %p : tensor<16x24xf32>
 }
 
-// A result that lies column by column: the factors change places.
+// A column-major result: the factors are exchanged.
 // CHECK: cublasLtMatmul columns: 24 x 16 x 32, 1 time, lhs transposed, rhs transposed{{$}}
 func.func private @columns(%x: tensor<16x32xbf16>, %w: tensor<32x24xbf16>, %y: tensor<24x16xf32> {fsdp.out = 0}) -> tensor<24x16xf32> attributes {fsdp.kernel} {
   %zero = arith.constant 0.0 : f32
@@ -35,14 +35,14 @@ func.func private @columns(%x: tensor<16x32xbf16>, %w: tensor<32x24xbf16>, %y: t
   return %p : tensor<24x16xf32>
 }
 
-// The gradient of a weight, added to what there is.
+// The gradient of a weight, added to an existing value.
 // CHECK: cublasLtMatmul accumulate: 16 x 24 x 32, 1 time, lhs transposed, added{{$}}
 func.func private @accumulate(%x: tensor<32x16xbf16>, %w: tensor<32x24xbf16>, %y: tensor<16x24xf32> {fsdp.inout = 0}) -> tensor<16x24xf32> attributes {fsdp.kernel} {
   %p = linalg.contract indexing_maps = [#km, #kn, #mn] ins(%x, %w : tensor<32x16xbf16>, tensor<32x24xbf16>) outs(%y : tensor<16x24xf32>) -> tensor<16x24xf32>
   return %p : tensor<16x24xf32>
 }
 
-// A bias and a residual; roundings between the sums and the result are left out.
+// A bias and a residual; rounding between the sums and the result is omitted.
 // CHECK: cublasLtMatmul residual: 16 x 24 x 32, 1 time, rhs transposed, added, bias{{$}}
 func.func private @residual(%x: tensor<16x32xbf16>, %w: tensor<24x32xbf16>, %b: tensor<24xbf16>, %r: tensor<16x24xbf16> {fsdp.inout = 0}) -> tensor<16x24xbf16> attributes {fsdp.kernel} {
   %zero = arith.constant 0.0 : f32
@@ -68,7 +68,7 @@ func.func private @residual(%x: tensor<16x32xbf16>, %w: tensor<24x32xbf16>, %b: 
   return %y : tensor<16x24xbf16>
 }
 
-// GELU of the sum and a bias, which is stored, too.
+// GELU of the sum and a bias; the sum is stored, too.
 // CHECK: cublasLtMatmul gelu: 16 x 24 x 32, 1 time, bias, gelu, its argument{{$}}
 func.func private @gelu(%x: tensor<16x32xbf16>, %w: tensor<32x24xbf16>, %b: tensor<24xbf16>, %a: tensor<16x24xbf16> {fsdp.out = 0}, %y: tensor<16x24xbf16> {fsdp.out = 1}) -> (tensor<16x24xbf16>, tensor<16x24xbf16>) attributes {fsdp.kernel} {
   %zero = arith.constant 0.0 : f32
@@ -99,7 +99,7 @@ func.func private @gelu(%x: tensor<16x32xbf16>, %w: tensor<32x24xbf16>, %b: tens
   return %r#0, %r#1 : tensor<16x24xbf16>, tensor<16x24xbf16>
 }
 
-// Times the derivative of GELU at what was stored.
+// Product with the derivative of GELU at a stored value.
 // CHECK: cublasLtMatmul slope: 16 x 24 x 32, 1 time, rhs transposed, derivative of gelu, its argument{{$}}
 func.func private @slope(%x: tensor<16x32xbf16>, %w: tensor<24x32xbf16>, %a: tensor<16x24xbf16>, %y: tensor<16x24xbf16> {fsdp.out = 0}) -> tensor<16x24xbf16> attributes {fsdp.kernel} {
   %zero = arith.constant 0.0 : f32
@@ -145,7 +145,7 @@ func.func private @batches(%x: tensor<3x16x32xf32>, %w: tensor<3x24x32xf32>, %y:
   return %p : tensor<3x16x24xf32>
 }
 
-// The square of the sums is no epilogue of the library's.
+// The library has no epilogue that squares the sums.
 // CHECK: launch square
 func.func private @square(%x: tensor<16x32xbf16>, %w: tensor<32x24xbf16>, %y: tensor<16x24xf32> {fsdp.out = 0}) -> tensor<16x24xf32> attributes {fsdp.kernel} {
   %zero = arith.constant 0.0 : f32
@@ -160,7 +160,7 @@ func.func private @square(%x: tensor<16x32xbf16>, %w: tensor<32x24xbf16>, %y: te
   return %r : tensor<16x24xf32>
 }
 
-// Nor are sums that stop at 0: something that is no formula.
+// Nor one that clamps the sums at 0, which is not a sum of products.
 // CHECK: launch relu
 func.func private @relu(%x: tensor<16x32xbf16>, %w: tensor<32x24xbf16>, %y: tensor<16x24xf32> {fsdp.out = 0}) -> tensor<16x24xf32> attributes {fsdp.kernel} {
   %zero = arith.constant 0.0 : f32
@@ -175,7 +175,7 @@ func.func private @relu(%x: tensor<16x32xbf16>, %w: tensor<32x24xbf16>, %y: tens
   return %r : tensor<16x24xf32>
 }
 
-// Factors of two types, and f64, which the library is not asked for.
+// Factors of two types, and f64, which the library does not support.
 // CHECK: launch mixed
 func.func private @mixed(%x: tensor<16x32xbf16>, %w: tensor<32x24xf32>, %y: tensor<16x24xf32> {fsdp.out = 0}) -> tensor<16x24xf32> attributes {fsdp.kernel} {
   %zero = arith.constant 0.0 : f32

@@ -1,4 +1,4 @@
-// The shared memory of a launch has a name of its own, whatever kernels are called.
+// The symbol of a launch's shared memory differs from all kernel names.
 // RUN: fsdp-kernel-test %s --device=emulate --target=sm_80 | FileCheck %s --implicit-check-not=FAILED
 // CHECK-COUNT-2: : ok
 // RUN: fsdp-kernel-test %s --target=sm_80 --emit=ptx | FileCheck %s --check-prefix=PTX

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # Writes attention kernels, forward and backward, for fsdp-kernel-test:
 #   attention-grid.py small|tiles|faulty|rounds|apart|few|blocks|table|shared|full|softcap|long|owned|entries|huge both|forward|backward DTYPE... [--emulated]
-# --emulated: full, softcap and long in sizes that an emulator runs in seconds.
-# With both directions, gradients are taken where O and LSE are those of the forward kernel's oracle.
+# --emulated: full, softcap and long at sizes that an emulator runs in seconds.
+# With both directions, gradients are computed at O and LSE of the forward kernel's oracle.
 import functools
 import itertools
 import random
@@ -163,13 +163,13 @@ class Case:
             "table": [f"    %kept = tensor.extract %keep[%i, %j] : tensor<{self.sq}x{self.sk}xi1>", "    fsdp.yield %kept : i1"],
             "lengths": [f"    %n = tensor.extract %length[%b] : tensor<{self.b}xi64>", "    %ni = arith.index_cast %n : i64 to index"]
             + compare("%keep", "slt", "%j", "%ni") + end,
-            # Rows below the diagonal lose all their keys when there are more of them.
+            # Rows below the diagonal lose all their keys if there are more rows than keys.
             "strict": compare("%keep", "sgt", "%i", "%j") + end,
             "nothing": ["    %keep = arith.constant false"] + end,
         }[self.mask]
 
     def weights(self):
-        """Bodies of weight_mod: dropout row by row, numbers for other places, a function of the place."""
+        """Bodies of weight_mod: dropout row by row, numbers for other positions, a function of the position."""
         w = self.wide
         key = [f"    %{n}0 = tensor.extract %{n}[] : tensor<i64>" for n in ("seed", "step", "first")] if self.captures() else []
         sample = ["    %b64 = arith.index_cast %b : index to i64", "    %n = arith.addi %first0, %b64 : i64"]
@@ -182,10 +182,10 @@ class Case:
             "none": None,
             "dropout": key + sample + place + draw("bernoulli keep 0.75", "%e") + end,
             "uniform": key + sample + place + draw("uniform", "%e") + end,
-            # A sample per key, elements along rows.
+            # One sample per key, elements along rows.
             "batches": key + ["    %j64 = arith.index_cast %j : index to i64", "    %n = arith.addi %first0, %j64 : i64"]
             + draw("bernoulli keep 0.5", "%i") + end,
-            # A division by zero where the causal mask masks.
+            # A division by zero at positions that the causal mask excludes.
             "place": ["    %c1 = arith.constant 1 : index", f"    %one = arith.constant 1.0 : {w}", "    %d = arith.subi %i, %j : index",
                       "    %d1 = arith.addi %d, %c1 : index", "    %d64 = arith.index_cast %d1 : index to i64",
                       f"    %x = arith.sitofp %d64 : i64 to {w}", f"    %f = arith.divf %one, %x : {w}"] + end,
@@ -219,7 +219,7 @@ class Case:
 
     def kernel(self, name, ins, outs, op):
         caps = self.captures()
-        # Q, K, V and what is captured come first, so that both directions draw the same.
+        # Q, K, V and captured tensors come first, so that both directions draw the same numbers.
         args = [f"%in_{n}: {t}{a}" for n, t, a in ins[:3] + caps + ins[3:]]
         args += [f"%out{i}: {t} {{fsdp.out = {i} : i64{self.given(t, name, i)}}}" for i, t in enumerate(outs)]
         results = ", ".join(f"%r{i}" for i in range(len(outs)))
@@ -227,14 +227,14 @@ class Case:
         print(f"  {results} = {op}\n  return {results} : {', '.join(outs)}\n}}")
 
     def given(self, type, kernel, number):
-        """Rows that see no key give nothing, to the bit."""
+        """Rows without keys contribute exactly nothing."""
         if self.mask != "nothing":
             return ""
         value = MINUS_INFINITY[self.wide] if kernel.startswith("fwd_") and number == 1 else "0.0"
         return f", fsdp.values = dense<{value}> : {type}"
 
     def projections(self, q, k, v):
-        """Where scores are capped, numbers of variance 1, and q a quarter of the cap times that, so that the cap bites."""
+        """With capped scores: numbers of variance 1, and q a quarter of the cap times that, so that the cap has an effect."""
         if self.mod != "softcap":
             return [("q", q, ""), ("k", k, ""), ("v", v, "")]
         unit = 3**0.5
@@ -254,8 +254,8 @@ class Case:
         if alone:  # as large as the logarithm of a sum over the keys
             given = ["", " {fsdp.range = [3.0, 4.0]}"]
         elif self.sk < 4 or (self.dtype == "f64" and self.mod in ("rows", "all")):
-            # With its O, dS of a single key is 0, and so is the sum of a row: only the order of sums is left of them, about
-            # which a lower precision, by chance right, says nothing. Any O will do.
+            # With its own O, dS of a single key is 0, as is the sum of a row. Only the order of sums would remain, on which low
+            # precision, correct by chance, gives no information. Any other O will do.
             given[0] = ""
         self.kernel("bwd_" + self.name,
                     self.projections(q, k, v) + [("o", o, given[0]), ("lse", lse, given[1]), ("do", o, "")], [q, k, v] + floats,
@@ -268,7 +268,7 @@ MASKS = ["none", "causal", "window", "sink", "prefix", "documents", "table", "le
 
 
 def small(dtype):
-    """Each function once (but for the table by entry), each mask once, sizes that fill no tile."""
+    """Each function once (except the table by entry), each mask once, sizes that fill no tile."""
     sizes = itertools.cycle([(2, 4, 2, 37, 53, 24, 40), (1, 2, 2, 130, 131, 16, 16), (2, 2, 1, 5, 140, 8, 33), (1, 4, 1, 101, 9, 20, 8)])
     for mod, mask in zip((m for m in MODS if m != "gathered"), itertools.cycle(MASKS[1:] + MASKS[:1])):
         yield Case(dtype, *next(sizes), mod, mask)
@@ -282,8 +282,8 @@ def small(dtype):
 
 
 def tiles(dtype):
-    """Heads of a multiple of 8 numbers, as tensor maps copy them: each function and each mask over several blocks of keys, heads of
-    all widths with nothing else, more blocks of queries than a GPU has multiprocessors."""
+    """Head dimensions that are multiples of 8, as tensor maps require: each function and each mask over several blocks of keys, heads of
+    all widths without functions, more blocks of queries than a GPU has multiprocessors."""
     sizes = itertools.cycle([(1, 4, 2, 200, 333, 64, 64), (2, 2, 1, 257, 300, 128, 128), (1, 2, 2, 130, 400, 96, 96), (1, 2, 1, 70, 530, 40, 72),
                              (1, 1, 1, 150, 270, 192, 128), (1, 1, 1, 129, 270, 256, 256)])
     for mod, mask in zip((m for m in MODS if m != "gathered"), itertools.cycle(MASKS[1:] + MASKS[:1])):
@@ -297,22 +297,22 @@ def tiles(dtype):
 
 
 def faulty(dtype):
-    """One in which everything on sm_90a is needed: warpgroups in turns, buffers that come round, a block that is masked in part."""
+    """A kernel that uses every mechanism of sm_90a: alternating warpgroups, reused buffers, a partly masked block."""
     yield Case(dtype, 1, 1, 1, 128, 640, 128, 128, "none", "causal")
 
 
 def rounds(dtype):
-    """The same for gradients: buffers of queries come round, blocks of keys add to the same queries."""
+    """The same for gradients: reused buffers of queries, blocks of keys that add to the same queries."""
     yield Case(dtype, 1, 1, 1, 320, 384, 128, 128, "none", "causal")
 
 
 def apart(dtype):
-    """Gradients of which those of queries are summed by a launch of their own, for what is added to rows."""
+    """Gradients whose dQ a separate launch computes, because contributions are added to rows."""
     yield Case(dtype, 1, 1, 1, 320, 128, 64, 64, "rows", "none")
 
 
 def few(dtype):
-    """Each place of gradients of captured tensors, masks, shared heads, dropout, rows without keys; two of them in f32."""
+    """Gradients of captured tensors with each kind of indices, masks, shared heads, dropout, rows without keys; two of them in f32."""
     sizes = [(2, 4, 2, 37, 53, 24, 40), (1, 2, 2, 70, 90, 16, 16), (1, 4, 1, 37, 70, 16, 24), (1, 2, 1, 5, 90, 33, 17)]
     functions = [("none", "causal", "none"), ("all", "window", "none"), ("columns", "documents", "dropout"), ("bias", "prefix", "none"),
                  ("softcap", "nothing", "none")]
@@ -321,8 +321,8 @@ def few(dtype):
 
 
 def blocks(dtype):
-    """Several blocks of keys for each block of queries, and the other way round: all add to some gradient of the other side. Masks by which
-    they meet a few, shared heads, lengths that fill no block, sums of one and of two panels, dQ apart for what captured tensors get."""
+    """Several blocks of keys for each block of queries, and the reverse, so that all add to gradients of the other side. Masks that select a few
+    blocks, shared heads, lengths that fill no block, sums of one and of two panels, a separate dQ for captured tensors."""
     yield Case(dtype, 1, 2, 1, 200, 333, 64, 64)
     yield Case(dtype, 1, 2, 1, 200, 333, 128, 96, "none", "causal")
     yield Case(dtype, 2, 1, 1, 300, 300, 40, 24, "softcap", "window")
@@ -332,7 +332,7 @@ def blocks(dtype):
 
 
 def table(dtype):
-    """What ptxas-table.test compiles: 4 x 16 heads of 2048 rows and keys."""
+    """Kernels of ptxas-table.test: 4 x 16 heads of 2048 rows and keys."""
     functions = [("none", "none"), ("none", "causal"), ("softcap", "none"), ("softcap", "causal"), ("alibi", "none"), ("alibi", "causal"),
                  ("none", "documents")]
     for dim in (64, 128, 256):
@@ -341,7 +341,7 @@ def table(dtype):
 
 
 def shared(dtype):
-    """What attention-spills.test compiles: four query heads to one of keys, masks of one and of several ranges, lengths that fill no block."""
+    """Kernels of attention-spills.test: four query heads per kv head, masks of one and of several ranges, lengths that fill no block."""
     for dim in (64, 128):
         for mask in ("none", "causal", "window", "strict", "documents"):
             yield Case(dtype, 1, 8, 2, 2048, 2048, dim, dim, "none", mask)
@@ -350,8 +350,8 @@ def shared(dtype):
 
 
 def full(dtype, softcap=False, emulated=False):
-    """All pairs of a score and a mask function, and all triples of heads, lengths and head dimensions: one of each together.
-    Those with a softcap, which is allowed three times the error of low precision, apart."""
+    """All pairs of a score and a mask function, and all triples of heads, lengths and head dimensions: combined one by one.
+    Kernels with a softcap, which may have three times the error of low precision, are separate."""
     lengths = [(1, 1), (1, 300), (113, 203), (799, 3), (260, 260)]
     if emulated:
         lengths = [(1, 1), (1, 150), (70, 113), (199, 3), (130, 130)]
@@ -374,7 +374,7 @@ def long(dtype, emulated=False):
 
 
 def owned(dtype):
-    """Gradients of tables too large for each unit to have its own: units are cut so that no two write one element."""
+    """Gradients of tables too large for a private copy per unit: units are divided so that no two write the same element."""
     yield Case(dtype, 2, 4, 2, 530, 540, 8, 8, "bias", "causal")
     yield Case(dtype, 2, 2, 2, 740, 750, 8, 8, "batchbias", "window")
     yield Case(dtype, 2, 2, 1, 1040, 1050, 8, 8, "transposed", "causal")
@@ -383,7 +383,7 @@ def owned(dtype):
 
 
 def entries(dtype):
-    """The last of `owned` with few rows."""
+    """The last kernel of `owned` with few rows."""
     yield Case(dtype, 2, 2, 2, 16, 200, 8, 8, "gathered", "none", entries=1200000)
 
 

@@ -29,7 +29,7 @@ def run(command, text):
 
 
 def split(text):
-    """At top-level commas."""
+    """Splits text at top-level commas."""
     parts, depth, current = [], 0, ""
     for c in text:
         depth += c in "<{(["
@@ -43,7 +43,7 @@ def split(text):
 
 
 def signature(text):
-    """(name, [argument text], [result types]) of the public function."""
+    """Returns (name, [argument text], [result types]) of the public function."""
     start = re.search(r"func\.func (?:public )?@([\w$.]+)\(", text)
     depth, end = 1, start.end()
     while depth:
@@ -54,7 +54,7 @@ def signature(text):
 
 
 def shape(type_text):
-    """([sizes], element) of tensor<..>."""
+    """Returns ([sizes], element) of tensor<..>."""
     *sizes, element = type_text[len("tensor<") : -1].split("x")
     return [int(s) for s in sizes], element
 
@@ -68,7 +68,7 @@ def affine(n, results):
 
 
 class Writer:
-    """Plain generics for what upstream does not lower."""
+    """Writes plain generics for ops that upstream does not lower."""
 
     def __init__(self):
         self.count = 0
@@ -209,7 +209,7 @@ class Writer:
 
 
 def parse_attention(first, rest):
-    """Operands and functions of an attention; `rest`: the lines after it."""
+    """Returns operands and functions of an attention op; `rest` has the lines after it."""
     m = re.match(r"\s*(%\S+?):2 = fsdp.attention (\S+), (\S+), (\S+) scale (\S+)(?: capture\((.*?) : .*?\))? : "
                  r"(\S+), (\S+), (\S+) -> (\S+), (\S+)\s*(.*)", first)
     functions, head = {}, m[12]
@@ -225,7 +225,7 @@ def parse_attention(first, rest):
 
 
 def expand(text, writer):
-    """Writes out the fsdp ops and softmax."""
+    """Expands the fsdp ops and softmax."""
     names, out = {}, []
     rest = iter(text.split("\n"))
     for line in rest:
@@ -253,7 +253,7 @@ def expand(text, writer):
 
 
 def inner(text, suffix):
-    """The functions of a module, maps and symbols renamed."""
+    """Returns the functions of a module with maps and symbols renamed."""
     text = re.sub(r"#(map\d*)", rf"#\1{suffix}", text)
     text = re.sub(r"@([\w$.]+)", rf"@\1{suffix}", text)
     head = "\n".join(l for l in text.split("\n") if l.startswith("#"))

@@ -4,7 +4,7 @@ whole=$(dirname "$0")/fsdp-run-whole
 [ "$PLANT" = hang ] && { sleep 1000 & sleep 1000; }
 case "$*" in
 *1.cublaslt*--cuda-graph*) kill -9 $$ ;;
-*1.cublaslt*) "$whole" "$@" | sed 's/GPUs beside the arenas: grew by 0 /GPUs beside the arenas: grew by 4096 /' ;;
+*1.cublaslt*) "$whole" "$@" | sed 's/GPU memory besides the arenas: grew by 0 /GPU memory besides the arenas: grew by 4096 /' ;;
 *2.nvptx*--cuda-graph*) "$whole" "$@" | sed -E 's/^(memory measured:.*\([0-9]+) /\17 /' ;;
 *2.nvptx*) "$whole" "$@" | sed '/^memory of GPUs.*with contexts/d; /^check against/d' ;;
 *4.nvptx*--cuda-graph*) exec "$whole" "$@" --steps=no ;;

@@ -42,9 +42,9 @@ def train(strategy, kinds):
     memory = compile(strategy, kinds)
     said = run("fsdp-run", "m.fsdp", "--overfit", "--steps=3", "--check-against=unsharded", "--assert-no-allocations")
     measured, planned = map(int, re.search(r"measured: .*\((\d+) bytes, planned (\d+)\)", said).groups())
-    host = int(re.search(r"of them on the host: .*\((\d+) bytes\)", said)[1]) if memory["host"] else 0
+    host = int(re.search(r"memory planned on the host: .*\((\d+) bytes\)", said)[1]) if memory["host"] else 0
     arena = -(-memory["peak"] // 4096) * 4096 if host else memory["peak"]
-    file = re.search(r"state in a file of each rank: .*\((\d+) bytes, planned (\d+)\)", said)
+    file = re.search(r"offloaded state: a file of .*\((\d+) bytes, planned (\d+)\)", said)
     files = [int(number) for number in file.groups()] if file else [0, 0]
     if ("check against unsharded passed" not in said or measured != planned or host != memory["host"]
             or planned != arena + host or files != [memory["file"]] * 2 or (files[0] > 0) != ("optimizer:file" in kinds)):

@@ -64,8 +64,8 @@ REFUSED = [
     ("--wrap=missing.json", "wrap: 'missing.json' cannot be read: No such file or directory"),
     ("--wrap=nobody.json", "nobody.json:1:2: error: wrap: pattern 'blocks.*' matches no parameter; names look like"),
     ("--wrap=half.json", "half.json:1:2: error: wrap: pattern 'wxe' matches no parameter; names look like"),
-    ("--wrap=taken.json", "taken.json:1:9: error: wrap: a unit with no parameter: all that 'h.0.mlp' matches is taken"),
-    ("--wrap=twice.json", "twice.json:1:9: error: wrap: a unit with no parameter: all that 'h.*' matches is taken"),
+    ("--wrap=taken.json", "taken.json:1:9: error: wrap: unit without parameters: every parameter that 'h.0.mlp' matches is in another unit"),
+    ("--wrap=twice.json", "twice.json:1:9: error: wrap: unit without parameters: every parameter that 'h.*' matches is in another unit"),
     # Frozen, ignored
     ("--freeze=,", "freeze: pattern '' cannot be read: it is empty"),
     ("--freeze=h.7", "freeze: pattern 'h.7' matches no parameter; names look like"),
@@ -223,7 +223,7 @@ WARNED = [
     ("--grad-sync=each --grad-accum=1", "grad-sync 'each' has no effect: a step has one micro-batch"),
 ]
 
-# What these mean is said by --help or docs/Guide.md.
+# What these mean is said by --help or docs/explanation/guide/ranks-and-failures.md.
 SILENT = [
     "--mesh=shard=1", "--mesh=shard=2x2", "--mesh=replicate=2,shard=1 --sharding-strategy=no_shard", "--reshard-after-forward=1 --mesh=shard=4",
     "--reshard-after-forward=4 --mesh=shard=4", "--reshard-after-forward=false --sharding-strategy=shard_grad_op --mesh=shard=2",

@@ -1,4 +1,4 @@
-"""Runs fsdp-form-units over lists of units that are wrong."""
+"""Runs fsdp-form-units with invalid lists of units."""
 import pathlib
 import subprocess
 import sys
@@ -22,9 +22,9 @@ CASES = [
     ('["h.*", "blocks.*"]',
      ":1:9: error: wrap: pattern 'blocks.*' matches no parameter; names look like 'h.0.w' and 'h.1.w'"),
     ('["h.*",\n  "h.0.w"]',
-     ":2:3: error: wrap: a unit with no parameter: all that 'h.0.w' matches is taken, 'h.0.w' for one"),
-    ('["h.*",\n  "h.0.w"]', ":1:2: note: by this entry; the first match wins: put the narrower pattern first"),
-    ('["h.0", "h.1"]', "note: by the attribute 'fsdp.unit' of the parameter, which wins over the list"),
+     ":2:3: error: wrap: unit without parameters: every parameter that 'h.0.w' matches is in another unit, such as 'h.0.w'"),
+    ('["h.*",\n  "h.0.w"]', ":1:2: note: it is in the unit of this entry, the first that matches; put the narrower pattern first"),
+    ('["h.0", "h.1"]', "note: the attribute 'fsdp.unit' of the parameter takes precedence over the list"),
     ('[{"unit": "u"}]', ":1:2: error: wrap: expected both \"unit\" and \"params\""),
     ('[{"unit": "", "params": ["h.0"]}]', ":1:11: error: wrap: expected the name of a unit, found the string \"\""),
     ('[{"unit": "u", "params": []}]', ":1:26: error: wrap: expected a list of patterns, found an empty one"),

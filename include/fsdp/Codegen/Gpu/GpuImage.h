@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What the stage offers for GPUs: `compileGpuImage` turns the kernel functions of a module
-// that it knows how to write into PTX, and that by ptxas into a cubin:
+// Interface of the stage for GPUs. `compileGpuImage` compiles the supported kernel functions
+// of a module to PTX, and with ptxas to a cubin:
 //
 //   kernel            func.func private @k(tensors..) -> tensors {fsdp.kernel}
 //     lowerGpuKernel    |
@@ -14,7 +14,7 @@
 //   LLVM dialect and NVVM
 //     emitPtx           |
 //   PTX
-//     assemble          |   ptxas, where there is one
+//     assemble          |   ptxas, if it is found
 //   cubin
 //
 //===----------------------------------------------------------------------===//
@@ -30,90 +30,91 @@
 namespace mlir::fsdp {
 class TargetInfo;
 
-/// A tensor that a kernel copies tiles of (cuTensorMapEncodeTiled): its swizzle is that of 128
-/// bytes, what does not exist is 0. Dimension 0 is the one whose elements are neighbours.
+/// A tensor that a kernel copies in tiles (cuTensorMapEncodeTiled) with 128-byte swizzle.
+/// Elements outside the tensor read as 0. Dimension 0 is the contiguous one.
 struct GpuTensorMap {
-  int64_t binding = 0,
-          offset = 0; ///< where it begins: the one after the last binding is the scratch; in bytes
-  bool isBf16 = true; ///< or f16
-  SmallVector<int64_t> sizes;   ///< in elements
-  SmallVector<int64_t> strides; ///< in bytes, of dimensions 1 and on
-  SmallVector<int64_t> box;     ///< that is copied at a time
+  int64_t binding = 0;          ///< number of the binding; one past the last binding is the scratch
+  int64_t offset = 0;           ///< of the first element from the start of the binding, in bytes
+  bool isBf16 = true;           ///< element type: bf16, or f16 if false
+  SmallVector<int64_t> sizes;   ///< sizes of the dimensions, in elements
+  SmallVector<int64_t> strides; ///< strides of dimensions 1 and up, in bytes
+  SmallVector<int64_t> box;     ///< sizes of the tile that one copy transfers, in elements
 };
 
-/// One launch of an entry. Its arguments are the bindings of the kernel, in order, then the
-/// scratch when there is some, then its tensor maps by value.
+/// One launch of an entry. The arguments are the bindings of the kernel in order, then the
+/// scratch if there is some, then the tensor maps by value.
 struct GpuLaunch {
   std::string symbol;
-  int64_t blocks = 1;      ///< in x
-  int64_t threads = 32;    ///< of a block
-  int64_t sharedBytes = 0; ///< that the launch adds
+  int64_t blocks = 1;      ///< number of blocks in x
+  int64_t threads = 32;    ///< number of threads per block
+  int64_t sharedBytes = 0; ///< dynamic shared memory, in bytes
   std::vector<GpuTensorMap> maps = {};
-  int64_t cluster = 1;                    ///< blocks in x that run together; divides their number
-  int64_t copyThreads = 0;                ///< of a block, that do nothing but fetch for the others
-  std::optional<GpuProduct> product = {}; ///< a library's, and no entry
+  int64_t cluster = 1;                    ///< number of blocks per cluster in x; divides `blocks`
+  int64_t copyThreads = 0;                ///< threads per block that only copy data
+  std::optional<GpuProduct> product = {}; ///< computed by a library, without an entry
 };
 
-/// What the launcher of a kernel must know; launches run one after the other.
+/// Launch description of one kernel. Its launches run one after the other.
 struct GpuKernel {
-  KernelInfo info; ///< name, bindingBytes, writes; no phases
+  KernelInfo info; ///< name, bindingBytes and writes; no phases
   std::vector<GpuLaunch> launches;
-  int64_t scratchBytes = 0; ///< in global memory, aligned to 256 bytes; need not be initialised
+  int64_t scratchBytes = 0; ///< in global memory; 256-byte aligned, uninitialised
 };
 
-/// What ptxas says of an entry, and what is in its machine code.
+/// Resource use of an entry as reported by ptxas, and instruction counts of its machine code.
 struct EntryReport {
   std::string symbol;
   int64_t registers = 0, stackBytes = 0, spillStoreBytes = 0, spillLoadBytes = 0, sharedBytes = 0,
           barriers = 0;
-  int64_t instructions = 0; ///< in all
-  int64_t loopInstructions = 0,
-          loopMma = 0;         ///< of the main loop, and how many of them multiply matrices
-  int64_t loopTensorTurns = 0; ///< that those take a scheduler's tensor core
+  int64_t instructions = 0;     ///< number of instructions of the entry
+  int64_t loopInstructions = 0, ///< number of instructions of the main loop
+      loopMma = 0;              ///< number of those that multiply matrices
+  /// Cycles of a scheduler's tensor core that those matrix instructions take.
+  int64_t loopTensorCycles = 0;
 };
 
-/// How far kernels for a GPU are compiled.
+/// How far kernels for a GPU are compiled, and which texts the image keeps.
 enum class GpuOutput {
-  Mlir,  ///< PTX, and the text of the entries before their lowering
+  Mlir,  ///< PTX, and the text of the entries before they are lowered
   Ptx,   ///< PTX alone
-  Cubin, ///< PTX, and what ptxas makes of it where there is one
+  Cubin, ///< PTX, and a cubin if ptxas is found
 };
 
 struct GpuImage {
   std::string chip;
-  std::string mlir; ///< the entries before their lowering, as text; where it is to be kept
+  std::string mlir; ///< text of the entries before they are lowered; empty unless GpuOutput::Mlir
   std::string ptx;
   std::vector<char> cubin; ///< empty without ptxas
   std::vector<GpuKernel> kernels;
-  std::vector<EntryReport> reports; ///< of the entries, in order; empty without ptxas
+  std::vector<EntryReport> reports; ///< reports of the entries, in order; empty without ptxas
 };
 
-/// Why there is no kernel of this kind for the chip; nothing when there is one.
+/// Returns the reason why `kernel` has no GPU kernel on the chip, or nothing if it has one.
 std::optional<std::string> whyNoGpuKernel(func::FuncOp kernel, const GpuTarget &target);
 
-/// Compiles each kernel (fsdp.kernel) of `module` that there is code for, which is left as it is;
-/// of each other one a warning at its place says why not. Fails when a kernel's form is broken,
-/// when ptxas rejects the text, and on spills when asked to.
+/// Compiles each supported kernel (fsdp.kernel) of `module`, which is not changed. Emits a
+/// warning with the reason at each unsupported kernel. Fails if a kernel breaks the contract,
+/// if ptxas rejects the text, or, when the options ask for it, if registers spill.
 FailureOr<GpuImage> compileGpuImage(ModuleOp module, const GpuTarget &target,
                                     const CodegenOptions &options = {},
                                     GpuOutput output = GpuOutput::Cubin);
 
-/// Compiles the kernels of a planned module for the GPU that the options name; without `code` only
-/// their launches and scratch.
+/// Compiles the kernels of a planned module for the GPU that the options name. Without `code`
+/// only computes their launches and scratch sizes.
 FailureOr<CompiledKernels> compileForGpu(ModuleOp planned, const CodegenOptions &options,
                                          bool code);
 
-/// Prints the kernels of a planned module that there is GPU code for. A warning at its place names
-/// each other one.
+/// Prints the supported kernels of a planned module to `os`. Emits a warning at each
+/// unsupported one.
 LogicalResult printGpuKernels(ModuleOp planned, const CodegenOptions &options, EmitKind what,
                               llvm::raw_ostream &os);
 
-/// Returns what stages ask about a GPU, or null where the options name no GPU.
+/// Returns the properties of the GPU for other stages, or null if the options name no GPU.
 std::unique_ptr<TargetInfo> createGpuTargetInfo(const CodegenOptions &options);
 
-/// Kernels and their launches, as comments.
+/// Prints kernels and their launches as comments.
 void printLaunches(const GpuImage &image, llvm::raw_ostream &os);
-/// A table of what ptxas says, one line per launch.
+/// Prints a table of the reports of ptxas, one line per launch.
 void printStatistics(const GpuImage &image, llvm::raw_ostream &os);
 
 } // namespace mlir::fsdp

@@ -19,32 +19,33 @@ class TargetMachine;
 
 namespace mlir::fsdp {
 
-/// A chip, and what a block of threads may take of it.
+/// A chip and its limits per block and per multiprocessor.
 struct GpuTarget {
   std::string chip;        ///< sm_80, sm_90a, sm_100a
-  unsigned ptxVersion;     ///< 71: PTX ISA 7.1
-  int64_t sharedPerBlock;  ///< bytes of shared memory, at most
-  int64_t sharedPerSm;     ///< of all blocks on a multiprocessor, with `sharedReserved` for each
-  int64_t registersPerSm;  ///< of 32 bits
-  int64_t multiprocessors; ///< of the largest such chip
+  unsigned ptxVersion;     ///< PTX ISA version: 71 means 7.1
+  int64_t sharedPerBlock;  ///< shared memory that one block may use, in bytes
+  int64_t sharedPerSm;     ///< bytes per multiprocessor; a block also takes `sharedReserved`
+  int64_t registersPerSm;  ///< number of 32-bit registers of a multiprocessor
+  int64_t multiprocessors; ///< number of multiprocessors of the largest such chip
   int64_t registersPerThread = 255;
   int64_t sharedReserved = 1024;
-  /// Auto is kernels of our own: there is one for every contraction, they run wherever the artifact
-  /// does, emulated as well, and nothing is known yet of where a library is faster on a GPU.
+  /// Implementation of matrix products. Auto means generated kernels: they cover every
+  /// contraction and run wherever the artifact runs, also emulated. It is not yet known for
+  /// which shapes a library is faster on a GPU.
   GemmSource gemm = GemmSource::Auto;
-  int64_t gemmWorkspace = 0; ///< bytes of scratch for a library's product
+  int64_t gemmWorkspace = 0; ///< workspace for a library's product, in bytes
 
-  /// Whether warpgroups multiply (wgmma).
+  /// Returns true if the chip has warpgroup matrix instructions (wgmma).
   bool hasWarpgroups() const { return chip == "sm_90a"; }
-  /// Whether `name` is that of a chip; "cpu" is not.
+  /// Returns true if `name` is a supported chip. "cpu" is not.
   static bool isKnown(StringRef name);
-  /// The names, for messages: "sm_80, sm_90a or sm_100a".
+  /// Returns the supported chips for messages: "sm_80, sm_90a or sm_100a".
   static std::string getNames();
-  /// Returns the chip that the options name, with what they say of products. Emits an error at
-  /// `loc` when the chip is unknown.
+  /// Returns the chip that the options name, with their settings for matrix products. Emits
+  /// an error at `loc` if the chip is unknown.
   static FailureOr<GpuTarget> get(const CodegenOptions &options, Location loc);
 
-  /// A code generator for PTX, or null when this LLVM has none.
+  /// Creates a code generator for PTX. Returns null if this LLVM has none.
   std::unique_ptr<llvm::TargetMachine> createTargetMachine() const;
 };
 

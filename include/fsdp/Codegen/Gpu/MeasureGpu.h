@@ -1,4 +1,4 @@
-//===- MeasureGpu.h - What kernels for a GPU need ---------------*- C++ -*-===//
+//===- MeasureGpu.h - Launches and scratch of GPU kernels -------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,10 +11,10 @@
 
 namespace mlir::fsdp {
 
-/// Why there is no kernel for this attention, or these gradients of it, before it is in a kernel;
-/// any other op has one.
+/// Returns the reason why an attention op or its gradient has no GPU kernel, or nothing if it
+/// has one. `op` need not be in a kernel yet. Returns nothing for any other op.
 std::optional<std::string> whyNoGpuAttention(Operation *op, const GpuTarget &target);
-/// Launches and scratch of every kernel, as compileGpuImage has them, without text.
+/// Computes launches and scratch of every kernel as compileGpuImage does, without generating text.
 FailureOr<GpuImage> measureGpuKernels(ModuleOp module, const GpuTarget &target);
 
 } // namespace mlir::fsdp

@@ -1,4 +1,4 @@
-//===- Ptxas.h - Where NVIDIA's assembler is looked for ---------*- C++ -*-===//
+//===- Ptxas.h - Search path of NVIDIA's assembler --------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,7 +11,7 @@
 
 namespace mlir::fsdp {
 
-/// In words.
+/// Search path of ptxas, for messages.
 inline constexpr StringLiteral ptxasPlaces = "PATH, CUDA_HOME, CUDA_PATH or /usr/local/cuda";
 
 } // namespace mlir::fsdp

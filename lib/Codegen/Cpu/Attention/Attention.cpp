@@ -1,11 +1,11 @@
-//===- Attention.cpp - Kernels that hold attention --------------*- C++ -*-===//
+//===- Attention.cpp - Lowering of attention kernels for CPUs ---*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Fuse gives attention a dispatch of its own, on whole tensors: a kernel with one op.
-// That is lowered tile by tile; attention in any other company is written out.
+// Fuse forms a dispatch of its own for attention on whole tensors, so that its kernel has a
+// single op. Such kernels are lowered tile by tile; in other kernels attention is decomposed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,6 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// The op, when it is all that the kernel holds.
 LogicalResult fsdp::lowerAttentionKernel(func::FuncOp kernel, const CpuTarget &target,
                                          KernelInfo &info) {
   Operation *op = &kernel.front().front();

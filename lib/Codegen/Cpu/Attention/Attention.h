@@ -1,4 +1,4 @@
-//===- Attention.h - Kernels that hold attention ----------------*- C++ -*-===//
+//===- Attention.h - Lowering of attention kernels for CPUs -----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,7 +15,8 @@ namespace mlir::fsdp {
 class AttentionOp;
 class AttentionGradOp;
 
-/// Lowers a kernel that is one attention op tile by tile; see lowerKernel.
+/// Lowers a kernel that consists of one attention op (or its gradient) tile by tile; see
+/// lowerKernel.
 LogicalResult lowerAttentionKernel(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info);
 
 namespace attention {

@@ -1,27 +1,27 @@
-//===- AttentionBackward.cpp - Gradients without the scores -----*- C++ -*-===//
+//===- AttentionBackward.cpp - Gradients without storing scores --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // A unit is a kv head, with the query heads that share it, and a chunk of its blocks of
-// columns (more than one chunk where there are few heads):
+// columns. There are several chunks if there are few heads:
 //
 //   pack Q and dO of its heads;  δ = Σ O·dO for each row;  dQ = 0
-//   for each block of columns: pack K and V of it;  dK = dV = 0
+//   for each block of columns: pack its K and V;  dK = dV = 0
 //     for each head of the group, each block of rows that the block of columns meets
 //       S = Q · Kᵀ;  dP = dO · Vᵀ                              tiles
 //       P = 2^((score_mod(scale · S) - lse) · log2(e)), 0 where masked
 //       f = weight_mod;  dP = f · dP
-//       dS = score_grad(P · (dP - δ)), 0 where masked; what it contributes: AttentionCaptures.cpp
+//       dS = score_grad(P · (dP - δ)), 0 where masked; contributions: AttentionCaptures.cpp
 //       dV += (f · P)ᵀ · dO;  dK += dSᵀ · Q;  dQ += dS · K           tiles
-//     write scale · dK and dV
-//   write scale · dQ; with several chunks, a second phase adds theirs in order
+//     store scale · dK and dV
+//   store scale · dQ; with several chunks a second phase adds their dQ in order
 //
-// Each sum is a fold in the order of rows, or of columns within a chunk; chunks follow from the
-// shape, so bits depend on neither workers nor vectors. Time: five products over the
-// blocks that are met. Scratch: Q, dO and dQ of a kv head per worker, dQ of all heads
-// per chunk where there are several.
+// Each sum is a fold in the order of rows, or of columns within a chunk. Chunks depend on the
+// shape alone, so the bits depend on neither workers nor vectors. Time: five products over
+// the blocks that are visited. Scratch per worker: Q, dO and dQ of a kv head. With several
+// chunks, also dQ of all heads per chunk.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +35,7 @@ using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
 static constexpr int64_t mostRows = 96, mostCols = 128;
-/// Elements after a tile that fragments may read.
+/// Elements beyond a tile that fragments may read.
 static constexpr int64_t slack = 64;
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 
@@ -45,7 +45,7 @@ struct BackwardPlan : Plan {
   void takeParts(const Units &units);
   bool isFma() const { return numbers.arithmetic == Arithmetic::Fma; }
 
-  int64_t paddedRows = 0; ///< of a head, so that the last fragment of a block fits
+  int64_t paddedRows = 0; ///< of a head, rounded up so that the last fragment of a block fits
   Part q, qAcross, dout, doutAcross, lse, delta, dq;
   Part kT, vT, kAcross, dk, dv, scores, gradients, gradientsAcross, bounds;
   int64_t dqShared = 0;
@@ -65,7 +65,7 @@ public:
   void emitFinish(func::FuncOp phase);
 
 private:
-  /// One row of a tile in registers.
+  /// Values of one row of a tile.
   struct RowContext {
     Value row, lse, delta;
     ScoreFunction::Values score, mask, weight, grad;
@@ -143,7 +143,7 @@ void BackwardPlan::takeParts(const Units &units) {
 // Packing
 //===----------------------------------------------------------------------===//
 
-/// Rows of a head from `row` on, packed along rows or across them.
+/// Returns the rows of a head from `row` on, packed along rows or across them.
 Matrix BackwardEmitter::rowsOf(const Part &part, Value group, Value row, bool across) {
   Matrix all = matrix(part, plan.numbers.stepType());
   Value first = b.add(b.mul(group, plan.paddedRows), row);
@@ -152,7 +152,7 @@ Matrix BackwardEmitter::rowsOf(const Part &part, Value group, Value row, bool ac
   return {b.at(all, first, b.constant(0)), all.rowStride, 1};
 }
 
-/// dQ of a head: wide sums.
+/// Returns dQ of a head as wide sums.
 Matrix BackwardEmitter::dqOf(const Head &head, Value group, Value chunk) {
   int64_t elements = plan.paddedRows * plan.dq.stride;
   if (units.chunks == 1) {
@@ -228,7 +228,7 @@ void BackwardEmitter::packBlock(const Head &head, Value block) {
 // Tiles
 //===----------------------------------------------------------------------===//
 
-/// f · P and dS of one vector of scores.
+/// Emits f · P and dS for one vector of scores.
 std::pair<Value, Value> BackwardEmitter::emitVector(const Head &head, const RowContext &context,
                                                     Value group, Value firstRow, Value firstCol,
                                                     Value col, Value unit, bool masked) {
@@ -257,11 +257,10 @@ std::pair<Value, Value> BackwardEmitter::emitVector(const Head &head, const RowC
   } else {
     exponent = b.fma(x, b.number(scale, lanes), minus);
   }
-  exponent = b.mulf(
-      exponent,
-      b.number(log2e, lanes)); // now, not lse before: its rounding would be that of a whole row
-  // At most 0 but for rounding; where scores are so large that nothing is right, P is large as
-  // well.
+  // Multiply after the subtraction: rounding lse · log2(e) would affect a whole row.
+  exponent = b.mulf(exponent, b.number(log2e, lanes));
+  // At most 0 apart from rounding. The limit keeps P finite if scores are so large that P is
+  // wrong anyway.
   Value most = b.number(127, lanes);
   exponent = b.select(arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OGT, exponent, most),
                       most, exponent);
@@ -289,7 +288,7 @@ std::pair<Value, Value> BackwardEmitter::emitVector(const Head &head, const RowC
   return {mixed, ds};
 }
 
-/// f · P over the scores, dS over dP, as the products after read them.
+/// Replaces scores by f · P and dP by dS, packed for the products that follow.
 void BackwardEmitter::emitScores(const Head &head, Value group, Value firstRow, Value firstCol,
                                  Value unit, bool masked) {
   Type wide = plan.numbers.wide, step = plan.numbers.stepType();
@@ -350,7 +349,7 @@ void BackwardEmitter::emitTile(const Head &head, Value group, Value rowBlock, Va
       return b.load(layout, {b.at(to, row, col), to.rowStride, 1});
     });
   };
-  // Columns of a tile that is packed across rows are the rows of its transpose.
+  // A tile packed across rows, read by columns, is its transpose.
   auto transposed = [&](const Part &part) { return Matrix{scratch(part, step), 1, part.stride}; };
   int64_t rowSteps = numbers.steps(plan.blockRows);
   accumulate(matrix(plan.dv, wide), transposed(plan.scores),
@@ -364,7 +363,7 @@ void BackwardEmitter::emitTile(const Head &head, Value group, Value rowBlock, Va
   captures.endTile(*this, group);
 }
 
-/// A kv head and a chunk of its columns.
+/// Emits a kv head and a chunk of its columns.
 void BackwardEmitter::emitHead(Head head, Value unit, Value chunk) {
   Type wide = plan.numbers.wide;
   Value zero = b.constant(0);
@@ -462,7 +461,7 @@ void BackwardEmitter::emitFinish(func::FuncOp phase) {
   captures.emitFinish(*this, *grad, units);
 }
 
-/// dQ of each head: the sum over chunks.
+/// Adds dQ of each head over the chunks.
 void BackwardEmitter::emitSum(func::FuncOp phase) {
   enter(kernel, phase);
   Pointer out = destination(kernel, op.getDq());

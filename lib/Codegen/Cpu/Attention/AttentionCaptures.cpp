@@ -4,21 +4,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Where a contribution goes depends on its indices alone:
+// The indices of a contribution determine where it is summed:
 //
-//   nothing, b, h    lanes of a row, a tile, then the head    one sum per head and chunk
+//   none, b, h       lanes of a row, a tile, then the head    one sum per head and chunk
 //   q                lanes of each row, over the chunk        one per row and chunk
 //   k                lanes of columns, over all rows          one per column
-//   both             straight into a table                    private or owned
+//   q and k          directly in a table                      private or owned
 //
-// The sums of heads, rows and columns wait in shared scratch; a last phase adds them where
-// the indices say, in the order of (b, h, q or k, chunk). A table is private to a unit
-// where that costs little: the last phase adds the units' in order. Otherwise no two
-// units may write one element: units are cut along those of b, h, k alone that are the
-// same index of every contribution to it, and do what lies between in order.
-// No sum depends on which worker does what.
+// Sums of heads, rows and columns are kept in shared scratch. A last phase adds them at the
+// elements that the indices name, in the order of (b, h, q or k, chunk). A table is private
+// to a unit if that costs little memory; the last phase then adds the units' tables in order.
+// Otherwise no two units may write the same element. Then units are divided only along those
+// of b, h and k that are the same index of every contribution to the table, and process the
+// rest in order. No sum depends on how workers divide the units.
 //
-// A learned bias of full size takes no scratch: it is summed in the result.
+// A learned bias of full size uses no scratch: it is summed in the result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
-/// Bytes of private tables in all; larger ones are owned.
+/// Limit of the bytes of all private tables of a gradient; larger tables are owned.
 static constexpr int64_t mostPrivateBytes = 32 << 20;
 static constexpr unsigned leading = leadingOfGrad;
 
@@ -67,7 +67,8 @@ Units Captures::chooseUnits(int64_t most) {
     gradient.isPrivate =
         gradient.type.getNumElements() * bytesOf(gradient.work) * units.count(shape) <=
         mostPrivateBytes;
-  // In one place of each contribution to a table: t[h, q] and t[q, h] meet.
+  // An index owns a table if it is at one position in all contributions: t[h, q] and t[q, h]
+  // collide.
   auto isOwner = [&](unsigned argument) {
     return llvm::all_of(llvm::seq<unsigned>(0, gradients.size()), [&](unsigned number) {
       auto places = llvm::to_vector(llvm::seq<int64_t>(0, gradients[number].type.getRank()));
@@ -148,7 +149,7 @@ Pointer Captures::tableOf(Emitter &e, const Gradient &gradient, Value unit) {
   return e.b.shift(tables, e.b.mul(unit, gradient.type.getNumElements()));
 }
 
-/// The `count` sums of one head and chunk (null: of all).
+/// Returns the `count` sums of one head and chunk (null: of the head).
 Pointer Captures::totals(Emitter &e, const Contribution &c, const Head &head, Value chunk,
                          int64_t count) {
   Value number = e.b.add(e.b.mul(head.batch, shape.heads), head.head);
@@ -209,7 +210,7 @@ void Captures::endRow(Emitter &e) {
     }
 }
 
-/// A whole vector where the last index is k and no other depends on it; lane by lane otherwise.
+/// Adds a whole vector if the last index is k and no other depends on k, otherwise lane by lane.
 void Captures::addToTable(Emitter &e, KeptFunction &grad, const Contribution &c, const Site &site,
                           ScoreFunction::Values &known, Value value, Value keep, Value unit) {
   CpuTiles &b = e.b;
@@ -265,7 +266,7 @@ void Captures::add(Emitter &e, KeptFunction &grad, const Site &site, ScoreFuncti
       break;
     }
     case Dependence::Column: {
-      Value block = b.rem(site.column, c.tile.stride); // blocks begin at multiples of their size
+      Value block = b.rem(site.column, c.tile.stride); // blocks start at multiples of their size
       addInto(b, b.shift(e.scratch(c.tile, c.work), block), value);
       break;
     }
@@ -321,7 +322,7 @@ bool Captures::hasShared() const {
   });
 }
 
-/// Sums that units add to: zero. Each is one unit of the phase.
+/// Clears the sums that units add to. Each gradient is one unit of the phase.
 void Captures::emitClear(Emitter &e) {
   CpuTiles &b = e.b;
   for (auto [number, gradient] : llvm::enumerate(gradients)) {

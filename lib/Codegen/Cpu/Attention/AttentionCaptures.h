@@ -11,51 +11,52 @@
 
 namespace mlir::fsdp::attention {
 
-/// How the units of a backward are cut. A unit does the heads that it does not own one after the
-/// other.
+/// Partition of the backward pass into units of work. A unit processes the batches and heads
+/// that it does not own one after the other.
 struct Units {
   bool ownsBatch = true, ownsHead = true;
-  int64_t chunks = 1; ///< of the blocks of columns
+  int64_t chunks = 1; ///< parts of the column blocks per owned batch and head
   int64_t count(const Shape &shape) const {
     return (ownsBatch ? shape.batch : 1) * (ownsHead ? shape.kvHeads : 1) * chunks;
   }
 };
 
-/// One `fsdp.contribute`, and where its sums wait.
+/// One `fsdp.contribute` and the memory of its partial sums.
 struct Contribution {
   ContributeOp op;
-  unsigned gradient;    ///< of which result
-  Dependence where;     ///< on what its place depends
-  Type work;            ///< of sums
-  Part row, tile, head; ///< in the scratch of a worker: of the row, the tile or block at hand; of
-                        ///< the head's rows
-  int64_t sharedOffset = 0; ///< of the sums of all heads
+  unsigned gradient;        ///< number of the gradient that it adds to
+  Dependence where;         ///< what its indices depend on
+  Type work;                ///< type of the sums
+  Part row, tile, head;     ///< worker scratch: sums of a row, of a tile or block, of a head
+  int64_t sharedOffset = 0; ///< in the shared scratch: sums of all heads
 };
 
-/// One captured float tensor.
+/// The gradient of one captured float tensor.
 struct Gradient {
   RankedTensorType type;
   Type work;
-  bool isPrivate = false;   ///< each unit sums in a table of its own
-  bool isDirect = false;    ///< summed in the result itself
-  int64_t sharedOffset = 0; ///< of the sum, unless direct
-  int64_t tablesOffset = 0; ///< of the private tables
+  bool isPrivate = false;   ///< each unit has its own table of sums
+  bool isDirect = false;    ///< the sums are in the result itself
+  int64_t sharedOffset = 0; ///< in the shared scratch: the sums, unless isDirect
+  int64_t tablesOffset = 0; ///< in the shared scratch: the private tables
   Value result;
 };
 
-/// Plans and emits the sums of what is contributed; see AttentionCaptures.cpp.
+/// Plans and emits the sums of contributions; see AttentionCaptures.cpp.
 class Captures {
 public:
   Captures(AttentionGradOp op, func::FuncOp kernel, const Shape &shape);
   bool empty() const { return gradients.empty(); }
-  /// Whether sums have to be zero before the units begin.
+  /// Returns true if sums must be cleared before the units run.
   bool hasShared() const;
 
-  /// How many units may work side by side, and all memory; `chunks` at most.
+  /// Decides which units may run in parallel, with at most `chunks` chunks of columns, and
+  /// which tables are private.
   Units chooseUnits(int64_t chunks);
+  /// Reserves the scratch of all sums in `plan`.
   void takeParts(Plan &plan, const Units &units, int64_t paddedRows);
 
-  /// Phases: before the units, and after them.
+  /// Emits the phases before the units and after them.
   void emitClear(Emitter &e);
   void emitFinish(Emitter &e, KeptFunction &grad, const Units &units);
 
@@ -65,7 +66,7 @@ public:
   void beginBlock(Emitter &e, const Head &head, Value group);
   void beginTile(Emitter &e);
   void endRow(Emitter &e);
-  /// Adds what is contributed at a site; `keep`: the lanes that count, null for all.
+  /// Adds the contributions at a site. `keep` masks the lanes that count; null means all.
   void add(Emitter &e, KeptFunction &grad, const tile::Site &site,
            tile::ScoreFunction::Values &known, Value keep, Value unit, Value group, Value row);
   void endTile(Emitter &e, Value group);

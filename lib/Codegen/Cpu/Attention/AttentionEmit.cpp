@@ -1,15 +1,15 @@
-//===- AttentionEmit.cpp - What both attention kernels share ----*- C++ -*-===//
+//===- AttentionEmit.cpp - Parts shared by forward and backward --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Values of a function that depend on rows (columns) alone are computed once for each
-// row of a block (column), and stand in an array beside the tile:
+// Values of a score function that depend on the row (or column) alone are computed once per
+// row of a block (or column). They are kept in an array next to the tile:
 //
-//            kept columns  | c0 | c1 | c2 | ..
-//            kept rows r0  |
-//                      r1  |    tile of scores
+//            column values | c0 | c1 | c2 | ..
+//            row values r0 |
+//                       r1 |    tile of scores
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- AttentionEmit.h - What both attention kernels share ------*- C++ -*-===//
+//===- AttentionEmit.h - Parts shared by forward and backward ---*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,7 +13,7 @@
 
 namespace mlir::fsdp::attention {
 
-/// A function of scores with what is kept of it beside the tile.
+/// A function of scores with the arrays of its row and column values.
 struct KeptFunction {
   explicit KeptFunction(tile::ScoreFunction function) : function(std::move(function)) {}
   tile::ScoreFunction function;
@@ -21,42 +21,47 @@ struct KeptFunction {
   tile::ScoreFunction::Values unit;
 };
 
-/// Pointers and functions of one phase.
+/// Code shared by the phases: pointers, score functions, loops over blocks.
 class Emitter {
 public:
   Emitter(tile::CpuTiles &b, Plan &plan) : b(b), plan(plan), shape(plan.shape) {}
 
-  /// Pointers of bindings and scratch; begin and end of the range.
+  /// Sets the pointers of bindings and scratch and the range of units from the arguments of
+  /// `phase`.
   void enter(func::FuncOp kernel, func::FuncOp phase);
   Pointer binding(Value tensor) const { return bindings.lookup(tensor); }
   Pointer scratch(const Part &part, Type type);
   tile::Matrix matrix(const Part &part, Type type) { return {scratch(part, type), part.stride, 1}; }
-  /// Rows of a [batch, heads, rows, cols] tensor.
+  /// Returns the rows of one head of a [batch, heads, rows, cols] tensor.
   tile::Matrix slab(Pointer tensor, Value batch, Value head, int64_t heads, int64_t rows,
                     int64_t cols);
 
+  /// Creates the function of a region and reserves scratch for its row and column values.
   KeptFunction keep(Region &region, unsigned scores, ValueRange captures);
   void emitUnit(KeptFunction &f, const Head &head);
   void emitRows(KeptFunction &f, const Head &head, Value firstRow, int64_t rows);
   void emitColumns(KeptFunction &f, const Head &head, Value firstCol);
-  /// What is known of row `row` of a tile; and of columns from `col` on in it.
+  /// Returns the values known at row `row` of a tile, and those at a vector of columns from
+  /// `col` on.
   tile::ScoreFunction::Values knownOfRow(const KeptFunction &f, Value row);
   tile::ScoreFunction::Values known(const KeptFunction &f, const tile::ScoreFunction::Values &ofRow,
                                     Value col);
   Value splatted(Value value) {
     return isa<VectorType>(value.getType()) ? value : b.splat(value, plan.numbers.rowLanes);
   }
-  /// body(block, whether nothing of it is masked) for the blocks that the tile [first, last) of the
-  /// other side meets; `part` holds the bounds of each range.
+  /// Emits body(block, isFree) for the blocks that the tile [first, last) of the other side meets;
+  /// isFree means that no element of the block is masked. `part` holds the bounds of each range.
   void forBlocks(ArrayRef<TileRange> ranges, Part part, KeptFunction &mask, const Head &head,
                  Value first, Value last, function_ref<void(Value, Value)> body);
-  /// The lanes of a site that are kept: in range, and kept by the mask.
+  /// Returns the mask of the lanes of a site that exist and that the mask function keeps; null
+  /// if all.
   Value keptLanes(KeptFunction &mask, const tile::ScoreFunction::Values &ofRow,
                   const tile::Site &site, Value col);
-  /// Rows of wide numbers times `factor` to rows of a tensor, from `firstRow` on.
+  /// Stores `rows` rows of sums, times `factor`, to rows of `tensor` from `firstRow` on.
   void storeRows(const tile::Matrix &from, Value factor, const Pointer &tensor,
                  const tile::Matrix &slab, Value firstRow, Value rows, int64_t cols);
-  /// Where the kernel returns a value; no base when it does not.
+  /// Returns the pointer to the argument that `result` is returned in; its base is null if
+  /// there is none.
   Pointer destination(func::FuncOp kernel, Value result);
 
   tile::CpuTiles &b;

@@ -1,26 +1,26 @@
-//===- AttentionForward.cpp - Attention without its scores ------*- C++ -*-===//
+//===- AttentionForward.cpp - Attention without storing scores --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One phase. A unit is a block of rows of one head; a worker packs K and V of a head
-// when it comes to the first unit of it:
+// Emits one phase. A unit is a block of rows of one head. A worker packs K and V of a head
+// when it reaches the head's first unit:
 //
 //   m = -inf, l = 0, O = 0                              for each row
-//   for each block of columns that is not masked as a whole
+//   for each block of columns that is not entirely masked
 //     S = Q · Kᵀ                                        tile
-//     S = score_mod(scale · S), -inf where masked       only where there is something to do
+//     S = score_mod(scale · S), -inf where masked       only if necessary
 //     m' = max(m, max S · c);  a = 2^(m - m')           c = log2(e) · scale without score_mod;
 //     P = 2^(S · c - m');  l = l · a + Σ P;  m = m'     with one: max S, c (m - m'), c (S - m')
-//     P = P · weight_mod                                after the sums, where there is one
+//     P = P · weight_mod                                after the sums, if there is one
 //     O = O · a + P · V                                 tile
 //   O / l, lse = ln2 · m + ln(l), or m + ln(l);  0 and -inf where l = 0
 //
-// A row's m, and its l in 512 bits of lanes, are kept beside the tile. Blocks of rows are taken
-// from both ends in turn, so that every range of units has its share of a triangle.
-// Time: that of two products over the blocks that are met. Scratch: K and V of one head,
-// a tile of scores, a tile of O, per worker.
+// m of each row, and l in 512 bits of lanes, are stored next to the tile. Blocks of rows are
+// taken alternately from both ends, so that each range of units gets a similar share of a
+// causal mask. Time: two products over the blocks that are visited. Scratch per worker: K and
+// V of one head, a tile of scores, a tile of O.
 //
 //===----------------------------------------------------------------------===//
 
@@ -75,7 +75,7 @@ private:
   func::FuncOp kernel;
   std::optional<KeptFunction> score, mask, weight;
   SmallVector<TileRange> ranges;
-  Pointer o, lse; ///< no base where nobody asks
+  Pointer o, lse; ///< base is null if the result is not wanted
 };
 } // namespace
 
@@ -105,7 +105,7 @@ ForwardPlan::ForwardPlan(const Shape &shape, const Numbers &numbers) : Plan(shap
 // Blocks
 //===----------------------------------------------------------------------===//
 
-/// Kᵀ of a block: steps × columns.
+/// Returns Kᵀ of a block: steps × columns.
 Matrix ForwardEmitter::keys(Value block) {
   Matrix all = matrix(plan.k, plan.numbers.stepType());
   all.place = b.shift(all.place, b.mul(block, plan.transposedSteps(shape.dim) * plan.blockCols));
@@ -135,7 +135,7 @@ void ForwardEmitter::packHead(const Head &head) {
   });
 }
 
-/// Scores as the functions make them, in place.
+/// Applies scale, score_mod and mask_mod to the scores, in place.
 void ForwardEmitter::modify(const Head &head, Value firstRow, Value rows, Value firstCol,
                             bool masked) {
   Matrix s = matrix(plan.scores, plan.numbers.wide);
@@ -165,7 +165,7 @@ void ForwardEmitter::modify(const Head &head, Value firstRow, Value rows, Value 
   });
 }
 
-/// What weight_mod gives for a row of a tile. Columns that do not exist get what the last one has.
+/// Computes weight_mod for a row of a tile. Columns beyond the end get the value of the last one.
 void ForwardEmitter::emitFactors(const Head &head, Value firstRow, Value row, Value firstCol) {
   int64_t lanes = plan.numbers.rowLanes;
   ScoreFunction::Values ofRow = knownOfRow(*weight, row);
@@ -183,15 +183,16 @@ void ForwardEmitter::emitFactors(const Head &head, Value firstRow, Value row, Va
   });
 }
 
-/// P over S, and what is known of each row.
+/// Replaces S by P and updates max, sum and correction of each row.
 void ForwardEmitter::softmax(const Head &head, Value firstRow, Value rows, Value firstCol) {
   Matrix s = matrix(plan.scores, plan.numbers.wide),
          p = matrix(plan.scores, plan.numbers.stepType());
   int64_t lanes = plan.numbers.rowLanes;
   Type wide = plan.numbers.wide;
   auto layout = Layout::rowVectors(1, plan.blockCols, lanes);
-  bool folds = foldsScale(); // else scores may be any numbers, whose products with c round away
-                             // more than exp2 can take
+  // Without folding, scores may be any numbers, and exp2 could not absorb the rounding error
+  // of their products with c.
+  bool folds = foldsScale();
   Value c = b.number(folds ? op.getScale().convertToDouble() * log2e : log2e, lanes),
         none = b.number(-infinity, lanes);
   auto expOf = [&](Value distance) { return b.exp2(folds ? distance : b.mulf(distance, c)); };
@@ -219,8 +220,8 @@ void ForwardEmitter::softmax(const Head &head, Value firstRow, Value rows, Value
         Value factor = b.load(vector, b.shift(scratch(plan.factors, wide), col)),
               zero = b.number(0, lanes);
         Value isNone = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, value, zero);
-        value = b.select(isNone, zero,
-                         b.mulf(value, factor)); // a factor where the mask masks may be anything
+        // A factor may be any value where the mask is false.
+        value = b.select(isNone, zero, b.mulf(value, factor));
       }
       b.storeAlong(value, p, row, col);
     }
@@ -258,7 +259,7 @@ void ForwardEmitter::emitBlock(const Head &head, Value firstRow, Value rows, Val
          });
 }
 
-/// O and LSE of the rows that exist.
+/// Stores O and LSE of the existing rows.
 void ForwardEmitter::finish(const Head &head, Value firstRow, Value rows) {
   int64_t lanes = plan.numbers.rowLanes;
   Type wide = plan.numbers.wide;

@@ -1,4 +1,4 @@
-//===- CpuPacking.cpp - Matrices that can be stepped through ----*- C++ -*-===//
+//===- CpuPacking.cpp - Packs matrices for products -------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,9 +7,9 @@
 //   along rows    a0 a1 a2 a3        across rows    a0 a1 ..      transposed   a0 b0 c0 ..
 //                 b0 b1 b2 b3                       b0 b1 ..                   a1 b1 c1 ..
 //
-// with bf16 dot products a step is a pair: a0a1 a2a3, a0b0 a1b1, a0a1 b0b1. Rows and
-// columns that do not exist are zero. A square of lanes × lanes is transposed in
-// registers: for s = 1, 2, 4, .. rows r and r + s swap lanes l + s of one with l of the other.
+// With bf16 dot products a step is a pair: a0a1 a2a3, a0b0 a1b1, a0a1 b0b1. Elements outside
+// of the matrix are zero. A square of lanes × lanes is transposed in registers: for s = 1, 2,
+// 4, .. rows r and r + s exchange lanes l + s of the first with lanes l of the second.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::tile;
 
-/// The columns that exist from (row, col) on; none in a row that does not.
+/// Returns the number of existing columns from (row, col) on; 0 in a row that does not exist.
 static Value remaining(CpuTiles &b, Value row, Value col, Extents extents) {
   Value count = b.sub(b.constant(extents.cols), col);
   return b.select(b.isLess(row, extents.rows), count, b.constant(0));
@@ -31,7 +31,7 @@ Value CpuTiles::loadWide(const Matrix &from, Value row, Value col, Extents exten
   return convertFloat(load(type, at(from, row, col), mask), numbers.wide);
 }
 
-/// `lanes` steps along a row.
+/// Loads `lanes` steps along a row.
 Value CpuTiles::loadSteps(const Matrix &from, Value row, Value col, Extents extents) {
   if (numbers.arithmetic != Arithmetic::Bf16Dot)
     return loadWide(from, row, col, extents, numbers.lanes);
@@ -42,7 +42,7 @@ Value CpuTiles::loadSteps(const Matrix &from, Value row, Value col, Extents exte
                                    pairs);
 }
 
-/// Rounded to bf16; widened again without an instruction that takes it.
+/// Rounds to bf16. Without bf16 dot products the result is widened again.
 Value CpuTiles::toHalf(Value vector) {
   int64_t lanes = cast<VectorType>(vector.getType()).getNumElements();
   auto half = VectorType::get({lanes}, getBF16Type());

@@ -1,18 +1,18 @@
-//===- CpuTiles.cpp - Fragments and their products on CPU vectors -*- C++ -*-===//
+//===- CpuTiles.cpp - Fragments and their products on CPU vectors --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A product of tiles goes fragment by fragment, the sums of one in registers:
+// A product of tiles is computed fragment by fragment, with the sums of a fragment in registers:
 //
 //                   b   | b0 | b1 |          step k: load a row of b, then broadcast
 //      a  a(0, k)       | s  | s  |          a(r, k), one row after the other, into
 //         a(1, k)       | s  | s  |          a multiply-add with each register of it
 //
-// Each sum is a fold over k in order, whatever the fragment's shape, so the bits
-// depend on neither registers nor lanes. Rows are summed and searched in vectors of one
-// length on every CPU, folded by halves.
+// Each sum is a fold over k in order, whatever the fragment's shape, so the bits depend on
+// neither the number of registers nor of lanes. Sums and maxima of rows use vectors of the
+// same length on every CPU, which are combined by halves.
 //
 //===----------------------------------------------------------------------===//
 
@@ -204,14 +204,14 @@ Fragment CpuTiles::gemm(Fragment sums, const Matrix &a, const Matrix &b, int64_t
   return {layout, values};
 }
 
-/// Registers of a row of a fragment, evenly spread over the panels of columns.
+/// Returns the registers per row of a fragment, distributed evenly over the panels of columns.
 int64_t CpuTiles::sumsPerRowOf(int64_t cols, int64_t &panels) const {
   int64_t registers = llvm::divideCeil(cols, numbers.lanes);
   panels = llvm::divideCeil(registers, numbers.sumsPerRow);
   return llvm::divideCeil(registers, panels);
 }
 
-/// Rows of a fragment with so many registers in each, evenly spread over all rows.
+/// Returns the rows of a fragment with so many registers each, distributed evenly over all rows.
 static int64_t fragmentRows(const Numbers &numbers, int64_t rows, int64_t registers) {
   int64_t most = std::min<int64_t>(numbers.sums / registers, 16);
   return llvm::divideCeil(rows, llvm::divideCeil(rows, most));

@@ -1,10 +1,10 @@
-//===- Gemm.cpp - Kernels that hold a contraction ---------------*- C++ -*-===//
+//===- Gemm.cpp - Lowering of contraction kernels for CPUs ------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One phase. A worker has a range of panels of columns (or rows, GemmPlan.cpp):
+// Emits one phase. A worker has a range of panels of columns (or rows, see GemmPlan.cpp):
 //
 //   for each value of the outer digits
 //     for each block of nc columns, of mc rows, of kc
@@ -14,9 +14,9 @@
 //         for each panel of rows
 //           tile += lhs · rhs; after the last k: finish the tile
 //
-// A tile that is whole, and whose result needs nothing more, stands in the result's
-// buffer; any other in scratch. When partial sums must wait for the next block of
-// k, scratch holds mc × nc of them.
+// If a tile is whole and needs no epilogue, its sums are in the result's buffer. Otherwise
+// they are in the worker's scratch. If partial sums must be kept until the next block of k,
+// the scratch has room for mc × nc of them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -70,14 +70,15 @@ private:
 };
 } // namespace
 
-/// The start of a panel in scratch.
+/// Returns the start of a panel in scratch.
 Pointer PhaseEmitter::panel(const Side &side, Value number) {
   Type type = plan.arithmetic == Arithmetic::Bf16Dot ? b.getI32Type() : plan.packType;
   Value base = b.address({kernel.worker, b.getI8Type(), b.constant(side.offset)});
   return {base, type, b.mul(number, plan.panelSize(side.width))};
 }
 
-/// Where the sums of a tile wait: one place for all when none has to.
+/// Returns the address of a tile's sums in scratch. All tiles share one if no partial sums
+/// must be kept.
 Pointer PhaseEmitter::waitingTile(Value row, Value col, Range rows, Range sumCols) {
   Value base = b.address({kernel.worker, b.getI8Type(), b.constant(plan.tileOffset)});
   Value number = b.constant(0);
@@ -108,7 +109,7 @@ void PhaseEmitter::emitTile(const Position &corner, Value row, Value col, Range 
     tile.base = b.select(isWhole, b.address(inResult), b.address(scratch));
     tile.index = b.constant(0);
     stride = b.select(isWhole, b.constant(dest.strides[plan.rows.back()]), stride);
-    for (int64_t r = 0; r < plan.mr; ++r) // of the next tile
+    for (int64_t r = 0; r < plan.mr; ++r) // prefetch the next tile's part of the result
       for (int64_t c = 0; c < plan.nr; c += plan.lanes)
         b.prefetch(
             b.shift(inResult, b.constant((plan.mr + r) * dest.strides[plan.rows.back()] + c)),

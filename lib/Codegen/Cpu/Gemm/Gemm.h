@@ -1,4 +1,4 @@
-//===- Gemm.h - Kernels that hold a contraction -----------------*- C++ -*-===//
+//===- Gemm.h - Lowering of contraction kernels for CPUs --------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,11 +12,11 @@
 
 namespace mlir::fsdp {
 
-/// Whether lowerContractKernel takes this kernel; decided before anything is
-/// changed. What it leaves goes to the general lowering.
+/// Returns true if lowerContractKernel supports this kernel, without changing it. Other
+/// kernels go to the next lowerings.
 bool handlesContractKernel(func::FuncOp kernel, const CpuTarget &target);
 
-/// Lowers a kernel with one linalg.contract and maps after it; see lowerKernel.
+/// Lowers a kernel with one linalg.contract followed by elementwise ops; see lowerKernel.
 LogicalResult lowerContractKernel(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info);
 
 } // namespace mlir::fsdp

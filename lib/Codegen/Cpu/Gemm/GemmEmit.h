@@ -12,44 +12,45 @@
 
 namespace mlir::fsdp::gemm {
 
-/// What all pieces know: the problem, its plan and the pointers of the function.
+/// Context of all pieces: the problem, its plan and the pointers of the function.
 struct Kernel {
   const Problem &problem;
   const Plan &plan;
   SmallVector<Value> bindings;
   Value worker;
 
-  /// The element of an operand at a position.
+  /// Returns the pointer to the element of an operand at a position.
   Pointer at(CodeBuilder &b, const Operand &operand, const Position &position) const;
 };
 
 /// One side of the contraction in panels of `width` rows or columns.
 struct Side {
   const Operand &operand;
-  ArrayRef<int> digits; ///< what its rows or columns count through
+  ArrayRef<int> digits; ///< digits that its rows or columns count through
   int64_t width;
-  int64_t stride;  ///< from one row or column to the next
-  int64_t kStride; ///< from one k to the next
-  int64_t offset;  ///< of its panels in the scratch of a worker, in bytes
+  int64_t stride;  ///< from one row or column to the next, in elements
+  int64_t kStride; ///< from one k to the next, in elements
+  int64_t offset;  ///< of its panels in a worker's scratch, in bytes
 };
 
-/// Packs rows (columns) [first, end), where `first` begins a panel, of `kCount` values of k:
-/// to[step · width + i] = step of row i of a panel, rows that do not exist hold anything.
+/// Packs rows (or columns) [first, end), where `first` begins a panel, of `kCount` values of k:
+/// to[step · width + i] = step of row i of a panel. Rows beyond `end` have unspecified values.
 void emitPackPanels(CodeBuilder &b, const Kernel &kernel, const Side &side,
                     const Position &position, Value first, Value end, Value kCount, Pointer to);
 
-/// Steps in a turn of the micro-kernel's loop.
+/// Number of steps per iteration of the micro-kernel's loop.
 static constexpr int64_t microUnroll = 2;
 
-/// tile[r · stride + c] = Σ over `steps` of lhs · rhs, added to what the tile holds when
-/// `accumulate`, to the constant `start` otherwise. `beside` writes what each turn of the loop does
-/// besides, given its first step; it may be null.
+/// Emits tile[r · stride + c] = Σ over `steps` of lhs · rhs, added to the tile's values if
+/// `accumulate`, otherwise to the constant `start`. `beside`, unless null, emits additional
+/// code for each iteration, given its first step.
 void emitMicroKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Value steps,
                      Pointer tile, Value tileStride, Value accumulate, TypedAttr start,
                      llvm::function_ref<void(Value)> beside);
 
-/// Prefetches a line of the panel of `side` that is packed next, whose first element is `next`:
-/// from the micro-kernel of the `tile`-th panel of rows, in the turn that begins with step `k`.
+/// Prefetches a line of the panel of `side` that is packed next and whose first element is
+/// `next`. Emitted in the micro-kernel of the `tile`-th panel of rows, in the iteration that
+/// begins with step `k`.
 void emitPrefetchOfPanel(CodeBuilder &b, const Plan &plan, const Side &side, Pointer next,
                          Value tile, Value k);
 
@@ -58,10 +59,10 @@ struct TileRegion {
   Position position;
   Value rows, cols;
 };
-/// Loads `source` into a tile of nr columns a row.
+/// Loads `source` into a tile with nr columns per row.
 void emitLoadTile(CodeBuilder &b, const Kernel &kernel, const Operand &source,
                   const TileRegion &region, Pointer tile);
-/// Runs the elementwise ops after the contraction on a tile, and stores the results.
+/// Applies the elementwise ops after the contraction to a tile and stores the results.
 void emitFinishTile(CodeBuilder &b, const Kernel &kernel, const TileRegion &region, Pointer tile);
 
 } // namespace mlir::fsdp::gemm

@@ -1,12 +1,12 @@
-//===- GemmEpilogue.cpp - From a tile of sums to the results ----*- C++ -*-===//
+//===- GemmEpilogue.cpp - From accumulators to results ----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For each row of the tile and each vector of its columns: load what the elementwise
-// ops read, run their bodies on vectors, store what the kernel returns. Columns
-// that do not exist are masked. A tile is still in the first-level cache.
+// For each row of the tile and each vector of its columns: loads the inputs of the
+// elementwise ops, runs their bodies on vectors, and stores the results. Columns outside the
+// result are masked. The tile is still in the L1 cache.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,11 +17,11 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
 namespace {
-/// Vectors of one row of a tile.
+/// Emits loads, bodies and stores for vectors of one row of a tile.
 class RowEmitter {
 public:
   RowEmitter(CodeBuilder &b, const Kernel &kernel) : b(b), kernel(kernel), plan(kernel.plan) {}
-  /// The place of each operand at the tile's corner, before the loops.
+  /// An operand and the address of its element at the tile's corner, computed before the loops.
   using Corner = std::pair<const Operand *, Pointer>;
 
   Pointer corner(const Operand &operand, const TileRegion &region) {
@@ -90,7 +90,7 @@ Value RowEmitter::index(ArrayRef<int64_t> strides, Value corner) {
                                     value);
 }
 
-/// Runs `body(row, col)` for each row and vector of columns of a tile.
+/// Emits loops over the rows and column vectors of a tile that call `body(row, col)`.
 static void forEachVector(CodeBuilder &b, const Plan &plan, const TileRegion &region,
                           RowEmitter &emitter, function_ref<void(Value, Value)> body) {
   b.loop(b.constant(0), region.rows, 1, [&](Value row) {

@@ -1,18 +1,18 @@
-//===- GemmMicroKernel.cpp - The tile that stays in registers ---*- C++ -*-===//
+//===- GemmMicroKernel.cpp - The register tile of a contraction --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// mr × nv vectors of sums. A step loads nv vectors of rhs, and broadcasts mr values
-// of lhs, one after the other, into a multiply-add with each of them:
+// Keeps mr × nv vectors of sums in registers. A step loads nv vectors of rhs. Then it
+// broadcasts mr values of lhs, one after the other, each into nv multiply-adds:
 //
 //              rhs   | b0 | b1 |
 //      lhs  a0       | s  | s  |      s[r][v] = fma(a[r], b[v], s[r][v])
 //           a1       | s  | s  |
 //
-// Each sum is a fold over k in order: the bits depend on neither tile nor lanes.
-// The loop is unrolled by two; the steps left over run in a loop of single steps.
+// Each sum is a fold over k in order, so the bits depend on neither the tile nor the number
+// of lanes. The loop is unrolled by two; remaining steps run in a loop of single steps.
 //
 //===----------------------------------------------------------------------===//
 

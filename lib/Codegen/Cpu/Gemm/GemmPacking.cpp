@@ -1,23 +1,25 @@
-//===- GemmPacking.cpp - Operands of a contraction in panels ----*- C++ -*-===//
+//===- GemmPacking.cpp - Packs the operands of a contraction ----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   source, rows of k      panel: one step (of all rows) after the other
+//   source, rows of k      panel: steps (of all rows), one after the other
 //     a0 a1 a2 a3 ..         a0 b0 c0 .. | a1 b1 c1 .. | a2 b2 c2 .. | ..
 //     b0 b1 b2 b3 ..
 //     c0 c1 c2 c3 ..       with bf16 dot products a step is a pair: a0a1 b0b1 ..
 //
-// Three ways, by what is contiguous in the source:
-//   k      vectors along k of as many rows as a vector has lanes, transposed in
-//          registers: shuffles that pick the even (odd) half of two vectors,
-//          inside 128-bit blocks first, then of whole blocks.
-//   rows   copied vector by vector, some panels side by side; pairs are interleaved.
-//   none   element by element.
-// The source is new to the caches and its rows are far apart, so it is prefetched.
-// Casts and other unary maps are applied between load and store. Rows that do not
-// exist repeat the last one. Steps over the end of k are zero.
+// Packs in one of three ways, depending on what is contiguous in the source:
+//
+//   k      loads vectors along k of as many rows as a vector has lanes, and transposes them
+//          in registers: shuffles that pick the even (odd) half of two vectors, first inside
+//          128-bit blocks, then of whole blocks
+//   rows   copies vector by vector, several panels side by side; interleaves pairs
+//   none   copies element by element
+//
+// Sources are not in the caches yet and their rows are far apart, so they are prefetched.
+// Casts and other unary maps are applied between load and store. Rows beyond the end repeat
+// the last row. Steps beyond the end of k are zero.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,34 +29,34 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
-/// Panels that are filled side by side where rows are contiguous, so that whole lines
-/// of the source are read.
+/// Number of panels filled side by side if rows are contiguous, so that whole cache lines of
+/// the source are read.
 static constexpr int64_t panelsPerGroup = 16;
 
-/// Values of k from a load to the prefetch beside it.
+/// Distance in k between a load and the prefetch emitted with it.
 static constexpr int64_t prefetchDistance = 12;
 
 namespace {
 class Packer {
 public:
-  /// `from`: the first row at the first k; `to`: its panel.
+  /// `from` is the first row at the first k, `to` its panel.
   Packer(CodeBuilder &b, const Plan &plan, const Side &side, Pointer from, Value kCount, Pointer to)
       : b(b), plan(plan), side(side), from(from), kCount(kCount), to(to), lanes(plan.lanes),
         perStep(plan.kPerStep()), besideMicroKernel(plan.prefetchesRhs && side.width == plan.nr) {}
-  /// One panel of `valid` rows.
+  /// Packs one panel of `valid` rows.
   void packAlongK(Value valid);
   void packElements(Value valid);
-  /// All panels of `count` rows.
+  /// Packs all panels of `count` rows.
   void packAlongRows(Value count);
 
 private:
-  /// Maps and conversion to the type of the panel; `mask` keeps zeros zero.
+  /// Applies maps and converts to the type of the panel. `mask` keeps zeros zero.
   Value convert(Value value, Value mask);
   Value load(int64_t count, Value row, Value k, Value mask);
   Pointer element(Value row, Value k) {
     return b.shift(from, b.add(b.mul(row, side.stride), b.mul(k, side.kStride)));
   }
-  /// In which order the two steps of a pair stand.
+  /// Returns the order of the two steps of a pair.
   int64_t swapped(int64_t step) const {
     return plan.arithmetic == Arithmetic::Bf16Pairs ? step ^ 1 : step;
   }
@@ -79,7 +81,7 @@ private:
   Value kCount;
   Pointer to;
   int64_t lanes, perStep;
-  bool besideMicroKernel; ///< it was prefetched already
+  bool besideMicroKernel; ///< the micro-kernel has prefetched the source already
 };
 } // namespace
 
@@ -98,8 +100,8 @@ Value Packer::load(int64_t count, Value row, Value k, Value mask) {
   return convert(b.load(type, element(row, k), mask), mask);
 }
 
-/// From vectors v0, v1, ..: result j holds unit j (within each block of `block` lanes) of each,
-/// in order. `list` has as many vectors as a block has units.
+/// Merges vectors v0, v1, ..: result j holds unit j (within each block of `block` lanes) of
+/// each, in order. `list` has as many vectors as a block has units.
 SmallVector<Value> Packer::mergeHalves(ArrayRef<Value> list, int64_t unit, int64_t block) {
   if (list.size() == 1)
     return {list.front()};
@@ -142,7 +144,7 @@ SmallVector<Value> Packer::transpose(ArrayRef<Value> rows) {
   return result;
 }
 
-/// `count` rows from `column` on, at most as many as a vector has lanes.
+/// Packs `count` rows from `column` on, at most as many as a vector has lanes.
 void Packer::packBlockAlongK(Value column, int64_t count, Value valid) {
   Type stepType = VectorType::get({lanes}, to.type);
   SmallVector<Value> rows;
@@ -168,8 +170,8 @@ void Packer::packBlockAlongK(Value column, int64_t count, Value valid) {
 }
 
 void Packer::packAlongK(Value valid) {
-  // Last columns first: a vector that is wider than what is left reaches into the first
-  // columns of the next step.
+  // Last columns first: a vector that is wider than the remaining columns overwrites the
+  // first columns of the next step.
   int64_t whole = llvm::alignDown(side.width, lanes);
   if (whole < side.width)
     packBlockAlongK(b.constant(whole), side.width - whole, valid);
@@ -180,7 +182,7 @@ void Packer::packAlongK(Value valid) {
            [&](Value column) { packBlockAlongK(column, lanes, valid); });
 }
 
-/// Pairs of lanes as one step each.
+/// Interleaves two vectors into pairs, one step each.
 Value Packer::interleave(Value first, Value second) {
   SmallVector<int64_t> mask;
   for (int64_t lane = 0; lane < lanes; ++lane)
@@ -189,7 +191,8 @@ Value Packer::interleave(Value first, Value second) {
                                    b.shuffle(first, second, mask));
 }
 
-/// `width` rows at k, and at the next with pairs; they fill as many panels as they do, or one.
+/// Packs `width` rows at k, and at the next k with pairs. `width` is the width of one panel,
+/// or of several that one vector fills.
 void Packer::packRowsOfStep(Value row, Value valid, Value k, int64_t width) {
   bool pairs = plan.arithmetic != Arithmetic::Fma;
   Value next = b.add(k, 1), hasNext = pairs ? b.isLess(next, kCount) : Value();
@@ -207,7 +210,7 @@ void Packer::packRowsOfStep(Value row, Value valid, Value k, int64_t width) {
   if (plan.arithmetic == Arithmetic::Bf16Dot)
     for (auto [one, other] : llvm::zip_equal(first, second))
       one = interleave(one, other);
-  // Steps and columns in rising order: a wide vector reaches into what comes next.
+  // Steps and columns in ascending order: a wide vector overwrites what is stored next.
   Value number = b.div(row, side.width);
   for (int64_t part = 0; part < width; part += side.width) {
     Pointer panel =
@@ -244,7 +247,7 @@ void Packer::packAlongRows(Value count) {
 
 void Packer::packElements(Value valid) {
   Value last = b.add(valid, -1);
-  // A step is `perStep` elements of the panel's type.
+  // A step consists of `perStep` elements of the panel's type.
   Pointer elements = {to.base, plan.packType, b.mul(to.index, perStep)};
   auto place = [&](Value row, Value k) {
     Value step = perStep == 2 ? b.div(k, 2) : k, half = perStep == 2 ? b.rem(k, 2) : b.constant(0);

@@ -1,4 +1,4 @@
-//===- GemmPlan.cpp - How a contraction is blocked --------------*- C++ -*-===//
+//===- GemmPlan.cpp - Blocking of a contraction -----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,9 +12,9 @@
 //   |lhs|  |tile|    |    | m: panels of mr   lhs is packed once per mc × kc (L3)
 //   +---+  +----+----+----+
 //
-// A tile is chosen by what it costs: steps of all tiles, padding included, each as
-// long as its multiply-adds or its loads take, whichever is longer, and a little for what
-// it reads from the caches.
+// The tile with the lowest cost is chosen. The cost counts the steps of all tiles, including
+// padding. A step costs its multiply-adds or its loads, whichever take longer, plus a small
+// term for reads from the caches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,17 +27,18 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
-/// Bytes of lhs that are packed at a time: all rows, so that rhs is packed once, or blocks of
-/// which those of all workers fit in the last cache.
+/// Bytes of lhs packed at a time. Up to lhsWholeBytes all rows are packed, so that rhs is packed
+/// only once. Otherwise blocks are used; those of all workers fit the last-level cache.
 static constexpr int64_t lhsWholeBytes = 6 << 20, lhsBlockBytes = 3 << 20;
 /// Bytes of one panel of rhs.
 static constexpr int64_t rhsPanelBytes = 256 << 10;
-/// Units that are enough to share among workers.
+/// Number of units that is enough to distribute among workers.
 static constexpr int64_t minUnits = 16;
-/// Panels of rows that use a panel of rhs so seldom that it is prefetched beside them; fewer have
-/// no time for it. What is smaller in memory is in a cache anyway.
+/// Limits of the panels of rows that use a panel of rhs if their micro-kernels prefetch the
+/// next one. Fewer have no time for it; with more the cost of reading rhs is low. An rhs below
+/// rhsInMemoryBytes is in a cache anyway.
 static constexpr int64_t minTilesBeside = 4, maxTilesBeside = 24, rhsInMemoryBytes = 4 << 20;
-/// Bytes of partial sums that wait in scratch.
+/// Bytes of partial sums kept in scratch.
 static constexpr int64_t sumsBytes = 2 << 20;
 
 int64_t Plan::kSteps(int64_t k) const {
@@ -55,12 +56,13 @@ int64_t Plan::kSteps(int64_t k) const {
 int64_t Plan::stepBytes() const { return packType.getIntOrFloatBitWidth() / 8 * kPerStep(); }
 
 static LogicalResult chooseTypes(const Problem &problem, Plan &plan, const CpuTarget &target) {
-  auto ours = [](Type type) {
+  auto isSupported = [](Type type) {
     return type.isF32() || type.isF64() || type.isBF16() || type.isF16();
   };
   Type lhs = getValueType(problem.lhs.access), rhs = getValueType(problem.rhs.access);
   Type result = getElementTypeOrSelf(problem.root().getType());
-  if (!ours(lhs) || !ours(rhs) || !ours(result) || !ours(getValueType(problem.init.access)))
+  if (!isSupported(lhs) || !isSupported(rhs) || !isSupported(result) ||
+      !isSupported(getValueType(problem.init.access)))
     return failure();
   MLIRContext *context = result.getContext();
   plan.accType = result.isF64() ? Type(Float64Type::get(context)) : Type(Float32Type::get(context));
@@ -75,13 +77,13 @@ static LogicalResult chooseTypes(const Problem &problem, Plan &plan, const CpuTa
   return success();
 }
 
-/// Whether `tile` neighbours of a role, counted through all its digits, never straddle
-/// the innermost one.
+/// Returns true if `tile` consecutive indices of a role never cross a border of its innermost
+/// digit.
 static bool isFlat(const Problem &problem, ArrayRef<int> digits, int64_t tile) {
   return digits.size() == 1 || problem.digits[digits.back()].size % tile == 0;
 }
 
-/// Rows (or columns) with padding, over all digits of the role.
+/// Returns the rows (or columns) including padding, over all digits of the role.
 static int64_t padded(const Problem &problem, ArrayRef<int> digits, int64_t tile) {
   int64_t all = product(problem, digits), inner = problem.digits[digits.back()].size;
   return isFlat(problem, digits, tile) ? llvm::alignTo(all, tile)
@@ -90,7 +92,7 @@ static int64_t padded(const Problem &problem, ArrayRef<int> digits, int64_t tile
 
 static void chooseTile(const Problem &problem, Plan &plan, const CpuTarget &target) {
   SmallVector<int> rows = problem.digitsOf(Role::M), cols = problem.digitsOf(Role::N);
-  // Sums, a row of rhs, a value of lhs; one register stays free, two where there are many.
+  // Registers for the sums, a row of rhs and a value of lhs. One or two registers stay free.
   int64_t registers = target.hasAvx512() ? 30 : 15;
   double best = 0;
   for (int64_t nv = 1; nv <= 4; ++nv)
@@ -98,7 +100,7 @@ static void chooseTile(const Problem &problem, Plan &plan, const CpuTarget &targ
       int64_t nr = nv * plan.lanes;
       double tiles =
           double(padded(problem, rows, mr) / mr) * double(padded(problem, cols, nr) / nr);
-      // Two multiply-adds and two loads a cycle; four cycles until a sum can be used again.
+      // Per cycle two multiply-adds and two loads; a sum can be used again after four cycles.
       double step =
           double(std::max({mr * nv, mr + nv, int64_t(8)})) + 0.1 * double(mr) + 0.25 * double(nv);
       double cost = tiles * step;
@@ -113,7 +115,7 @@ static void chooseTile(const Problem &problem, Plan &plan, const CpuTarget &targ
     }
 }
 
-/// Which digits are rows, columns, outer loops and k.
+/// Assigns digits to rows, columns, outer loops and k.
 static void assignDigits(const Problem &problem, Plan &plan) {
   plan.outer = problem.digitsOf(Role::Batch);
   for (auto [role, tile, flat, size] : {std::tuple(Role::M, plan.mr, &plan.rows, &plan.m),
@@ -141,7 +143,7 @@ static bool isDirect(const Problem &problem, const Plan &plan) {
          (problem.init.access.binding < 0 || problem.init.sameAs(dest));
 }
 
-/// An even split of `size` into blocks of at most `limit`, each a multiple of `unit`.
+/// Divides `size` evenly into blocks of at most `limit`, each a multiple of `unit`.
 static int64_t evenBlock(int64_t size, int64_t limit, int64_t unit) {
   int64_t blocks = llvm::divideCeil(size, std::max(limit, unit));
   return llvm::alignTo(llvm::divideCeil(size, std::max<int64_t>(blocks, 1)), unit);
@@ -162,8 +164,8 @@ static void chooseBlocks(const Problem &problem, Plan &plan) {
     plan.nc = evenBlock(plan.n, sumsBytes / (plan.mc * accBytes), plan.nr);
     tiles = plan.mc / plan.mr * (plan.nc / plan.nr);
   }
-  // Every worker packs all of the side that is not shared out: the smaller one, unless too
-  // few units are left to share.
+  // Every worker packs all of the side that is not distributed. That is the smaller one,
+  // unless the larger one has too few units.
   int64_t rowUnits = llvm::divideCeil(plan.m, plan.mr),
           colUnits = llvm::divideCeil(plan.n, plan.nr);
   plan.splitRows = plan.m > plan.n;

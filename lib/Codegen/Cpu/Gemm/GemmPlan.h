@@ -1,4 +1,4 @@
-//===- GemmPlan.h - How a contraction is blocked ----------------*- C++ -*-===//
+//===- GemmPlan.h - Blocking of a contraction -------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,32 +20,33 @@ namespace mlir::fsdp::gemm {
 /// How products are formed and summed.
 enum class Arithmetic {
   Fma,      ///< one fused multiply-add per k
-  Bf16Dot,  ///< vdpbf16ps: pairs of k, the odd one first
+  Bf16Dot,  ///< vdpbf16ps on pairs of k; adds the odd k first
   Bf16Pairs ///< the same order with fused multiply-adds on widened values
 };
 
 struct Plan {
-  Type accType;  ///< of the accumulators: f32 or f64
-  Type packType; ///< of the values in packed panels: accType, or bf16 with Bf16Dot
+  Type accType;  ///< type of the accumulators: f32 or f64
+  Type packType; ///< type of values in packed panels: accType, or bf16 with Bf16Dot
   Arithmetic arithmetic = Arithmetic::Fma;
 
-  // The register tile: mr rows by nr = nv · lanes columns.
+  // Register tile: mr rows by nr = nv · lanes columns.
   int64_t lanes = 0, mr = 0, nv = 0, nr = 0;
 
-  // Digits: `rows` and `cols` are run through as one index (a tile never straddles
-  // their outer digits), k is outer digits and an inner one, the rest is `outer`.
+  // Digits. `rows` and `cols` are each traversed as one index; a tile never crosses a border
+  // of their innermost digit. k is the digits `kOuter` and the digit `kInner`; the others are
+  // `outer`.
   SmallVector<int> rows, cols, outer, kOuter;
   int kInner = -1;
   int64_t m = 1, n = 1, k = 1, outerCount = 1, kOuterCount = 1;
 
-  // Blocks: mc × kc of lhs are packed at a time, and kc × nr of rhs; nc bounds the
-  // columns whose partial sums wait in scratch.
+  // Blocks: mc × kc of lhs and kc × nr of rhs are packed at a time. nc limits the columns
+  // whose partial sums are kept in scratch.
   int64_t mc = 0, nc = 0, kc = 0, kBlocks = 1;
 
-  /// Partial sums and results stand in the result's own buffer.
+  /// Whether partial sums and results are stored in the result's own buffer.
   bool direct = false;
 
-  /// Micro-kernels prefetch the panel of rhs that comes next.
+  /// Whether micro-kernels prefetch the next panel of rhs.
   bool prefetchesRhs = false;
 
   // Workers share rows (or columns) in units of mr (nr).
@@ -56,26 +57,26 @@ struct Plan {
   int64_t lhsOffset = 0, rhsOffset = 0, tileOffset = 0, workerBytes = 0;
 
   int64_t extent() const { return outerCount * unitsPerOuter; }
-  /// k steps of the micro-kernel for `k` values: pairs with Bf16Dot.
+  /// Returns the steps of the micro-kernel for `k` values of k.
   int64_t kSteps(int64_t k) const;
-  /// Values of k per step.
+  /// Returns the values of k per step.
   int64_t kPerStep() const { return arithmetic == Arithmetic::Bf16Dot ? 2 : 1; }
-  /// Bytes of one step of one row or column in a panel.
+  /// Returns the bytes of one step of one row or column in a panel.
   int64_t stepBytes() const;
-  /// Elements (steps of one row) of a panel: whole blocks of steps, and one vector more,
-  /// as packing stores whole vectors.
+  /// Returns the elements (steps of one row) of a panel: whole blocks of steps and one more
+  /// vector, because packing stores whole vectors.
   int64_t panelSize(int64_t width) const {
     return llvm::alignTo(kSteps(kc), lanes) * width + lanes;
   }
-  /// Panels that one vector of rows fills; the last of them need not exist.
+  /// Returns how many panels one vector of rows fills. The last of them may lie beyond the matrix.
   int64_t panelsPerVector(int64_t width) const {
     return width < lanes && 4 * width >= lanes && lanes % width == 0 ? lanes / width : 1;
   }
   int64_t panelBytes(int64_t width) const { return panelSize(width) * stepBytes(); }
 };
 
-/// Orients the problem (columns are contiguous in the result where possible) and decides
-/// everything; fails when the types are not ours.
+/// Orients the problem (columns are contiguous in the result if possible) and plans its
+/// blocking. Fails if an element type is unsupported.
 FailureOr<Plan> makePlan(Problem &problem, const CpuTarget &target);
 
 } // namespace mlir::fsdp::gemm

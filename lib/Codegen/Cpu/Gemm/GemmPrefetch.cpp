@@ -1,23 +1,24 @@
-//===- GemmPrefetch.cpp - The next panel comes while this one is used -*- C++ -*-===//
+//===- GemmPrefetch.cpp - Prefetches the next panel of rhs ------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Where rows are few, a panel of rhs is used a few times only, and reading it from
-// memory takes a good part of the time. The micro-kernels of a panel therefore
-// prefetch the next one into the caches, each its share:
+// If there are few rows, a panel of rhs is used only a few times, and reading it from memory
+// takes a large part of the time. Therefore the micro-kernels of a panel prefetch the next
+// panel into the caches, each of them a part:
 //
 //   tiles of panel p        tile 0      tile 1      tile 2
 //   lines of panel p + 1    aaaa....    ....bbbb    ........cccc
 //
-//   k contiguous in the source    a tile has some of the panel's columns and takes
-//                                 its lines along k, one after the other
-//   columns contiguous            a tile has a range of k, a line or a few for each
+//   k contiguous in the source    a tile takes some of the panel's columns and prefetches
+//                                 their lines along k, one after the other
+//   columns contiguous            a tile takes a range of k, with one or a few lines each
 //
-// One prefetch in a turn of the micro-kernel's loop; what is spread thinner than that
-// is prefetched more than once, which costs an instruction and no memory traffic. After
-// the last panel it reaches into what is not used, or not there: a prefetch never fails.
+// Each iteration of the micro-kernel's loop issues one prefetch. If there are fewer lines
+// than iterations, lines are prefetched more than once, which costs instructions but no
+// memory traffic. After the last panel the prefetches go beyond it. They may be outside of
+// the buffer, as a prefetch never fails.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +32,7 @@ using namespace mlir::fsdp::gemm;
 
 static constexpr int64_t lineBytes = 64;
 
-/// Lines of the source that one k of a panel stands in, when its columns are contiguous.
+/// Returns the number of cache lines that one k of a panel spans if its columns are contiguous.
 static int64_t linesPerK(const Side &side) {
   int64_t bytes = getStorageType(side.operand.access.elementType).getIntOrFloatBitWidth() / 8;
   return llvm::divideCeil(side.width * bytes, lineBytes);

@@ -1,15 +1,15 @@
-//===- CompileImage.cpp - All kernels of a module to one image --*- C++ -*-===//
+//===- CompileImage.cpp - Compiles the kernels of a module to one image --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 //  1. Clone each kernel into a module of its own, in the module's order.
-//  2. Lower it and emit its object, or take the one of a cache; kernels are
-//     independent, so threads of the context share them.
+//  2. Lower it and emit its object, or read the object from the cache. Kernels are
+//     independent, so the threads of the context process them in parallel.
 //  3. Link the objects in order.
 //
-// For a plan alone, kernels are lowered as far as their scratch is known.
+// measureCpuKernels only lowers kernels until their scratch sizes are known.
 //
 //===----------------------------------------------------------------------===//
 

@@ -12,7 +12,7 @@
 
 namespace mlir::fsdp {
 
-/// Loads the dialects of phases, and what writes them as LLVM IR.
+/// Loads the dialects of phase functions and their translations to LLVM IR.
 void loadCpuDialects(MLIRContext &context);
 /// Lowers loops, vectors and memrefs in `module` to the LLVM dialect.
 LogicalResult lowerToLLVMDialect(ModuleOp module);
@@ -21,15 +21,15 @@ LogicalResult lowerToLLVMDialect(ModuleOp module);
 void addLLVMConversions(PassManager &pm, bool useLibm);
 
 using Object = SmallVector<char, 0>;
-/// Machine code of a module of LLVM functions, one per phase; as it stands where it is not to be
-/// `optimised`.
+/// Emits the machine code of a module of LLVM functions, one per phase, with or without
+/// LLVM's optimisations.
 FailureOr<Object> emitObject(ModuleOp module, const KernelInfo &info, const CpuTarget &target,
                              bool optimised = true);
-/// Compiles each kernel in a module of its own by `compile`, and links.
+/// Clones each kernel into a module of its own, compiles it with `compile` and links the objects.
 FailureOr<Image> compileImage(ModuleOp module, const CpuTarget &target,
                               ArrayRef<StringRef> libraries,
                               function_ref<FailureOr<Object>(func::FuncOp, KernelInfo &)> compile);
-/// Links objects; `libraries` are shared objects that may resolve symbols.
+/// Links objects to a shared object; `libraries` are shared objects that may resolve symbols.
 FailureOr<std::vector<char>> linkImage(ArrayRef<Object> objects, ArrayRef<StringRef> libraries,
                                        Location loc);
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A CPU is reduced to the microarchitecture level it has, so that an image says
-// in a dozen words what it needs and runs on every CPU of that level:
+// A CPU is reduced to its microarchitecture level. So the requirements of an image are short,
+// and it runs on every CPU of that level:
 //
 //   x86-64-v4   AVX-512 F, BW, CD, DQ, VL     vectors of 512 bits
 //   x86-64-v3   AVX2, FMA, F16C, BMI          vectors of 256 bits
@@ -26,7 +26,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// LLVM's name of a feature and the one in /proc/cpuinfo.
+/// Name of a feature in LLVM and in /proc/cpuinfo.
 struct Feature {
   StringLiteral llvm, cpuinfo;
 };
@@ -111,7 +111,7 @@ std::unique_ptr<llvm::TargetMachine> CpuTarget::createTargetMachine() const {
   if (!backend)
     return nullptr;
   llvm::TargetOptions options;
-  // The floating-point contract: nothing is fused that is not written as math.fma.
+  // The floating-point contract: only math.fma is fused.
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   return std::unique_ptr<llvm::TargetMachine>(
       backend->createTargetMachine(parsed, cpu, features, options, llvm::Reloc::PIC_, std::nullopt,

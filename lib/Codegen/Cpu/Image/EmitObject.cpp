@@ -4,16 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One kernel at a time: LLVM dialect, LLVM IR, a wrapper with the ABI of
-// docs/Pipeline.md §7 around each phase, optimisation, machine code.
+// Compiles one kernel: LLVM dialect to LLVM IR, a wrapper with the ABI of
+// docs/explanation/pipeline.md §7 around each phase, optimisation, machine code.
 //
 //   void k(ptr bindings, i64 begin, i64 end, ptr workspace) {
 //     call @k.body(bindings[0], bindings[1], ..., begin, end, workspace)   ; inlined
 //   }
 //
-// Loop unrolling is off: unrolling the short column loops lets LICM hoist every
-// vector of weights out of the row loop, and spill it. The library functions are
-// disabled, or loops would become calls of memset and memcpy.
+// Loop unrolling is off. Otherwise unrolled short column loops make LICM hoist every vector
+// of weights out of the row loop, where registers spill. Library functions are disabled,
+// because loops would otherwise become calls of memset and memcpy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Bindings are distinct, begin at 64 bytes, and are never null.
+/// Bindings do not overlap, are aligned to 64 bytes, and are never null.
 static void describeArguments(llvm::Function &body) {
   llvm::LLVMContext &context = body.getContext();
   for (llvm::Argument &argument : body.args()) {
@@ -76,7 +76,7 @@ static void setFunctionAttributes(llvm::Module &module, const CpuTarget &target)
 
 FailureOr<Object> fsdp::emitObject(ModuleOp module, const KernelInfo &info, const CpuTarget &target,
                                    bool optimised) {
-  // The marks of arguments have been read; the translation would warn of each.
+  // Remove the project's argument attributes, for which the translation would warn.
   module.walk([](FunctionOpInterface function) {
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
       for (NamedAttribute mark : SmallVector<NamedAttribute>(function.getArgAttrs(i)))

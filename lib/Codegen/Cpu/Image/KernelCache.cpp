@@ -1,24 +1,25 @@
-//===- KernelCache.cpp - Kernels that were compiled before ------*- C++ -*-===//
+//===- KernelCache.cpp - Cache of compiled kernels on disk ------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A file per kernel, named by a hash of everything that its code follows from:
+// One file per kernel, named by a hash of everything that determines its code:
 //
-//     build ids of the compiler and of the libraries it runs with ─┐
-//     triple, CPU, features, tuning of the target                 ─┼─ SHA-256 ─> llvmcache-4f1c…
-//     the kernel as it is printed (its name is a hash as well)    ─┘
+//     build ids of the compiler and its libraries ─┐
+//     triple, CPU, features, tuning of the target ─┼─ SHA-256 ─> llvmcache-4f1c…
+//     the printed kernel (its name is a hash too) ─┘
 //
 //     llvmcache-4f1c…:  hash of the rest, 16 digits │ {"phases": .., "shared": .., "worker": ..}
 //                       │ newline │ ELF object
 //
-//  1. Read: a hash that does not hold means that there is no such file.
-//  2. Else compile, write beside, rename: of two that do so at once either's bytes are right.
-//  3. At the end LLVM's pruning deletes, once in a while, what was not used for a week, and the
-//     oldest beyond 4 GiB.
+//  1. Read the file. A wrong hash counts as a missing file.
+//  2. Otherwise compile, write a temporary file and rename it. If two compilers do so at
+//     once, both write the same bytes.
+//  3. At the end, LLVM's pruning deletes files that were not used for a week, and the least
+//     recently used ones above 4 GiB.
 //
-// Not done here: kernels of GPUs, which share one module.
+// Not done here: GPU kernels, which share one module.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,15 +41,15 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 static constexpr StringLiteral layout = "fsdp kernel cache 1";
-static constexpr StringLiteral prefix = "llvmcache-"; // what LLVM's pruning looks at
+static constexpr StringLiteral prefix = "llvmcache-"; // the prefix that LLVM's pruning requires
 static constexpr uint64_t mostBytes = UINT64_C(4) << 30;
 static constexpr size_t hashDigits = 16;
 
 //===----------------------------------------------------------------------===//
-// Which compiler this is
+// Identity of the compiler
 //===----------------------------------------------------------------------===//
 
-/// The build id in the notes of a loaded object; empty where the linker wrote none.
+/// Returns the build id in the notes of a loaded object, or an empty string if it has none.
 static StringRef findBuildId(const dl_phdr_info &object) {
   for (const ElfW(Phdr) &segment : ArrayRef(object.dlpi_phdr, object.dlpi_phnum)) {
     if (segment.p_type != PT_NOTE)
@@ -70,12 +71,12 @@ static StringRef findBuildId(const dl_phdr_info &object) {
   return "";
 }
 
-/// Adds one loaded object; where it has no build id, its file's size and time. 1 when there is no
-/// such file either.
+/// Appends the identity of a loaded object: its build id, or the size and time of its file.
+/// Returns 1 if the file does not exist.
 static int addObject(dl_phdr_info *object, size_t, void *to) {
   auto &text = *static_cast<std::string *>(to);
   StringRef path = object->dlpi_name, id = findBuildId(*object);
-  if (path.contains("vdso")) // the kernel's
+  if (path.contains("vdso")) // provided by the operating system
     return 0;
   text += "\n";
   if (!id.empty()) {
@@ -103,7 +104,7 @@ static bool fromJSON(const llvm::json::Value &value, PhaseInfo &phase, llvm::jso
 } // namespace mlir::fsdp
 
 namespace {
-/// What lowering a kernel finds out beside its code.
+/// Results of lowering a kernel besides its code.
 struct Launch {
   std::vector<PhaseInfo> phases;
   int64_t sharedBytes = 0, workerBytes = 0;
@@ -126,8 +127,8 @@ FailureOr<std::unique_ptr<KernelCache>> KernelCache::open(StringRef folder, Loca
   std::string compiler(layout);
   if (dl_iterate_phdr(addObject, &compiler))
     return emitError(loc)
-           << "cannot tell this compiler from others, so that kernels cannot be kept in '" << folder
-           << "'";
+           << "cannot identify this build of the compiler, so kernels cannot be cached in '"
+           << folder << "'";
   return std::unique_ptr<KernelCache>(new KernelCache(folder, compiler));
 }
 
@@ -145,7 +146,7 @@ std::string KernelCache::getPath(func::FuncOp kernel, const CpuTarget &target) c
     os << "\n" << part;
   os << "\n" << target.vectorBits << " " << target.hasBf16Dot << "\n";
   kernel->print(os, OpPrintingFlags().printGenericOpForm());
-  // Those are printed by name only.
+  // Resource constants are printed by name only.
   kernel->walk([&](Operation *op) {
     op->getAttrDictionary().walk([&](DenseResourceElementsAttr constant) {
       if (const AsmResourceBlob *blob = constant.getRawHandle().getBlob())
@@ -175,8 +176,7 @@ bool KernelCache::read(StringRef path, KernelInfo &info, Object &object) const {
   if (digits != getHash(rest))
     return false;
   auto [head, code] = rest.split('\n');
-  if (JsonProblem problem;
-      !parseJson(head, problem)) // limits the depth, which LLVM's parser does not
+  if (JsonProblem problem; !parseJson(head, problem)) // limits the depth, unlike LLVM's parser
     return false;
   llvm::Expected<Launch> launch = llvm::json::parse<Launch>(head);
   if (!launch) {
@@ -209,7 +209,7 @@ void KernelCache::write(StringRef path, const KernelInfo &info, const Object &ob
     os << getHash(rest) << rest;
     os.flush();
     std::error_code error = os.error();
-    os.clear_error(); // else the stream's destructor ends the process
+    os.clear_error(); // otherwise the stream's destructor ends the process
     if (!error)
       return file->keep(path);
     return llvm::joinErrors(llvm::errorCodeToError(error), file->discard());
@@ -244,5 +244,5 @@ KernelCache::get(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info,
 
 void KernelCache::warnOfFailedWrites(Location loc) const {
   if (!failure.empty())
-    emitWarning(loc) << "compiled kernels are not kept in '" << folder << "': " << failure;
+    emitWarning(loc) << "cannot write compiled kernels to '" << folder << "': " << failure;
 }

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Runs the linker inside this process on files in a temporary folder, which is
-// gone afterwards. Undefined symbols are errors: that is the proof that kernels
-// need nothing but themselves. Neither paths nor times get into the image.
+// Runs the linker inside this process on files in a temporary folder, which is removed
+// afterwards. Undefined symbols are errors, which proves that kernels need no other code. The
+// image contains neither paths nor times.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// A folder that is removed with what it holds.
+/// A folder that is removed with its contents.
 struct TemporaryFolder {
   SmallString<128> path;
   ~TemporaryFolder() {

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The choice of a lowering. Each says beforehand whether it takes a kernel; the
-// general one takes what is left:
+// Chooses the lowering of each kernel. A lowering either refuses a kernel or completes; the
+// general one accepts all others:
 //
 //   attention                  -> tiles of scores                  Attention.cpp
 //   a contraction              -> packed panels, register tiles    Gemm.cpp

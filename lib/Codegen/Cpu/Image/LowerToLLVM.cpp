@@ -4,10 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The common tail of all kernels: phase functions on memref, scf, vector, affine,
-// linalg on buffers, arith and math become functions of the LLVM dialect with one
-// pointer per memref. No function of a library is called, no flag is set that
-// allows a floating-point operation to be done otherwise than written.
+// Last steps of all kernels: phase functions on memref, scf, vector, affine, linalg on buffers,
+// arith and math become functions of the LLVM dialect with one pointer per memref. No library
+// function is called, and no flag allows a floating-point operation to change its result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -68,7 +67,7 @@ LogicalResult fsdp::lowerToLLVMDialect(ModuleOp module) {
   if (failed(first.run(module)))
     return failure();
 
-  // 16-bit arithmetic before the functions, which know f32 and f64.
+  // Legalise 16-bit arithmetic first, because the expansions of math support f32 and f64 only.
   if (failed(runPatterns(module,
                          [](RewritePatternSet &p) {
                            populateLegaliseFloatsPatterns(p);

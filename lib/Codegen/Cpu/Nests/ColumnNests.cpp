@@ -4,17 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A sum over rows has its lanes along the columns, so that each column is added in
-// the order of its rows. Many rows are cut into at most 16 blocks, a number that
-// follows from their count alone:
+// A sum over rows has lanes along the columns, so that each column is added in the order of
+// its rows. Many rows are divided into at most 16 blocks; their number depends on the number
+// of rows alone:
 //
 //   phase 1   for block: for k: for row in block: a[64 k + lane] += x[row, ..]
 //   phase 2   for k: y[64 k + lane] = init + (a of block 0 + block 1 + ...)
 //
-// The accumulators of a vector of columns stay in registers over the whole block.
+// The accumulators of a vector of columns stay in registers for a whole block.
 //
-// A scatter gives each worker a range of columns and walks all tokens in order:
-// no atomics, and whoever gets which range, the same sums in the same order.
+// A scatter gives each worker a range of columns and traverses all tokens in order. It needs
+// no atomics, and the sums do not depend on which worker has which range.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ using namespace mlir::fsdp;
 
 static constexpr int64_t maxBlocks = 16, minBlockRows = 32;
 
-/// Static positions [begin, end) in pieces of a power of two.
+/// Emits the static positions [begin, end) in pieces whose sizes are powers of two.
 void NestBuilder::emitPieces(int64_t begin, int64_t end, Evaluator &at,
                              function_ref<void(Evaluator &, AffineExpr)> body) {
   while (begin < end) {
@@ -39,8 +39,8 @@ void NestBuilder::emitPieces(int64_t begin, int64_t end, Evaluator &at,
   }
 }
 
-/// The positions of [begin, end) of a flat extent, begin a multiple of the tile:
-/// whole vectors in a loop, the rest of the extent for whoever has its end.
+/// Emits the positions [begin, end) of a flat extent; begin is a multiple of the tile. Whole
+/// vectors are in a loop; the worker whose range ends at `size` computes the rest.
 void NestBuilder::emitRange(Phase &phase, int64_t size, Evaluator &at,
                             function_ref<void(Evaluator &, AffineExpr)> body, int64_t lanes) {
   lanes = lanes ? lanes : vectorLanes(virtualLanes);
@@ -68,7 +68,7 @@ void NestBuilder::emitRange(Phase &phase, int64_t size, Evaluator &at,
 }
 
 namespace {
-/// The loops of a column reduction: columns (parallel) and rows (reduced).
+/// Loops of a column reduction: columns (parallel) and rows (reduced).
 struct ColumnLoops {
   SmallVector<int64_t> columns, rows;
   int64_t outer, inner, count;
@@ -87,12 +87,12 @@ struct ColumnLoops {
 };
 } // namespace
 
-/// Reductions of one segment over the same rows: in blocks of rows first, where there are many.
+/// Reductions of one segment over the same rows, first within blocks of rows if there are many.
 struct NestBuilder::ColumnReduction {
   ArrayRef<Step> segment;
   ColumnLoops loops;
   int64_t blocks, blockRows;
-  SmallVector<int64_t> partials = {}; ///< of each step, where its blocks' sums are in the scratch
+  SmallVector<int64_t> partials = {}; ///< offset in the scratch of each step's block sums
 
   explicit ColumnReduction(ArrayRef<Step> segment) : segment(segment), loops(segment.front()) {
     blocks = std::clamp<int64_t>(loops.count / minBlockRows, 1, maxBlocks);
@@ -102,7 +102,7 @@ struct NestBuilder::ColumnReduction {
 
   ArrayRef<int64_t> getOuterShape() const { return ArrayRef(loops.columns).drop_back(); }
   int64_t countColumns() const { return ShapedType::getNumElements(loops.columns); }
-  /// Returns whether all steps have the columns of the first, and there is something to add.
+  /// Returns true if all steps have the columns of the first one and there are rows and columns.
   bool isRegular() const {
     return loops.count > 0 && countColumns() > 0 && llvm::all_of(segment, [&](const Step &step) {
              return step.op && step.getType().getRank() > 0 &&
@@ -117,7 +117,7 @@ static SmallVector<AffineExpr> getColumn(ArrayRef<AffineExpr> outer, AffineExpr 
   return column;
 }
 
-/// The sums of rows [first, last) at one vector of columns.
+/// Emits the sums of rows [first, last) at one vector of columns.
 SmallVector<Value> NestBuilder::sumRows(const ColumnReduction &reduction, Evaluator &at,
                                         ArrayRef<AffineExpr> column, Value first, Value last) {
   Values carried;
@@ -137,7 +137,7 @@ SmallVector<Value> NestBuilder::sumRows(const ColumnReduction &reduction, Evalua
   return Values(loop.getResults());
 }
 
-/// The phase that sums each block of rows into the shared scratch.
+/// Builds the phase that sums each block of rows into the shared scratch.
 bool NestBuilder::buildBlockSums(ColumnReduction &reduction) {
   const ColumnLoops &loops = reduction.loops;
   int64_t blocks = reduction.blocks, columns = reduction.countColumns();
@@ -170,7 +170,7 @@ bool NestBuilder::buildBlockSums(ColumnReduction &reduction) {
   return commit(phase, {});
 }
 
-/// The blocks in order, after the initial value, at one vector of columns.
+/// Emits one vector of columns: combines the initial value with the sum of the blocks in order.
 void NestBuilder::finishColumns(const ColumnReduction &reduction, Phase &phase, Evaluator &piece,
                                 SmallVector<AffineExpr> column) {
   ++log.body;
@@ -232,7 +232,7 @@ bool NestBuilder::buildColumns(ArrayRef<Step> segment) {
   return commit(phase, segment);
 }
 
-/// A whole row of columns: vectors in a loop, then the rest.
+/// Emits a whole row of columns: vectors in a loop, then the rest.
 void NestBuilder::emitColumns(int64_t size, Evaluator &at,
                               function_ref<void(Evaluator &, AffineExpr)> body) {
   int64_t lanes = vectorLanes(virtualLanes), whole = size / lanes;
@@ -255,7 +255,7 @@ bool NestBuilder::buildScatter(const Step &step) {
   if (type.getNumElements() == 0 || tokens == 0)
     return false;
 
-  // The initial value, unless it lies where the sums go.
+  // Store the initial value first, unless the sums are in its buffer.
   bool inPlace =
       op.getInit() && step.destinations.size() == 1 && op.getInit() == step.destinations.front();
   if (!inPlace) {

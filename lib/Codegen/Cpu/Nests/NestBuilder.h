@@ -18,24 +18,24 @@
 
 namespace mlir::fsdp {
 
-/// Lanes that a sum along a row has, for every instruction set.
+/// Number of lanes in which a row is summed, on every instruction set.
 inline constexpr int64_t virtualLanes = 64;
-/// Elements by which a flat range is split.
+/// Granularity, in elements, at which a flat range is divided among workers.
 inline constexpr int64_t flatTile = 64;
 
-/// Lowers the steps of one kernel, phase by phase. Everything is emitted beside
-/// the kernel; nothing of it is changed, so that a refusal costs nothing.
+/// Lowers the steps of one kernel, phase by phase. Emits phases before the kernel and does
+/// not change the kernel, so that a refusal needs no undo.
 class NestBuilder : SegmentDriver {
 public:
   NestBuilder(func::FuncOp kernel, const CpuTarget &target, SmallVector<Step> steps);
   ~NestBuilder() override;
-  /// Emits all phases; false when some part is refused.
+  /// Emits all phases. Returns false if a step is refused.
   bool build() { return buildSegments(); }
-  /// Makes them the kernel's.
+  /// Replaces the kernel by the phases and fills `info`.
   void finish(KernelInfo &info);
 
 private:
-  /// The phase that is being emitted.
+  /// A phase: its function, arguments, scratch and range.
   struct Phase {
     func::FuncOp function;
     EvaluationState state;
@@ -43,13 +43,13 @@ private:
     int64_t workerBytes = 0;
     int64_t extent = 1, tile = 1;
   };
-  /// The columns of a row: loops around one vectorised loop.
+  /// Columns of a row: `outer` loops around one vectorised loop of `inner` iterations.
   struct Columns {
     SmallVector<int64_t> shape, outer;
     int64_t inner = 1;
-    SmallVector<int64_t> borders; // 0, places to split the inner loop at, inner
+    SmallVector<int64_t> borders; // 0, positions at which the inner loop is split, inner
   };
-  /// What emitting code once, to throw it away, has shown.
+  /// Result of emitting code once for trial.
   struct Trial {
     int64_t gathers;
     SmallVector<int64_t> splits;
@@ -125,14 +125,14 @@ private:
   OpBuilder builder;
   Location loc;
   std::vector<Phase> phases;
-  /// Where the columns of the group in progress go when that is a row buffer.
+  /// Row buffers of the values of the current group.
   DenseMap<Value, Value> rowBuffers;
   unsigned rowBufferSkip = 0;
   AccessLog log;
 };
 
-/// Lowers a kernel of maps, row and column reductions and scatters; false, with
-/// the kernel as it was, when it holds something else.
+/// Lowers a kernel of maps, row and column reductions and scatters. Returns false and emits
+/// no phase if the kernel contains anything else.
 bool lowerNestKernel(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info);
 
 } // namespace mlir::fsdp

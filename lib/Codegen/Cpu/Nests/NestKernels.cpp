@@ -4,23 +4,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Splits the steps of a kernel into segments, each of which is one phase:
+// Divides the steps of a kernel into segments. Each segment becomes one or more phases:
 //
-//   rows      every step has the same leading dimensions, and reads the others only
-//             in its own row: one loop over rows, all steps inside (RowNests.cpp)
-//             the same with lanes along short rows (ShortRows.cpp)
+//   rows      all steps have the same leading dimensions and read other steps in their own
+//             row only: one loop over rows with all steps inside (RowNests.cpp), or with
+//             lanes along short rows (ShortRows.cpp)
 //   flat      maps of one shape: one loop over all elements (RowNests.cpp)
-//   squares   maps that read along another dimension than they write (TransposedNests.cpp)
+//   squares   maps that are contiguous along another dimension in their inputs than in their
+//             result (TransposedNests.cpp)
 //   columns   a reduction over rows: lanes along columns (ColumnNests.cpp)
 //   scatter   lanes along columns, tokens in order (ColumnNests.cpp)
 //
-//  1. Take as many steps as fit into one segment; emit it. If something is read
-//     from another row, take one step less and try again.
-//  2. Values that a later segment reads lie in the scratch shared by the workers.
-//  3. An argument that is updated in place must have been read before, and within
-//     the same piece of a loop only where it is written.
+//  1. Take as many steps as fit into one segment and emit it. If a step reads another row,
+//     try again with one step less.
+//  2. Values that a later segment reads are stored in the scratch that the workers share.
+//  3. An argument that is updated in place must be read in an earlier stage, or by the same
+//     piece of a loop at the element that it then stores.
 //
-// Phases are emitted beside the kernel, which is given up only when all are there.
+// Phases are emitted before the kernel, which is erased once all of them exist.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +40,7 @@ NestBuilder::~NestBuilder() {
     eraseWithGlobals(phase.function);
 }
 
-/// A flat memref over an argument of any rank.
+/// Returns a flat memref of an argument of any rank.
 static Value flatten(OpBuilder &b, Location loc, Value memory) {
   auto type = cast<MemRefType>(memory.getType());
   if (type.getRank() == 1)
@@ -92,7 +93,7 @@ NestBuilder::Phase NestBuilder::begin(int64_t extent, int64_t tile) {
   return phase;
 }
 
-/// Where a step's value goes: its destinations, or the shared scratch.
+/// Returns the memory that a step's value is stored to: its destinations, or the shared scratch.
 SmallVector<Value> NestBuilder::getTargets(Phase &phase, const Step &step) {
   SmallVector<Value> targets;
   for (BlockArgument destination : step.destinations)
@@ -136,7 +137,7 @@ bool NestBuilder::buildMaps(ArrayRef<Step> segment) {
           buildLongRows(segment, first.getType().getShape().drop_back()));
 }
 
-/// Whatever is nearer in memory.
+/// Reduces by columns instead of by rows, or the reverse.
 bool NestBuilder::buildTurned(ArrayRef<Step> segment) {
   Step other = segment.front();
   bool byRows = other.kind == StepKind::RowReduction;

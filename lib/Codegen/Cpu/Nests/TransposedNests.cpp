@@ -1,26 +1,26 @@
-//===- TransposedNests.cpp - Maps that turn square blocks -------*- C++ -*-===//
+//===- TransposedNests.cpp - Maps that transpose square blocks --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A map whose inputs lie side by side along another dimension than its result. Along
-// the result each load would gather; along that dimension each store would scatter.
-// Instead, of blocks of 16 x 16:
+// Lowers maps whose inputs are contiguous along another dimension than their results. Lanes
+// along the result would gather in each load, lanes along that dimension would scatter in
+// each store. Blocks of 16 x 16 are transposed in registers instead:
 //
 //   for column in 0..15: v[column] = y[row0 + lane, column]     16 plain loads
 //   4 rounds of interleaving v[i] with v[i + 8]                 64 shuffles
 //   for row in 0..15: store v[row] at y[row0 + row, lane]       16 plain stores
 //
-// (A round moves the top bit of an element's number in the block to the bottom; after
-// 4 of 8 bits, row and column have changed places.)
+// (A round moves the top bit of an element's number in the block to the bottom. After four
+// rounds on eight bits, row and column are exchanged.)
 //
-//  1. Emit the maps once, for trial, along each dimension; take the one with the fewest
-//     gathers if it has fewer than the last.
-//  2. A unit of work is a block of rows over all columns. What is left of rows or
-//     columns is done along the result, with gathers.
+//  1. Emit the maps for trial with lanes along each dimension. Choose the dimension with the
+//     fewest gathers, if it has fewer than the last one.
+//  2. A unit of work is a block of rows with all columns. Remaining rows or columns are
+//     computed along the result, with gathers.
 //
-// Not done here: maps of which one input lies this way and one the other.
+// Not done here: maps with inputs that are contiguous along different dimensions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ using namespace mlir::fsdp;
 
 static constexpr int64_t side = 16;
 
-/// The block whose corner lies at `row` of dimension `across` and at `column`.
+/// Emits the block whose corner is at `row` of dimension `across` and at `column`.
 void NestBuilder::emitSquare(Phase &phase, ArrayRef<Step> segment, Evaluator &at,
                              SmallVector<AffineExpr> indices, unsigned across, AffineExpr row,
                              AffineExpr column) {
@@ -46,7 +46,7 @@ void NestBuilder::emitSquare(Phase &phase, ArrayRef<Step> segment, Evaluator &at
       block.push_back(piece.broadcast(piece.evaluate(step.value, indices)));
   }
   for (auto [step, block] : llvm::zip_equal(segment, blocks)) {
-    interleave(builder, loc, block); // as many vectors as lanes: a transpose
+    interleave(builder, loc, block); // with as many vectors as lanes this is a transposition
     for (int64_t i = 0; i < side; ++i) {
       indices[across] = row + i;
       indices.back() = column + piece.lane();
@@ -55,7 +55,7 @@ void NestBuilder::emitSquare(Phase &phase, ArrayRef<Step> segment, Evaluator &at
   }
 }
 
-/// The loop over units: blocks of rows of dimension `across`, for all other indices.
+/// Emits the loop over units: blocks of rows of dimension `across`, for all other indices.
 void NestBuilder::emitUnits(Phase &phase, ArrayRef<Step> segment, unsigned across) {
   ArrayRef<int64_t> shape = segment.front().getType().getShape();
   SmallVector<int64_t> units(shape.drop_back());
@@ -72,7 +72,7 @@ void NestBuilder::emitUnits(Phase &phase, ArrayRef<Step> segment, unsigned acros
   for (const Step &step : segment)
     members.push_back(&step);
   Values none;
-  // Rows [first, first + count), along the result, from `column` on.
+  // Emits rows [first, first + count) along the result, from `column` on.
   auto emitAlong = [&](Evaluator &outer, AffineExpr first, int64_t count, int64_t column) {
     auto rows = scf::ForOp::create(builder, loc, index(0), index(count), index(1));
     OpBuilder::InsertionGuard guard(builder);

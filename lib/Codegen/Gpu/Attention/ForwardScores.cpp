@@ -1,22 +1,22 @@
-//===- ForwardScores.cpp - From scores to weights, in registers -*- C++ -*-===//
+//===- ForwardScores.cpp - From scores to weights in registers --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Of a row, where no function comes between, with c = log2(e) · scale:
+// Online softmax of a row. Without score_mod, with c = log2(e) · scale:
 //
 //   m' = max(m, c · max(s));  a = exp2(m - m');  p = exp2(c · s - m');  l' = l · a + Σ p
 //
-// and where one does, which may give any number (-1e30 for what is to be left out), with c =
+// With score_mod, which may return any number (-1e30 for elements to be ignored), with c =
 // log2(e):
 //
 //   m' = max(m, max(s));  a = exp2(c (m - m'));  p = exp2(c (s - m'));  l' = l · a + Σ p
 //
-// The former is an instruction shorter. It rounds c · max(s), which exp2 sees: right for scores up
-// to 2^30. Maxima are those of the whole row (four lanes have it), sums those of a lane's own
-// columns until the end. As long as a row has no key, m' is -inf, and 0 in its place leaves all at
-// 0.
+// The first form is one instruction shorter. It rounds c · max(s), which affects exp2; it is
+// correct for scores up to 2^30. Maxima are those of the whole row, held by four lanes. Sums
+// are those of a lane's own columns until the end. While a row has no key, m' is -inf, and 0
+// is used instead, which keeps all values 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,12 +45,12 @@ Value ForwardScores::factor() const {
   return b.number((foldsScale() ? op.getScale().convertToDouble() : 1) * log2e);
 }
 
-/// What m is of a score.
+/// Returns the value of m for a score.
 Value ForwardScores::toMax(Value score) const {
   return foldsScale() ? b.mulf(score, factor()) : score;
 }
 
-/// exp2 of the distance of two values of m.
+/// Returns the exponential of the distance of two values of m.
 Value ForwardScores::expOf(Value x, Value shift) const {
   Value distance = b.subf(x, shift);
   return b.exp2(foldsScale() ? distance : b.mulf(distance, factor()));
@@ -73,7 +73,7 @@ SmallVector<Value> ForwardScores::rowNumbers() const {
   return llvm::map_to_vector(rows, [](const Row &row) { return row.number; });
 }
 
-/// Columns first: what is known of one is used for all rows.
+/// The values of a column are computed once and used for all rows.
 Fragment ForwardScores::modify(Fragment s, Value firstCol, bool masked) const {
   Value own = b.add(firstCol, b.colOfLane()), scale = b.number(op.getScale().convertToDouble());
   SmallVector<std::pair<FragmentFunction::Values, FragmentFunction::Values>> columns(

@@ -1,11 +1,11 @@
-//===- ForwardScores.h - From scores to weights, in registers ---*- C++ -*-===//
+//===- ForwardScores.h - From scores to weights in registers ----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What the forward of attention does with the sums of Q · Kᵀ, as a lane has them: the same on every
-// machine whose fragments are those of mma (see Fragment.h).
+// Softmax of the forward pass on the accumulator of Q · Kᵀ as a lane holds it. Shared by all
+// chips whose accumulators have the layout of mma (see Fragment.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,47 +18,49 @@ namespace mlir::fsdp::attention {
 
 class ForwardScores {
 public:
-  /// Of a head; `layout` is that of its scores with a block of keys.
+  /// For one head; `layout` is the layout of its scores for one block of keys.
   ForwardScores(GpuBuilder &b, AttentionOp op, const Shape &shape, tile::Layout layout,
                 const Head &head);
 
-  /// What is known of a lane's rows while it goes through keys.
+  /// Running values of a lane's rows while it traverses the keys.
   struct State {
-    SmallVector<Value> max, sum; ///< max: as toMax gives it; sum: of this lane's columns
+    SmallVector<Value> max, sum; ///< max: as returned by toMax(); sum: over this lane's columns
   };
   State start();
   int64_t rowsOfLane() const { return layout.rowsOfLane(); }
-  /// The lane's first row; the others are 8 apart.
+  /// Sets the lane's first row; its other rows follow at distances of 8.
   void placeRows(Value first);
   SmallVector<Value> rowNumbers() const;
 
-  /// Whether there are blocks of which something may be masked.
+  /// Returns true if some block can contain masked elements.
   bool canBeMasked() const { return !mask.empty() || !wholeCols(); }
-  /// Scores by score_mod and, where `masked`, mask_mod.
+  /// Applies score_mod and, if `masked`, mask_mod to scores.
   tile::Fragment modify(tile::Fragment s, Value firstCol, bool masked) const;
-  /// Whether modify does something where nothing is masked.
+  /// Returns true if modify() changes scores in which nothing is masked.
   bool alwaysModifies() const { return !score.empty() || !foldsScale(); }
-  /// P over S, and the state after it; what was summed before is to be multiplied by `correction`,
-  /// by row.
+  /// Computes the weights P of scores S and updates `state`. Earlier sums must be multiplied
+  /// by `correction`, per row.
   tile::Fragment softmax(const tile::Fragment &s, State &state,
                          SmallVector<Value> &correction) const;
-  /// P · weight_mod; a factor where the mask masks may be anything.
+  /// Returns P · weight_mod. P = 0 stays 0, because a factor may be any value where the mask
+  /// is false.
   tile::Fragment weigh(tile::Fragment p, Value firstCol) const;
-  /// Factors for the rows of O: 0 where there was no key. Log-sum-exps go to `lse`, when it has a
-  /// base.
+  /// Returns the factors for the rows of O, 0 for rows without keys. Stores log-sum-exps to
+  /// `lse` unless its base is null.
   SmallVector<Value> finish(const State &state, const Pointer &lse) const;
 
   FragmentFunction score, mask, weight;
 
 private:
-  /// What a lane knows of one of its rows.
+  /// Values of one of the lane's rows.
   struct Row {
-    Value number;   ///< in the matrix
-    Value existing; ///< the same, or the last row
+    Value number;   ///< row number
+    Value existing; ///< row number, limited to the last row
     FragmentFunction::Values score, mask, weight;
   };
   bool foldsScale() const;
-  Value factor() const; ///< c
+  /// Returns the constant c; see ForwardScores.cpp.
+  Value factor() const;
   Value toMax(Value score) const;
   Value expOf(Value x, Value shift) const;
   bool wholeCols() const { return shape.cols % layout.numCols() == 0; }

@@ -1,12 +1,11 @@
-//===- FragmentFunction.cpp - Functions of scores on fragments --*- C++ -*-===//
+//===- FragmentFunction.cpp - Score functions on fragments ------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A lane has a few rows and many columns of a tile. LLVM does not move loads over barriers
-// and does not know which values are the same for all elements of a row; the dependences
-// of a region say so:
+// A lane holds a few rows and many columns of a tile. LLVM does not move loads over barriers and
+// cannot tell which values are equal for all elements of a row. The dependences of a region tell:
 //
 //   head     once, before all loops            slope[h]
 //   row      for each row, before the loop     length[q]

@@ -1,15 +1,14 @@
-//===- GpuBackward.cpp - Launches of attention's gradients ------*- C++ -*-===//
+//===- GpuBackward.cpp - Launches of the backward pass ----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// 1. Chooses between the two chips' kernels of keys: those by wgmma where the chip has it and
-// shapes
-//     allow it (Sm90Backward.cpp), else those by mma (Sm80KeyGradients.cpp). dQ is by mma, unless
-//     the kernel of keys adds to it.
-//  2. Places the scratch, and emits the launches one after the other; around them those of
-//     Sm80Captures.cpp, where gradients of captured tensors are asked for.
+//  1. Chooses the kernel of keys: with wgmma if chip and shapes allow it (Sm90Backward.cpp),
+//     otherwise with mma (Sm80KeyGradients.cpp). dQ uses mma, unless the kernel of keys
+//     computes its sums.
+//  2. Sets the scratch offsets and emits the launches in order, including those of
+//     Sm80Captures.cpp if gradients of captured tensors are wanted.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +21,7 @@ using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
 namespace {
-/// The launches of a kernel, one after the other.
+/// Emits the launches of a kernel in order.
 class BackwardLaunches {
 public:
   BackwardLaunches(const Sm80Problem &problem, ModuleOp entries, GpuKernel &info)
@@ -31,10 +30,10 @@ public:
         element(cast<RankedTensorType>(op.getQ().getType()).getElementType()), entries(entries),
         info(info) {}
 
-  /// dQ, dK and dV.
+  /// Emits the launches of dQ, dK and dV.
   void gradients();
   void queries(bool tables);
-  /// A kernel of Sm80Captures.
+  /// Emits a launch of Sm80Captures.
   void around(int64_t blocks, void (Sm80Captures::*emit)(GpuBuilder &, func::FuncOp) const) {
     launch(Sm80Captures::threads, 1, blocks, 0,
            [&](Sm80Tiles &b) { (captures.*emit)(b, problem.kernel); });

@@ -1,10 +1,10 @@
-//===- GpuBackward.h - Launches of attention's gradients --------*- C++ -*-===//
+//===- GpuBackward.h - Launches of the backward pass ------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Above the kernels of all chips.
+// Chooses the kernels of each chip and emits the launches in order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,7 @@
 
 namespace mlir::fsdp::attention {
 
-/// Lowers a kernel that is the gradient of attention, for which there are kernels.
+/// Lowers a kernel that is the gradient of attention and has GPU kernels.
 LogicalResult lowerGpuBackward(func::FuncOp kernel, AttentionGradOp op, const GpuTarget &target,
                                ModuleOp entries, GpuKernel &info);
 

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What the kernels of dK and dV have in common, whatever multiplies in them: a block of threads has
-// a block of keys of one kv head and goes through the query heads that share it. 16 rows of a block
-// belong to a warp, as mma and wgmma leave sums.
+// Shared by the kernels of dK and dV on all chips. A block of threads owns a block of keys of
+// one kv head and traverses the query heads that share it. A warp owns 16 rows of the block,
+// as in the accumulators of mma and wgmma.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,9 +19,9 @@ namespace mlir::fsdp::attention {
 
 class KeyScores {
 public:
-  /// Blocks of `blockKeys` keys meet blocks of `blockQueries`; `layout`: what a warp has of the
-  /// scores of both, or of some of the queries. `wantsK`: dS is. `wantsQ`: dS is read across keys,
-  /// so that it is 0 of those that do not exist.
+  /// Blocks of `blockKeys` keys meet blocks of `blockQueries` queries. `layout` is a warp's
+  /// part of their scores, or of some of the queries. `wantsK` asks for dS. `wantsQ` means
+  /// that dS is also read across keys and must be 0 for keys that do not exist.
   KeyScores(GpuBuilder &b, const Sm80Problem &problem, int64_t blockKeys, int64_t blockQueries,
             tile::Layout layout, bool wantsK, bool wantsQ);
 
@@ -29,34 +29,34 @@ public:
   const tile::Layout layout;
   Value firstKey, kvHead, batch;
   Head head;
-  SmallVector<Value> numbers; ///< of the keys of a lane
+  SmallVector<Value> numbers; ///< numbers of the lane's keys
   std::optional<ScoreGradients> functions;
   std::optional<BlockSequence> blocks;
 
   int64_t keyBlocks() const { return llvm::divideCeil(shape.cols, blockKeys); }
   bool wholeRows() const { return shape.rows % blockQueries == 0; }
-  /// Whether some block of queries is to be masked.
+  /// Returns true if some block of queries must be masked.
   bool isEverMasked() { return !op.getMaskMod().empty() || !wholeRows(); }
 
-  /// Block `block` of keys of the number-th kv head, of all batches.
+  /// Sets the block of keys: block `block` of kv head `number` (over all batches).
   void placeBlock(Value number, Value block);
-  /// Of it, what the warp-th warp has.
+  /// Sets the keys of this lane in warp `warp` of the block.
   void placeLane(Value warp);
-  /// The group-th of the query heads that share the keys.
+  /// Sets the query head: number `group` of those that share the keys.
   void placeHead(Value group);
-  /// The blocks of queries that the block of keys from `firstKey` on meets.
+  /// Returns the blocks of queries that meet the block of keys at `firstKey`.
   BlockSequence blocksOf(Value firstKey) const;
-  /// Number of the head among those of all batches, 64 bits.
+  /// Returns the number of the query head over all batches, 64 bits.
   Value headNumber() { return b.add(b.mul(batch, shape.heads), head.head); }
 
-  /// lse or δ of a query: the number of its column, counted from the first of a lane.
+  /// Gives lse or δ of a query by its column number, counted from the lane's first.
   using Norm = function_ref<Value(int64_t)>;
-  /// (f·P)ᵀ and dSᵀ of a tile whose first query is `firstRow`, one after another, then the sums
-  /// of columns. `dp` is empty where dS is not asked for.
+  /// Returns (f·P)ᵀ, then dSᵀ, of a tile whose first query is `firstRow`, then the updated
+  /// sums `columns`. `dp` is empty if dS is not wanted.
   SmallVector<Value> emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value firstRow, Norm lse,
                           Norm delta, bool masked, ArrayRef<Value> columns);
-  /// Sums of what each key of this lane contributes to captured tensors: at first, and into
-  /// scratch.
+  /// Sums of what each key of the lane contributes to captured tensors: their initial values,
+  /// their number, and their store to scratch.
   SmallVector<Value> emptyColumns() { return SmallVector<Value>(numColumns(), b.number(0)); }
   int64_t numColumns() const { return perColumn.size() * layout.rowsOfLane(); }
   void storeColumns(ArrayRef<Value> columns);
@@ -68,7 +68,7 @@ private:
   const Shape &shape;
   AttentionGradOp op;
   const Sm80Captures &captures;
-  SmallVector<const Sm80Contribution *> perColumn; ///< empty where dS is not known
+  SmallVector<const Sm80Contribution *> perColumn; ///< contributions by key; empty without dS
   SmallVector<TileRange> ranges;
   bool checksKeys;
   SmallVector<Key> keys;

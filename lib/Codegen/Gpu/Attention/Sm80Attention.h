@@ -1,4 +1,4 @@
-//===- Sm80Attention.h - Attention on mma.sync ------------------*- C++ -*-===//
+//===- Sm80Attention.h - Attention with mma.sync ----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,42 +13,43 @@
 
 namespace mlir::fsdp::attention {
 
-/// How a kernel is cut: a block of threads has `warps` x 16 · rowPieces rows, and meets
-/// blocks of `blockCols` of the other side.
+/// Tiling of a kernel: a block of threads owns `warps` x 16 · rowPieces rows and meets blocks
+/// of `blockCols` columns of the other side.
 struct Sm80Config {
   int64_t warps, rowPieces, blockCols;
-  int64_t blocksPerSm; ///< that are to fit
+  int64_t blocksPerSm; ///< blocks that must fit a multiprocessor
 
   int64_t warpRows() const { return 16 * rowPieces; }
   int64_t blockRows() const { return warps * warpRows(); }
   int64_t threads() const { return 32 * warps; }
 };
 
-/// What a configuration needs: an estimate of registers, and exact bytes of shared memory.
+/// Needs of a configuration: estimated registers per thread, exact bytes of shared memory.
 struct Sm80Needs {
   int64_t registers, sharedBytes;
 };
 
 /// A row of a table of configurations.
 struct Sm80Row {
-  int64_t dim; ///< the larger head dimension, at most
+  int64_t dim; ///< upper limit of the larger head dimension
   Sm80Config config;
 };
-/// The first that is wide enough and `passes`, cut to what `rows` rows and `cols` columns fill.
+/// Returns the first configuration that is wide enough and accepted by `passes`, reduced to
+/// what `rows` rows and `cols` columns fill.
 std::optional<Sm80Config> chooseRow(ArrayRef<Sm80Row> table, const Shape &shape, int64_t rows,
                                     int64_t cols, function_ref<bool(const Sm80Config &)> passes);
 
-/// The forward kernel's configuration for these sizes; nothing when none fits the chip.
+/// Returns the configuration of the forward kernel, or nothing if none fits the chip.
 std::optional<Sm80Config> chooseForward(const Shape &shape, Type element, const GpuTarget &target);
 Sm80Needs forwardNeeds(const Sm80Config &config, const Shape &shape, Type element);
-/// Whether a block with these needs fits, as often as it is to.
+/// Returns true if `blocksPerSm` blocks with these needs fit a multiprocessor.
 bool fits(const Sm80Config &config, const Sm80Needs &needs, const GpuTarget &target);
 
 LogicalResult lowerSm80Forward(func::FuncOp kernel, AttentionOp op, const GpuTarget &target,
                                ModuleOp entries, GpuKernel &info);
 
-/// A function of scores on fragments: what depends on the head alone is computed once, what on the
-/// row or the column alone once for each that a lane has.
+/// A function of scores on fragments. Values that depend on the head alone are computed once;
+/// values that depend on the row or column alone, once per row or column of a lane.
 class FragmentFunction {
 public:
   using Values = tile::ScoreFunction::Values;
@@ -57,10 +58,11 @@ public:
                    ValueRange captures, const Head &head);
 
   bool empty() const { return function.empty(); }
-  /// Values that depend on this row (column) alone, an i32 that exists.
+  /// Returns the values that depend on this row (or column) alone. The number is an i32
+  /// within the tensor.
   Values ofRow(Value row) const;
   Values ofColumn(Value column) const;
-  /// The result for an element; `scores` are the leading arguments.
+  /// Returns the result for an element; `scores` are the leading arguments.
   Value emit(const Values &row, const Values &column, Value q, Value k,
              ArrayRef<Value> scores) const;
   tile::Site siteAt(Value q, Value k, ArrayRef<Value> scores) const;

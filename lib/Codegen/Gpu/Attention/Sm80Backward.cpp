@@ -1,4 +1,4 @@
-//===- Sm80Backward.cpp - The kernels of attention's gradients --*- C++ -*-===//
+//===- Sm80Backward.cpp - Kernels of the backward pass with mma.sync --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,13 +7,13 @@
 //   1. dQ, with lse and δ of each query to scratch      Sm80QueryGradients.cpp
 //   2. dK and dV, or one after the other                Sm80KeyGradients.cpp
 //
-// The launches: GpuBackward.cpp.
+// GpuBackward.cpp emits the launches.
 //
 // Configurations are chosen as in Sm80Plan.cpp. Registers of a thread:
 //
-//   rowPieces · blockCols                  S, and dP beside it
+//   rowPieces · blockCols                  S and dP
 //   rowPieces · (dim / 2), (valueDim / 2)  sums
-//   rowPieces · 8, factors, 48             as there
+//   rowPieces · 8, factors, 48             as in Sm80Plan.cpp
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
-// warps, rowPieces, blockCols, blocksPerSm
+// Columns: warps, rowPieces, blockCols, blocksPerSm.
 static const Sm80Row queries16[] = {
     {64, {4, 1, 64, 2}}, {128, {8, 1, 64, 1}}, {256, {4, 1, 32, 1}}};
 static const Sm80Row queries32[] = {
@@ -36,7 +36,8 @@ static int64_t otherRegisters(const Sm80Config &c, Type element) {
   return c.rowPieces * (c.blockCols + 8) + (c.rowPieces * 4 + 8) * (element.isF32() ? 2 : 1) + 48;
 }
 
-/// Rows of this block, twice those of the other side, of both tensors.
+/// Returns the bytes of the tiles of both tensors: the block's rows, and two buffers of the
+/// other side's.
 static int64_t bytesOfTiles(const Sm80Config &c, const Shape &shape, Type element) {
   return (c.blockRows() + 2 * c.blockCols) *
          (Sm80Tiles::pitchOf(element, shape.dim) + Sm80Tiles::pitchOf(element, shape.valueDim));

@@ -1,4 +1,4 @@
-//===- Sm80Backward.h - Gradients of attention on mma.sync ------*- C++ -*-===//
+//===- Sm80Backward.h - Backward pass with mma.sync -------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,28 +12,28 @@
 
 namespace mlir::fsdp::attention {
 
-/// How dK and dV are cut for wgmma: `groups` warpgroups have 64 keys each, besides one that copies,
-/// and meet blocks of `blockQueries` queries.
+/// Tiling of dK and dV with wgmma: `groups` warpgroups own 64 keys each, one more copies.
+/// They meet blocks of `blockQueries` queries.
 struct Sm90Keys {
   int64_t groups, blockQueries;
-  int64_t tileQueries; ///< whose scores stand in registers together: 64 or all of them
-  bool addsToQ;        ///< dQ comes from the same kernel
+  int64_t tileQueries; ///< queries whose scores are in registers together: 64 or all
+  bool addsToQ;        ///< the kernel also computes the sums of dQ
 
   int64_t blockKeys() const { return 64 * groups; }
   int64_t threads() const { return 128 * (groups + 1); }
 };
 
-/// What the kernels of the backward are, and where they meet in scratch: f32 for each query of all
-/// heads.
+/// Kernels of the backward pass and their shared scratch, in units of f32. Each norm is one
+/// f32 per query of all heads.
 struct Sm80Backward {
-  Sm80Config queries;                   ///< rows are queries
-  SmallVector<Sm80Config> keys;         ///< rows are keys: one for both gradients, or one for each
-  std::optional<Sm90Keys> keysOfGroups; ///< instead, where the chip has wgmma
+  Sm80Config queries;                   ///< configuration with queries as rows
+  SmallVector<Sm80Config> keys;         ///< keys as rows: one for both gradients, or one each
+  std::optional<Sm90Keys> keysOfGroups; ///< replaces `keys` if the chip has wgmma
   int64_t lse = 0, delta = 0, scratchBytes = 0;
-  /// Where keysOfGroups adds to dQ: how often it has been added to each block of queries (i32), and
-  /// sums.
+  /// With keysOfGroups->addsToQ: per block of queries an i32 count of the additions, and sums
+  /// of dQ.
   int64_t added = 0, querySums = 0;
-  int64_t rowStride = 0; ///< from head to head: at least as many as there are queries
+  int64_t rowStride = 0; ///< distance between heads; at least the number of queries
 
   void placeNorms(const Shape &shape, int64_t stride);
 };
@@ -43,32 +43,33 @@ Sm80Needs queryNeeds(const Sm80Config &config, const Shape &shape, Type element)
 Sm80Needs keyNeeds(const Sm80Config &config, const Shape &shape, Type element, bool wantsK,
                    bool wantsV);
 
-/// A query, as a lane knows it.
+/// A query, as a lane holds it.
 struct Query {
-  Value number; ///< one that exists
-  Value exists; ///< null where it is not asked
+  Value number; ///< row within the tensor
+  Value exists; ///< null if it need not be checked
   Value lse, delta;
   FragmentFunction::Values score, mask, weight, grad;
 };
 
-/// A key, likewise.
+/// A key, as a lane holds it.
 struct Key {
   Value number, exists;
   FragmentFunction::Values score, mask, weight, grad;
 };
 
-/// The functions of scores of a head, and what they make of a score and its cotangent.
+/// The functions of scores of a head, and the weights and gradients that they give.
 class ScoreGradients {
 public:
   ScoreGradients(GpuBuilder &b, AttentionGradOp op, const Shape &shape, const Head &head);
 
   Query query(Value number, Value exists, Value lse, Value delta) const;
   Key key(Value number, Value exists) const;
-  /// Called with what gives values of score_grad at an element, and whether that is kept (or null).
+  /// Called with a function that gives values of score_grad at an element, and the condition
+  /// that keeps the element (or null).
   using Contribute =
       function_ref<void(ValueAt, const tile::Site &, FragmentFunction::Values &, Value)>;
-  /// weight_mod · P, and dS, of x = q · k and dp = dO · v. `masked`: whether the pair may be left
-  /// out for another reason than that the key does not exist.
+  /// Returns weight_mod · P, and dS, for x = q · k and dp = dO · v. `masked`: whether the
+  /// pair may be masked for another reason than a missing key.
   std::pair<Value, Value> emit(Value x, Value dp, const Query &query, const Key &key, bool masked,
                                Contribute contribute = nullptr) const;
 
@@ -82,7 +83,7 @@ private:
   double scale;
 };
 
-/// What an entry of the backward is made from.
+/// Context of an entry of the backward pass.
 struct Sm80Problem {
   const Sm80Backward &plan;
   const Shape &shape;
@@ -90,10 +91,10 @@ struct Sm80Problem {
   func::FuncOp kernel;
   const Sm80Captures &captures;
 };
-/// dQ, and for the others lse and delta of each query; or with `tables` nothing but what goes into
-/// tables of captured tensors.
+/// Emits dQ, and stores lse and δ of each query for the other kernels. With `tables` it only
+/// adds contributions to the tables of captured tensors.
 void emitQueryGradients(tile::Sm80Tiles &b, const Sm80Problem &problem, bool tables);
-/// dK, dV, or both.
+/// Emits dK, dV, or both.
 void emitKeyGradients(tile::Sm80Tiles &b, const Sm80Problem &problem, const Sm80Config &config,
                       bool wantsK, bool wantsV);
 

@@ -1,4 +1,4 @@
-//===- Sm80Blocks.cpp - What the attention kernels of a GPU share -*- C++ -*-===//
+//===- Sm80Blocks.cpp - Block traversal shared by the attention kernels --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

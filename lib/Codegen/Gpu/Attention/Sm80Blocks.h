@@ -1,4 +1,4 @@
-//===- Sm80Blocks.h - What the attention kernels of a GPU share -*- C++ -*-===//
+//===- Sm80Blocks.h - Block traversal shared by the attention kernels --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,51 +11,49 @@
 
 namespace mlir::fsdp::attention {
 
-/// Blocks [begin, end); none where it ends before it begins.
+/// Blocks [begin, end); empty if end <= begin.
 struct BlockRun {
   Value begin, end;
   Value length(GpuBuilder &b) const { return b.max(b.sub(end, begin), b.i32(0)); }
 };
-/// The number of the block that comes `turn`-th in runs, one after another; 0 when there are
-/// none.
+/// Returns the number of block `turn` when the runs are traversed in order; 0 if there are none.
 Value emitBlockAt(GpuBuilder &b, ArrayRef<BlockRun> runs, Value turn);
-/// begin, fullBegin, fullEnd and end of a range for [first, last), as numbers of blocks; all of 32
-/// bits.
+/// Emits begin, fullBegin, fullEnd and end of a range for [first, last) as 32-bit block numbers.
 std::array<Value, 4> emitBlockBounds(GpuBuilder &b, const TileRange &range,
                                      const FragmentFunction &mask, const Head &head, Value first,
                                      Value last);
 
-/// The blocks of the other side that a block meets, one after the other.
+/// The blocks of the other side that a block meets, in order.
 class BlockSequence {
 public:
-  /// For [first, last), 32-bit numbers.
+  /// For the rows or columns [first, last), 32-bit numbers.
   BlockSequence(GpuBuilder &b, ArrayRef<TileRange> ranges, const FragmentFunction &mask,
                 const Head &head, Value first, Value last);
 
-  Value count; ///< of blocks
-  /// The number of the block that comes `turn`-th.
+  Value count; ///< number of blocks
+  /// Returns the number of block `turn` of the sequence.
   Value at(Value turn) const;
-  /// Whether this block is one of them.
+  /// Returns true if the sequence contains `block`.
   Value contains(Value block) const;
-  /// Whether nothing of a block is masked.
+  /// Returns true if no element of `block` is masked.
   Value isFree(Value block) const;
 
 private:
   GpuBuilder &b;
-  SmallVector<BlockRun> all, full; ///< of each range
+  SmallVector<BlockRun> all, full; ///< one run per range
 };
 
-/// A tile with two buffers of `rows` rows: the one of a turn.
+/// Returns the buffer of iteration `turn` of a tile with two buffers of `rows` rows.
 tile::SharedTile stageOf(GpuBuilder &b, const tile::SharedTile &tile, int64_t rows, Value turn);
-/// The rows of this warp.
+/// Returns the rows of this warp.
 tile::SharedTile rowsOfWarp(GpuBuilder &b, const tile::SharedTile &tile, int64_t rows);
 
-/// The matrix [rows, cols] of a head in a [batch, heads, rows, cols] tensor.
+/// Returns the matrix [rows, cols] of one head of a [batch, heads, rows, cols] tensor.
 tile::GlobalRows slabOf(GpuBuilder &b, const Pointer &tensor, Value batch, Value head,
                         int64_t heads, int64_t rows, int64_t cols);
 
-/// Writes the rows of a fragment, times a factor each, to a matrix: those that exist. `numbers`: of
-/// the rows of this lane.
+/// Stores the existing rows of a fragment to a matrix, each row times its factor (null: 1).
+/// `numbers` are the rows of this lane.
 void storeRows(GpuBuilder &b, const tile::Fragment &fragment, ArrayRef<Value> numbers,
                ArrayRef<Value> factors, const tile::GlobalRows &to);
 

@@ -1,29 +1,29 @@
-//===- Sm80Captures.cpp - Gradients of captured tensors, on a GPU -*- C++ -*-===//
+//===- Sm80Captures.cpp - Gradients of captured tensors on GPUs --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Where a contribution goes depends on its indices alone:
+// The indices of a contribution determine where it is summed:
 //
-//   nothing, b, h    summed by each warp that has queries       one sum per warp
-//   q                summed along the row, there too            one per head and query
-//   k                summed by whoever has the key              one per head and key
-//   both             a kernel of its own computes the scores again
+//   none, b, h       by each warp that has queries              one sum per warp
+//   q                along the row, by the same warps           one per head and query
+//   k                by the threads that have the key           one per head and key
+//   q and k          another kernel computes the scores again and adds to a table
 //
-// Thousands of threads add to one table then, and the order in which they do is not known. So they
-// add integers, of which any order gives the same sum: a number is multiplied by a power of two
-// such that as many of the largest as may come to one element fit 62 bits. The largest is known
-// before anything is added: it is the maximum over all contributions, noted where they are summed,
-// of which the order does not matter either. What is lost is below 2^-(61 - log2(contributions)) of
-// the largest, once per contribution.
+// Thousands of threads add to a table in unknown order. They add integers, whose sum does not
+// depend on the order: each value is multiplied by a power of two and rounded. The power is
+// chosen such that the largest possible sum of one element fits 62 bits. It depends on the
+// largest contribution, which is known before anything is added: the kernels compute the
+// maximum of all contributions. The rounding error of a contribution is below 2^-(61 -
+// log2(contributions)) of the largest one.
 //
 //   clear      tables and maxima
 //   queries, keys, [tables]
-//   scatter    the sums that wait in scratch, to the tables
+//   scatter    adds the sums in scratch to the tables
 //   convert    tables to results
 //
-// A contribution that is not finite makes its whole gradient NaN.
+// A contribution that is not finite makes its entire gradient NaN.
 //
 //===----------------------------------------------------------------------===//
 
@@ -80,7 +80,7 @@ SmallVector<const Sm80Contribution *> Sm80Captures::of(Dependence where) const {
 }
 
 //===----------------------------------------------------------------------===//
-// Inside the kernels of the backward
+// Inside the backward kernels
 //===----------------------------------------------------------------------===//
 
 static Pointer at(GpuBuilder &b, int64_t bytes, Type type) {
@@ -100,7 +100,7 @@ Value Sm80Captures::valueOf(GpuBuilder &b, const Sm80Contribution &c, ValueAt at
   return keep ? b.select(keep, value, b.number(0)) : value;
 }
 
-/// Sizes are not negative, so that they are ordered as their bits are.
+/// The bits of non-negative floats are ordered like their values.
 void Sm80Captures::noteLargest(GpuBuilder &b, const Sm80Contribution &c, Value size) const {
   Value bits =
       arith::BitcastOp::create(b, b.loc, b.getI32Type(), math::AbsFOp::create(b, b.loc, size));
@@ -113,11 +113,11 @@ void Sm80Captures::storeSum(GpuBuilder &b, const Sm80Contribution &c, Value inde
   noteLargest(b, c, sum);
 }
 
-/// 2^e, or 2^-e: e as large as sums allow.
+/// Returns 2^e, or 2^-e for sign -1, with the largest e for which sums cannot overflow.
 Value Sm80Captures::scaleOf(GpuBuilder &b, const Sm80Gradient &gradient, int64_t sign) const {
   Value bits = b.load(b.getI32Type(), at(b, gradient.largest, b.getI32Type()));
-  Value exponent =
-      arith::ShRUIOp::create(b, b.loc, bits, b.i32(23)); // the largest is below 2^(exponent - 126)
+  // The largest value is below 2^(exponent - 126).
+  Value exponent = arith::ShRUIOp::create(b, b.loc, bits, b.i32(23));
   int64_t room = bitsOfSum - llvm::Log2_64_Ceil(std::max<int64_t>(gradient.contributions, 1));
   Value e = b.sub(b.i32(room + 126), b.max(exponent, b.i32(1)));
   Value biased = b.add(b.mul(e, sign), 1023);
@@ -136,7 +136,7 @@ void Sm80Captures::addToTable(GpuBuilder &b, const Sm80Contribution &c, Value po
 }
 
 //===----------------------------------------------------------------------===//
-// Kernels around them
+// Launches before and after these kernels
 //===----------------------------------------------------------------------===//
 
 static Value indexOfThread(GpuBuilder &b, int64_t firstBlock) {
@@ -157,7 +157,7 @@ int64_t Sm80Captures::scatterBlocks() const {
   return blocks;
 }
 
-/// Sum `index` of a contribution, where its place says.
+/// Adds partial sum `index` of a contribution to the table.
 void Sm80Captures::scatterOne(GpuBuilder &b, const ScoreFunction &function,
                               const Sm80Contribution &c, Value index) const {
   int64_t perHead = c.count / (shape.batch * shape.heads);
@@ -175,7 +175,7 @@ void Sm80Captures::scatterOne(GpuBuilder &b, const ScoreFunction &function,
              b.load(b.getF32Type(), b.shift(at(b, c.offset, b.getF32Type()), index)));
 }
 
-/// Each of `counts` has blocks of its own: body(which, index) in those.
+/// Emits body(which, index) for each of `counts`, which have separate blocks.
 static void inSegments(GpuBuilder &b, ArrayRef<int64_t> counts,
                        function_ref<void(size_t, Value)> body) {
   int64_t firstBlock = 0;

@@ -1,4 +1,4 @@
-//===- Sm80Captures.h - Gradients of captured tensors, on a GPU -*- C++ -*-===//
+//===- Sm80Captures.h - Gradients of captured tensors on GPUs ---*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,36 +12,36 @@
 
 namespace mlir::fsdp::attention {
 
-/// One `fsdp.contribute`, and where its sums wait: f32 in scratch.
+/// One `fsdp.contribute` and its partial sums: f32 in scratch.
 struct Sm80Contribution : Contributed {
-  int64_t offset = 0, count = 0; ///< bytes; sums of what does not depend on both sides
+  /// Offset in bytes, and number of sums (0 if the indices depend on both q and k).
+  int64_t offset = 0, count = 0;
 };
 
-/// One captured float tensor.
+/// The gradient of one captured float tensor.
 struct Sm80Gradient : CapturedFloat {
-  int64_t table = 0,
-          largest =
-              0; ///< bytes: 64-bit sums in fixed point, and the bits of the largest contribution
-  int64_t contributions = 0; ///< to one element, at most
+  /// Offsets in bytes of the 64-bit fixed-point sums, and of the bits of the largest contribution.
+  int64_t table = 0, largest = 0;
+  int64_t contributions = 0; ///< upper bound of contributions to one element
 };
 
-/// What gives one value of the region of score_grad at a score.
+/// Gives a value of the region of score_grad at a score.
 using ValueAt = function_ref<Value(Value)>;
 
-/// Plans and emits the sums of what is contributed; see Sm80Captures.cpp.
+/// Plans and emits the sums of contributions; see Sm80Captures.cpp.
 class Sm80Captures {
 public:
   Sm80Captures(AttentionGradOp op, const Shape &shape, const Sm80Config &queries,
                int64_t firstByte);
 
   bool empty() const { return gradients.empty(); }
-  /// Whether some of it goes straight into a table.
+  /// Returns true if some contributions are added to a table directly.
   bool hasTables() const;
   int64_t scratchBytes() const { return end; }
-  /// Contributions of this kind.
+  /// Returns the contributions whose indices have this dependence.
   SmallVector<const Sm80Contribution *> of(Dependence where) const;
 
-  /// Kernels around those of the backward; blocks of 256 threads.
+  /// Launches before and after those of the backward pass, with 256 threads per block.
   int64_t clearBlocks() const { return llvm::divideCeil((end - clearFrom) / 8, threads); }
   void emitClear(GpuBuilder &b, func::FuncOp kernel) const;
   int64_t scatterBlocks() const;
@@ -50,13 +50,13 @@ public:
   void emitConvert(GpuBuilder &b, func::FuncOp kernel) const;
   static constexpr int64_t threads = 256;
 
-  //===--- Inside the kernels of the backward -------------------------------===//
-  /// What an element contributes, 0 where `keep` (or null) says so.
+  //===--- Inside the backward kernels ---------------------------------------===//
+  /// Returns the contribution of an element; 0 if `keep` (unless null) is false.
   Value valueOf(GpuBuilder &b, const Sm80Contribution &c, ValueAt at, Value keep) const;
-  /// Keeps sum `index`, and that it may be the largest.
+  /// Stores partial sum `index`, and notes the magnitude of a value for the maximum.
   void storeSum(GpuBuilder &b, const Sm80Contribution &c, Value index, Value sum) const;
   void noteLargest(GpuBuilder &b, const Sm80Contribution &c, Value size) const;
-  /// Adds a value to the table, at a position of 32 or 64 bits.
+  /// Adds a value to the table at a 32- or 64-bit position.
   void addToTable(GpuBuilder &b, const Sm80Contribution &c, Value position, Value value) const;
 
 private:

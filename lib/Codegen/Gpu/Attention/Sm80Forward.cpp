@@ -1,24 +1,24 @@
-//===- Sm80Forward.cpp - Attention without its scores, on a GPU -*- C++ -*-===//
+//===- Sm80Forward.cpp - Attention with mma.sync ----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A block of threads has a block of rows of one head, a warp some rows of it; what the
-// comments of AttentionForward.cpp say of a row holds here. K and V have two buffers each, so
-// that copies run beside products:
+// A block of threads computes a block of rows of one head; a warp computes some of these
+// rows. AttentionForward.cpp explains the computation of a row. K and V have two buffers
+// each, so that copies overlap with products:
 //
 //   fetch Q, K[0]; fetch V[0]
-//   for each block i of columns that is not masked as a whole
+//   for each block i of columns that is not entirely masked
 //     wait for K[i]; barrier; fetch K[i + 1]
-//     S = Q · Kᵀ, score_mod, mask; m, P, l as everywhere
+//     S = Q · Kᵀ, score_mod, mask; m, P, l as on CPUs
 //     wait for V[i]; barrier; fetch V[i + 1]
 //     O = O · a + P · V
 //   O / l, lse
 //
-// The barriers order both ways: after the first, all warps see K[i] and have left the buffer
-// that K[i + 1] goes to, the other one of K's; after the second, the same of V. Which block
-// comes i-th is computed from the ranges of AttentionTiles, for i + 1 one turn ahead.
+// The barriers have two purposes: after the first, all warps see K[i], and all have finished
+// reading the other buffer, which K[i + 1] overwrites. The second does the same for V. The
+// i-th block is computed from the ranges of AttentionTiles, for i + 1 one iteration ahead.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,7 @@ public:
   void emit();
 
 private:
-  /// The state of a loop over blocks: sums of O, then max and sum of each row.
+  /// State of the loop over blocks: sums of O, then max and sum of each row.
   struct State {
     Fragment o;
     ForwardScores::State rows;
@@ -53,7 +53,7 @@ private:
   void placeTiles();
   void fetch(const SharedTile &tile, const GlobalRows &rows, Value turn);
   State unflatten(ValueRange values);
-  State turn(Value number, State state);
+  State processBlock(Value number, State state);
   Fragment scoresOf(Value number, Value firstCol);
   void finish(State state);
 
@@ -78,8 +78,8 @@ private:
 // Places
 //===----------------------------------------------------------------------===//
 
-/// Which rows of which head. Blocks of the last rows, which see most under a causal mask, come
-/// first.
+/// Sets the rows and the head of this block. Blocks of the last rows, which see most keys
+/// under a causal mask, come first.
 void Sm80Forward::placeUnit() {
   int64_t rowBlocks = llvm::divideCeil(shape.rows, config.blockRows());
   Value unit = b.block();
@@ -148,7 +148,7 @@ Sm80Forward::State Sm80Forward::unflatten(ValueRange values) {
       {llvm::to_vector(values.slice(count, perLane)), llvm::to_vector(values.take_back(perLane))}};
 }
 
-Sm80Forward::State Sm80Forward::turn(Value number, State state) {
+Sm80Forward::State Sm80Forward::processBlock(Value number, State state) {
   Value firstCol = b.mul(blocks->at(number), config.blockCols), next = b.add(number, 1);
   Value more = b.isLess(next, blocks->count);
   auto begin = [&](const SharedTile &tile, const GlobalRows &rows) {
@@ -173,7 +173,7 @@ Sm80Forward::State Sm80Forward::turn(Value number, State state) {
 // Results
 //===----------------------------------------------------------------------===//
 
-/// O and LSE of the rows that exist; 0 and -inf where there was no key.
+/// Stores O and LSE of the existing rows; 0 and -inf for rows without keys.
 void Sm80Forward::finish(State state) {
   SmallVector<Value> inverses = scores->finish(state.rows, b.destination(kernel, op.getLse()));
   Pointer out = b.destination(kernel, op.getO());
@@ -200,7 +200,7 @@ void Sm80Forward::emit() {
   State first{b.fill(outputLayout, b.number(0)), scores->start()};
   finish(
       unflatten(b.loop(zero, blocks->count, 1, first.flat(), [&](Value number, ValueRange state) {
-        return turn(number, unflatten(state)).flat();
+        return processBlock(number, unflatten(state)).flat();
       })));
 }
 

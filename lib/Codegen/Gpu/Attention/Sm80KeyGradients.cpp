@@ -1,10 +1,10 @@
-//===- Sm80KeyGradients.cpp - dK and dV on a GPU ----------------*- C++ -*-===//
+//===- Sm80KeyGradients.cpp - dK and dV with mma.sync -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The second kernel of the backward. A block of threads has a block of keys of one kv head:
+// The second kernel of the backward pass. A block of threads owns a block of keys of one kv head:
 //
 //   fetch K, V
 //   for each query head that shares it, in order
@@ -15,10 +15,9 @@
 //       dV += (f·P)ᵀ · dO;  dK += dSᵀ · Q
 //   scale · dK, dV
 //
-// With the keys as rows, Pᵀ and dSᵀ stand in the registers as the left factors of the
-// later products. Where the sums of dK and dV do not fit into registers together, each has a
-// kernel of its own. One block adds to a row, in the order of heads and queries, so
-// bits depend on nothing.
+// With keys as rows, Pᵀ and dSᵀ are in registers as the left factors of the later products. If the
+// sums of dK and dV do not fit the registers together, each has its own kernel. Only one block of
+// threads adds to a row, in the order of heads and queries, so the bits are reproducible.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,7 +44,7 @@ public:
 private:
   struct Sums {
     Fragment dk, dv;
-    SmallVector<Value> columns; ///< of what each key of this lane contributes
+    SmallVector<Value> columns; ///< sums of what each key of this lane contributes
   };
   void placeUnit();
   void placeTiles();
@@ -55,7 +54,7 @@ private:
   Value normAt(Value base, Value turn, int64_t at);
   SmallVector<Value> gradientsOf(const Fragment &s, const Fragment &dp, Value turn, bool masked,
                                  ArrayRef<Value> columns);
-  Sums turn(Value number, Sums sums);
+  Sums processBlock(Value number, Sums sums);
   Sums sumsOf(ValueRange values);
   SmallVector<Value> flat(const Sums &sums);
   Sums emitHead(Value group, Sums sums);
@@ -152,7 +151,7 @@ SmallVector<Value> KeyGradients::gradientsOf(const Fragment &s, const Fragment &
                      columns);
 }
 
-KeyGradients::Sums KeyGradients::turn(Value number, Sums sums) {
+KeyGradients::Sums KeyGradients::processBlock(Value number, Sums sums) {
   Value next = b.add(number, 1);
   b.waitForCopies(0);
   b.barrier();
@@ -219,13 +218,13 @@ KeyGradients::Sums KeyGradients::emitHead(Value group, Sums sums) {
   placeHead(group);
   Value zero = b.i32(0);
   if (shape.group > 1)
-    b.barrier(); // all warps have left the buffers of the head before
+    b.barrier(); // all warps have finished reading the previous head's buffers
   b.when(b.isLess(zero, scores.blocks->count), [&] { fetch(zero); });
   b.commit();
   sums.columns = scores.emptyColumns();
   sums =
       sumsOf(b.loop(zero, scores.blocks->count, 1, flat(sums), [&](Value number, ValueRange state) {
-        return flat(turn(number, sumsOf(state)));
+        return flat(processBlock(number, sumsOf(state)));
       }));
   scores.storeColumns(sums.columns);
   sums.columns.clear();

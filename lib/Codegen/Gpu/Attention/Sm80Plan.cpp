@@ -1,19 +1,19 @@
-//===- Sm80Plan.cpp - How attention is cut on sm_80 -------------*- C++ -*-===//
+//===- Sm80Plan.cpp - Tiling of attention with mma.sync ---------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A table by head dimension, the first row that is wide enough and that the model of
-// registers and shared memory lets pass. Registers of a thread in the forward:
+// Chooses the first row of a table that is wide enough for the head dimensions and passes the
+// model of registers and shared memory. Registers of a thread in the forward pass:
 //
 //   rowPieces · (blockCols / 2)     scores, then weights, in place
 //   rowPieces · (valueDim / 2)      O
-//   rowPieces · 4 + 8               factors on their way to mma; twice that where split
+//   rowPieces · 4 + 8               factors before mma; twice as many if they are split
 //   rowPieces · 6                   max, sum and place of each row
-//   48                              addresses, bounds, what score functions keep
+//   48                              addresses, bounds, values of score functions
 //
-// ptxas says what it really takes: test/Codegen/Inputs/ptxas-table.txt.
+// The registers that ptxas reports: test/Codegen/Gpu/Inputs/ptxas-sm80.txt.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
-// warps, rowPieces, blockCols, blocksPerSm
+// Columns: warps, rowPieces, blockCols, blocksPerSm.
 static const Sm80Row forward16[] = {{64, {4, 2, 64, 2}},
                                     {96, {4, 2, 64, 1}},
                                     {128, {8, 1, 64, 1}},
@@ -58,7 +58,7 @@ std::optional<Sm80Config> attention::chooseRow(ArrayRef<Sm80Row> table, const Sh
     Sm80Config config = row.config;
     if (dim > row.dim || !passes(config))
       continue;
-    // Few rows, or columns, leave no block half empty.
+    // With few rows or columns, no block may be half empty.
     while (config.rowPieces > 1 && rows <= config.blockRows() / 2)
       config.rowPieces /= 2;
     while (config.warps > 4 && rows <= config.blockRows() / 2)

@@ -1,25 +1,25 @@
-//===- Sm80QueryGradients.cpp - dQ on a GPU ---------------------*- C++ -*-===//
+//===- Sm80QueryGradients.cpp - dQ with mma.sync ----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The first kernel of the backward. A block of threads has a block of queries of one head:
+// The first kernel of the backward pass. A block of threads owns a block of queries of one head:
 //
-//   δ = Σ O·dO for each query; it and lse (inf where there was no key) to scratch
+//   δ = Σ O·dO for each query; δ and lse (inf without keys) to scratch
 //   fetch Q, dO, K[0], V[0]
-//   for each block i of keys that is not masked as a whole
+//   for each block i of keys that is not entirely masked
 //     wait; barrier; fetch K[i + 1], V[i + 1]
 //     S = Q · Kᵀ;  dP = dO · Vᵀ;  dS: ScoreGradients.cpp
 //     dQ += dS · K
 //   scale · dQ
 //
-// What is contributed to captured tensors is summed here where its place does not depend on the
-// key. Where it depends on both, the largest is noted here, and the same loop, once more, adds to
-// tables: Sm80Captures.cpp.
+// Contributions to captured tensors whose indices do not depend on the key are summed here.
+// For contributions whose indices depend on both query and key, the largest is recorded here;
+// then the same loop runs again and adds to tables (Sm80Captures.cpp).
 //
-// Nobody else adds to dQ, so bits depend on nothing. What that costs is S and dP twice, here
-// and in Sm80KeyGradients.cpp: seven products instead of five.
+// Only one block of threads adds to a row of dQ, so the bits are reproducible. The price is that S
+// and dP are computed twice, here and in Sm80KeyGradients.cpp: seven products instead of five.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,17 +53,17 @@ private:
   void placeQueries();
   std::pair<Value, Value> normOf(Value row, Value exists);
   void fetch(Value turn);
-  /// Sums of what is contributed, of this lane: of all of its elements, of each of its rows, and
-  /// the largest sizes.
+  /// Sums of this lane's contributions: over all of its elements, per row, and the largest
+  /// magnitudes.
   struct Sums {
     SmallVector<Value> head, row, largest;
   };
   void contribute(Sums &sums, int64_t row, ValueAt at, const Site &site,
                   FragmentFunction::Values &values, Value keep);
-  /// dS, then the sums.
+  /// Returns dS, then the sums.
   SmallVector<Value> gradientOf(const Fragment &s, const Fragment &dp, Value firstCol, bool masked,
                                 Sums sums);
-  SmallVector<Value> turn(Value number, ValueRange state);
+  SmallVector<Value> processBlock(Value number, ValueRange state);
   Sums sumsOf(ValueRange values) const;
   static SmallVector<Value> flat(ArrayRef<Value> registers, const Sums &sums);
   void storeSums(const Sums &sums);
@@ -116,7 +116,7 @@ void QueryGradients::placeTiles() {
   vTile = {b.sharedAt(v), valuePitch};
 }
 
-/// lse and δ of a query, by the four lanes that have its row.
+/// Returns lse and δ of a query, computed by the four lanes that have its row.
 std::pair<Value, Value> QueryGradients::normOf(Value row, Value exists) {
   Value number = b.add(b.mul(head.batch, shape.heads), head.head);
   Pointer lseOfHead = b.shift(b.binding(op.getLse()), b.mul(number, shape.rows));
@@ -156,7 +156,7 @@ void QueryGradients::placeQueries() {
     queries.push_back(functions->query(existing, Value(), lse, delta));
     Value place = b.add(b.mul(number, plan.rowStride), b.to64(row));
     exist.push_back(exists);
-    if (tables) // has been stored
+    if (tables) // stored by the first run
       continue;
     b.when(b.both(isFirst, b.isLower(row, plan.rowStride)), [&, lse = lse, delta = delta] {
       b.store(lse, b.shift(scratch, b.add(place, plan.lse)));
@@ -174,7 +174,7 @@ void QueryGradients::fetch(Value turn) {
 }
 
 //===----------------------------------------------------------------------===//
-// What is contributed
+// Contributions
 //===----------------------------------------------------------------------===//
 
 QueryGradients::Sums QueryGradients::sumsOf(ValueRange values) const {
@@ -196,7 +196,7 @@ SmallVector<Value> QueryGradients::flat(ArrayRef<Value> registers, const Sums &s
   return all;
 }
 
-/// What an element of row `row` of this lane contributes.
+/// Adds the contributions of an element in row `row` of this lane.
 void QueryGradients::contribute(Sums &sums, int64_t row, ValueAt at, const Site &site,
                                 FragmentFunction::Values &values, Value keep) {
   if (shape.rows % config.blockRows())
@@ -206,7 +206,8 @@ void QueryGradients::contribute(Sums &sums, int64_t row, ValueAt at, const Site 
     ContributeOp op = c->op;
     if (!tables) {
       Value size = math::AbsFOp::create(b, b.loc, value);
-      sums.largest[i] = arith::MaximumFOp::create(b, b.loc, sums.largest[i], size); // NaN stays
+      // maximumf propagates NaN.
+      sums.largest[i] = arith::MaximumFOp::create(b, b.loc, sums.largest[i], size);
       continue;
     }
     auto type = cast<RankedTensorType>(op.getCapture().getType());
@@ -224,7 +225,7 @@ void QueryGradients::contribute(Sums &sums, int64_t row, ValueAt at, const Site 
   }
 }
 
-/// Sums of this lane, over a warp and over rows, to scratch.
+/// Reduces the sums of this lane over a warp and over rows, and stores them to scratch.
 void QueryGradients::storeSums(const Sums &sums) {
   auto add = [&](Value x, Value y) { return b.addf(x, y); };
   for (auto [i, c] : llvm::enumerate(perHead)) {
@@ -256,7 +257,7 @@ void QueryGradients::storeSums(const Sums &sums) {
 // Tiles
 //===----------------------------------------------------------------------===//
 
-/// dS of a tile. Columns first: what is known of one is used for all rows.
+/// Returns dS of a tile. The values of a column are computed once and used for all rows.
 SmallVector<Value> QueryGradients::gradientOf(const Fragment &s, const Fragment &dp, Value firstCol,
                                               bool masked, Sums sums) {
   Value own = b.add(firstCol, b.colOfLane());
@@ -280,7 +281,7 @@ SmallVector<Value> QueryGradients::gradientOf(const Fragment &s, const Fragment 
   return flat(ds.registers, sums);
 }
 
-SmallVector<Value> QueryGradients::turn(Value number, ValueRange state) {
+SmallVector<Value> QueryGradients::processBlock(Value number, ValueRange state) {
   int64_t results = tables ? 0 : resultLayout.numRegisters();
   Fragment dq{resultLayout, llvm::to_vector(state.take_front(results))};
   Sums sums = sumsOf(state.drop_front(results));
@@ -335,7 +336,7 @@ void QueryGradients::emit() {
     state.append(perHead.size() + perRow.size() * scoreLayout.rowsOfLane() + perElement.size(),
                  b.number(0));
   state = b.loop(zero, blocks->count, 1, state,
-                 [&](Value number, ValueRange state) { return turn(number, state); });
+                 [&](Value number, ValueRange state) { return processBlock(number, state); });
   if (tables)
     return;
   storeSums(sumsOf(ValueRange(state).drop_front(results)));

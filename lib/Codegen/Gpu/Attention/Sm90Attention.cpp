@@ -1,18 +1,18 @@
-//===- Sm90Attention.cpp - Tiles of heads on wgmma --------------*- C++ -*-===//
+//===- Sm90Attention.cpp - Tiles of heads for wgmma -------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Sums of a product are in registers as mma leaves them; stmatrix takes them from there. Of a pair
-// of pieces of 8 columns it stores four matrices of 8 x 8, of which lane l names a row:
+// Accumulators have the layout of mma, from which stmatrix stores. It stores a pair of pieces
+// of 8 columns as four 8x8 matrices; lane l addresses a row:
 //
 //   matrix   0              1               2               3
 //   rows     0 .. 7         8 .. 15         0 .. 7          8 .. 15        row l % 16
 //   piece    first          first           second          second         piece l / 16
 //
-// A piece of a row is one of the eight chunks of 16 bytes of its panel, and stands where the
-// swizzle puts it: at chunk c ^ (row % 8). Eight lanes meet eight different chunks.
+// A piece of a row is one of the eight 16-byte chunks of its panel. The swizzle stores it at
+// chunk c ^ (row % 8). Eight lanes address eight different chunks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -91,11 +91,11 @@ void attention::storeWords(Sm90Builder &b, const Layout &layout, ArrayRef<Value>
   constexpr int64_t chunks = Sm90Builder::panelBytes / chunkBytes;
   assert(layout.numRows() == 16 && layout.numCols() % 16 == 0 && "pairs of pieces");
   auto exclusive = [&](Value x, Value y) { return b.createOrFold<arith::XOrIOp>(b.loc, x, y); };
-  Value row = b.rem(b.lane(), 16), turned = exclusive(b.div(b.lane(), 16), b.rem(row, chunks));
+  Value row = b.rem(b.lane(), 16), swizzled = exclusive(b.div(b.lane(), 16), b.rem(row, chunks));
   Value rowPlace = b.shiftBytes(to.base, b.mul(row, Sm90Builder::panelBytes));
   for (int64_t col = 0; col < layout.numCols(); col += 16) {
     int64_t chunk = col % Sm90Builder::panelCols / 8;
-    Value place = b.shiftBytes(rowPlace, b.mul(exclusive(turned, b.i32(chunk)), chunkBytes));
+    Value place = b.shiftBytes(rowPlace, b.mul(exclusive(swizzled, b.i32(chunk)), chunkBytes));
     place = b.shiftBytes(place, col / Sm90Builder::panelCols * to.rows * Sm90Builder::panelBytes);
     b.storeMatrices(place, words.slice(col / 4, 4));
   }
@@ -112,7 +112,7 @@ void attention::storeFragment(Sm90Builder &b, const Fragment &fragment, ArrayRef
 }
 
 SmallVector<Value> attention::toFactor(GpuBuilder &b, const Fragment &fragment, Type element) {
-  // Pieces of 8 columns, two of them a step of 16: as they stand.
+  // Two pieces of 8 columns are a step of k = 16, without data movement.
   SmallVector<Value> words;
   for (size_t i = 0; i < fragment.registers.size(); i += 2)
     words.push_back(b.pack(fragment.registers[i], fragment.registers[i + 1], element));
@@ -123,8 +123,8 @@ SmallVector<Value> attention::toFactor(GpuBuilder &b, const Fragment &fragment, 
 // Registers of roles
 //===----------------------------------------------------------------------===//
 
-/// Of 65536 registers a block of so many warpgroups begins with the same share each, a multiple of
-/// 8; what the producer gives back the others take.
+/// Returns the registers of both roles. Initially all warpgroups of a block have equal shares of
+/// the 65536 registers, in multiples of 8. The consumers take those that the producer releases.
 RoleRegisters attention::registersOfRoles(int64_t groups) {
   switch (groups) {
   case 2:

@@ -1,11 +1,11 @@
-//===- Sm90Attention.h - Attention on wgmma ---------------------*- C++ -*-===//
+//===- Sm90Attention.h - Attention with wgmma -------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Matrices of heads as tensor maps copy them, tiles of them in shared memory (see Sm90Builder.h),
-// and what a block of threads may take of a multiprocessor.
+// Tensor maps of heads, their tiles in shared memory (see Sm90Builder.h), and the resources
+// that a block of threads may use.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ namespace mlir::fsdp::attention {
 // Tiles
 //===----------------------------------------------------------------------===//
 
-/// A tile in shared memory: panels of 64 columns, each of `rows` rows.
+/// A tile in shared memory: panels of 64 columns, each with `rows` rows.
 struct PanelTile {
   Value base;
   int64_t rows;
@@ -32,42 +32,42 @@ inline int64_t tileBytes(int64_t rows, int64_t cols) {
   return panelsOf(cols) * rows * Sm90Builder::panelBytes;
 }
 
-/// Whether rows of tensors of this type can be copied by tensor maps: heads of a multiple of 8
-/// numbers of 16 bits.
+/// Returns true if tensor maps can copy rows of this type: 16-bit elements, and a head
+/// dimension that is a multiple of 8.
 bool hasTensorMap(RankedTensorType type);
-/// Of a [batch, heads, rows, cols] tensor, as [batch · heads, rows, cols]; boxes are panels of
-/// `boxRows` rows.
+/// Returns the map of a [batch, heads, rows, cols] tensor as [batch · heads, rows, cols].
+/// Boxes are panels of `boxRows` rows.
 GpuTensorMap mapOfHeads(func::FuncOp kernel, Value tensor, int64_t boxRows);
-/// The same of what the kernel returns as `result`; nothing when it does not.
+/// Returns the map of the argument that `result` is returned in, or nothing if there is none.
 std::optional<GpuTensorMap> mapOfResult(func::FuncOp kernel, Value result, int64_t boxRows);
 
-/// Begins to copy the rows from `firstRow` on of the number-th head to `to`, all of its rows in
-/// panels for `cols` columns; `barrier` counts tileBytes(). By one thread.
+/// Starts to copy rows from `firstRow` on of head `number` to `to`, in panels for `cols`
+/// columns. `barrier` counts tileBytes(). By one thread.
 void copyTile(Sm90Builder &b, const PanelTile &to, Value map, Value firstRow, Value number,
               int64_t cols, Value barrier);
-/// Begins to store panels of rows of shared memory, `from` on, to rows of a head. By one thread.
+/// Starts to store panels of shared memory to rows of a head. By one thread.
 void storeTile(Sm90Builder &b, const PanelTile &from, Value map, Value firstRow, Value number,
                int64_t cols);
-/// A fragment of 16 rows to rows `to` of a tile, from a multiple of 8 on; rows times a factor each.
-/// By a warp.
+/// Stores a fragment of 16 rows to the tile at `to`, whose first row is a multiple of 8. Rows
+/// are multiplied by their factors. By a warp.
 void storeFragment(Sm90Builder &b, const tile::Fragment &fragment, ArrayRef<Value> factors,
                    Type element, const PanelTile &to);
-/// The same of what toFactor() gives.
+/// Stores the words that toFactor() returns.
 void storeWords(Sm90Builder &b, const tile::Layout &layout, ArrayRef<Value> words,
                 const PanelTile &to);
-/// P or dS as the left factor of a product, from registers: words for each step of k.
+/// Converts P or dS to the left factor of a product: words for each step of k, in registers.
 SmallVector<Value> toFactor(GpuBuilder &b, const tile::Fragment &fragment, Type element);
 
 //===----------------------------------------------------------------------===//
 // Registers of roles
 //===----------------------------------------------------------------------===//
 
-/// Registers that a producing warpgroup keeps, and that each of `groups` consuming ones has then.
+/// Registers per thread of the producing warpgroup and of each of `groups` consuming ones.
 struct RoleRegisters {
   int64_t producer, consumer;
 };
 RoleRegisters registersOfRoles(int64_t groups);
-/// Sets them, for a block of a producing and `groups` consuming warpgroups.
+/// Emit the changes of registers for a block with one producing and `groups` consuming warpgroups.
 void giveRegisters(Sm90Builder &b, int64_t groups);
 void takeRegisters(Sm90Builder &b, int64_t groups);
 
@@ -75,20 +75,20 @@ void takeRegisters(Sm90Builder &b, int64_t groups);
 // Forward
 //===----------------------------------------------------------------------===//
 
-/// A block of threads has `groups` warpgroups with 64 rows each, besides one that copies, and meets
-/// blocks of `blockCols` keys.
+/// Tiling: `groups` warpgroups own 64 rows each, one more copies. They meet blocks of
+/// `blockCols` keys.
 struct Sm90Config {
   int64_t groups, blockCols;
-  bool inTurns = false;   ///< warpgroups issue products one after the other
-  bool ownOutput = false; ///< O has memory of its own, not that of Q
+  bool inTurns = false;   ///< warpgroups start products one after the other
+  bool ownOutput = false; ///< O does not share the memory of Q
 
   int64_t blockRows() const { return Sm90Builder::groupRows * groups; }
   int64_t threads() const { return Sm90Builder::groupThreads * (groups + 1); }
 };
-/// The configuration for `op`; nothing when it is not for wgmma.
+/// Returns the configuration for `op`, or nothing if wgmma cannot be used.
 std::optional<Sm90Config> chooseSm90Forward(AttentionOp op, const GpuTarget &target);
-/// Registers, an estimate, of which functions of scores take `functionRegisters`; and bytes of
-/// shared memory.
+/// Returns the estimated registers, of which score functions take `functionRegisters`, and
+/// the bytes of shared memory.
 Sm80Needs sm90ForwardNeeds(const Sm90Config &config, const Shape &shape, int64_t functionRegisters);
 
 LogicalResult lowerSm90Forward(func::FuncOp kernel, AttentionOp op, const Sm90Config &config,

@@ -1,27 +1,27 @@
-//===- Sm90Backward.cpp - Attention's gradients on wgmma --------*- C++ -*-===//
+//===- Sm90Backward.cpp - Backward pass with wgmma --------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 //   1. lse and δ of each query to scratch               Sm90QuerySums.cpp
-//   2. dK and dV, and in scratch the sums of dQ         Sm90KeyGradients.cpp
-//   3. dQ of its sums                                   Sm90QuerySums.cpp
+//   2. dK and dV, and the sums of dQ in scratch         Sm90KeyGradients.cpp
+//   3. dQ from its sums                                 Sm90QuerySums.cpp
 //
-// or, where dQ stays with Sm80QueryGradients.cpp, that and the second. Registers of a thread that
-// consumes:
+// If Sm80QueryGradients.cpp computes dQ, only that kernel and the second one are launched.
+// Registers of a consuming thread:
 //
 //   (dim + valueDim) / 2         sums of dK and dV
-//   tileQueries                  S and dP, and of the other queries of the block
-//   .. / 2                       P and dS in 16 bits; or, if it is more,
-//   blockQueries / 2 + 32        those of all, and dQ
-//   tileQueries / 8              lse and δ on their way
-//   24                           addresses, counters, what functions of scores keep
-//   8                            where something may be masked: bounds of blocks that are free,
-//                                rows and keys that exist
-//   4                            where query heads share keys: the head, blocks of those before
+//   tileQueries                  S and dP; and for the other queries of the block
+//   .. / 2                       P and dS in 16 bits; or, if that is more,
+//   blockQueries / 2 + 32        P and dS of all queries, and dQ
+//   tileQueries / 8              lse and δ
+//   24                           addresses, counters, values of score functions
+//   8                            with masks: bounds of unmasked blocks, existing rows and keys
+//   4                            if query heads share keys: the head, blocks of earlier heads
 //
-// With a term less than there is ptxas spills: test/Codegen/Gpu/attention-spills.test.
+// If one of these terms is omitted, the plan accepts shapes for which ptxas spills:
+// test/Codegen/Gpu/attention-spills.test.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,7 +63,7 @@ Sm80Needs attention::sm90KeyNeeds(const Sm90Keys &config, const Shape &shape, bo
           Places(config, shape).bytes()};
 }
 
-/// Whether contributions to captured tensors are summed beside dQ.
+/// Returns true if contributions to captured tensors are summed by the kernel of dQ.
 static bool contributesByQueries(AttentionGradOp op) {
   return llvm::any_of(op.getDcaptures(), [](Value v) { return !v.use_empty(); }) &&
          llvm::any_of(collectContributions(op),
@@ -83,7 +83,7 @@ std::optional<Sm90Keys> attention::chooseSm90Keys(AttentionGradOp op, const GpuT
       if (!hasFunctions)
         configs.push_back({2, 128, 128, /*addsToQ=*/true});
       configs.push_back({2, 128, 64, /*addsToQ=*/true});
-    } else { // a panel of columns of dQ for each warpgroup
+    } else { // each warpgroup has a panel of columns of dQ
       configs.push_back({2, 64, 64, /*addsToQ=*/true});
     }
   }
@@ -136,7 +136,7 @@ static void emitKeys(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys 
   KeyScores scores(b, problem, config.blockKeys(), config.blockQueries, layout, /*wantsK=*/true,
                    /*wantsQ=*/config.addsToQ);
   Value number = b.rem(b.block(), scores.keyBlocks());
-  // Who adds to dQ first begins first; else who has most to do.
+  // With addsToQ, the block that adds to dQ first starts first; otherwise the one with most work.
   scores.placeBlock(b.div(b.block(), scores.keyBlocks()),
                     config.addsToQ ? b.sub(b.i32(scores.keyBlocks() - 1), number) : number);
   initBarriers(b, config, Places(config, problem.shape));

@@ -1,11 +1,11 @@
-//===- Sm90Backward.h - Gradients of attention on wgmma ---------*- C++ -*-===//
+//===- Sm90Backward.h - Backward pass with wgmma ----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What the roles of a block of threads have to agree about: where tiles and barriers are, and how
-// blocks of queries follow one another.
+// What the roles of a block of threads share: the layout of tiles and barriers, and the order
+// of the blocks of queries.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,23 +21,22 @@ namespace mlir::fsdp::attention {
 // Plan
 //===----------------------------------------------------------------------===//
 
-/// How dK and dV of `op` are cut for wgmma, and whether dQ is; nothing when they are not for it.
+/// Returns the tiling of dK and dV of `op` with wgmma, or nothing if wgmma cannot be used.
 std::optional<Sm90Keys> chooseSm90Keys(AttentionGradOp op, const GpuTarget &target);
-/// What a block of threads needs: registers of a thread that consumes, an estimate, and bytes of
-/// shared memory.
+/// Returns the estimated registers of a consuming thread, and the bytes of shared memory.
 Sm80Needs sm90KeyNeeds(const Sm90Keys &config, const Shape &shape, bool hasMask);
-/// Places in scratch for `plan`, which has keysOfGroups.
+/// Sets the scratch offsets of `plan`, which has keysOfGroups.
 void placeSm90Scratch(Sm80Backward &plan, const Shape &shape);
 
-/// Writes the entry of dK, dV, and what dQ is made of where `config` says so, and its launch.
+/// Emits the entry of dK, dV and, with config.addsToQ, of the sums of dQ, and its launch.
 void lowerSm90Keys(const Sm80Problem &problem, const Sm90Keys &config, StringRef symbol,
                    ModuleOp entries, GpuKernel &info);
 
-/// lse and δ of each query, and that nobody has added to dQ.
+/// Emits lse and δ of each query, and clears the counts of additions to dQ.
 inline constexpr int64_t normThreads = 256;
 void emitNorms(GpuBuilder &b, const Sm80Problem &problem);
 int64_t normBlocks(const Sm80Problem &problem);
-/// dQ from its sums; blocks of 2 · blockQueries threads.
+/// Emits dQ from its sums, with 2 · blockQueries threads per block.
 void emitQueriesOfSums(GpuBuilder &b, const Sm80Problem &problem);
 int64_t queriesOfSumsBlocks(const Sm80Problem &problem);
 
@@ -45,28 +44,28 @@ int64_t queriesOfSumsBlocks(const Sm80Problem &problem);
 // Places
 //===----------------------------------------------------------------------===//
 
-/// k of a product, or columns of its sums: as many as a head has.
+/// Returns a head dimension padded to whole steps of products.
 inline int64_t paddedDim(int64_t dim) { return tile::Sm80Tiles::paddedCols(dim); }
 
-/// The sums of dQ for a block of queries: each consuming warpgroup has some, 64 rows each. Where
-/// there are 64 queries, it has a panel of columns; where there are 128, half of the rows. They lie
-/// in memory as threads have them, four at a time: those of thread t at 4 · t, 512 apart.
+/// Layout of the sums of dQ for a block of queries. Each consuming warpgroup owns 64 rows:
+/// with 64 queries a panel of columns, with 128 queries half of the rows. The sums lie in
+/// memory as threads hold them, four at a time: those of thread t at 4 · t, in steps of 512.
 struct QuerySums {
   QuerySums(const Sm90Keys &config, const Shape &shape)
       : byColumns(config.blockQueries == Sm90Builder::groupRows),
         cols(byColumns ? Sm90Builder::panelCols : paddedDim(shape.dim)), groups(config.groups) {}
 
   bool byColumns;
-  int64_t cols, groups; ///< columns of a warpgroup
+  int64_t cols, groups; ///< columns per warpgroup
   int64_t registers() const { return cols / 2; }
   int64_t floatsOfGroup() const { return Sm90Builder::groupRows * cols; }
   int64_t floats() const { return groups * floatsOfGroup(); }
 };
 
-/// Where things lie in shared memory, in bytes.
+/// Offsets in shared memory, in bytes.
 struct Sm90KeyPlaces {
   static constexpr int64_t stages = 2, normBytes = 4;
-  /// Barriers in memory: one of a kind, or one for each stage.
+  /// Barriers in memory: one of each kind, or one per stage.
   enum Barrier {
     KeysFull = 0,
     QueriesFull = 1,
@@ -75,7 +74,7 @@ struct Sm90KeyPlaces {
     DoutEmpty = 7,
     NumBarriers = 9
   };
-  /// Named ones.
+  /// Named barriers.
   enum Name { Gradients = 1, SumsFull = 2, SumsEmpty = 3 };
 
   Sm90KeyPlaces(const Sm90Keys &config, const Shape &shape);
@@ -97,11 +96,11 @@ public:
         barriers(b.sharedAt(places.barriers)) {}
 
 protected:
-  /// A buffer of queries; parity is that of the phase that fills it.
+  /// A buffer of queries, and the parity of the phase that fills it.
   struct Stage {
     Value index, parity;
   };
-  /// Of the number-th block of queries that the block of threads meets.
+  /// Returns the stage of the number-th block of queries that the block of threads meets.
   Stage stageOf(Value number) {
     return {b.rem(number, Sm90KeyPlaces::stages), b.rem(b.div(number, Sm90KeyPlaces::stages), 2)};
   }
@@ -115,7 +114,7 @@ protected:
   PanelTile tileOfQueries(int64_t place, int64_t bytes, const Stage &stage) {
     return {b.shiftBytes(b.sharedAt(place), b.mul(stage.index, bytes)), config.blockQueries};
   }
-  /// Threads that consume, and with them those of the warp that adds to dQ.
+  /// Number of consuming threads, without and with the warp that adds to dQ.
   int64_t consumers() const { return config.groups * Sm90Builder::groupThreads; }
   int64_t withAdder() const { return consumers() + 32; }
 
@@ -128,16 +127,16 @@ protected:
   KeyScores &scores;
   const Sm90KeyPlaces places;
   const QuerySums querySums;
-  Value barriers; ///< the first of those in memory
+  Value barriers; ///< address of the first barrier in memory
 };
 
-/// Copies what the others consume; by one thread.
+/// Emits the copies for the consumers. By one thread.
 void emitKeyProducer(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config,
                      KeyScores &scores);
-/// Adds what the consumers have of dQ to its sums; by one warp.
+/// Emits the additions of the consumers' parts of dQ to its sums. By one warp.
 void emitQueryAdder(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config,
                     KeyScores &scores);
-/// Of warpgroup `group` of those that consume.
+/// Emits the code of consuming warpgroup `group`.
 void emitKeyConsumer(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config,
                      KeyScores &scores, Value group);
 

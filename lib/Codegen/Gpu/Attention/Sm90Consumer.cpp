@@ -1,28 +1,29 @@
-//===- Sm90Consumer.cpp - Who computes attention on wgmma -------*- C++ -*-===//
+//===- Sm90Consumer.cpp - Consumers of the forward pass with wgmma --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Scores of a block of keys are multiplied while the softmax of the block before is summed:
+// The product with a block of keys runs while the softmax of the previous block is computed:
 //
 //   for each block of queries
 //     S = Q · K[0]ᵀ;  P = softmax(S)
 //     for each further block i of keys
-//       begin S = Q · K[i]ᵀ
-//       begin O = O + P · V[i - 1]
-//       wait for S;  K[i] is empty;  S' = softmax(S)       beside O's product
-//       wait for O;  V[i - 1] is empty;  O = O · a;  P = S'
-//     O = O + P · V[last];  O / l by way of shared memory, lse
+//       start S = Q · K[i]ᵀ
+//       start O = O + P · V[i - 1]
+//       wait for S;  release K[i];  S' = softmax(S)         during the product of O
+//       wait for O;  release V[i - 1];  O = O · a;  P = S'
+//     O = O + P · V[last];  O / l through shared memory, lse
 //
-// Warpgroups begin products in turns (named barriers 1 and on), so that the softmax of one runs
-// beside the products of the other: who has begun its two lets the next.
+// Warpgroups start products alternately (named barriers 1 and up), so that the softmax of one
+// overlaps with the products of the other. A warpgroup that has started its two products
+// signals the next.
 //
-// What differs between masked and free blocks would be a branch between the begin of a product and
-// its end. Where the mask leaves blocks free, those that are masked in part are few and come first,
-// in a loop of their own that takes the place of the first block: so that the functions of scores
-// are there twice, not three times, no softmax in it runs beside an own product. Where it leaves
-// none, all are masked.
+// Code that differs between masked and unmasked blocks would be a branch between the start and the
+// end of a product. If the mask leaves blocks unmasked, the partly masked ones are few and come
+// first, in a loop of their own that includes the first block. In that loop no softmax overlaps
+// with the warpgroup's own products. So the code of the score functions exists twice, not three
+// times. If the mask leaves no blocks unmasked, all are treated as masked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +45,7 @@ public:
   void emit();
 
 private:
-  /// What goes from one block of keys to the next. Weights: of the latest, as a left factor.
+  /// State from one block of keys to the next. Weights: of the latest block, as a left factor.
   struct State {
     Fragment o;
     ForwardScores::State rows;
@@ -62,9 +63,9 @@ private:
   Fragment weighAlone(Value turn, Value met, ForwardScores::State &rows,
                       SmallVector<Value> &correction);
   State begin(Value met);
-  State turnAlone(Value turn, Value met, State state);
+  State processBlockAlone(Value turn, Value met, State state);
   State beginMasked(Value met);
-  State turn(Value turn, Value met, State state);
+  State processBlock(Value turn, Value met, State state);
   State loop(Value from, Value met, const State &state);
   State addLast(State state, const Stage &stage);
   void finish(const QueryTile &tile, const State &state);
@@ -83,7 +84,7 @@ private:
   const Layout scoreLayout, outputLayout;
   Value group, warp, isFirstLane;
   std::optional<ForwardScores> scores;
-  bool masked = false; ///< whether blocks beside which products run may be
+  bool masked = false; ///< whether the blocks that overlap with products may be masked
   std::optional<KeySequence> sequence;
 };
 } // namespace
@@ -93,9 +94,9 @@ Consumer::Consumer(Sm90Builder &b, const Sm90Problem &problem, Value group)
       scoreLayout(Layout::mmaSums(warpRows, config.blockCols)),
       outputLayout(Layout::mmaSums(warpRows, paddedValueDim(shape))), group(group),
       warp(b.rem(b.warp(), Sm90Builder::groupThreads / 32)), isFirstLane(b.isEqual(b.lane(), 0)) {
-  // An address that ptxas knows to be constant it computes where one lane arrives, in registers of
-  // the warp; then it takes all else around for code of single lanes, too, and moves each
-  // descriptor to where it is read.
+  // ptxas computes an address that it knows to be constant at the place where one lane
+  // arrives, in uniform registers. It then treats the surrounding code as code of single
+  // lanes, too, and copies each descriptor before its use. Hide that the address is constant.
   Value place = b.uniform(LLVM::PtrToIntOp::create(b, b.loc, b.getI32Type(), barriers));
   barriers = LLVM::IntToPtrOp::create(b, b.loc, barriers.getType(), place);
 }
@@ -145,7 +146,8 @@ SmallVector<Value> Consumer::multiplyValues(const State &state, const Stage &sta
                     element);
 }
 
-/// Warpgroups come in a circle; whose turn it is has a barrier that the one before arrives at.
+/// Waits until the previous warpgroup has arrived at this one's barrier. Warpgroups take
+/// turns cyclically.
 void Consumer::waitForTurn() {
   if (config.inTurns)
     b.syncNamed(b.add(group, 1), 2 * Sm90Builder::groupThreads);
@@ -160,7 +162,7 @@ void Consumer::endTurn() {
 // Blocks of keys
 //===----------------------------------------------------------------------===//
 
-/// Weights of the turn-th block from its products.
+/// Returns the weights of block `turn` from its products.
 Fragment Consumer::weightsOf(SmallVector<Value> sums, Value turn, ForwardScores::State &rows,
                              SmallVector<Value> &correction, bool masked) {
   Fragment s{scoreLayout, std::move(sums)};
@@ -170,13 +172,13 @@ Fragment Consumer::weightsOf(SmallVector<Value> sums, Value turn, ForwardScores:
   return scores->weigh(scores->softmax(s, rows, correction), firstCol);
 }
 
-/// What was summed with other maxima.
+/// Multiplies sums that were computed with an earlier maximum by the correction.
 void Consumer::correct(Fragment &o, ArrayRef<Value> correction) {
   for (auto [reg, x] : llvm::enumerate(o.registers))
     x = b.mulf(x, correction[outputLayout.rowOf(reg)]);
 }
 
-/// Weights of a block whose product is waited for.
+/// Returns the weights of a block without overlap: waits for its product.
 Fragment Consumer::weighAlone(Value turn, Value met, ForwardScores::State &rows,
                               SmallVector<Value> &correction) {
   Stage stage = stageOf(b.add(met, turn));
@@ -186,7 +188,7 @@ Fragment Consumer::weighAlone(Value turn, Value met, ForwardScores::State &rows,
   return weightsOf(std::move(sums), turn, rows, correction, scores->canBeMasked());
 }
 
-/// The first block, with nothing to sum yet.
+/// Processes the first block, without a sum.
 Consumer::State Consumer::begin(Value met) {
   State state = start();
   SmallVector<Value> correction;
@@ -194,8 +196,8 @@ Consumer::State Consumer::begin(Value met) {
   return state;
 }
 
-/// What the block before adds to O, then the weights of this one.
-Consumer::State Consumer::turnAlone(Value turn, Value met, State state) {
+/// Adds the product of the previous block to O, then computes the weights of this block.
+Consumer::State Consumer::processBlockAlone(Value turn, Value met, State state) {
   state.o.registers = b.choose(
       b.isLess(b.i32(0), turn), ValueRange(state.o.registers).getTypes(),
       [&] { return addLast(state, stageOf(b.sub(b.add(met, turn), b.i32(1)))).o.registers; },
@@ -207,17 +209,17 @@ Consumer::State Consumer::turnAlone(Value turn, Value met, State state) {
   return state;
 }
 
-/// The blocks in front of those that are free, at least one.
+/// Processes the masked blocks, which come first; at least one block.
 Consumer::State Consumer::beginMasked(Value met) {
   State state = start();
   state.weights.assign(scoreLayout.numRegisters() / 2, b.i32(0));
   return unflatten(b.loop(b.i32(0), b.max(sequence->maskedCount, b.i32(1)), 1, state.flat(),
                           [&](Value number, ValueRange carried) {
-                            return turnAlone(number, met, unflatten(carried)).flat();
+                            return processBlockAlone(number, met, unflatten(carried)).flat();
                           }));
 }
 
-Consumer::State Consumer::turn(Value turn, Value met, State state) {
+Consumer::State Consumer::processBlock(Value turn, Value met, State state) {
   Value number = b.add(met, turn);
   Stage stage = stageOf(number), before = stageOf(b.sub(number, b.i32(1)));
   b.wait(barrier(Sm90Places::KeysFull, stage), stage.parity);
@@ -239,7 +241,7 @@ Consumer::State Consumer::turn(Value turn, Value met, State state) {
 Consumer::State Consumer::loop(Value from, Value met, const State &state) {
   return unflatten(
       b.loop(from, sequence->count, 1, state.flat(), [&](Value number, ValueRange carried) {
-        return turn(number, met, unflatten(carried)).flat();
+        return processBlock(number, met, unflatten(carried)).flat();
       }));
 }
 
@@ -254,8 +256,8 @@ Consumer::State Consumer::addLast(State state, const Stage &stage) {
 // Blocks of queries
 //===----------------------------------------------------------------------===//
 
-/// O / l of a warp's rows through shared memory; where that is Q's, Q is empty when it has been
-/// read.
+/// Stores O / l of a warp's rows through shared memory. If that is the memory of Q, releases
+/// Q once it has been read.
 void Consumer::finish(const QueryTile &tile, const State &state) {
   SmallVector<Value> inverses =
       scores->finish(state.rows, b.destination(problem.kernel, problem.op.getLse()));
@@ -297,12 +299,12 @@ Value Consumer::consume(const QueryTile &tile, Value before, Value met) {
   masked = scores->canBeMasked() && !first;
   State state = first ? beginMasked(met) : begin(met);
   state = loop(b.max(first ? sequence->maskedCount : b.i32(1), b.i32(1)), met, state);
-  Value behind = b.add(met, sequence->count);
-  state = addLast(std::move(state), stageOf(b.sub(behind, b.i32(1))));
+  Value after = b.add(met, sequence->count);
+  state = addLast(std::move(state), stageOf(b.sub(after, b.i32(1))));
   if (config.ownOutput)
     release(barrier(Sm90Places::QueriesEmpty));
   finish(tile, state);
-  return behind;
+  return after;
 }
 
 void Consumer::emit() {

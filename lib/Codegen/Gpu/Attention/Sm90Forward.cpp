@@ -1,13 +1,13 @@
-//===- Sm90Forward.cpp - Attention on wgmma ---------------------*- C++ -*-===//
+//===- Sm90Forward.cpp - Attention with wgmma -------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A block of threads per multiprocessor goes through blocks of queries. One of its warpgroups
-// copies (Sm90Producer.cpp), two or three of 64 rows each compute (Sm90Consumer.cpp).
+// One block of threads per multiprocessor traverses blocks of queries. One warpgroup copies
+// (Sm90Producer.cpp); two or three warpgroups with 64 rows each compute (Sm90Consumer.cpp).
 //
-// Blocks of queries and of keys: Sm90Roles.cpp.
+// Sm90Roles.cpp defines the order of the blocks of queries and keys.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,11 +1,12 @@
-//===- Sm90KeyGradients.cpp - dK, dV and dQ by wgmma ------------*- C++ -*-===//
+//===- Sm90KeyGradients.cpp - dK, dV and dQ with wgmma ----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A block of threads has 128 keys of one kv head. Warpgroup 0 produces: one lane of it copies. Two
-// warpgroups with 64 keys each consume. Buffers of queries are two, and go round from head to head:
+// A block of threads owns 128 keys of one kv head. One lane of warpgroup 0 copies; two
+// warpgroups with 64 keys each consume. There are two buffers of queries, whose ring
+// continues from head to head:
 //
 //   producer                                  consumers
 //   copy K, V                                 wait for K, V
@@ -15,18 +16,17 @@
 //       copy Q[i], lse[i]                         wait for dO;  dPᵀ = V · dOᵀ
 //       wait until its dO is empty                f·P, dS: ScoreGradients.cpp
 //       copy dO[i], δ[i]                          dSᵀ to shared memory
-//                                                 dV += (f·P)ᵀ · dO;  dO is empty
+//                                                 dV += (f·P)ᵀ · dO;  release dO
 //                                                 part of dQ = dS · K, to shared memory
-//                                                 dK += dSᵀ · Q;  Q is empty
+//                                                 dK += dSᵀ · Q;  release Q
 //                                             scale · dK, dV
 //
-// Keys are the rows of Sᵀ and dPᵀ, so that Pᵀ and dSᵀ stand in registers as the left factors of the
-// later products. For dQ both warpgroups need dS of all keys, with the queries as rows, which is
-// what descriptors make of its transpose. One block of threads adds to a row of dK and dV, in the
-// order of heads and queries. To a row of dQ all add, in a fixed order: Sm90KeyProducer.cpp.
+// Keys are the rows of Sᵀ and dPᵀ, so Pᵀ and dSᵀ are in registers as the left factors of the later
+// products. For dQ both warpgroups need dS of all keys with queries as rows; descriptors read the
+// transpose of dSᵀ. Only one block of threads adds to a row of dK and dV, in the order of heads
+// and queries. All blocks add to a row of dQ, in a fixed order (Sm90KeyProducer.cpp).
 //
-// Where dS has to be computed for captured tensors in another order anyway, dQ stays with
-// Sm80QueryGradients.cpp.
+// If captured tensors require dS in another order, Sm80QueryGradients.cpp computes dQ.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,8 +49,7 @@ public:
         element(cast<RankedTensorType>(op.getQ().getType()).getElementType()),
         dim(paddedDim(shape.dim)), valueDim(paddedDim(shape.valueDim)),
         keyLayout(Layout::mmaSums(16, dim)), valueLayout(Layout::mmaSums(16, valueDim)) {
-    // As in Sm90Consumer.cpp: an address that ptxas knows to be constant moves descriptors out of
-    // registers of the warp.
+    // Hide that the address is constant, as in Sm90Consumer.cpp.
     Value place = b.uniform(LLVM::PtrToIntOp::create(b, b.loc, b.getI32Type(), barriers));
     barriers = LLVM::IntToPtrOp::create(b, b.loc, barriers.getType(), place);
   }
@@ -58,11 +57,11 @@ public:
 
 private:
   struct Sums {
-    SmallVector<Value> dk, dv, columns; ///< the last: of what each key of this lane contributes
+    SmallVector<Value> dk, dv, columns; ///< columns: what each key of this lane contributes
   };
   Sums consumeHead(Value before, Sums sums);
-  Sums turn(Value number, const Stage &stage, Sums sums);
-  /// Of a block of queries, or some of its queries.
+  Sums processBlock(Value number, const Stage &stage, Sums sums);
+  /// Gradients of a block of queries, or of some of its queries.
   struct Gradients {
     SmallVector<Value> p, ds, columns; ///< (f·P)ᵀ and dSᵀ as left factors, sums
   };
@@ -89,20 +88,20 @@ private:
 // Scores
 //===----------------------------------------------------------------------===//
 
-/// This warp has read.
+/// Releases a buffer after this warp has read it.
 void KeyConsumer::release(Value barrier) {
   b.syncWarp();
   b.when(b.isEqual(b.lane(), 0), [&] { b.arrive(barrier); });
 }
 
-/// Of K or V, the rows of this warpgroup.
+/// Describes the rows of this warpgroup in K or V.
 SharedFactor KeyConsumer::rowsOfGroup(int64_t place, int64_t k) {
   Value first = b.shiftBytes(b.sharedAt(place),
                              b.mul(group, Sm90Builder::groupRows * Sm90Builder::panelBytes));
   return b.factorAlong(first, config.blockKeys(), k);
 }
 
-/// Of the queries from `firstQuery` of the block on.
+/// Returns the gradients of the queries from `firstQuery` of the block on.
 KeyConsumer::Gradients KeyConsumer::gradientsOf(ArrayRef<Value> s, ArrayRef<Value> dp, Value block,
                                                 int64_t firstQuery, const Stage &stage,
                                                 ArrayRef<Value> columns) {
@@ -158,8 +157,9 @@ KeyConsumer::Gradients KeyConsumer::gradients(Value block, const Stage &stage,
       b.wait(barrier(Places::DoutFull, stage), stage.parity);
     llvm::append_range(both, b.multiply({}, rowsOfGroup(places.values, valueDim),
                                         along(dout, valueDim), cols, element));
-    if (first >
-        0) // else all that is read for later queries is read now, and does not fit into registers
+    // Tie `block` to the wait. Otherwise the loads for later queries move up to the first ones,
+    // and their values do not fit the registers.
+    if (first > 0)
       both.push_back(block);
     both = b.waitForSums(both);
     if (first > 0)
@@ -178,8 +178,8 @@ KeyConsumer::Gradients KeyConsumer::gradients(Value block, const Stage &stage,
 // dQ
 //===----------------------------------------------------------------------===//
 
-/// dSᵀ to shared memory, once nobody multiplies what was there. It is there after the barrier that
-/// follows.
+/// Stores dSᵀ to shared memory after all products have read the previous one. It is visible
+/// after the barrier that follows.
 void KeyConsumer::shareGradients(ArrayRef<Value> ds) {
   Value rowsOfWarp = b.mul(b.sub(b.warp(), b.i32(Sm90Builder::groupThreads / 32)), 16);
   b.syncNamed(b.i32(Places::Gradients), consumers());
@@ -189,7 +189,7 @@ void KeyConsumer::shareGradients(ArrayRef<Value> ds) {
   b.fenceAsync();
 }
 
-/// Begins this warpgroup's part of dS · K, of dS of all.
+/// Starts this warpgroup's part of dS · K, with dS of all warpgroups.
 SmallVector<Value> KeyConsumer::multiplyQueries() {
   b.syncNamed(b.i32(Places::Gradients), consumers());
   int64_t keys = config.blockKeys();
@@ -202,7 +202,7 @@ SmallVector<Value> KeyConsumer::multiplyQueries() {
   return b.multiply({}, lhs, rhs, querySums.cols, element);
 }
 
-/// To shared memory, once what was there has been read, and to the warp that adds it.
+/// Stores dQ to shared memory after the previous one has been read, and signals the adding warp.
 void KeyConsumer::shareSums(ArrayRef<Value> dq) {
   b.syncNamed(b.i32(Places::SumsEmpty), withAdder());
   Value place = b.shiftBytes(b.sharedAt(places.sums), b.mul(group, querySums.floatsOfGroup() * 4));
@@ -219,7 +219,7 @@ void KeyConsumer::shareSums(ArrayRef<Value> dq) {
 // Blocks of queries
 //===----------------------------------------------------------------------===//
 
-KeyConsumer::Sums KeyConsumer::turn(Value number, const Stage &stage, Sums sums) {
+KeyConsumer::Sums KeyConsumer::processBlock(Value number, const Stage &stage, Sums sums) {
   int64_t rows = config.blockQueries;
   Gradients both = gradients(scores.blocks->at(number), stage, sums.columns);
   sums.columns = both.columns;
@@ -261,7 +261,7 @@ KeyConsumer::Sums KeyConsumer::consumeHead(Value before, Sums sums) {
   sums.columns = scores.emptyColumns();
   sums = sumsOf(
       b.loop(b.i32(0), scores.blocks->count, 1, flat(sums), [&](Value number, ValueRange state) {
-        return flat(turn(number, stageOf(b.add(before, number)), sumsOf(state)));
+        return flat(processBlock(number, stageOf(b.add(before, number)), sumsOf(state)));
       }));
   scores.storeColumns(sums.columns);
   sums.columns.clear();

@@ -1,26 +1,27 @@
-//===- Sm90KeyProducer.cpp - What comes and goes beside products -*- C++ -*-===//
+//===- Sm90KeyProducer.cpp - Copies and additions of the backward pass --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The first warpgroup of Sm90KeyGradients.cpp. Warp 0 copies; lse and δ lie in scratch, those of
-// each head from a multiple of a block of queries on: what is copied is aligned, and queries that
-// do not exist have lse = inf.
+// The first warpgroup of Sm90KeyGradients.cpp. Warp 0 copies. lse and δ are in scratch; those
+// of each head start at a multiple of a block of queries. So copies are aligned, and queries
+// that do not exist have lse = inf.
 //
-// Warp 1 adds to dQ what the consumers leave in shared memory, and does so in a fixed order: for
-// each block of queries a number in scratch counts the blocks of keys that have added. A block of
-// keys waits until all that come before it have; the first stores instead. Which those are follows
-// from the ranges that each of them visits, which the lanes compute, 32 blocks at a time.
+// Warp 1 adds the consumers' parts of dQ from shared memory to the sums in a fixed order. For
+// each block of queries a count in scratch gives the number of blocks of keys that have
+// added. A block of keys waits until all earlier ones have added; the first one stores. The
+// number of earlier ones follows from the ranges that each of them visits; the lanes compute
+// it for 32 blocks at a time.
 //
-//   wait: the sums are full                      (named barrier)
-//   wait until count[block] = how many come before
-//   sums[block] += them                          (cp.reduce.async.bulk)
-//   read: the sums are empty
-//   written: count[block] += 1
+//   wait until the consumers have stored         (named barrier)
+//   wait until count[block] = number of earlier blocks of keys
+//   sums[block] += the consumers' sums           (cp.reduce.async.bulk)
+//   when they have been read: signal the consumers
+//   when they have been written: count[block] += 1
 //
-// Last keys come first, in the order of blocks of threads as well: with a causal mask each
-// begins where nobody has added before, and all go on in step.
+// The last keys come first, also in the order of the blocks of threads. With a causal mask, each
+// block of keys starts with queries to which no other has added, and all proceed at the same pace.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,7 +58,7 @@ void KeyProducer::copyNorms(int64_t place, int64_t from, Value firstRow, const S
              b.i32(places.normsBytes), barrier);
 }
 
-/// The turn-th block of queries of a head, the number-th of all.
+/// Copies block `turn` of the queries of a head, which is number `number` of all heads.
 void KeyProducer::copyBlock(Value turn, Value number) {
   Stage stage = stageOf(number);
   Value firstRow = b.mul(scores.blocks->at(turn), config.blockQueries),
@@ -115,8 +116,8 @@ private:
 };
 } // namespace
 
-/// How many blocks of keys add to a block of queries before this one: those of later keys that
-/// visit it.
+/// Returns the number of blocks of keys that add to a block of queries before this one: the
+/// later blocks of keys that visit it.
 Value QueryAdder::addedBefore(Value block) {
   Value own = b.div(scores.firstKey, config.blockKeys()), last = b.i32(scores.keyBlocks());
   if (op.getMaskMod().empty())
@@ -130,7 +131,7 @@ Value QueryAdder::addedBefore(Value block) {
   return b.overWarp(count[0], [&](Value x, Value y) { return b.add(x, y); });
 }
 
-/// Those of the turn-th block of queries.
+/// Adds the sums for block `turn` of the queries.
 void QueryAdder::add(Value turn) {
   Value block = scores.blocks->at(turn), before = addedBefore(block),
         isFirst = b.isEqual(b.lane(), 0);

@@ -1,21 +1,21 @@
-//===- Sm90Plan.cpp - How attention is cut on sm_90a ------------*- C++ -*-===//
+//===- Sm90Plan.cpp - Tiling of attention with wgmma ------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A table by head dimension, the first row that is wide enough and that the model lets pass.
-// Registers of a thread that consumes:
+// Chooses the first row of a table that is wide enough for the head dimensions and passes the
+// model. Registers of a consuming thread:
 //
 //   blockCols / 2       scores of the block that is multiplied
-//   blockCols / 4       weights of the block before
+//   blockCols / 4       weights of the previous block
 //   valueDim / 2        O
 //   24                  addresses, counters, max and sum of two rows
-//   24                  what functions of scores keep, where there are some
-//   8                   elements of captured tensors on their way, where there is one for each key
+//   24                  values of score functions, if there are any
+//   8                   elements of captured tensors, if one is read per key
 //
-// Shared memory: Q, two buffers of K and two of V, O where it fits beside them, barriers. ptxas
-// says what it really takes: test/Codegen/Gpu/Inputs/ptxas-sm90a.txt.
+// Shared memory: Q, two buffers of K and two of V, O if there is room, barriers. The
+// registers that ptxas reports: test/Codegen/Gpu/Inputs/ptxas-sm90a.txt.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,12 +28,12 @@ using namespace mlir::fsdp::attention;
 
 namespace {
 struct Row {
-  int64_t dim; ///< the larger head dimension, at most
+  int64_t dim; ///< upper limit of the larger head dimension
   Sm90Config config;
 };
 } // namespace
 
-// groups, blockCols, inTurns
+// Columns: groups, blockCols, inTurns.
 static const Row forward[] = {{64, {3, 128, true}},  {64, {2, 128, true}},   {128, {2, 176, true}},
                               {128, {2, 128, true}}, {192, {2, 112, false}}, {192, {2, 96, false}},
                               {256, {2, 80, false}}, {256, {2, 64, false}}};
@@ -58,7 +58,7 @@ static int64_t registersOfFunctions(AttentionOp op) {
   return (any ? 24 : 0) + (readsKeys ? 8 : 0);
 }
 
-/// Whether it fits; O has memory of its own if it can.
+/// Returns true if the configuration fits. O gets its own memory if possible.
 static bool makeFit(Sm90Config &config, const Shape &shape, int64_t functionRegisters,
                     const GpuTarget &target) {
   for (bool own : {true, false}) {

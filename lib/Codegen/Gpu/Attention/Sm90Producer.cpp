@@ -1,4 +1,4 @@
-//===- Sm90Producer.cpp - Who copies for attention on wgmma -----*- C++ -*-===//
+//===- Sm90Producer.cpp - Producer of the forward pass with wgmma --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -10,8 +10,8 @@
 //       wait until K's next buffer is empty; copy K to it
 //       wait until V's next buffer is empty; copy V to it
 //
-// Keys and values have rings of their own, since scores are computed one block ahead of what is
-// summed by them. What lies beyond the end of a tensor becomes 0, and counts.
+// Keys and values have separate rings, because scores are computed one block ahead of the
+// sums. Elements outside of a tensor are copied as 0, and their bytes count.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,13 +1,14 @@
-//===- Sm90QuerySums.cpp - Before and after the sums of dQ -----*- C++ -*-===//
+//===- Sm90QuerySums.cpp - Norms of queries and sums of dQ ------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Norms: eight lanes have a query. lse is inf where there was no key, or no query; δ = Σ O·dO.
+// Norms: eight lanes process a query. lse is inf for queries without keys and those that do
+// not exist; δ = Σ O·dO.
 //
-// Queries of sums: scale · dQ in its type, of sums that lie as QuerySums says. A block that nobody
-// has added to is 0: its sums were never written.
+// dQ: scale times the sums, whose layout is QuerySums, converted to the type of dQ. If no
+// block has added to a block of queries, dQ is 0 and its sums are uninitialised.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +32,7 @@ int64_t attention::normBlocks(const Sm80Problem &problem) {
          (normThreads / lanesOfQuery);
 }
 
-/// Σ O·dO of a row of both, by the lanes that have it.
+/// Returns Σ O·dO of a row, computed by its eight lanes.
 static Value emitDelta(GpuBuilder &b, const Sm80Problem &problem, Value row) {
   AttentionGradOp op = problem.op;
   int64_t cols = problem.shape.valueDim;
@@ -102,7 +103,7 @@ void attention::emitQueriesOfSums(GpuBuilder &b, const Sm80Problem &problem) {
   Value count =
       b.load(b.getI32Type(), b.shift(b.scratch(b.getI32Type()), b.add(number, plan.added)));
   Value first = b.add(b.add(b.mul(number, sums.floats()), plan.querySums), own);
-  // By columns a thread has those of all warpgroups; else of one.
+  // With byColumns a thread reads the sums of all warpgroups, otherwise those of one.
   int64_t parts = sums.byColumns ? sums.groups : 1;
   if (!sums.byColumns)
     first = b.add(first, b.mul(b.to64(b.div(b.thread(), threads)), sums.floatsOfGroup()));

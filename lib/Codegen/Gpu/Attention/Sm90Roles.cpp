@@ -1,15 +1,15 @@
-//===- Sm90Roles.cpp - What producer and consumers of attention share -*- C++ -*-===//
+//===- Sm90Roles.cpp - Roles of the forward pass with wgmma -----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Blocks of queries come in rounds, one for each block of threads, by falling work: of the heads
-// whose keys and values fit into the second-level cache together, first all of the last rows, which
-// see most under a causal mask. Every other round goes backwards through the blocks of threads, so
-// that what the sums of work differ by is less than one block of queries. That order is fixed when
-// the kernel is compiled: a counter that all blocks of threads take the next one from would need
-// memory that somebody sets to 0 before each launch, and would lose by that what it wins.
+// Blocks of queries are assigned in rounds, one for each block of threads, by decreasing
+// work. Heads whose keys and values fit the L2 cache together are processed together, first
+// all blocks of the last rows, which see most keys under a causal mask. Every other round
+// traverses the blocks of threads backwards, so that their total work differs by less than
+// one block of queries. The order is fixed at compile time. A shared counter would need
+// memory that is cleared before each launch, which costs as much as the counter gains.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
-/// Of the second-level cache, for keys and values of heads that are gone through together.
+/// Bytes of the L2 cache for keys and values of heads that are processed together.
 static constexpr int64_t cacheBytes = INT64_C(32) << 20;
 
 //===----------------------------------------------------------------------===//
@@ -54,12 +54,12 @@ PanelTile Sm90Role::values(const Stage &stage) {
 // Blocks of queries
 //===----------------------------------------------------------------------===//
 
-/// How many kv heads are gone through together: a divisor of all.
+/// Returns how many kv heads are processed together: a divisor of their number.
 static int64_t headsTogether(const Sm90Problem &problem) {
   const Shape &shape = problem.shape;
   int64_t all = shape.batch * shape.kvHeads, bytes = shape.cols * (shape.dim + shape.valueDim) * 2;
   if (problem.op.getMaskMod().empty())
-    return 1; // equal work: neighbours share keys
+    return 1; // equal work: neighbouring blocks share keys
   int64_t most = std::max<int64_t>(cacheBytes / bytes, 1), together = 1;
   for (int64_t i = 1; i <= std::min(most, all); ++i)
     if (all % i == 0)
@@ -71,7 +71,7 @@ QueryTile Sm90Role::tileAt(Value number) {
   int64_t rowBlocks = problem.rowBlocks(), perBlock = headsTogether(problem) * shape.group;
   Value section = b.div(number, rowBlocks * perBlock), within = b.rem(number, rowBlocks * perBlock);
   Value rowBlock = b.sub(b.i32(rowBlocks - 1), b.div(within, perBlock));
-  // Query heads that share keys are neighbours.
+  // Query heads that share keys are consecutive.
   Value head = b.add(b.mul(section, perBlock), b.rem(within, perBlock)),
         own = b.rem(head, shape.heads);
   QueryTile tile;

@@ -1,12 +1,11 @@
-//===- Sm90Roles.h - The forward on wgmma, role by role ---------*- C++ -*-===//
+//===- Sm90Roles.h - Roles of the forward pass with wgmma -------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What the producer and the consumers have to agree about: where tiles and barriers are, in which
-// order a block of threads goes through blocks of queries, and each of these through blocks of
-// keys.
+// What producer and consumers share: the layout of tiles and barriers, and the order in which
+// a block of threads traverses blocks of queries and, for each, blocks of keys.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,17 +17,17 @@
 
 namespace mlir::fsdp::attention {
 
-/// Columns of O that products have: pairs of pieces.
+/// Returns the columns of O in products: whole pairs of 8-column pieces.
 inline int64_t paddedValueDim(const Shape &shape) { return llvm::alignTo(shape.valueDim, 16); }
-/// k of the products that give scores.
+/// Returns the k of the products that give scores.
 inline int64_t paddedDim(const Shape &shape) { return llvm::alignTo(shape.dim, 16); }
 
-/// Where things lie in shared memory, in bytes.
+/// Offsets in shared memory, in bytes.
 class Sm90Places {
 public:
   static constexpr int64_t stages = 2;
-  /// Barriers: one of a kind, or `stages`. Full: bytes are there. Empty: all that consume have
-  /// read.
+  /// Barriers: one of each kind, or one per stage. Full: the bytes have arrived. Empty: all
+  /// consumers have read them.
   enum Barrier {
     QueriesFull = 0,
     QueriesEmpty = 1,
@@ -46,18 +45,18 @@ public:
   int64_t bytes() const { return barriers + NumBarriers * Sm90Builder::barrierBytes; }
 };
 
-/// What an entry is made from.
+/// Context of an entry.
 struct Sm90Problem {
   const Sm90Config &config;
   const Shape &shape;
   mutable AttentionOp op;
   func::FuncOp kernel;
-  int64_t blocks; ///< of threads, in the launch
+  int64_t blocks; ///< blocks of threads of the launch
   bool hasOutput; ///< whether O is returned
   SmallVector<TileRange> ranges;
   Sm90Places places;
 
-  /// Whether a mask may leave whole blocks of keys as they are.
+  /// Returns true if the mask can leave whole blocks of keys free of masked elements.
   bool leavesFree() const;
   int64_t rowBlocks() const { return llvm::divideCeil(shape.rows, config.blockRows()); }
   int64_t numTiles() const { return shape.batch * shape.heads * rowBlocks(); }
@@ -66,20 +65,20 @@ struct Sm90Problem {
 /// A block of queries of one head.
 struct QueryTile {
   Head head;
-  Value number, kvNumber; ///< of the head, among those of all batches, 32 bits
+  Value number, kvNumber; ///< head numbers over all batches, 32 bits
   Value firstRow, endRow;
 };
 
-/// The blocks of keys that a block of queries meets: first those of which something is masked, then
+/// The blocks of keys that a block of queries meets: first those with masked elements, then
 /// the others.
 class KeySequence {
 public:
   KeySequence(Sm90Builder &b, const Sm90Problem &problem, const FragmentFunction &mask,
               const QueryTile &tile);
 
-  Value count;       ///< at least 1: where all is masked, one block shows it
-  Value maskedCount; ///< of those in front
-  /// The number of the block that comes `turn`-th.
+  Value count;       ///< at least 1: if everything is masked, one block is processed
+  Value maskedCount; ///< number of the blocks with masked elements
+  /// Returns the number of block `turn` of the sequence.
   Value at(Value turn) const;
 
 private:
@@ -89,12 +88,12 @@ private:
   Value isEmpty;
 };
 
-/// A place in a ring of `stages` buffers.
+/// A position in a ring of `stages` buffers.
 struct Stage {
-  Value index, parity; ///< parity: of the phase that fills it
+  Value index, parity; ///< parity of the phase that fills it
 };
 
-/// What both roles do with a problem.
+/// Code shared by both roles.
 class Sm90Role {
 public:
   Sm90Role(Sm90Builder &b, const Sm90Problem &problem)
@@ -102,8 +101,8 @@ public:
         barriers(b.sharedAt(problem.places.barriers)) {}
 
 protected:
-  /// body(tile, how many tiles came before, how many blocks of keys came before) for each tile of
-  /// this block; it gives the number of blocks of keys after it.
+  /// Emits body(tile, tiles before, blocks of keys before) for each tile of this block. The
+  /// body returns the number of blocks of keys after it.
   void forEachTile(function_ref<Value(const QueryTile &, Value, Value)> body);
   Value barrier(Sm90Places::Barrier which) {
     return b.shiftBytes(barriers, which * Sm90Builder::barrierBytes);
@@ -114,7 +113,7 @@ protected:
   PanelTile queries() { return {b.sharedAt(problem.places.queries), config.blockRows()}; }
   PanelTile keys(const Stage &stage);
   PanelTile values(const Stage &stage);
-  /// Of the number-th block of keys that the block of threads meets.
+  /// Returns the stage of the number-th block of keys that the block of threads meets.
   Stage stageOf(Value number) {
     return {b.rem(number, Sm90Places::stages), b.rem(b.div(number, Sm90Places::stages), 2)};
   }
@@ -123,15 +122,15 @@ protected:
   const Sm90Problem &problem;
   const Sm90Config &config;
   const Shape &shape;
-  Value barriers; ///< where they begin
+  Value barriers; ///< address of the first barrier
 
 private:
   QueryTile tileAt(Value number);
 };
 
-/// Copies what the others consume; by one thread.
+/// Emits the copies for the consumers. By one thread.
 void emitProducer(Sm90Builder &b, const Sm90Problem &problem);
-/// Of warpgroup `group` of those that consume.
+/// Emits the code of consuming warpgroup `group`.
 void emitConsumer(Sm90Builder &b, const Sm90Problem &problem, Value group);
 
 } // namespace mlir::fsdp::attention

@@ -1,10 +1,10 @@
-//===- GpuGemm.cpp - Entries of contractions --------------------*- C++ -*-===//
+//===- GpuGemm.cpp - Lowering of contraction kernels for GPUs ---*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Chooses between the chips' kernels: by wgmma where tensor maps can copy the factors, else by mma.
+// Chooses the kernel: with wgmma if tensor maps can copy the factors, otherwise with mma.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ using namespace mlir::fsdp::gemm;
 std::optional<std::string> gemm::whyNoGpuGemm(func::FuncOp kernel, const GpuTarget &target) {
   FailureOr<Problem> problem = analyseTileable(kernel);
   if (failed(problem))
-    return std::string("contractions that are not computed tile by tile");
+    return std::string("contractions that cannot be computed tile by tile");
   std::string reason;
   if (failed(makeGpuPlan(*problem, kernel, target, reason)))
     return reason;
@@ -31,7 +31,7 @@ LogicalResult gemm::lowerGpuGemm(func::FuncOp kernel, const GpuTarget &target, M
   FailureOr<GpuPlan> plan = failed(problem) ? FailureOr<GpuPlan>(failure())
                                             : makeGpuPlan(*problem, kernel, target, reason);
   if (failed(plan))
-    return kernel.emitError("expected a contraction that there is code for, found ") << reason;
+    return kernel.emitError("expected a contraction that GPU kernels support, found ") << reason;
   if (auto maps = makeTensorMaps(*problem, *plan))
     lowerSm90Gemm(kernel, *problem, *plan, *maps, entries, info);
   else

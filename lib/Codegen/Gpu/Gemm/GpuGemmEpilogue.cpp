@@ -1,15 +1,15 @@
-//===- GpuGemmEpilogue.cpp - From sums to results on a GPU ------*- C++ -*-===//
+//===- GpuGemmEpilogue.cpp - From accumulators to results -------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A thread has strips of up to 16 bytes of neighbours of the result. What the elementwise ops
-// read is loaded for several strips before the first of them is computed, as wide as its
-// alignment allows; a value that all neighbours share is loaded once.
+// A thread finishes strips of up to 16 bytes of contiguous results. The inputs of the
+// elementwise ops are loaded for several strips before the first strip is computed, with
+// loads as wide as their alignment allows. A value shared by a whole strip is loaded once.
 //
-// The sums of k in parts lie in scratch as [part][outer][row][col]; added in the order of parts,
-// they are the same each time.
+// If k is split, sums are stored in scratch as [part][outer][row][col]. They are added in the
+// order of the parts, so results are reproducible.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
-/// Strips whose loads are under way together.
+/// Number of strips whose loads are in flight together.
 static constexpr int64_t stripsTogether = 4;
 
 GpuEpilogue::GpuEpilogue(GpuBuilder &b, const Problem &problem, const GpuPlan &plan,
@@ -39,7 +39,7 @@ bool gemm::startsFromZero(const Problem &problem) {
 // Strips
 //===----------------------------------------------------------------------===//
 
-/// Null where tiles fill the result.
+/// Returns the condition that an element exists; null if tiles fill the result.
 Value GpuEpilogue::existsAt(Value row, Value col) {
   Value exists;
   if (plan.lhs.size % plan.config.blockRows)
@@ -116,7 +116,7 @@ GpuEpilogue::Row GpuEpilogue::applyMaps(const Operand &operand, Row row) {
   return row;
 }
 
-/// Zeros for a strip that does not exist: its neighbours may belong to another thread.
+/// Loads zeros for a strip that does not exist, because another thread may write there.
 GpuEpilogue::Row GpuEpilogue::loadExisting(const Operand &operand, const Strip &strip,
                                            const Position &position) {
   if (!strip.exists || operand.access.binding < 0)
@@ -234,7 +234,7 @@ void GpuEpilogue::finishOrKeep(ArrayRef<Strip> strips, Value split, SumsOf sums)
 }
 
 //===----------------------------------------------------------------------===//
-// The launch after parts of k
+// The launch that adds the parts of k
 //===----------------------------------------------------------------------===//
 
 /// Adds the parts of k, one strip per thread.

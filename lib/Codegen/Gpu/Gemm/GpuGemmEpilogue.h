@@ -1,4 +1,4 @@
-//===- GpuGemmEpilogue.h - From sums to results on a GPU --------*- C++ -*-===//
+//===- GpuGemmEpilogue.h - From accumulators to results ---------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,21 +12,21 @@
 
 namespace mlir::fsdp::gemm {
 
-/// Neighbours in a row of the result that one thread finishes.
+/// Contiguous elements of a result row that one thread finishes.
 struct Strip {
-  Value outer, row, col; ///< the first
-  Value exists;          ///< or null when it does
+  Value outer, row, col; ///< position of the first element
+  Value exists;          ///< null if the strip always exists
 };
 
-/// Sums of a part of the result, as f32 in shared memory, row by row.
+/// Accumulators of a part of the result, staged in shared memory as f32, row by row.
 struct StagedSums {
   Value begin;
   int64_t pitch; ///< bytes between rows
   int64_t rows, cols;
-  Value outer, firstRow, firstCol; ///< of the result, that the part begins with
+  Value outer, firstRow, firstCol; ///< position of the part in the result
 };
 
-/// Whether there is nothing that products are added to.
+/// Returns true if the accumulation starts from zero.
 bool startsFromZero(const Problem &problem);
 
 class GpuEpilogue {
@@ -34,18 +34,18 @@ public:
   GpuEpilogue(GpuBuilder &b, const Problem &problem, const GpuPlan &plan, func::FuncOp kernel);
 
   using SumsOf = function_ref<SmallVector<Value>(unsigned)>;
-  /// Goes through the strips of a part, by `threads` threads of which this is number `thread`:
-  /// body(some strips, sums of the i-th).
+  /// Emits a loop over the strips of a part, divided among `threads` threads of which this is
+  /// number `thread`. Calls body(strips, sums of the i-th strip).
   void forEachStrip(const StagedSums &staged, Value thread, int64_t threads,
                     function_ref<void(ArrayRef<Strip>, SumsOf)> body);
-  /// Finishes strips: adds what the sums begin from, runs the ops after the contraction, stores.
-  /// `sums` gives those of strip i; loads of all strips come first.
+  /// Finishes strips: adds the initial value, applies the elementwise ops and stores the
+  /// results. `sums` gives the sums of strip i. The loads of all strips come first.
   void finish(ArrayRef<Strip> strips, SumsOf sums);
-  /// What becomes of the sums of a strip, of the problem's only result.
+  /// Returns the results for the sums of a strip, if the problem has a single result.
   SmallVector<Value> compute(const Strip &strip, ArrayRef<Value> sums);
-  /// Finishes strips or, where k is in parts, stores their sums as part `split` in scratch.
+  /// Finishes strips, or, if k is split, stores their sums as part `split` in scratch.
   void finishOrKeep(ArrayRef<Strip> strips, Value split, SumsOf sums);
-  /// The sums of all parts, in order.
+  /// Returns the sum of all parts, added in order.
   SmallVector<Value> collect(const Strip &strip);
 
 private:
@@ -76,7 +76,7 @@ private:
   SmallVector<Pointer> bindings;
 };
 
-/// Where k is in parts: the launch that adds them, one strip per thread.
+/// If k is split, adds the launch that sums the parts, one strip per thread.
 void addPartSums(func::FuncOp kernel, const Problem &problem, const GpuPlan &plan, ModuleOp entries,
                  GpuKernel &info);
 

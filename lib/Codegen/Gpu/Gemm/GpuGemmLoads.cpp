@@ -4,12 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A tile is cut into units of 2 to 16 bytes along its neighbours; thread t copies the units
-// t, t + threads, .. Where the source of a unit is does not change with k but for one offset,
-// so few units keep theirs in registers, and many find it again each time.
+// A tile is divided into units of 2 to 16 contiguous bytes. Thread t copies the units t, t +
+// threads, .. Only one offset of a unit's source depends on k. So a few units keep their
+// addresses in registers; more units recompute them for each tile.
 //
-// As they are, units are copied by cp.async, which fills what does not exist with zeros.
-// What has to be converted, or is smaller than 4 bytes, goes through registers.
+// Units without conversion are copied by cp.async, which fills missing elements with zeros.
+// Units that need conversion, or are smaller than 4 bytes, are copied through registers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,29 +31,30 @@ bool gemm::isReadSingly(const GpuPlan &plan, const GpuSide &side) {
   return plan.element.isF32() && !side.alongK;
 }
 
-Value gemm::emitTurned(GpuBuilder &b, const GpuPlan &plan, const GpuSide &side, Value row,
-                       Value chunk) {
+Value gemm::emitSwizzled(GpuBuilder &b, const GpuPlan &plan, const GpuSide &side, Value row,
+                         Value chunk) {
   int64_t rowsOfBanks = std::max<int64_t>(bankBytes / side.rowBytes, 1),
-          turns = std::min<int64_t>(side.rowBytes / chunkBytes, 8);
-  Value turn =
-      isReadSingly(plan, side) ? b.mul(b.rem(row, 4), 2) : b.rem(b.div(row, rowsOfBanks), turns);
-  Value turned = b.createOrFold<arith::XOrIOp>(b.loc, chunk, turn);
-  return b.add(b.mul(row, side.rowBytes), b.mul(turned, chunkBytes));
+          chunks = std::min<int64_t>(side.rowBytes / chunkBytes, 8);
+  Value swizzle =
+      isReadSingly(plan, side) ? b.mul(b.rem(row, 4), 2) : b.rem(b.div(row, rowsOfBanks), chunks);
+  Value swizzled = b.createOrFold<arith::XOrIOp>(b.loc, chunk, swizzle);
+  return b.add(b.mul(row, side.rowBytes), b.mul(swizzled, chunkBytes));
 }
 
-Value gemm::shiftTurned(GpuBuilder &b, int64_t rowBytes, Value pointer, Value turned, int64_t rows,
-                        int64_t bytes) {
+Value gemm::shiftSwizzled(GpuBuilder &b, int64_t rowBytes, Value pointer, Value swizzled,
+                          int64_t rows, int64_t bytes) {
   int64_t mask = std::min(rowBytes, bankBytes) - 1;
   if (bytes & mask)
-    turned = arith::XOrIOp::create(b, b.loc, turned, b.i32(bytes & mask));
-  return b.shiftBytes(b.shiftBytes(pointer, turned), rows * rowBytes + (bytes & ~mask));
+    swizzled = arith::XOrIOp::create(b, b.loc, swizzled, b.i32(bytes & mask));
+  return b.shiftBytes(b.shiftBytes(pointer, swizzled), rows * rowBytes + (bytes & ~mask));
 }
 
 //===----------------------------------------------------------------------===//
 // Units
 //===----------------------------------------------------------------------===//
 
-/// Of the unit that begins at `first`, what is below `limit`: 0 or all where it cannot be a part.
+/// Returns how many elements of the unit that begins at `first` are below `limit`: 0 or all,
+/// unless the unit can be cut.
 Value TileLoader::countUnits(Value first, Value limit, bool inParts) {
   Value all = b.i32(side.unit);
   if (!inParts)
@@ -65,7 +66,7 @@ TileLoader::Unit TileLoader::makeUnit(Value row, Value col) {
   Unit unit;
   Value byte = b.mul(col, bytes());
   unit.target =
-      b.add(emitTurned(b, plan, side, row, b.div(byte, chunkBytes)), b.rem(byte, chunkBytes));
+      b.add(emitSwizzled(b, plan, side, row, b.div(byte, chunkBytes)), b.rem(byte, chunkBytes));
   Value index = b.add(first, side.alongK ? row : col);
   unit.k = side.alongK ? col : row;
   if (side.size % side.width) {
@@ -81,15 +82,16 @@ TileLoader::Unit TileLoader::makeUnit(Value row, Value col) {
   return unit;
 }
 
-/// The n-th of a thread. Numbers of threads and of units in a row are powers of two.
+/// Returns unit `number` of this thread. The numbers of threads and of units per row are
+/// powers of two.
 TileLoader::Unit TileLoader::makeUnit(int64_t number) {
   int64_t perRow = unitsPerRow();
   if (b.threads >= perRow)
     return makeUnit(b.add(b.div(b.thread(), perRow), number * (b.threads / perRow)),
                     b.mul(b.rem(b.thread(), perRow), side.unit));
-  int64_t turns = perRow / b.threads;
-  return makeUnit(b.i32(number / turns),
-                  b.mul(b.add(b.thread(), number % turns * b.threads), side.unit));
+  int64_t rounds = perRow / b.threads;
+  return makeUnit(b.i32(number / rounds),
+                  b.mul(b.add(b.thread(), number % rounds * b.threads), side.unit));
 }
 
 TileLoader::Unit TileLoader::makeUnit(Value number) {
@@ -118,7 +120,7 @@ void TileLoader::copyAsync(Value target, Value source, Value count) {
                           count ? b.mul(count, bytes()) : Value());
 }
 
-/// The elements of a unit, after the maps.
+/// Returns the elements of a unit after the maps.
 SmallVector<Value> TileLoader::loadElements(Value source) {
   const Access &access = operand.access;
   SmallVector<Value> elements;
@@ -134,7 +136,7 @@ SmallVector<Value> TileLoader::loadElements(Value source) {
   return elements;
 }
 
-/// A unit is there as a whole or not at all.
+/// Copies a unit, which exists entirely or not at all, through registers.
 void TileLoader::copyMapped(Value target, Value source, Value count) {
   SmallVector<Value> elements = loadElements(source);
   if (count) {
@@ -149,7 +151,7 @@ void TileLoader::copy(const Unit &unit, Value target, Value kFirst, Value kOffse
   Value count = unit.rows;
   if (plan.k % plan.config.blockK) {
     Value ofK = countUnits(b.add(kFirst, unit.k), b.i32(plan.k), side.alongK && plan.k % side.unit);
-    if (!side.alongK) // a row of k is there or not
+    if (!side.alongK) // a row of k exists or not
       ofK = b.select(b.isLess(b.add(kFirst, unit.k), b.i32(plan.k)), b.i32(side.unit), b.i32(0));
     count = count ? b.min(count, ofK) : ofK;
   }

@@ -4,15 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Rows of a tile follow each other without a gap; chunk c of 16 bytes of row r stands at
-// c ^ turn(r), so that eight rows of ldmatrix, and the rows of one copy, lie in different
-// banks:
+// Rows of a tile are contiguous. Chunk c (16 bytes) of row r is stored at chunk c ^ s(r),
+// so that the eight rows of an ldmatrix, and the rows of one copy, are in different banks:
 //
-//   bytes of a row   turn
+//   bytes of a row   s(r)
 //   32               r / 4 % 2
 //   64               r / 2 % 4
-//   128 and more     r % 8; of numbers that are read one by one, eight neighbours of each of four
-//                    rows, 2 (r % 4)
+//   128 and more     r % 8; for elements that are read one by one (eight neighbours in each of
+//                    four rows): 2 (r % 4)
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,39 +23,40 @@
 
 namespace mlir::fsdp::gemm {
 
-/// Whether a side's numbers are read one by one: f32 across k, for which there is no ldmatrix.
+/// Returns true if elements of a side are read one by one: f32 across k, for which ldmatrix
+/// cannot be used.
 bool isReadSingly(const GpuPlan &plan, const GpuSide &side);
-/// Bytes from the begin of a tile: chunk `chunk` of row `row`.
-Value emitTurned(GpuBuilder &b, const GpuPlan &plan, const GpuSide &side, Value row, Value chunk);
-/// Of the place `turned`, the one `rows` (a multiple of 8) and `bytes` further, where `bytes` does
-/// not carry.
-Value shiftTurned(GpuBuilder &b, int64_t rowBytes, Value pointer, Value turned, int64_t rows,
-                  int64_t bytes);
+/// Returns the byte offset of chunk `chunk` of row `row` from the start of a tile.
+Value emitSwizzled(GpuBuilder &b, const GpuPlan &plan, const GpuSide &side, Value row, Value chunk);
+/// Returns the address `rows` rows (a multiple of 8) and `bytes` bytes after the swizzled
+/// offset `swizzled`, provided that `bytes` does not carry.
+Value shiftSwizzled(GpuBuilder &b, int64_t rowBytes, Value pointer, Value swizzled, int64_t rows,
+                    int64_t bytes);
 
-/// Fetches the tiles of one side.
+/// Copies the tiles of one side.
 class TileLoader {
 public:
   TileLoader(tile::Sm80Tiles &b, const Problem &problem, const GpuPlan &plan, const GpuSide &side,
              const Operand &operand, Pointer binding)
       : b(b), problem(problem), plan(plan), side(side), operand(operand), binding(binding) {}
 
-  /// Which tile: its first row (column) of the result, and the digits around.
+  /// Sets the tile: its first row (or column) of the result, and the outer digits.
   void place(const Position &outer, Value first);
-  /// Begins to fetch tile `kBlock` of k to `target`, by all threads.
+  /// Starts to copy tile `kBlock` of k to `target` with all threads.
   void fetch(Value target, Value kBlock);
 
 private:
   /// What one thread copies at a time.
   struct Unit {
-    Value target; ///< bytes from the tile's begin
-    Value source; ///< element, without the digits of k
-    Value rows;   ///< neighbours that exist of it, or null when all do
-    Value k;      ///< its first, within the tile
+    Value target; ///< bytes from the start of the tile
+    Value source; ///< element offset, without the digits of k
+    Value rows;   ///< number of its elements that exist, or null if all do
+    Value k;      ///< its first value of k within the tile
   };
   Unit makeUnit(int64_t number);
   Unit makeUnit(Value number);
   Unit makeUnit(Value row, Value col);
-  Value countUnits(Value first, Value limit, bool inUnit);
+  Value countUnits(Value first, Value limit, bool inParts);
   void copy(const Unit &unit, Value target, Value kFirst, Value kOffset);
   void copyAsync(Value target, Value source, Value count);
   void copyMapped(Value target, Value source, Value count);
@@ -75,7 +75,7 @@ private:
   Pointer binding;
   Position outer;
   Value first, common;
-  SmallVector<Unit> units; ///< where they are few
+  SmallVector<Unit> units; ///< precomputed if there are few
 };
 
 } // namespace mlir::fsdp::gemm

@@ -1,25 +1,25 @@
-//===- GpuGemmPlan.cpp - How a contraction is cut on a GPU ------*- C++ -*-===//
+//===- GpuGemmPlan.cpp - Tiling of a contraction on GPUs --------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//                blockCols                 a block of threads has a tile of the result,
-//               +---------+                a warp a part of it in registers; factors
-//        blockK |   rhs   |                come through shared memory, blockK at a time
+//                blockCols                 a block of threads computes a tile of the result,
+//               +---------+                a warp a part of it in registers; factors are
+//        blockK |   rhs   |                copied to shared memory, blockK at a time
 //   +---+       +----+----+
 //   |lhs|       |warp|    | blockRows
 //   |   |       +----+----+
 //   +---+       |    |    |
 //               +----+----+
 //
-// Of a table of tiles, and of ways to split k, the cheapest that fits the chip. The cost of a tile
-// is its multiply-adds or its loads, whichever takes longer, some of the other, and what it takes
-// before and after its loop; that of a launch is its tiles, in rounds of the multiprocessors.
-// An attribute `fsdp.gemm_tile` of the kernel names the tile instead: "128x64".
+// Chooses the cheapest tile and split of k that fit the chip from a table. A tile costs its
+// multiply-adds or its loads, whichever take longer, a part of the other, and the time before
+// and after its loop. A launch costs its tiles, in rounds of all multiprocessors. The
+// attribute `fsdp.gemm_tile` of a kernel selects a tile instead: "128x64".
 //
-// Registers of a thread: its part of the sums, the factors on their way to mma (twice
-// those where split), two words of each copy, and 48 for places and bounds.
+// Registers of a thread: its sums, the factors before mma (twice as many if they are split),
+// two words for each copy, and 48 for addresses and bounds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,13 +29,14 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
-/// rows, cols, k; of a warp; stages; blocks on a multiprocessor.
+/// Columns: rows, cols and k of the block; rows and cols of a warp; stages; blocks per
+/// multiprocessor.
 static const GpuConfig table16[] = {
     {128, 256, 32, 64, 64, 4, 1}, {128, 128, 32, 64, 64, 4, 2}, {128, 64, 32, 64, 32, 4, 2},
     {64, 128, 32, 32, 64, 4, 2},  {64, 64, 32, 32, 32, 4, 3},   {32, 64, 32, 16, 32, 4, 4},
     {64, 32, 32, 32, 16, 4, 4},   {32, 32, 32, 16, 16, 4, 4},
 };
-/// Of warpgroups of 64 rows each.
+/// For warpgroups of 64 rows each. Last column: cluster.
 static const GpuConfig tableGroups[] = {
     {128, 256, 64, 16, 256, 4, 1, true},    {128, 256, 64, 16, 256, 4, 1, true, 2},
     {128, 192, 64, 16, 192, 4, 1, true},    {128, 128, 64, 16, 128, 6, 1, true},
@@ -44,11 +45,11 @@ static const GpuConfig table32[] = {
     {128, 64, 16, 32, 32, 4, 1}, {64, 64, 16, 32, 32, 4, 2}, {32, 32, 16, 16, 16, 4, 4}};
 
 static constexpr int64_t splitCounts[] = {1, 2, 3, 4, 6, 8, 12, 16};
-/// Tiles of k that a part has at least.
+/// Least number of tiles of k per part.
 static constexpr int64_t minSplitBlocks = 8;
-/// Cycles: of a launch more, and before and after the loop of a tile.
+/// Cycles of an additional launch, and before and after the loop of a tile.
 static constexpr double launchCycles = 4000, tileCycles = 1500;
-/// Multiply-adds of a multiprocessor in a cycle, and bytes that come to it and leave it.
+/// Per multiprocessor and cycle: multiply-adds, and bytes loaded and stored.
 static constexpr double macsPerCycle = 1024, macsOfGroupsPerCycle = 1800, bytesPerCycle = 48,
                         bytesOutPerCycle = 12;
 static constexpr int64_t chunkBytes = 16;
@@ -67,14 +68,14 @@ int64_t GpuPlan::sharedBytes() const {
 // Types
 //===----------------------------------------------------------------------===//
 
-/// The type that factors have in shared memory.
+/// Chooses the type of the factors in shared memory.
 static FailureOr<Type> chooseElement(const Problem &problem, std::string &reason) {
   Type lhs = getValueType(problem.lhs.access), rhs = getValueType(problem.rhs.access);
   Type result = getElementTypeOrSelf(problem.root().getType()),
        init = getValueType(problem.init.access);
-  auto ours = [](Type type) { return type.isF32() || type.isBF16() || type.isF16(); };
+  auto isSupported = [](Type type) { return type.isF32() || type.isBF16() || type.isF16(); };
   for (Type type : {lhs, rhs, result, init})
-    if (!ours(type)) {
+    if (!isSupported(type)) {
       llvm::raw_string_ostream(reason) << "contractions in " << type;
       return failure();
     }
@@ -87,8 +88,8 @@ static FailureOr<Type> chooseElement(const Problem &problem, std::string &reason
 // Sides
 //===----------------------------------------------------------------------===//
 
-/// The largest power of two of neighbours along digit `inner`, at most `limit`, that always begin
-/// at a multiple of it.
+/// Returns the largest power of two, at most `limit`, of contiguous elements along digit
+/// `inner` that always start at a multiple of it.
 static int64_t alignedNeighbours(const Problem &problem, const Operand &operand, int inner,
                                  int64_t limit) {
   if (operand.access.binding < 0)
@@ -125,7 +126,7 @@ static void placeSide(const Problem &problem, const GpuPlan &plan, const Operand
                         chunkBytes / std::max(bytes, bytesOf(operand.access.elementType)));
   side.async = operand.access.binding >= 0 && operand.access.maps.empty() &&
                operand.access.elementType == plan.element;
-  // Only cp.async copies a part of a unit, and only where one digit is all there is.
+  // Only cp.async copies a part of a unit, and only if the side has a single digit.
   auto straddles = [&](int64_t unit) {
     return size % unit &&
            (!side.async || unit * bytes < 4 || (!side.alongK && side.digits.size() > 1));
@@ -173,7 +174,7 @@ static bool fits(const GpuPlan &plan, const GpuTarget &target) {
          (shared + target.sharedReserved) * c.blocksPerSm <= target.sharedPerSm;
 }
 
-/// Cycles, roughly.
+/// Estimates the cycles of a plan.
 static double estimateCycles(const GpuPlan &plan, const GpuTarget &target) {
   const GpuConfig &c = plan.config;
   double steps = static_cast<double>(llvm::divideCeil(plan.kBlocks, plan.splits) * c.blockK),
@@ -191,7 +192,7 @@ static double estimateCycles(const GpuPlan &plan, const GpuTarget &target) {
   return cycles;
 }
 
-/// The name of a tile in `fsdp.gemm_tile`.
+/// Returns the name of a tile in `fsdp.gemm_tile`.
 static std::string nameOf(const GpuConfig &config) {
   return (config.warpgroups ? "wg" : "") + std::to_string(config.blockRows) + "x" +
          std::to_string(config.blockCols) +
@@ -219,7 +220,7 @@ static bool chooseConfig(const Problem &problem, func::FuncOp kernel, const GpuT
     for (int64_t splits : splitCounts) {
       plan.splits = splits;
       if ((asked ? splits != askedSplits : splits > 1 && plan.kBlocks < splits * minSplitBlocks) ||
-          (config.warpgroups && plan.kBlocks % splits)) // warpgroups take equal parts
+          (config.warpgroups && plan.kBlocks % splits)) // warpgroups process equal parts
         continue;
       double cycles = estimateCycles(plan, target);
       if (best && cycles >= least)
@@ -233,8 +234,8 @@ static bool chooseConfig(const Problem &problem, func::FuncOp kernel, const GpuT
   return best.has_value();
 }
 
-/// Neighbours of a row that a thread finishes: 16 bytes of the narrowest result, where they never
-/// straddle a digit.
+/// Returns how many contiguous elements of a row a thread finishes: 16 bytes of the narrowest
+/// result, but never across a border of the innermost digit.
 static int64_t chooseStoreCols(const Problem &problem, const GpuPlan &plan) {
   int64_t cols = 1;
   for (const StoreStep &store : problem.stores)

@@ -1,10 +1,10 @@
-//===- GpuGemmTiles.cpp - Which tile of a contraction is when ---*- C++ -*-===//
+//===- GpuGemmTiles.cpp - Order of the tiles of a contraction ---*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   0 2 4 6      with groups of two rows; the last group may be lower
+//   0 2 4 6      with groups of two rows; the last group may have fewer
 //   1 3 5 7
 //   8 9 ..
 //

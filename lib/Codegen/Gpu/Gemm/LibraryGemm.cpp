@@ -1,18 +1,18 @@
-//===- LibraryGemm.cpp - Contractions that a library has --------*- C++ -*-===//
+//===- LibraryGemm.cpp - Contractions computed by a library -----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Factors and result have to be matrices: a digit each for rows, columns and k, one of which
-//     has neighbours.
-//  2. What else is read is a matrix like the result, or a row of it.
-//  3. What the operations after the sums compute is found by computing it, in f64 and without the
-//     roundings between them, at some points: they are sums, products, quotients and exponentials,
-//     so that two of them which agree there are the same. It is a sum of all that is read, its
-//     GELU, or the sum times the derivative of GELU.
+//  1. Factors and result must be matrices: rows, columns and k have one digit each, and one
+//     of them is contiguous.
+//  2. Other inputs are matrices like the result, or a row of it.
+//  3. Identify the epilogue by evaluating it at some points, in f64 and without intermediate
+//     rounding. It consists of sums, products, quotients and exponentials, so two epilogues
+//     that agree at these points are equal. It must be the sum of all inputs, the GELU of
+//     that sum, or the sum times the derivative of GELU.
 //
-// Not done: gradients of a bias (a sum over rows beside the product), scales.
+// Not done here: gradients of a bias (a sum over rows with the product), scales.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,16 +31,16 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
-/// Of the activations' auxiliary matrix, in elements.
+/// Alignment of the leading dimension of the auxiliary matrix of activations, in elements.
 static constexpr int64_t auxLeadingUnit = 8;
 
 //===----------------------------------------------------------------------===//
-// What is computed after the sums
+// Evaluation of the epilogue
 //===----------------------------------------------------------------------===//
 
 using Numbers = DenseMap<Value, double>;
 
-/// The result of an operation on numbers; nothing for any that is not one of few.
+/// Returns the result of an op on numbers, or nothing if the op is unsupported.
 static std::optional<double> apply(Operation &op, ArrayRef<double> x) {
   return llvm::TypeSwitch<Operation *, std::optional<double>>(&op)
       .Case<arith::ExtFOp, arith::TruncFOp>([&](auto) { return x[0]; })
@@ -55,8 +55,8 @@ static std::optional<double> apply(Operation &op, ArrayRef<double> x) {
       .Default(std::optional<double>());
 }
 
-/// Sets what an elementwise operation gives, and `numbers` within it; false when it is of another
-/// kind.
+/// Evaluates an elementwise op and records its results and inner values in `numbers`. Returns
+/// false if the op is unsupported.
 static bool evaluate(linalg::LinalgOp op, ArrayRef<double> arguments, Numbers &numbers) {
   Block &body = op->getRegion(0).front();
   for (auto [argument, number] : llvm::zip(body.getArguments(), arguments))
@@ -91,7 +91,7 @@ static bool evaluate(linalg::LinalgOp op, ArrayRef<double> arguments, Numbers &n
   return false;
 }
 
-/// What comes out of a tensor's element by the unary operations on its way.
+/// Applies the unary maps of an access to a number.
 static std::optional<double> evaluate(const Access &access, double number) {
   for (linalg::LinalgOp op : access.maps) {
     Numbers numbers;
@@ -102,8 +102,8 @@ static std::optional<double> evaluate(const Access &access, double number) {
   return number;
 }
 
-/// What the kernel stores where the sums are `root` and load i reads numbers[variables[i]]; empty
-/// when that cannot be told.
+/// Returns the values that the kernel stores if the contraction is `root` and load i is
+/// numbers[variables[i]]. Returns an empty list if the ops are unsupported.
 static SmallVector<double> evaluateStores(const Problem &problem, double root,
                                           ArrayRef<int> variables, ArrayRef<double> numbers) {
   Numbers known;
@@ -111,7 +111,7 @@ static SmallVector<double> evaluateStores(const Problem &problem, double root,
   for (const MapStep &map : problem.maps) {
     SmallVector<double> arguments;
     for (auto [i, load] : llvm::enumerate(map.loadOf)) {
-      double number = 0; // of what it does not read
+      double number = 0; // for an operand that is not read
       if (load >= 0) {
         std::optional<double> loaded =
             evaluate(problem.loads[load].access, numbers[variables[load]]);
@@ -147,11 +147,11 @@ static double geluGradient(double x) {
 }
 
 //===----------------------------------------------------------------------===//
-// The call
+// The library call
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A tensor that is read beside the factors.
+/// A tensor that is read in addition to the factors.
 struct Variable {
   const Operand *operand;
   bool isRow;
@@ -170,7 +170,7 @@ private:
   bool readFactors();
   bool collectVariables();
   int addVariable(const Operand &operand, bool isInit);
-  /// Whether all stores are what `expect` says, at every point.
+  /// Returns true if all stores equal the values of `expect` at every point.
   bool agrees(function_ref<SmallVector<double>(double, ArrayRef<double>)> expect) const;
   bool readForm();
   bool placeVariables(size_t result);
@@ -180,7 +180,7 @@ private:
   GpuProduct product;
   int batch = 0, m = 0, n = 0, k = 0;
   SmallVector<Variable> variables;
-  SmallVector<int> loads; ///< the variable of each load
+  SmallVector<int> loads; ///< number of each load's variable
 };
 } // namespace
 
@@ -287,7 +287,7 @@ bool Reader::agrees(function_ref<SmallVector<double>(double, ArrayRef<double>)> 
   return true;
 }
 
-/// Which of the forms the stores have; sets the activation, and where its argument is.
+/// Finds the form of the stores. Sets the activation and the location of its argument.
 bool Reader::readForm() {
   auto sum = [](double products, ArrayRef<double> numbers) {
     return std::accumulate(numbers.begin(), numbers.end(), products);
@@ -339,7 +339,7 @@ bool Reader::placeVariables(size_t result) {
     if (place)
       return false;
     place = readMatrix(*variable.operand, m, n);
-    if (!place && variable.isRow) { // its rows are the same one
+    if (!place && variable.isRow) { // all of its rows are the same
       place = GpuMatrix();
       place->binding = variable.operand->access.binding;
       place->type = getStorageType(variable.operand->access.elementType);

@@ -1,4 +1,4 @@
-//===- LibraryGemm.h - Contractions that a library has ----------*- C++ -*-===//
+//===- LibraryGemm.h - Contractions computed by a library -------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,11 +11,11 @@
 
 namespace mlir::fsdp::gemm {
 
-/// The one call of cuBLASLt that a contraction kernel is, with all that is after its sums; nothing
-/// when there is none, or the target is not to use it.
+/// Returns the cuBLASLt call that computes a contraction kernel including its epilogue.
+/// Returns nothing if there is none or if the target does not use the library.
 std::optional<GpuProduct> readAsLibraryProduct(func::FuncOp kernel, const GpuTarget &target);
 
-/// Makes that call the kernel's launch.
+/// Makes the library call the only launch of the kernel.
 void lowerToLibraryProduct(func::FuncOp kernel, const GpuProduct &product, const GpuTarget &target,
                            GpuKernel &info);
 

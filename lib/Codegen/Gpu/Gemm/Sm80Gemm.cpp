@@ -1,4 +1,4 @@
-//===- Sm80Gemm.cpp - Contractions by mma.sync ------------------*- C++ -*-===//
+//===- Sm80Gemm.cpp - Contractions with mma.sync ----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,13 +7,14 @@
 //   fetch the first stages - 1 tiles of k
 //   for each tile of k
 //     wait for it; barrier
-//     fetch the one stages - 1 ahead, where the tile before this one was
-//     sums += its products
+//     fetch the tile stages - 1 ahead into the buffer of the previous tile
+//     sums += products of the tile
 //   barrier; sums to shared memory; barrier
-//   for each strip of the block's tile: load what else is read, compute, store
+//   for each strip of the block's tile: load the other inputs, compute, store
 //
-// The barrier orders both ways: after it all warps see the tile, and have left the one before.
-// With k in parts, blocks store sums in scratch, and a second launch adds and finishes them.
+// The barrier has two purposes: after it all warps see the tile, and all warps have finished
+// the previous one. If k is split, blocks store sums in scratch, and a second launch adds and
+// finishes them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,8 +61,8 @@ private:
 
   Value outer, split, firstRow, firstCol; ///< of the block
   Value warpRow, warpCol;                 ///< first of the warp, within the block's tile
-  Value kFirst, kCount;                   ///< tiles of k
-  Value rowLane, colLane;                 ///< bytes, swizzled, of what a lane loads first
+  Value kFirst, kCount;                   ///< first tile and number of tiles of k
+  Value rowLane, colLane;                 ///< swizzled byte offsets of what a lane loads first
   std::optional<TileLoader> lhs, rhs;
 };
 } // namespace
@@ -78,7 +79,7 @@ void Sm80Gemm::placeBlock() {
   std::tie(firstRow, firstCol) = emitTile(b, plan, b.rem(b.block(), tiles));
 }
 
-/// Tiles of k: an equal part of them.
+/// Sets the block's tiles of k: an equal part of them.
 void Sm80Gemm::placeParts() {
   if (plan.splits == 1) {
     kFirst = b.i32(0);
@@ -105,8 +106,8 @@ TileLoader Sm80Gemm::loader(const GpuSide &side, const Operand &operand, Value f
 // Factors
 //===----------------------------------------------------------------------===//
 
-/// Where a lane's row of ldmatrix is: pieces go down the tile's rows first (then along them), or
-/// along first.
+/// Returns the offset of a lane's row for ldmatrix. With `down` the matrices are ordered down
+/// the tile's rows first, otherwise along them first.
 Value Sm80Gemm::laneOf(const GpuSide &side, bool down, Value warpFirst) {
   Value lane = b.lane();
   Value row = down ? b.rem(lane, 16) : b.add(b.rem(lane, 8), b.mul(b.div(lane, 16), 8));
@@ -115,13 +116,13 @@ Value Sm80Gemm::laneOf(const GpuSide &side, bool down, Value warpFirst) {
     row = b.add(row, warpFirst);
   else
     chunk = b.add(chunk, b.div(b.mul(warpFirst, b.elementBytes()), 16));
-  return emitTurned(b, plan, side, row, chunk);
+  return emitSwizzled(b, plan, side, row, chunk);
 }
 
-/// Of f32 that lie by rows of k: column l/4 of row l%4.
+/// Returns the offset for f32 with k as rows: column l/4 of row l%4.
 Value Sm80Gemm::laneOfNumbers(const GpuSide &side, Value warpFirst) {
   Value col = b.add(b.rowOfLane(), warpFirst);
-  return b.add(emitTurned(b, plan, side, b.rem(b.lane(), 4), b.div(col, 4)),
+  return b.add(emitSwizzled(b, plan, side, b.rem(b.lane(), 4), b.div(col, 4)),
                b.mul(b.rem(col, 4), 4));
 }
 
@@ -135,8 +136,8 @@ void Sm80Gemm::placeLanes() {
   colLane = place(plan.rhs, false, warpCol);
 }
 
-/// Numbers one by one: rows k and k + 4, of columns `col` and, with `both`, col + 8; in the order
-/// of mma's left factor.
+/// Loads single elements: rows k and k + 4 of columns `col` and, with `both`, col + 8, in the
+/// order of mma's left factor.
 static SmallVector<Value> loadNumbers(GpuBuilder &b, const GpuSide &side, Value tile, Value lane,
                                       int64_t col, int64_t k, bool both) {
   SmallVector<Value> words;
@@ -144,7 +145,7 @@ static SmallVector<Value> loadNumbers(GpuBuilder &b, const GpuSide &side, Value 
     for (int64_t right : {0, 8}) {
       if (right && !both)
         continue;
-      // Four rows further the turn is the same.
+      // The swizzle repeats after four rows.
       int64_t mask = std::min<int64_t>(side.rowBytes, 128) - 1, bytes = (col + right) * 4;
       Value place =
           bytes & mask ? Value(arith::XOrIOp::create(b, b.loc, lane, b.i32(bytes & mask))) : lane;
@@ -155,19 +156,19 @@ static SmallVector<Value> loadNumbers(GpuBuilder &b, const GpuSide &side, Value 
   return words;
 }
 
-/// Rows 16 · piece on, at k.
+/// Loads the factor of the rows from 16 · piece on, at k.
 Sm80Tiles::Factor Sm80Gemm::rowsFactor(Value stage, int64_t piece, int64_t k) {
   const GpuSide &side = plan.lhs;
   if (side.alongK)
     return b.toFactor(b.loadMatrices(
-        shiftTurned(b, side.rowBytes, stage, rowLane, 16 * piece, k * b.elementBytes()), false));
+        shiftSwizzled(b, side.rowBytes, stage, rowLane, 16 * piece, k * b.elementBytes()), false));
   if (isReadSingly(plan, side))
     return b.toFactor(loadNumbers(b, side, stage, rowLane, 16 * piece, k, true));
   return b.toFactor(b.loadMatrices(
-      shiftTurned(b, side.rowBytes, stage, rowLane, k, 16 * piece * b.elementBytes()), true));
+      shiftSwizzled(b, side.rowBytes, stage, rowLane, k, 16 * piece * b.elementBytes()), true));
 }
 
-/// Columns 16 · piece on, and 8 further, at k.
+/// Loads the factors of the columns from 16 · piece on, and 8 further, at k.
 std::array<Sm80Tiles::Factor, 2> Sm80Gemm::colsFactors(Value stage, int64_t piece, int64_t k) {
   const GpuSide &side = plan.rhs;
   Value tile = b.shiftBytes(stage, side.offset);
@@ -175,8 +176,9 @@ std::array<Sm80Tiles::Factor, 2> Sm80Gemm::colsFactors(Value stage, int64_t piec
     return {b.toFactor(loadNumbers(b, side, tile, colLane, 16 * piece, k, false)),
             b.toFactor(loadNumbers(b, side, tile, colLane, 16 * piece + 8, k, false))};
   Value place =
-      side.alongK ? shiftTurned(b, side.rowBytes, tile, colLane, 16 * piece, k * b.elementBytes())
-                  : shiftTurned(b, side.rowBytes, tile, colLane, k, 16 * piece * b.elementBytes());
+      side.alongK
+          ? shiftSwizzled(b, side.rowBytes, tile, colLane, 16 * piece, k * b.elementBytes())
+          : shiftSwizzled(b, side.rowBytes, tile, colLane, k, 16 * piece * b.elementBytes());
   SmallVector<Value> words = b.loadMatrices(place, !side.alongK);
   return {b.toFactor(ArrayRef(words).take_front(2)), b.toFactor(ArrayRef(words).drop_front(2))};
 }
@@ -211,7 +213,7 @@ void Sm80Gemm::fetch(Value number, Value stage) {
   b.commit();
 }
 
-/// The stage after this one, in bytes.
+/// Returns the byte offset of the stage after this one.
 Value Sm80Gemm::next(Value stage) {
   Value after = b.add(stage, plan.stageBytes());
   return b.select(b.isEqual(after, config.stages * plan.stageBytes()), b.i32(0), after);

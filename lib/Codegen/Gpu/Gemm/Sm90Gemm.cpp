@@ -1,29 +1,30 @@
-//===- Sm90Gemm.cpp - Contractions by wgmma ---------------------*- C++ -*-===//
+//===- Sm90Gemm.cpp - Contractions with wgmma -------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A block per multiprocessor goes through tiles of the result. One lane of the first warpgroup
-// produces, two warpgroups of 64 rows each consume; stages go round from one tile to the next:
+// One block per multiprocessor traverses tiles of the result. One lane of the first warpgroup
+// produces; two warpgroups of 64 rows each consume. The ring of stages continues from one
+// tile to the next:
 //
 //   producer                                  consumers
 //   for each tile, for each tile of k         for each tile
 //     wait until the stage is empty             for each tile of k
 //     expect its bytes                            wait until the stage is full
-//     copy both tensors' boxes to it              sums += its products, four of k = 16
-//                                                 the stage before is empty
-//                                               32 columns at a time: sums to shared memory,
+//     copy the boxes of both factors              sums += products, four steps of k = 16
+//                                                 release the previous stage
+//                                               for each 32 columns: sums to shared memory,
 //                                                 strips of the result
 //
-// With k in parts, equal ones, a tile is done once for each; its sums go to scratch, and a second
-// launch adds and finishes them.
+// If k is split into equal parts, a tile is processed once per part. The sums go to scratch,
+// and a second launch adds and finishes them.
 //
-// Two blocks of a cluster have tiles one below the other, which need the same of rhs: each copies a
-// half of it to both, once the consumers of both have left the stage.
+// The two blocks of a cluster have tiles one below the other, which need the same part of rhs.
+// Each block copies half of it to both, after the consumers of both have released the stage.
 //
-// A tile in shared memory is made of panels with rows of 128 bytes, as Sm90Builder.h
-// has them: 64 of k for each row of the result, or 64 rows of the result for each of k.
+// A tile in shared memory consists of panels with rows of 128 bytes (see Sm90Builder.h): 64
+// values of k per row of the result, or 64 rows of the result per value of k.
 //
 //===----------------------------------------------------------------------===//
 
@@ -100,7 +101,7 @@ void Sm90Gemm::initBarriers() {
   config.cluster > 1 ? b.clusterBarrier() : b.barrier();
 }
 
-/// Of the number-th tile of k that the block meets.
+/// Returns the stage of the number-th tile of k of this block.
 Sm90Gemm::Stage Sm90Gemm::stageOf(Value number) {
   Value index = b.rem(number, config.stages),
         barrier = b.shiftBytes(b.sharedAt(barriersAt(plan)), b.mul(index, 8));
@@ -108,7 +109,7 @@ Sm90Gemm::Stage Sm90Gemm::stageOf(Value number) {
           b.shiftBytes(barrier, 8 * config.stages), b.rem(b.div(number, config.stages), 2)};
 }
 
-/// `first`: how many tiles of k the block has met before.
+/// Emits body(first) for each tile, where `first` is the number of tiles of k before it.
 void Sm90Gemm::forEachTile(function_ref<void(Value)> body) {
   int64_t tiles = plan.rowTiles() * plan.colTiles(), atATime = blocks / config.cluster;
   b.loop(b.div(b.block(), config.cluster), b.i32(plan.tiles()), atATime, [&](Value number) {
@@ -126,7 +127,7 @@ void Sm90Gemm::forEachTile(function_ref<void(Value)> body) {
 // Producer
 //===----------------------------------------------------------------------===//
 
-/// Of `parts` blocks of a cluster each copies its part of the tile to all of them.
+/// Copies a side of the tile. Each of `parts` blocks of a cluster copies its part to all of them.
 void Sm90Gemm::copySide(const GpuSide &side, const Operand &operand, int64_t map, int64_t parts,
                         const Stage &stage, Position position) {
   int inner = side.digits.back(), first = side.alongK ? plan.kInner : inner,
@@ -180,7 +181,7 @@ void Sm90Gemm::produce() {
 //===----------------------------------------------------------------------===//
 
 SmallVector<Value> Sm90Gemm::multiply(ArrayRef<Value> sums, const Stage &stage) {
-  // 64 rows are 64 rows of 128 bytes in one panel, or one panel of 64 k.
+  // A warpgroup's 64 rows of lhs are 64 rows of 128 bytes in one panel, or one panel of 64 k.
   auto factor = [&](const GpuSide &side, Value place) {
     return side.alongK ? b.factorAlong(place, side.width, config.blockK)
                        : b.factorAcross(place, config.blockK, config.blockK);
@@ -190,17 +191,17 @@ SmallVector<Value> Sm90Gemm::multiply(ArrayRef<Value> sums, const Stage &stage) 
   return b.multiply(sums, lhs, rhs, config.blockCols, plan.element);
 }
 
-/// What the warpgroup has of shared memory for its sums.
+/// Returns the warpgroup's part of shared memory for its sums.
 Value Sm90Gemm::ownChunk() {
   return b.shiftBytes(b.sharedAt(config.stages * plan.stageBytes()), b.mul(group, groupBytes));
 }
 
-/// First row and column, within the tile of the warpgroup, of what a lane has.
+/// Returns first row and column of a lane's elements, within the warpgroup's tile.
 std::pair<Value, Value> Sm90Gemm::placeOfLane() {
   return {b.add(b.mul(b.div(ownThread, 32), 16), b.div(b.lane(), 4)), b.mul(b.rem(b.lane(), 4), 2)};
 }
 
-/// By way of strips of the result.
+/// Finishes the tile in strips of the result.
 void Sm90Gemm::finishInStrips(ArrayRef<Value> sums) {
   GpuEpilogue epilogue(b, problem, plan, kernel);
   Layout layout = Layout::mmaSums(16, config.blockCols);
@@ -225,7 +226,8 @@ void Sm90Gemm::finishInStrips(ArrayRef<Value> sums) {
   }
 }
 
-/// Words of results, two for each four sums from register `from` on: of 16 rows and 64 columns.
+/// Returns words of results for 16 rows and 64 columns, from register `from` on: two words
+/// for each four sums.
 SmallVector<Value> Sm90Gemm::computeWords(ArrayRef<Value> sums, int64_t from) {
   GpuPlan pairs = plan;
   pairs.storeCols = 2;
@@ -241,7 +243,7 @@ SmallVector<Value> Sm90Gemm::computeWords(ArrayRef<Value> sums, int64_t from) {
       strip.exists = b.isLess(strip.col, b.i32(plan.rhs.size));
     SmallVector<Value> results = epilogue.compute(strip, sums.slice(i, 2));
     for (Value &result : results) {
-      auto narrowed = result.getDefiningOp<arith::TruncFOp>(); // both at once, by pack()
+      auto narrowed = result.getDefiningOp<arith::TruncFOp>(); // pack() rounds both at once
       bool isPacked = narrowed && narrowed.getIn().getType().isF32() && !narrowed.getRoundingmode();
       result = isPacked ? narrowed.getIn() : b.convertFloat(result, b.getF32Type());
     }
@@ -250,18 +252,19 @@ SmallVector<Value> Sm90Gemm::computeWords(ArrayRef<Value> sums, int64_t from) {
   return words;
 }
 
-/// By way of boxes: a panel is written while the one before is stored.
+/// Finishes the tile in boxes. One panel is written while the previous one is stored.
 void Sm90Gemm::finishInBoxes(ArrayRef<Value> sums) {
   const Operand &dest = problem.stores.front().dest;
   int first = plan.rhs.digits.back(), second = plan.lhs.digits.back();
   Value chunk = ownChunk(), barrier = b.add(group, 1), isFirst = b.isEqual(ownThread, 0),
         lane = b.lane();
-  Value row = b.add(b.mul(b.div(ownThread, 32), 16), b.rem(lane, 16)); // that the lane names
-  Value turned = b.createOrFold<arith::XOrIOp>(b.loc, b.div(lane, 16), b.rem(lane, 8));
-  Value place = b.add(b.mul(row, panelBytes), b.mul(turned, 16));
+  // the row that the lane addresses
+  Value row = b.add(b.mul(b.div(ownThread, 32), 16), b.rem(lane, 16));
+  Value swizzled = b.createOrFold<arith::XOrIOp>(b.loc, b.div(lane, 16), b.rem(lane, 8));
+  Value place = b.add(b.mul(row, panelBytes), b.mul(swizzled, 16));
   for (int64_t from = 0; from < config.blockCols; from += panel) {
     Value target = b.shiftBytes(chunk, from / panel % 2 * panel * panelBytes);
-    // With an odd number of panels the one before this tile's first was in the same place.
+    // With an odd number of panels, the previous tile's last panel was in the same buffer.
     int64_t pending = from == 0 && config.blockCols / panel % 2 ? 0 : 1;
     b.when(isFirst, [&] { b.waitForStores(pending, /*sourceOnly=*/true); });
     b.syncNamed(barrier, groupThreads);
@@ -287,15 +290,15 @@ void Sm90Gemm::finishInBoxes(ArrayRef<Value> sums) {
   }
 }
 
-/// A lane of each warp for each block that copies to this one.
+/// Releases a stage: one lane of each warp arrives for each block that copies to this one.
 void Sm90Gemm::release(const Stage &stage) {
   b.when(b.isLower(b.lane(), config.cluster),
          [&] { config.cluster > 1 ? b.arriveIn(stage.empty, leaves) : b.arrive(stage.empty); });
 }
 
 void Sm90Gemm::consume() {
-  leaves = b.rem(b.lane(), config.cluster); // a block that exists, in all lanes: mapa may be done
-                                            // in those that do not arrive
+  // A block that exists, in all lanes: mapa may also run in lanes that do not arrive.
+  leaves = b.rem(b.lane(), config.cluster);
   SmallVector<Value> zeros(config.blockCols / 2, b.number(0));
   forEachTile([&](Value first) {
     SmallVector<Value> sums =

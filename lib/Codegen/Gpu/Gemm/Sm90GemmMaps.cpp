@@ -1,12 +1,12 @@
-//===- Sm90GemmMaps.cpp - What a contraction copies as boxes ----*- C++ -*-===//
+//===- Sm90GemmMaps.cpp - Tensor maps of a contraction ----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A tensor map has a dimension for each digit of the problem that the tensor depends on: first the
-// one whose elements are neighbours, then the other one of the tile, then those that are one
-// number for a whole tile. So a tile's rows must not go from one digit over into the next.
+// A tensor map has a dimension for each digit that the tensor depends on. The first is the
+// contiguous one, the second the other dimension of the tile; the remaining ones are constant
+// within a tile. Therefore a tile's rows must not cross a border of their innermost digit.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,15 +17,16 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
-/// What cuTensorMapEncodeTiled asks of strides, and how many dimensions it takes.
+/// Requirements of cuTensorMapEncodeTiled: alignment and limit of strides, number of dimensions.
 static constexpr int64_t strideAlignment = 16, strideLimit = INT64_C(1) << 40, maxDimensions = 5;
 
-/// Whether a tile's rows (columns) go through one digit alone.
+/// Returns true if a tile's rows (or columns) stay within one digit.
 static bool isFlat(const Problem &problem, const GpuSide &side) {
   return side.digits.size() == 1 || problem.digits[side.digits.back()].size % side.width == 0;
 }
 
-/// Of boxes with 64 neighbours in digit `first` and `rows` in digit `second`.
+/// Returns a map with boxes of 64 contiguous elements in digit `first` and `rows` in digit
+/// `second`.
 static std::optional<GpuTensorMap> makeTensorMap(const Problem &problem, const GpuPlan &plan,
                                                  const Operand &operand, int first, int second,
                                                  int64_t rows) {
@@ -38,9 +39,8 @@ static std::optional<GpuTensorMap> makeTensorMap(const Problem &problem, const G
   auto append = [&](int digit, int64_t box) {
     int64_t size = problem.digits[digit].size;
     map.sizes.push_back(size);
-    map.strides.push_back(size == 1 ? strideAlignment
-                                    : operand.strides[digit] *
-                                          2); // nobody goes from the only one to the next
+    // The stride of a dimension with a single index is not used, but must be valid.
+    map.strides.push_back(size == 1 ? strideAlignment : operand.strides[digit] * 2);
     map.box.push_back(box);
   };
   append(second, rows);
@@ -55,7 +55,7 @@ static std::optional<GpuTensorMap> makeTensorMap(const Problem &problem, const G
              : std::nullopt;
 }
 
-/// Of a factor of which a block fetches `width` rows (columns) of the result.
+/// Returns the map of a factor of which a block copies `width` rows (or columns) of the result.
 static std::optional<GpuTensorMap> makeTensorMap(const Problem &problem, const GpuPlan &plan,
                                                  const Operand &operand, const GpuSide &side,
                                                  int64_t width) {

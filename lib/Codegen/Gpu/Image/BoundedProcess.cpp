@@ -1,16 +1,16 @@
-//===- BoundedProcess.cpp - A program, within limits ------------*- C++ -*-===//
+//===- BoundedProcess.cpp - Runs a program within limits --------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Fork; the child leads a process group, limits the size of files, writes into a pipe, and
-//     becomes the program. What kept it from that comes through a second pipe, which closes when it
-//     has become it.
-//  2. Read the pipe until the program ends, the time is over or the text is too long.
-//  3. Kill the group, and with it what the program has started and left behind.
+//  1. Fork. The child becomes the leader of a process group, limits the size of files,
+//     redirects its output to a pipe, and executes the program. If that fails, it sends the
+//     error through a second pipe, which otherwise closes on execution.
+//  2. Read the pipe until the program ends, the time limit passes or the text is too long.
+//  3. Kill the group, including processes that the program has started and left.
 //
-// The program dies with the thread that runs it.
+// The program is killed if the thread that runs it ends.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ using namespace mlir::fsdp;
 using Clock = std::chrono::steady_clock;
 
 namespace {
-/// Both ends close with it.
+/// A pipe whose destructor closes both ends.
 struct Pipe {
   int ends[2] = {-1, -1};
   int error;
@@ -48,7 +48,7 @@ struct Pipe {
 };
 } // namespace
 
-/// In the child, where nothing may be allocated: returns only when there is no program.
+/// Executes the program in the child, where allocation is forbidden. Returns only on failure.
 static int becomeProgram(char *const *arguments, rlim_t fileBytes, int output) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -65,8 +65,8 @@ static int becomeProgram(char *const *arguments, rlim_t fileBytes, int output) {
   return errno;
 }
 
-/// Whether the pipe goes on; appends what is in it, of which `most` bytes are kept and one more
-/// says that there are more.
+/// Appends available text and returns true if the pipe is still open. Keeps at most `most`
+/// bytes, plus one to show that there are more.
 static bool readSome(int pipe, size_t most, std::string &text) {
   char piece[1 << 14];
   ssize_t count = read(pipe, piece, sizeof piece);
@@ -75,19 +75,19 @@ static bool readSome(int pipe, size_t most, std::string &text) {
   return count > 0 || (count < 0 && (errno == EINTR || errno == EAGAIN));
 }
 
-/// Reads until the program ends or a limit is reached. One that has ended stays a zombie, so that
-/// its group's number is nobody else's.
+/// Reads until the program ends or a limit is reached. An ended program stays a zombie, so
+/// that the number of its group is not reused.
 static ProcessEnd::Kind readWithin(pid_t child, int output, const ProcessLimits &limits,
                                    std::string &text) {
   Clock::time_point last = Clock::now() + std::chrono::seconds(limits.seconds);
-  constexpr int turn = 10; // milliseconds
+  constexpr int turn = 10; // poll timeout in milliseconds
   bool isOpen = true;
   while (true) {
     pollfd ready = {isOpen ? output : -1, POLLIN, 0};
     poll(&ready, 1, turn);
     siginfo_t ended = {};
     waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT);
-    // All that the program wrote before it ended is in the pipe now.
+    // Everything that the program wrote before it ended is in the pipe now.
     while (isOpen && text.size() <= limits.textBytes && poll(&ready, 1, 0) > 0)
       isOpen = readSome(output, limits.textBytes, text);
     if (text.size() > limits.textBytes)
@@ -118,7 +118,7 @@ ProcessEnd fsdp::runBounded(ArrayRef<std::string> arguments, const ProcessLimits
     [[maybe_unused]] ssize_t written = write(failure.ends[1], &error, sizeof error);
     _exit(127);
   }
-  setpgid(child, child); // whoever comes first
+  setpgid(child, child); // parent and child both do this, as either may run first
   output.closeEnd(1);
   failure.closeEnd(1);
   int error = 0, status = 0;

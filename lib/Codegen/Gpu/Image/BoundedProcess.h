@@ -1,4 +1,4 @@
-//===- BoundedProcess.h - A program, within limits --------------*- C++ -*-===//
+//===- BoundedProcess.h - Runs a program within limits ----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,20 +13,20 @@
 namespace mlir::fsdp {
 
 struct ProcessLimits {
-  unsigned seconds;
-  size_t textBytes;   ///< that it may write to standard output and error together
-  uint64_t fileBytes; ///< of each file that it writes
+  unsigned seconds;   ///< limit of the running time
+  size_t textBytes;   ///< limit of standard output and error together, in bytes
+  uint64_t fileBytes; ///< limit of each file that it writes, in bytes
 };
 
 /// How a program ended, and what it wrote to standard output and error.
 struct ProcessEnd {
   enum Kind { Exited, Signalled, TimedOut, WroteTooMuch, NotBegun } kind;
-  int number = 0; ///< the exit code, the signal, or the error that let it not begin
+  int number = 0; ///< exit code, signal, or errno of the failed start
   std::string text;
 };
 
-/// Runs the program at the path `arguments[0]`. When this returns, nothing of what it has started
-/// in its process group is left.
+/// Runs the program at the path `arguments[0]`. Before it returns, kills every process left
+/// in the program's process group.
 ProcessEnd runBounded(ArrayRef<std::string> arguments, const ProcessLimits &limits);
 
 } // namespace mlir::fsdp

@@ -1,14 +1,15 @@
-//===- CompileForGpu.cpp - Kernels for a GPU as Package takes them ---*- C++ -*-===//
+//===- CompileForGpu.cpp - Packages GPU kernels for the artifact --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 //     0                        64-byte aligned
-//     | PTX of all kernels     | cubin, where there is a ptxas |
+//     | PTX of all kernels     | cubin, if ptxas is found |
 //
-// A launch becomes a phase over its blocks, the kernel's scratch the shared scratch of the
-// launch. The driver of a newer chip compiles the PTX; that of the chip itself takes the cubin.
+// A launch becomes a phase over its blocks; the kernel's scratch becomes the shared scratch
+// of the launch. The driver of a newer chip compiles the PTX, the driver of the chip itself
+// loads the cubin.
 //
 //===----------------------------------------------------------------------===//
 
@@ -82,15 +83,14 @@ LogicalResult fsdp::printGpuKernels(ModuleOp planned, const CodegenOptions &opti
   if (failed(image))
     return failure();
   if (image->kernels.empty())
-    return emitError(planned.getLoc())
-           << "expected kernels that there is code for on " << options.target << ", found none";
+    return emitError(planned.getLoc()) << "no kernel was generated for " << options.target;
   if (what == EmitKind::SassStats) {
     if (image->cubin.empty())
       return emitError(planned.getLoc())
-             << "sass-stats is what ptxas says, and there is none in " << ptxasPlaces;
+             << "--emit=sass-stats needs ptxas, which was not found in " << ptxasPlaces;
     if (image->reports.empty())
       return emitError(planned.getLoc())
-             << "sass-stats is what ptxas prints with -v, expected lines such as "
+             << "--emit=sass-stats reads the output of ptxas -v: expected lines such as "
                 "\"Compiling entry function\", found none";
     printStatistics(*image, os);
     return success();
@@ -105,11 +105,12 @@ class GpuTargetInfo : public TargetInfo {
 public:
   explicit GpuTargetInfo(GpuTarget target) : target(std::move(target)) {}
 
-  /// A chunk of R rows reads a bf16 weight [V, H] twice, and reads and writes its gradient in f32,
-  /// 12 V H bytes, for 6 R V H operations. A GPU does about 300 of these for a byte (H100: 990 T/s,
-  /// 3.35 TB/s), so that 2048 rows have 3.5 times the operations that take as long as these bytes.
+  /// A chunk of R rows reads a bf16 weight [V, H] twice, and reads and writes its gradient in
+  /// f32: 12 V H bytes for 6 R V H operations. A GPU does about 300 operations per byte
+  /// (H100: 990 TFLOP/s, 3.35 TB/s). So 2048 rows have 3.5 times the operations that take as
+  /// long as these bytes.
   ChunkLimits getChunkLimits() const override { return {256 << 20, 2048}; }
-  /// Tensor maps and the widest cp.async copy pieces of 16 bytes.
+  /// Tensor maps and the widest cp.async copy units of 16 bytes.
   int64_t getRowAlignment() const override { return 16; }
   bool hostComputes() const override { return false; }
   StringRef getClusterName() const override { return gpuClusterName; }
@@ -126,7 +127,7 @@ private:
 std::unique_ptr<TargetInfo> fsdp::createGpuTargetInfo(const CodegenOptions &options) {
   if (!GpuTarget::isKnown(options.target))
     return nullptr;
-  MLIRContext context; // for a location, which nothing is said at
+  MLIRContext context; // for a location without diagnostics
   FailureOr<GpuTarget> target = GpuTarget::get(options, UnknownLoc::get(&context));
   return std::make_unique<GpuTargetInfo>(*target);
 }

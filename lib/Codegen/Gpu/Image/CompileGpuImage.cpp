@@ -1,15 +1,15 @@
-//===- CompileGpuImage.cpp - Kernels of a module to PTX ---------*- C++ -*-===//
+//===- CompileGpuImage.cpp - Compiles the kernels of a module to PTX --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Write each kernel that there is code for as entries of one module; those that a library has
+//  1. Emit each supported kernel as entries of one module. Kernels that a library computes
 //     become calls of it.
-//  2. Lower the module, emit its text.
-//  3. Assemble the text, when there is a ptxas.
+//  2. Lower the module and emit its text.
+//  3. Assemble the text if ptxas is found.
 //
-// Plan makes one kernel of equal dispatches, so that none is compiled twice.
+// Plan creates one kernel for equal dispatches, so none is compiled twice.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
 
 //===----------------------------------------------------------------------===//
-// What there is code for
+// Supported kernels
 //===----------------------------------------------------------------------===//
 
 static std::string describeShape(const Shape &shape, Type type) {
@@ -41,7 +41,7 @@ static std::string describeShape(const Shape &shape, Type type) {
   return text;
 }
 
-/// Of either op.
+/// Shared by both attention ops.
 template <typename Op, typename Choose>
 static std::optional<std::string> whyNone(Op op, StringRef what, const GpuTarget &target,
                                           Choose choose) {
@@ -49,7 +49,7 @@ static std::optional<std::string> whyNone(Op op, StringRef what, const GpuTarget
   Type element = cast<RankedTensorType>(op.getQ().getType()).getElementType();
   if (element.isF64())
     return (what + " in f64").str();
-  // Places within a head are counted in 32 bits.
+  // Offsets within a head have 32 bits.
   int64_t largest = std::max(shape.rows, shape.cols) * std::max(shape.dim, shape.valueDim) *
                     tile::Sm80Tiles::bytesOf(element);
   if (largest >= INT64_C(1) << 31)
@@ -59,7 +59,8 @@ static std::optional<std::string> whyNone(Op op, StringRef what, const GpuTarget
   return std::nullopt;
 }
 
-/// Contractions by tiles of matrix instructions; those that have none are sums like any other.
+/// Returns true for contractions with a tiled kernel, or with a tile attribute. The others
+/// are lowered as ordinary reductions.
 static bool isContraction(func::FuncOp kernel, const GpuTarget &target) {
   bool contracts =
       kernel.getBody().hasOneBlock() && !kernel.front().getOps<linalg::ContractOp>().empty();
@@ -82,12 +83,12 @@ std::optional<std::string> fsdp::whyNoGpuKernel(func::FuncOp kernel, const GpuTa
 }
 
 //===----------------------------------------------------------------------===//
-// The way
+// Compilation
 //===----------------------------------------------------------------------===//
 
-/// A score that bf16 or f16 would round is allowed the hyperbolic tangent that is right to 2^-21 of
-/// 1 (GpuMath.cpp): exponentials see the absolute error of a score, of which a cap times that is no
-/// more than the sum over products in f32 has.
+/// Allows tanh with an absolute error of 2^-21 (GpuMath.cpp) if scores come from bf16 or f16.
+/// Exponentials depend on the absolute error of a score. A capped score's error, the cap
+/// times 2^-21, is no larger than the error of the f32 sum over products.
 static void shortenTanh(func::FuncOp kernel, LLVM::LLVMFuncOp entry) {
   Type element = getElementTypeOrSelf(kernel.front().front().getOperand(0).getType());
   if (element.isF32())
@@ -119,7 +120,7 @@ LogicalResult fsdp::lowerGpuKernel(func::FuncOp kernel, const GpuTarget &target,
   return success();
 }
 
-/// Entries of all kernels of `module` that there is code for; their launches in `image`.
+/// Emits the entries of all supported kernels of `module`, and their launches into `image`.
 static FailureOr<OwningOpRef<ModuleOp>> collectEntries(ModuleOp module, const GpuTarget &target,
                                                        GpuImage &image) {
   OwningOpRef<ModuleOp> entries = ModuleOp::create(module.getLoc());
@@ -161,7 +162,7 @@ FailureOr<GpuImage> fsdp::compileGpuImage(ModuleOp module, const GpuTarget &targ
   std::string ptxas = output == GpuOutput::Cubin ? findPtxas() : std::string();
   if (output == GpuOutput::Cubin && ptxas.empty() && options.spills == SpillPolicy::Error)
     return emitError(module.getLoc())
-           << "--spills=error needs a ptxas, and there is none in " << ptxasPlaces;
+           << "--spills=error needs ptxas, which was not found in " << ptxasPlaces;
   FailureOr<OwningOpRef<ModuleOp>> entries = collectEntries(module, target, image);
   if (failed(entries))
     return failure();
@@ -178,7 +179,8 @@ FailureOr<GpuImage> fsdp::compileGpuImage(ModuleOp module, const GpuTarget &targ
   if (output != GpuOutput::Cubin)
     return image;
   if (ptxas.empty()) {
-    emitRemark(module.getLoc()) << "no ptxas in " << ptxasPlaces << ": PTX alone is written";
+    emitRemark(module.getLoc()) << "ptxas was not found in " << ptxasPlaces
+                                << ": only PTX is written";
     return image;
   }
   if (failed(assemble(image, ptxas, target, options, module.getLoc())))

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// NVVM, LLVM IR, optimisation, text. Loops are not unrolled: what is to be unrolled was
-// written out when the kernel was built, and more would only cost registers. Library
-// functions are disabled, as there is no library.
+// Translates NVVM to LLVM IR, optimises, and emits text. LLVM does not unroll loops: the
+// builders have unrolled the loops that benefit; more would only cost registers. Library functions
+// are disabled, because there is no library on the GPU.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- GpuLowering.h - The steps between kernels and cubins -----*- C++ -*-===//
+//===- GpuLowering.h - Steps from kernels to cubins -------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,24 +15,26 @@ class RewritePatternSet;
 
 namespace mlir::fsdp {
 
-/// Loads the dialects of entries, and what writes them as LLVM IR.
+/// Loads the dialects of entries and their translations to LLVM IR.
 void loadGpuDialects(MLIRContext &context);
-/// Writes `kernel` as entries into `entries`; fails with a diagnostic.
+/// Emits the entries of `kernel` into `entries` and its launches into `info`. Fails with a
+/// diagnostic.
 LogicalResult lowerGpuKernel(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries,
                              GpuKernel &info);
-/// Math of f32 by the chip's approximations: see GpuMath.cpp. More benefit than
-/// populateExpandMathPatterns.
+/// Adds patterns that replace f32 math by the chip's approximate instructions; see
+/// GpuMath.cpp. Their benefit is higher than that of populateExpandMathPatterns.
 void populateGpuMathPatterns(RewritePatternSet &patterns);
-/// Entries to the LLVM dialect and NVVM.
+/// Lowers entries to the LLVM dialect and NVVM.
 LogicalResult lowerToNvvm(ModuleOp entries);
+/// Emits the entries as PTX. Fails with a diagnostic.
 FailureOr<std::string> emitPtx(ModuleOp entries, const GpuTarget &target);
 
-/// The path of ptxas: in PATH, CUDA_HOME/bin, CUDA_PATH/bin or /usr/local/cuda/bin; empty when
-/// there is none.
+/// Returns the path of ptxas from PATH, CUDA_HOME/bin, CUDA_PATH/bin or /usr/local/cuda/bin,
+/// or an empty string if there is none.
 std::string findPtxas();
-/// Counts instructions of the cubin into the reports.
+/// Fills the instruction counts of the reports from the cubin.
 void countInstructions(GpuImage &image);
-/// Fills cubin and reports of `image`.
+/// Assembles the PTX and fills cubin and reports of `image`. Fails with a diagnostic.
 LogicalResult assemble(GpuImage &image, StringRef ptxas, const GpuTarget &target,
                        const CodegenOptions &options, Location loc);
 

@@ -1,22 +1,21 @@
-//===- GpuMath.cpp - Elementary functions of a GPU --------------*- C++ -*-===//
+//===- GpuMath.cpp - Elementary functions with GPU instructions --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Where f32 has an instruction that comes close enough, that is used:
+// Uses approximate f32 instructions where they are accurate enough. Errors:
 //
 //   exp2    ex2.approx.ftz                    2 ulp; 0 below 2^-126
 //   tanh    1 - 2 / (1 + e), e = 2^(2 log2(e) |x|); x + x^3 p(x^2) up to 0.6     4 ulp
-//           the former alone, of x, where `afn` allows it                        2^-21, of 1
+//           the first form alone, of x, if `afn` allows it     2^-21, absolute
 //   rsqrt   rsqrt.approx.ftz                  2 ulp
-//   /       div.full; by a constant, times its inverse     2 ulp
+//   /       div.full; by a constant, multiplication by its inverse     2 ulp
 //
-// All else is what ExpandMath.cpp makes of it, which needs arithmetic alone: exp and erf
-// in f32, logarithms, powers, trigonometric and inverse functions in f64. tanh.approx
-// would be one instruction, but is wrong by 2^-11: of a score that is capped at 50, 0.02,
-// where five instructions are wrong by 0.00002.
-// Errors are measured in test/Unit/GpuMathTest.cpp.
+// ExpandMath.cpp expands the other functions with arithmetic only: exp and erf in f32; logarithms,
+// powers, trigonometric and inverse functions in f64. tanh.approx would be a single instruction,
+// but its error of 2^-11 is 0.02 for a score capped at 50. The five instructions used here have an
+// error of 0.00002. Errors are measured in test/Unit/GpuMathTest.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +35,7 @@ static Value real(OpBuilder &b, Location loc, double value) {
   return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(static_cast<float>(value)));
 }
 
-/// Infinity on the way gives 1 and -1 as it should.
+/// Infinite intermediate values give the correct results 1 and -1.
 static Value emitShortTanh(OpBuilder &b, Location loc, Value x) {
   Value one = real(b, loc, 1);
   Value e =
@@ -62,8 +61,8 @@ static Value emitTanh(OpBuilder &b, Location loc, Value x) {
   return math::CopySignOp::create(b, loc, result, x);
 }
 
-/// Division in full has to scale its operands; of a constant, that is known to need none, the
-/// inverse is rounded here.
+/// Full-range division scales its operands. For a constant divisor with a normal inverse no
+/// scaling is needed, and the inverse is rounded here.
 static Value emitDivision(OpBuilder &b, Location loc, Value x, Value y) {
   llvm::APFloat divisor(0.f);
   if (matchPattern(y, m_ConstantFloat(&divisor))) {
@@ -97,7 +96,7 @@ struct Divide : OpRewritePattern<arith::DivFOp> {
   }
 };
 
-/// One instruction.
+/// Replaces an op by a single instruction.
 template <typename Op>
 struct CallOne : OpRewritePattern<Op> {
   CallOne(MLIRContext *context, StringRef name)

@@ -4,10 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Entries are functions of the LLVM dialect in which loops, branches, arithmetic and math
-// are still those of scf, arith and math. No op of math may reach NVPTX: instruction
-// selection ends the process at what it has no code for. What is left after legalising is
-// an error here.
+// Entries are functions of the LLVM dialect in which loops, branches, arithmetic and math are
+// still ops of scf, arith and math. No unsupported math op may reach NVPTX, because
+// instruction selection would abort the process. Such ops are errors here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,8 +36,8 @@ void fsdp::loadGpuDialects(MLIRContext &context) {
   context.loadDialect<NVVM::NVVMDialect>();
 }
 
-/// Ops of math that have instructions: roundings to whole numbers, signs, square roots, fma,
-/// counting bits.
+/// Returns true for math ops with instructions: rounding to integers, signs, square roots,
+/// fma and bit counts.
 static bool hasInstruction(Operation *op) {
   return isa<math::FmaOp, math::AbsFOp, math::AbsIOp, math::CopySignOp, math::FloorOp, math::CeilOp,
              math::TruncOp, math::RoundEvenOp, math::SqrtOp, math::CtPopOp,
@@ -50,7 +49,7 @@ static LogicalResult verifyMath(ModuleOp entries) {
     if (!isa_and_nonnull<math::MathDialect>(op->getDialect()) || hasInstruction(op))
       return WalkResult::advance();
     op->emitError("'") << op->getName() << "' on " << op->getResult(0).getType()
-                       << " has no code for GPUs";
+                       << " has no GPU implementation";
     return WalkResult::interrupt();
   });
   return failure(found.wasInterrupted());
@@ -62,11 +61,11 @@ static LogicalResult legalise(ModuleOp entries) {
     fill(patterns);
     GreedyRewriteConfig config;
     config.setMaxIterations(GreedyRewriteConfig::kNoLimit);
-    // Equal blocks are LLVM's to find: comparing all of a kernel takes longer than the patterns.
+    // Merging equal blocks is left to LLVM: comparing all blocks takes longer than the patterns.
     config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
     return applyPatternsGreedily(entries, std::move(patterns), config);
   };
-  // 16-bit arithmetic before the functions, which know f32 and f64.
+  // Legalise 16-bit arithmetic first, because the expansions of math support f32 and f64 only.
   if (failed(run([](RewritePatternSet &p) {
         populateLegaliseFloatsPatterns(p);
         arith::populateCeilFloorDivExpandOpsPatterns(p);
@@ -80,7 +79,7 @@ static LogicalResult legalise(ModuleOp entries) {
   return verifyMath(entries);
 }
 
-/// Entries that are functions on memrefs become functions of the LLVM dialect on pointers.
+/// Adds the passes that turn entries on memrefs into functions of the LLVM dialect on pointers.
 static void addMemoryPasses(PassManager &pm) {
   pm.addPass(createConvertLinalgToLoopsPass());
   pm.addPass(createLoopInvariantCodeMotionPass());

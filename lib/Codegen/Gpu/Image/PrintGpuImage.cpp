@@ -1,4 +1,4 @@
-//===- PrintGpuImage.cpp - What --emit prints -------------------*- C++ -*-===//
+//===- PrintGpuImage.cpp - Output of --emit ---------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -10,7 +10,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Matrices that are read the other way, and the epilogue.
+/// Prints the size, transposed factors and epilogue of a library product.
 static void printProduct(const GpuProduct &product, llvm::raw_ostream &os) {
   os << product.m << " x " << product.n << " x " << product.k << ", " << product.batches
      << (product.batches == 1 ? " time" : " times");
@@ -39,7 +39,7 @@ void fsdp::printLaunches(const GpuImage &image, llvm::raw_ostream &os) {
   }
 }
 
-/// They issue one instruction per turn each.
+/// Warp schedulers per multiprocessor. Each issues one instruction per cycle.
 static constexpr int64_t schedulers = 4;
 
 void fsdp::printStatistics(const GpuImage &image, llvm::raw_ostream &os) {
@@ -68,7 +68,7 @@ void fsdp::printStatistics(const GpuImage &image, llvm::raw_ostream &os) {
                                            {entry->loopInstructions, 6},
                                            {entry->loopMma, 5},
                                            {entry->loopInstructions * warps / schedulers, 6},
-                                           {entry->loopTensorTurns * warps / schedulers, 7}};
+                                           {entry->loopTensorCycles * warps / schedulers, 7}};
       for (auto [number, space] : columns)
         os << llvm::right_justify(std::to_string(number), space);
       os << "\n";

@@ -1,11 +1,10 @@
-//===- Ptxas.cpp - PTX to a cubin -------------------------------*- C++ -*-===//
+//===- Ptxas.cpp - Assembles PTX to a cubin ---------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Runs NVIDIA's assembler on files of a temporary folder, with a limit of time, and reads
-// what it prints:
+// Runs NVIDIA's assembler on files in a temporary folder, with a time limit, and reads its output:
 //
 //   ptxas info    : Compiling entry function 'k' for 'sm_80'       the entry that follows
 //       0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
@@ -13,9 +12,9 @@
 //   ptxas info    : (C7510) Potential Performance Loss: ..         warning
 //   ptxas k.ptx, line 12; error : ..                                error
 //
-// Where no bound says how many blocks of threads are to fit a multiprocessor, ptxas uses few
-// registers, so that many do, and may rather spill some. Entries that do so get a bound that leaves
-// each thread a few registers more, then that of one block, and all is assembled again.
+// Without a bound on the blocks per multiprocessor, ptxas uses few registers so that many
+// blocks fit, and may spill. Spilling entries get a bound that allows each thread a few more
+// registers, then the bound 1, and everything is assembled again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,7 +53,7 @@ std::string fsdp::findPtxas() {
 // The log
 //===----------------------------------------------------------------------===//
 
-/// The number before `what`, 0 when there is none.
+/// Returns the number before `what`, or 0 if there is none.
 static int64_t numberBefore(StringRef line, StringRef what) {
   SmallVector<StringRef> found;
   int64_t number = 0;
@@ -95,15 +94,15 @@ static void warnOfSerialised(StringRef log, Location loc) {
       emitWarning(loc) << "ptxas: " << line.substr(line.find('(')).trim();
 }
 
-/// Registers that a thread gets beside those with which it spilled, and the most blocks of a
+/// Registers per thread added to those with which an entry spilled, and the most blocks per
 /// multiprocessor.
 static constexpr int64_t roomRegisters = 16, mostBlocks = 32;
 
-/// Blocks of threads that are to fit a multiprocessor, by entry.
+/// Blocks that must fit a multiprocessor, by entry.
 using Bounds = llvm::StringMap<int64_t>;
 
-/// Where the entry's body begins; npos where it is not found, or where whoever wrote it has bound
-/// it.
+/// Returns the start of the entry's body, or npos if it is not found or if the entry has a
+/// bound already.
 static size_t findUnbound(StringRef ptx, StringRef symbol) {
   size_t begin = ptx.find((".entry " + symbol + "(").str()), body = ptx.find("\n{", begin);
   if (begin == StringRef::npos || body == StringRef::npos)
@@ -112,8 +111,8 @@ static size_t findUnbound(StringRef ptx, StringRef symbol) {
   return head.contains(".minnctapersm") || head.contains(".maxnreg") ? StringRef::npos : body;
 }
 
-/// Whether there are entries that spill and may have more registers than `bounds` says; they have
-/// them now.
+/// Lowers the bounds of spilling entries so that they get more registers. Returns true if any
+/// bound has changed.
 static bool widen(const GpuImage &image, StringRef ptx, const GpuTarget &target, Bounds &bounds) {
   llvm::StringMap<int64_t> threads;
   for (const GpuKernel &kernel : image.kernels)
@@ -168,24 +167,25 @@ static std::string readAll(StringRef path) {
   return buffer ? (*buffer)->getBuffer().str() : std::string();
 }
 
-/// Kernels of the largest models are some MiB of machine code and of words.
+/// Limits of file and log sizes. Kernels of the largest models have some MiB of machine code
+/// and of text.
 static constexpr uint64_t mostFileBytes = uint64_t(1) << 30;
 static constexpr size_t mostLogBytes = size_t(16) << 20, mostNoteBytes = size_t(16) << 10;
 
-/// The beginning of what ptxas wrote, or that it wrote nothing.
+/// Attaches the beginning of the output of ptxas to a diagnostic.
 static void attachLog(InFlightDiagnostic &diag, StringRef log, Location loc) {
   log = log.trim();
   Diagnostic &note = diag.attachNote(loc);
   if (log.empty())
-    note << "it wrote nothing";
+    note << "ptxas printed nothing";
   else if (log.size() <= mostNoteBytes)
     note << log;
   else
     note << log.take_front(mostNoteBytes) << "\n.. and " << log.size() - mostNoteBytes
-         << " bytes more";
+         << " more bytes";
 }
 
-/// An error that says how ptxas ended, unless it ended well.
+/// Emits an error that says how ptxas ended, unless it succeeded.
 static LogicalResult checkEnd(const ProcessEnd &end, StringRef ptxas, const CodegenOptions &options,
                               Location loc) {
   auto error = [&]() -> InFlightDiagnostic {
@@ -194,12 +194,14 @@ static LogicalResult checkEnd(const ProcessEnd &end, StringRef ptxas, const Code
   switch (end.kind) {
   case ProcessEnd::NotBegun:
     return error() << "cannot be run: " << std::strerror(end.number);
-  case ProcessEnd::TimedOut:
-    return error() << "did not end: no result within " << options.ptxasTimeout
-                   << " s; --ptxas-timeout says how many it has";
+  case ProcessEnd::TimedOut: {
+    InFlightDiagnostic diag = error() << "timed out after " << options.ptxasTimeout << " s";
+    diag.attachNote(loc) << "raise the limit with --ptxas-timeout=SECONDS";
+    return diag;
+  }
   case ProcessEnd::WroteTooMuch: {
     InFlightDiagnostic diag = error() << "was stopped: expected at most " << mostLogBytes
-                                      << " bytes of text, found more";
+                                      << " bytes of output, found more";
     attachLog(diag, end.text, loc);
     return diag;
   }
@@ -214,26 +216,27 @@ static LogicalResult checkEnd(const ProcessEnd &end, StringRef ptxas, const Code
   }
   if (end.number == 0)
     return success();
-  constexpr int noCommand = 127; // of shells
-  InFlightDiagnostic diag = error() << (end.number == noCommand ? "does not find what it runs"
-                                                                : "rejects the generated PTX")
-                                    << " (exit code " << end.number << ")";
+  constexpr int noCommand = 127; // exit code of shells
+  InFlightDiagnostic diag = error()
+                            << (end.number == noCommand ? "cannot find a program that it runs"
+                                                        : "rejects the generated PTX")
+                            << " (exit code " << end.number << ")";
   attachLog(diag, end.text, loc);
   return diag;
 }
 
-/// Whether the bytes begin as an ELF file for CUDA does; else an error.
+/// Emits an error unless the bytes begin like an ELF file for CUDA.
 static LogicalResult checkCubin(StringRef bytes, StringRef ptxas, Location loc) {
   using Header = llvm::object::ELF64LE::Ehdr;
-  auto header = reinterpret_cast<const Header *>(bytes.data()); // its fields are of any alignment
+  auto header = reinterpret_cast<const Header *>(bytes.data()); // alignment of its fields is 1
   std::string found;
   if (bytes.empty())
     found = "nothing";
   else if (bytes.size() < sizeof(Header) || !header->checkMagic() ||
            header->getFileClass() != llvm::ELF::ELFCLASS64)
-    found = std::to_string(bytes.size()) + " bytes of something else";
+    found = std::to_string(bytes.size()) + " bytes that are not a 64-bit ELF file";
   else if (header->e_machine != llvm::ELF::EM_CUDA)
-    found = "one of machine " + std::to_string(header->e_machine);
+    found = "an ELF file of machine " + std::to_string(header->e_machine);
   else
     return success();
   return emitError(loc)
@@ -242,7 +245,7 @@ static LogicalResult checkCubin(StringRef bytes, StringRef ptxas, Location loc) 
          << static_cast<int>(llvm::ELF::EM_CUDA) << ", found " << found;
 }
 
-/// Writes the text to a file that is there afterwards, or says why not.
+/// Writes the text to a file, or emits an error.
 static LogicalResult writeSource(StringRef text, StringRef path, Location loc) {
   std::error_code ec;
   llvm::raw_fd_ostream os(path, ec);
@@ -255,7 +258,8 @@ static LogicalResult writeSource(StringRef text, StringRef path, Location loc) {
   return emitError(loc) << "cannot write '" << path << "': " << ec.message();
 }
 
-/// The image's PTX to machine code in a file, and what ptxas says of it to the reports; its text.
+/// Assembles the image's PTX through files in `folder` and fills the cubin and the reports.
+/// Returns the output of ptxas.
 static FailureOr<std::string> run(GpuImage &image, StringRef ptxas, const CodegenOptions &options,
                                   const std::string &folder, Location loc) {
   std::string source = folder + "/kernels.ptx", cubin = folder + "/kernels.cubin";
@@ -294,7 +298,7 @@ LogicalResult fsdp::assemble(GpuImage &image, StringRef ptxas, const GpuTarget &
   if (image.reports.empty() && options.spills == SpillPolicy::Error)
     return emitError(loc)
            << "'" << ptxas
-           << "' says nothing of registers: --spills=error needs what it prints with -v";
+           << "' printed no register counts; --spills=error reads the output of ptxas -v";
   countInstructions(image);
   return checkSpills(image, options.spills, loc);
 }

@@ -1,18 +1,22 @@
-//===- SassCounts.cpp - What machine code an entry has ----------*- C++ -*-===//
+//===- SassCounts.cpp - Instruction counts of machine code ------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A cubin is an ELF file with a section `.text.ENTRY` of instructions of 16 bytes each, from sm_70
-// on. Their low 12 bits say what they are, of which three are of interest here: 0x23c multiplies
-// matrices (HMMA), 0x1f0 in the low 9 bits does so for a warpgroup (HGMMA, whose columns are 8 · (1
-// + bits 53 to 57)), and 0x947 branches (BRA), to the next instruction plus a signed number of
-// bytes: bits 32 to 81; from sm_90 on bits 34 to 81 and below them 16 to 23, in words of four
-// bytes. A loop reaches from where a branch leads back to up to that branch; it is none when that
-// place is amid a loop that has ended before, as where a wait that is tried again stands after all
-// else. The main loop is, of those that multiply and have no other such loop within, the one with
-// the most multiplications, and of these the shortest.
+// A cubin is an ELF file with a section `.text.ENTRY` for each entry. From sm_70 on
+// instructions have 16 bytes. These opcodes (low 12 bits) are used here:
+//
+//   0x23c                 HMMA    multiplies matrices
+//   0x1f0 (low 9 bits)    HGMMA   multiplies for a warpgroup; columns: 8 · (1 + bits 53 .. 57)
+//   0x947                 BRA     branches to the next instruction plus a signed offset:
+//                                 in bytes, bits 32 .. 81; from sm_90 on in words of four
+//                                 bytes, bits 34 .. 81 followed by bits 16 .. 23
+//
+// A loop extends from the target of a backward branch to that branch. It does not count if its
+// target is inside a loop that ends before the branch, as for retried waits, whose code is at the
+// end. The main loop is the innermost loop with matrix instructions that has the most of them, and
+// the shortest of these.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,9 +31,9 @@ using namespace mlir::fsdp;
 
 static constexpr size_t instructionBytes = 16;
 static constexpr uint64_t multiplies = 0x23c, multipliesInGroup = 0x1f0, branches = 0x947;
-/// Turns of a scheduler's tensor core: of m16n8k16 on sm_80, and of 8 columns of 16 rows and k = 16
-/// on sm_90.
-static constexpr int64_t turnsOfMma = 8, turnsOfGroupCols = 4;
+/// Cycles of a scheduler's tensor core: for m16n8k16 on sm_80, and for 16 rows, 8 columns and
+/// k = 16 on sm_90.
+static constexpr int64_t cyclesOfMma = 8, cyclesOfGroupCols = 4;
 
 namespace {
 struct Instruction {
@@ -37,11 +41,11 @@ struct Instruction {
   uint64_t opcode() const { return low & 0xfff; }
   bool isMma() const { return opcode() == multiplies || isGroupMma(); }
   bool isGroupMma() const { return (low & 0x1ff) == multipliesInGroup; }
-  int64_t tensorTurns() const {
-    return isGroupMma() ? static_cast<int64_t>((low >> 53 & 0x1f) + 1) * turnsOfGroupCols
-                        : turnsOfMma;
+  int64_t tensorCycles() const {
+    return isGroupMma() ? static_cast<int64_t>((low >> 53 & 0x1f) + 1) * cyclesOfGroupCols
+                        : cyclesOfMma;
   }
-  /// Of a branch, in instructions after this one.
+  /// Returns the distance of a branch's target from this instruction, in instructions.
   int64_t distance(bool isSm80) const {
     uint64_t bits = low >> 32 | (high & 0x3ffff) << 32;
     if (!isSm80)
@@ -54,10 +58,10 @@ struct Instruction {
 } // namespace
 
 namespace {
-/// Instructions [begin, end), of which `mma` multiply.
+/// Instructions [begin, end), of which `mma` multiply matrices.
 struct Loop {
   size_t begin, end;
-  int64_t mma = 0, tensorTurns = 0;
+  int64_t mma = 0, tensorCycles = 0;
   size_t length() const { return end - begin; }
   bool isWithin(const Loop &other) const {
     return begin >= other.begin && end <= other.end && length() < other.length();
@@ -68,7 +72,7 @@ struct Loop {
 };
 } // namespace
 
-/// Loops that multiply.
+/// Returns the loops with matrix instructions.
 static SmallVector<Loop> findLoops(ArrayRef<Instruction> code, bool isSm80) {
   SmallVector<Loop> loops;
   for (size_t at = 0; at < code.size(); ++at) {
@@ -79,7 +83,7 @@ static SmallVector<Loop> findLoops(ArrayRef<Instruction> code, bool isSm80) {
     for (const Instruction &instruction : code.slice(loop.begin, loop.length()))
       if (instruction.isMma()) {
         ++loop.mma;
-        loop.tensorTurns += instruction.tensorTurns();
+        loop.tensorCycles += instruction.tensorCycles();
       }
     if (loop.mma)
       loops.push_back(loop);
@@ -103,7 +107,7 @@ static void countInto(ArrayRef<Instruction> code, bool isSm80, EntryReport &entr
     return;
   entry.loopInstructions = best->length();
   entry.loopMma = best->mma;
-  entry.loopTensorTurns = best->tensorTurns;
+  entry.loopTensorCycles = best->tensorCycles;
 }
 
 void fsdp::countInstructions(GpuImage &image) {

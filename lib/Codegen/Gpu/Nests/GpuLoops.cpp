@@ -1,11 +1,11 @@
-//===- GpuLoops.cpp - The general lowering on a GPU -------------*- C++ -*-===//
+//===- GpuLoops.cpp - General lowering for GPUs -----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What no other lowering takes: the phases of LoopKernels.cpp, each a launch with a thread
-// for each piece of its range. Slow, and right.
+// Lowers kernels that no other GPU lowering supports: each phase of LoopKernels.cpp becomes a
+// launch with one thread per element of its range. The code is slow but covers every kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@ using namespace mlir::fsdp;
 
 static constexpr int64_t blockThreads = 64;
 
-/// [begin, end) of a phase becomes the thread's; the workspace goes.
+/// Replaces the range [begin, end) of a phase by that of the thread, and removes the workspace.
 static void giveToThreads(func::FuncOp phase, func::FuncOp kernel, GpuLaunch &launch,
                           int64_t extent) {
   unsigned last = phase.getNumArguments() - 1;

@@ -1,10 +1,10 @@
-//===- GpuLoops.h - Any kernel as loops of threads --------------*- C++ -*-===//
+//===- GpuLoops.h - General lowering for GPUs -------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What no other lowering takes.
+// Lowers kernels that no other GPU lowering supports.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,7 @@
 
 namespace mlir::fsdp {
 
-/// Lowers `work`, a copy of any kernel, as it stands: see GpuLoops.cpp. Gives up `work`.
+/// Lowers `work`, a copy of `kernel`, without fusion; see GpuLoops.cpp. Erases `work`.
 LogicalResult lowerGpuLoops(func::FuncOp work, func::FuncOp kernel, GpuKernel &info);
 
 } // namespace mlir::fsdp

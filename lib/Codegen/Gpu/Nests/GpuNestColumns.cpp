@@ -4,16 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A reduction of any dimensions: a thread has neighbours of the result and goes through
-// what is reduced in order. Where that gives too few threads, it is cut into parts, whose
-// results lie in scratch and are added in order by a second launch:
+// Reduces any dimensions: a thread computes contiguous elements of the result and traverses the
+// reduced elements in order. If that gives too few threads, the reduced elements are divided into
+// parts. Their results are stored in scratch, and a second launch adds them in order:
 //
 //   launch 1   part[p, n] = x[first of p, n] + x[.., n] + ..
 //   launch 2   y[n] = init[n] + (part[0, n] + part[1, n] + ..)
 //
 // A scatter has a block for each token. The first token with an id adds the updates of all
-// tokens with that id, in their order, to the row; the others find that they are not the
-// first, and end. A warp looks at 32 ids at a time:
+// tokens with that id to the row, in their order. Blocks of the other tokens find an earlier
+// token with their id and exit. A warp examines 32 ids at a time:
 //
 //   for base = 32 (t / 32); base < tokens; base += 32
 //     found = ballot(base + lane >= t and ids[base + lane] == id)
@@ -36,7 +36,7 @@ static constexpr int64_t blockThreads = 128;
 // Columns
 //===----------------------------------------------------------------------===//
 
-/// The sums of [from, to), at `width` elements of the result from `first` on.
+/// Emits the sums of [from, to) at `width` elements of the result from `first` on.
 GpuNests::Values GpuNests::sumRows(ArrayRef<Step> segment, Evaluator &at, ArrayRef<int64_t> shape,
                                    AffineExpr first, int64_t width, Value from, Value to,
                                    int64_t count) {
@@ -60,14 +60,14 @@ GpuNests::Values GpuNests::sumRows(ArrayRef<Step> segment, Evaluator &at, ArrayR
   });
 }
 
-/// Adds parts [parts, elements] (or, of rows that were split, [elements, parts]) after the initial
-/// values.
+/// Adds the parts in order and combines them with the initial values. Parts are stored as
+/// [parts, elements], or [elements, parts] for divided rows.
 void GpuNests::finishParts(Entry &entry, ArrayRef<Step> segment, ArrayRef<int64_t> offsets,
                            int64_t parts) {
   RankedTensorType type = segment.front().getType();
   int64_t size = type.getNumElements();
   bool inner =
-      segment.front().kind == StepKind::RowReduction; // parts of an element lie side by side
+      segment.front().kind == StepKind::RowReduction; // the parts of an element are contiguous
   log.watch(entry.state);
   emitPositions(entry, size, 1, [&](Evaluator &at, AffineExpr position, int64_t) {
     ++log.body;
@@ -160,7 +160,7 @@ bool GpuNests::buildColumns(ArrayRef<Step> segment) {
     return commit(entry, segment);
   if (!commit(entry, {}))
     return false;
-  // As columns, whatever they are called: parts lie one after another.
+  // Parts are stored one after another, as for column reductions, whatever the kind of the steps.
   SmallVector<Step> turned(segment);
   for (Step &step : turned)
     step.kind = StepKind::ColumnReduction;
@@ -173,7 +173,7 @@ bool GpuNests::buildColumns(ArrayRef<Step> segment) {
 // Scatter
 //===----------------------------------------------------------------------===//
 
-/// Adds what all tokens from `token` on with its id have to the row.
+/// Adds the updates of all tokens with the given id, from `token` on, to the row.
 void GpuNests::emitToken(Entry &entry, const Step &step, Evaluator &at, AffineExpr token, Value id,
                          Value row) {
   auto op = cast<ScatterAddRowsOp>(step.value.getDefiningOp());
@@ -184,7 +184,7 @@ void GpuNests::emitToken(Entry &entry, const Step &step, Evaluator &at, AffineEx
   Values targets = getTargets(entry, step);
   Value lane = toIndex(b.lane()), start = at.materialise(token);
   AffineExpr rowDim = at.addDim(row, 0, step.getType().getDimSize(0) - 1);
-  // The same turns for all threads of a warp; those after the last column store nothing.
+  // All threads of a warp run the same iterations; those beyond the last column store nothing.
   b.loop(index(0), index(llvm::alignTo(vectors, entry.threads)), entry.threads, [&](Value turn) {
     Evaluator inner(at);
     Value vector = b.add(turn, toIndex(b.thread())), active = b.isLess(vector, index(vectors));
@@ -193,7 +193,7 @@ void GpuNests::emitToken(Entry &entry, const Step &step, Evaluator &at, AffineEx
     Values sums = b.choose(
         active, types,
         [&] {
-          Evaluator own(inner); // what it knows there is not known after
+          Evaluator own(inner); // its values are not available after the branch
           Values old;
           for (int64_t j = 0; j < width; ++j)
             old.push_back(own.load(targets.front(), element, rowDim * columns + first + j));
@@ -249,7 +249,7 @@ bool GpuNests::buildScatter(const Step &step) {
   if (type.getNumElements() == 0 || tokens == 0)
     return false;
 
-  // The initial value, unless it lies where the sums go.
+  // Store the initial value first, unless the sums are in its buffer.
   bool inPlace =
       op.getInit() && step.destinations.size() == 1 && op.getInit() == step.destinations.front();
   if (!inPlace) {

@@ -4,18 +4,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   row = of this block, warp or part of a warp
-//     for u = my number; u < columns / width; u += threads of the row
+//   row = row of this block, warp or part of a warp
+//     for u = own number; u < columns / width; u += threads of the row
 //       a0[j] += x[row, width u + j]                        group 1: reductions
 //     s = tree over j, lanes, warps in order                the same in each thread
 //     for u ..: y[row, width u + j] = x[row, ..] - s / n    group 2: maps
 //
-// Steps over the same columns that do not read one another form a group, one pass over
-// the row. Between groups the threads of a row wait for each other: what a group stored
-// may be read, and what one read may be overwritten.
+// Steps over the same columns that do not read one another form a group, which takes one pass
+// over the row. Between groups the threads of a row synchronise, because a group may read
+// what the previous one stored, and overwrite what it read.
 //
-// Few long rows that are only reduced are cut into parts, a block for each, which leave
-// their results in scratch; a warp for each row adds them in order.
+// Few long rows that are only reduced are divided into parts, with a block per part. The
+// results of the parts are stored in scratch, and a second launch with a thread per row adds
+// them in order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +33,7 @@ static constexpr int64_t warpThreads = 32, warpBlockThreads = 128;
 // Threads
 //===----------------------------------------------------------------------===//
 
-/// What the lane with these bits of its number turned over has, of any type.
+/// Returns `value`, of any type, of the lane whose number differs in `bits`.
 Value GpuNests::exchange(Value value, int64_t bits) {
   Location loc = b.loc;
   Type type = value.getType();
@@ -60,7 +61,7 @@ Value GpuNests::exchange(Value value, int64_t bits) {
   return isa<FloatType>(type) ? Value(arith::BitcastOp::create(b, loc, type, value)) : value;
 }
 
-/// The threads of a row wait for each other, and see what the others have stored.
+/// Synchronises the threads of a row and makes their stores visible to each other.
 void GpuNests::synchronise(int64_t perRow) {
   if (perRow > warpThreads)
     b.barrier();
@@ -80,7 +81,7 @@ Value GpuNests::getShared(Entry &entry, Type element, int64_t elements) {
   return memref::GetGlobalOp::create(b, b.loc, type, name);
 }
 
-/// Over the threads of a row; the result is the same in each. Warps come in order.
+/// Reduces over the threads of a row, with warps in order; every thread gets the result.
 Value GpuNests::reduceThreads(Entry &entry, Value value, int64_t perRow,
                               function_ref<Value(Value, Value)> combine) {
   for (int64_t bits = std::min(perRow, warpThreads) / 2; bits > 0; bits /= 2)
@@ -152,8 +153,8 @@ GpuNests::emitColumns(int64_t size, int64_t width, Evaluator &at, const RowThrea
   return b.choose(mine, types, single, [&] { return carried; });
 }
 
-/// Evaluates all members at `count` columns: reductions go into `carried` (`width` for
-/// each), maps to memory once everything has been read.
+/// Evaluates all members at `count` columns. Reductions update `carried` (`width` values
+/// each); maps are stored after all members have been evaluated.
 void GpuNests::emitBody(Entry &entry, ArrayRef<Step> members, ArrayRef<int64_t> shape,
                         ArrayRef<AffineExpr> rowIndices, Evaluator &at, AffineExpr first,
                         int64_t count, int64_t width, Values &carried, Value active) {
@@ -193,7 +194,7 @@ void GpuNests::emitBody(Entry &entry, ArrayRef<Step> members, ArrayRef<int64_t> 
 // Groups
 //===----------------------------------------------------------------------===//
 
-/// One element for each step: every thread has it, one stores it.
+/// Emits groups with one element per step: every thread computes it, one thread stores it.
 void GpuNests::emitScalars(Entry &entry, ArrayRef<Step> group, Evaluator &at,
                            ArrayRef<AffineExpr> rowIndices, int64_t rank,
                            const RowThreads &threads) {
@@ -205,7 +206,7 @@ void GpuNests::emitScalars(Entry &entry, ArrayRef<Step> group, Evaluator &at,
     if (readsWhatItWrites())
       synchronise(threads.perRow);
     whenFirst(threads, [&] {
-      Evaluator own(at); // what it knows there is not known after
+      Evaluator own(at); // its values are not available after the branch
       storeAll(entry, step, own, indices, value);
     });
     if (!isa<BlockArgument>(step.value))
@@ -236,7 +237,7 @@ void GpuNests::emitGroup(Entry &entry, ArrayRef<Step> group, ArrayRef<int64_t> r
   unsigned next = 0;
   for (const Step &step : group) {
     if (!step.isReduction()) {
-      // From here on the value is read from where it lies.
+      // Later steps read the value from memory.
       if (!isa<BlockArgument>(step.value))
         entry.state.stored[step.value] = {getTargets(entry, step).front(), 0};
       continue;
@@ -254,7 +255,7 @@ void GpuNests::emitGroup(Entry &entry, ArrayRef<Step> group, ArrayRef<int64_t> r
     if (readsWhatItWrites())
       synchronise(threads.perRow);
     whenFirst(threads, [&] {
-      Evaluator own(at); // what it knows there is not known after
+      Evaluator own(at); // its values are not available after the branch
       storeAll(entry, step, own, indices, value);
     });
     entry.state.rowValues[step.value] = value;
@@ -265,7 +266,7 @@ void GpuNests::emitGroup(Entry &entry, ArrayRef<Step> group, ArrayRef<int64_t> r
 // Rows
 //===----------------------------------------------------------------------===//
 
-/// Threads for a row of `size` columns: parts of a warp where they come out even.
+/// Returns the threads for a row of `size` columns: parts of a warp if rows fill blocks evenly.
 static int64_t chooseThreads(int64_t size, int64_t count, int64_t width) {
   int64_t vectors = llvm::divideCeil(size, width);
   if (vectors > 4 * warpThreads || (vectors > warpThreads && count < 1024))
@@ -275,8 +276,8 @@ static int64_t chooseThreads(int64_t size, int64_t count, int64_t width) {
   return count % (warpBlockThreads / part) == 0 ? part : warpThreads;
 }
 
-/// Late maps of one shape share a pass though they read one another: what they read is evaluated in
-/// place.
+/// Forms groups. With `late`, maps of one shape share a pass even if they read one another;
+/// values that they read are then evaluated in place.
 SmallVector<ArrayRef<Step>> GpuNests::formGroups(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
   const Step *firstMap =
       llvm::find_if(segment, [](const Step &step) { return !step.isReduction(); });
@@ -326,7 +327,7 @@ bool GpuNests::buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
       emitGroup(entry, group, rows, at, indices, threads);
     entry.state.onRead = nullptr;
   };
-  // Whole warps: those without a row have nothing to wait for.
+  // Only whole warps have no row, so the others need not wait for them.
   if (count % rowsPerBlock)
     b.when(b.isLess(row, index(count)), emit);
   else
@@ -334,7 +335,7 @@ bool GpuNests::buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
   return commit(entry, segment);
 }
 
-/// Few long rows that are reduced by one group of steps.
+/// Builds few long rows that are reduced by one group of steps.
 bool GpuNests::buildSplitRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
   if (formGroups(segment, rows).size() != 1 || !segment.front().isReduction())
     return false;
@@ -380,7 +381,7 @@ bool GpuNests::buildSplitRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
                      sum(inner, inner.addDim(vector, 0, size / width - 1) * width, width, next);
                      return next;
                    });
-  // What is left of the row goes to one thread of the last part.
+  // One thread of the last part processes the remaining columns.
   if (int64_t rest = size % width) {
     Value last = b.both(b.isEqual(at.materialise(part), parts - 1), b.isEqual(b.thread(), 0));
     SmallVector<Type> types = llvm::map_to_vector(carried, [](Value v) { return v.getType(); });

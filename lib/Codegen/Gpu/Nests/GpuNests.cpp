@@ -4,17 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Splits the steps of a kernel into segments, as for the CPU (NestKernels.cpp), each of
-// which is one launch or two:
+// Divides the steps of a kernel into segments, as on CPUs (NestKernels.cpp). A segment
+// becomes one or two launches:
 //
-//   flat      maps of one shape: a thread has 16 bytes of the result
-//   rows      all steps of a row: a group of threads, a warp or a block has one (GpuNestRows.cpp)
-//   columns   any reduction: a thread has 16 bytes of the result, and parts of what is
-//             reduced go to several (GpuNestColumns.cpp)
-//   scatter   a block has one of the rows that are added to (GpuNestColumns.cpp)
+//   flat      maps of one shape: a thread computes 16 bytes of the result
+//   rows      all steps of a row: part of a warp, a warp or a block per row (GpuNestRows.cpp)
+//   columns   any reduction: a thread computes 16 bytes of the result; the reduced elements
+//             may be divided among several threads (GpuNestColumns.cpp)
+//   scatter   a block per row that is added to (GpuNestColumns.cpp)
 //
-// Elements are evaluated one by one; LLVM makes one access of neighbours in memory. No
-// atomic operation, no order that differs between runs: the same bits each time.
+// Elements are evaluated one by one; LLVM combines accesses to contiguous elements. There are
+// no atomic additions and no orders that vary between runs, so the bits are reproducible.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Bytes that a thread moves at once, and elements that it has at most.
+/// Bytes that a thread moves at once, and the most elements that it computes.
 static constexpr int64_t maxBytes = 16, maxWidth = 8;
 static constexpr int64_t flatThreads = 256;
 
@@ -92,7 +92,7 @@ Value GpuNests::view(Entry &entry, int64_t offset, int64_t elements, Type elemen
   return memref::ViewOp::create(b, b.loc, type, entry.scratch, index(offset), ValueRange());
 }
 
-/// Where a step's value goes: its destinations, or the scratch.
+/// Returns the memory that a step's value is stored to: its destinations, or the scratch.
 GpuNests::Values GpuNests::getTargets(Entry &entry, const Step &step) {
   Values targets;
   for (BlockArgument destination : step.destinations)
@@ -114,7 +114,7 @@ void GpuNests::storeAll(Entry &entry, const Step &step, Evaluator &at,
     at.store(value, target, offset);
 }
 
-/// Whether an argument that some step writes is read somewhere.
+/// Returns true if an argument that some step writes is also read.
 bool GpuNests::readsWhatItWrites() const {
   func::FuncOp function = kernel;
   return llvm::any_of(function.getArguments(), [&](BlockArgument argument) {
@@ -124,8 +124,8 @@ bool GpuNests::readsWhatItWrites() const {
   });
 }
 
-/// Elements of a thread: 16 bytes of the narrowest tensor, `inner` a multiple; fewer when
-/// there would not be enough threads.
+/// Returns the elements per thread: 16 bytes of the narrowest tensor, a divisor of `inner`,
+/// and fewer if there would be too few threads.
 int64_t GpuNests::chooseWidth(ArrayRef<Step> segment, int64_t inner, int64_t total) const {
   int64_t bits = 64;
   auto include = [&](Type type) {
@@ -149,7 +149,7 @@ int64_t GpuNests::chooseWidth(ArrayRef<Step> segment, int64_t inner, int64_t tot
 // Flat maps
 //===----------------------------------------------------------------------===//
 
-/// One thread for `width` positions of [0, size), and one for the rest.
+/// Emits one thread for each `width` positions of [0, size), and one for the rest.
 void GpuNests::emitPositions(Entry &entry, int64_t size, int64_t width,
                              function_ref<void(Evaluator &, AffineExpr, int64_t)> body) {
   int64_t whole = size / width, rest = size % width, count = whole + (rest > 0);
@@ -214,7 +214,7 @@ void GpuNests::dropParts(size_t parts) {
 }
 
 bool GpuNests::build() {
-  // What is costly to repeat is still cheaper than memory.
+  // Recomputing costly values is still cheaper on GPUs than storing them.
   llvm::erase_if(steps, [](const Step &step) {
     return step.kind == StepKind::Map && step.destinations.empty();
   });
@@ -255,8 +255,8 @@ bool fsdp::lowerGpuNests(func::FuncOp kernel, const GpuTarget &target, GpuKernel
   std::optional<SmallVector<Step>> steps = collectSteps(kernel);
   if (!steps || steps->empty())
     return false;
-  // In the order of the kernel; where that overwrites what is still read, with all stores at the
-  // end.
+  // First in the order of the kernel. If that overwrites values that are still read, with all
+  // stores at the end.
   for (bool late : {false, true}) {
     GpuNests nest(kernel, target, *steps, late);
     if (!nest.build())

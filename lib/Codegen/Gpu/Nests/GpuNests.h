@@ -19,15 +19,15 @@
 namespace mlir::fsdp {
 
 /// Lowers the steps of one kernel, launch by launch. Entries are functions on flat memrefs: the
-/// bindings, then the scratch. They are emitted beside the kernel, of which nothing is changed.
+/// bindings, then the scratch. Emits entries before the kernel and does not change the kernel.
 class GpuNests : SegmentDriver {
 public:
-  /// `late`: maps come after all reductions, in one pass that reads everything first.
+  /// `late`: all maps follow all reductions, in one pass that reads before it stores.
   GpuNests(func::FuncOp kernel, const GpuTarget &target, SmallVector<Step> steps, bool late);
   ~GpuNests() override;
-  /// Emits all launches; false when some part is refused.
+  /// Emits all launches. Returns false if a step is refused.
   bool build();
-  /// Makes them the kernel's.
+  /// Moves the launches to `info` and describes the entries.
   void finish(GpuKernel &info);
 
 private:
@@ -38,11 +38,11 @@ private:
     int64_t blocks = 1, threads = 1;
   };
   using Values = SmallVector<Value>;
-  /// Where the threads of one row stand: `perRow` of them, with the number `local`.
+  /// The threads of one row: `perRow` of them, numbered `local`.
   struct RowThreads {
     int64_t perRow;
     Value local;
-    Value active; ///< whether its row is one of the tensor's; none when all are
+    Value active; ///< whether the row exists; null if all rows do
   };
 
   // GpuNests.cpp
@@ -82,7 +82,8 @@ private:
   void emitBody(Entry &entry, ArrayRef<Step> members, ArrayRef<int64_t> shape,
                 ArrayRef<AffineExpr> rowIndices, Evaluator &at, AffineExpr first, int64_t count,
                 int64_t width, Values &carried, Value active);
-  /// Loops over the positions [0, size) of a row.
+  /// Emits loops over the positions [0, size) of a row, `width` at a time, and returns the
+  /// carried values.
   Values emitColumns(int64_t size, int64_t width, Evaluator &at, const RowThreads &threads,
                      Values carried,
                      function_ref<void(Evaluator &, AffineExpr, int64_t, Values &)> body);
@@ -111,10 +112,9 @@ private:
   AccessLog log;
 };
 
-/// Lowers a kernel of maps, reductions and scatters; false, with the kernel as it was, when it
-/// holds something else.
+/// Lowers a kernel of maps, reductions and scatters. Returns false if it contains anything else.
 bool lowerGpuNests(func::FuncOp kernel, const GpuTarget &target, GpuKernel &info);
-/// Lowers a kernel that is neither a contraction nor attention.
+/// Lowers a kernel that is neither a tiled contraction nor attention.
 LogicalResult lowerGpuNestKernel(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries,
                                  GpuKernel &info);
 

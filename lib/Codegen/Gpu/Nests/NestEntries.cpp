@@ -1,4 +1,4 @@
-//===- NestEntries.cpp - Entries of kernels that are functions on memrefs -*- C++ -*-===//
+//===- NestEntries.cpp - Entries made of functions on memrefs ---*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,11 +1,11 @@
-//===- NestEntries.h - Entries of kernels that are functions on memrefs -*- C++ -*-===//
+//===- NestEntries.h - Entries made of functions on memrefs -----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What an entry needs to know of its kernel is noted on the function before it is lowered to the
-// LLVM dialect.
+// Properties of an entry are recorded as attributes of its function before the function is
+// lowered to the LLVM dialect.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,9 +17,9 @@
 
 namespace mlir::fsdp {
 
-/// Notes on a function on memrefs what makeNestEntries has to know.
+/// Records the threads and the written arguments of a function on memrefs for makeNestEntries.
 void describeNestEntry(func::FuncOp entry, func::FuncOp kernel, int64_t threads);
-/// Makes entries of such functions, once they are of the LLVM dialect.
+/// Makes entries of the recorded functions after their lowering to the LLVM dialect.
 void makeNestEntries(ModuleOp entries);
 
 } // namespace mlir::fsdp

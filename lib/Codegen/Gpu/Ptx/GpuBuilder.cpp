@@ -1,4 +1,4 @@
-//===- GpuBuilder.cpp - Short names for building GPU code -------*- C++ -*-===//
+//===- GpuBuilder.cpp - Builder for GPU code --------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,7 +13,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 static constexpr unsigned globalSpace = 1, sharedSpace = 3;
-/// Of bindings, in the arena.
+/// Alignment of bindings in the arena, in bytes.
 static constexpr int64_t bindingAlignment = 64;
 
 Value fsdp::callIntrinsic(OpBuilder &b, Location loc, StringRef name, ValueRange arguments) {
@@ -26,8 +26,8 @@ Value fsdp::callIntrinsic(OpBuilder &b, Location loc, StringRef name, ValueRange
 // Entries
 //===----------------------------------------------------------------------===//
 
-/// No kernel's name, nor the begin of one: names of launches are those of kernels with something
-/// after it.
+/// Returns a name that is neither a kernel's name nor a prefix of one. Names of launches
+/// begin with a kernel's name.
 static std::string nameShared(func::FuncOp kernel) {
   std::string name = "shared";
   auto functions = kernel->getParentOfType<ModuleOp>().getOps<func::FuncOp>();
@@ -37,7 +37,7 @@ static std::string nameShared(func::FuncOp kernel) {
   return name;
 }
 
-/// The shared memory of the launch; its size is known to the launcher alone.
+/// Returns the dynamic shared memory of the launch, whose size only the launcher knows.
 static LLVM::GlobalOp getShared(OpBuilder &b, ModuleOp entries, func::FuncOp kernel) {
   for (auto global : entries.getOps<LLVM::GlobalOp>())
     if (global.getAddrSpace() == sharedSpace && global.getLinkage() == LLVM::Linkage::External)
@@ -50,7 +50,7 @@ static LLVM::GlobalOp getShared(OpBuilder &b, ModuleOp entries, func::FuncOp ker
                                 /*alignment=*/1024, sharedSpace);
 }
 
-/// A parameter that is a tensor map, of 128 bytes.
+/// Describes a parameter that is a tensor map, with 128 bytes.
 static void describeMap(OpBuilder &b, LLVM::LLVMFuncOp entry, unsigned argument) {
   auto bytes = LLVM::LLVMArrayType::get(b.getI8Type(), 128);
   entry.setArgAttr(argument, LLVM::LLVMDialect::getByValAttrName(), TypeAttr::get(bytes));

@@ -1,12 +1,12 @@
-//===- GpuBuilder.h - Short names for building GPU code ---------*- C++ -*-===//
+//===- GpuBuilder.h - Builder for GPU code ----------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Scalars of one thread. Indices within a tile are of 32 bits, places in global memory are
-// counted in 64. Shared memory is that of the launch, `shared`, in bytes from its begin.
-// Private to the stage.
+// Builds the code of one thread. Indices within a tile have 32 bits, offsets in global memory
+// 64. Shared memory is the dynamic shared memory of the launch, addressed in bytes from its
+// start. Private to the stage.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@
 
 namespace mlir::fsdp {
 
-/// An intrinsic on values of one type, which is that of its result.
+/// Calls an intrinsic whose result has the type of its first argument.
 Value callIntrinsic(OpBuilder &b, Location loc, StringRef name, ValueRange arguments);
 
 class GpuBuilder : public CodeBuilder {
@@ -27,57 +27,62 @@ public:
   GpuBuilder(Location loc, MLIRContext *context, int64_t threads)
       : CodeBuilder(loc, context), threads(threads) {}
 
-  const int64_t threads; ///< of a block
+  const int64_t threads; ///< number of threads per block
 
-  //===--- Entries ---------------------------------------------------------===// / Makes an entry
-  // with the bindings of `kernel`, one more where `scratch`, and `maps` tensor maps, and goes into
-  // it. / `minBlocks` of them are to fit on a multiprocessor; `cluster` blocks run together.
+  //===--- Entries ---------------------------------------------------------===//
+
+  /// Creates an entry with the bindings of `kernel`, a scratch argument if `scratch`, and
+  /// `maps` tensor maps, and sets the insertion point in it. At least `minBlocks` blocks must
+  /// fit a multiprocessor; `cluster` is the number of blocks per cluster.
   void enter(ModuleOp entries, func::FuncOp kernel, StringRef symbol, int64_t minBlocks,
              bool scratch, int64_t maps = 0, int64_t cluster = 1);
-  /// Ends it.
+  /// Ends the entry.
   void leave();
   Pointer binding(Value tensor) const { return bindings.lookup(tensor); }
-  /// Where the kernel returns a value; no base when it does not.
+  /// Returns the pointer to the argument that `result` is returned in; its base is null if
+  /// there is none.
   Pointer destination(func::FuncOp kernel, Value result) const;
   Value tensorMap(int64_t number) const { return tensorMaps[number]; }
   Pointer scratch(Type type) { return {scratchBase, type, constant(0)}; }
 
   //===--- Scalars ---------------------------------------------------------===//
   Value i32(int64_t value);
-  Value number(double value); ///< f32
+  Value number(double value); ///< an f32 constant
   Value to64(Value value);
   Value to32(Value value);
   Value thread();
   Value block();
   Value lane() { return rem(thread(), 32); }
   Value warp() { return div(thread(), 32); }
-  /// Row l/4 of a lane, and its column 2 (l%4): where register 0 of what mma and wgmma leave
-  /// stands.
+  /// Row l/4 and column 2 (l%4) of lane l: position of register 0 in the accumulator of mma
+  /// and wgmma.
   Value rowOfLane() { return div(lane(), 4); }
   Value colOfLane() { return mul(rem(lane(), 4), 2); }
-  /// 2^x; 0 below 2^-126.
+  /// Emits 2^x; results below 2^-126 are 0.
   Value exp2(Value x) { return callIntrinsic(*this, loc, "llvm.nvvm.ex2.approx.ftz", x); }
   Value isLower(Value a, int64_t b) { return isLess(a, constantLike(a, b)); }
   Value either(Value a, Value b) { return createOrFold<arith::OrIOp>(loc, a, b); }
 
   //===--- Threads ---------------------------------------------------------===//
   void barrier();
-  /// Of the lanes of a warp.
+  /// Synchronises the lanes of a warp.
   void syncWarp();
-  /// What the lane with these bits of its number turned over has.
+  /// Returns `value` of the lane whose number differs in `bits` (shfl.bfly).
   Value exchange(Value value, int64_t bits);
-  /// Over the four lanes that hold a row.
+  /// Combines the values of the four lanes that hold a row, or of all lanes of the warp. All of
+  /// these lanes get the result.
   Value overQuad(Value value, function_ref<Value(Value, Value)> combine);
   Value overWarp(Value value, function_ref<Value(Value, Value)> combine);
 
   //===--- Memory ----------------------------------------------------------===//
-  /// A place in shared memory.
+  /// Returns the address `bytes` bytes after the start of shared memory.
   Value sharedAt(int64_t bytes);
   Value shiftBytes(Value pointer, Value bytes);
   Value shiftBytes(Value pointer, int64_t bytes);
-  /// Two numbers as one word of two 16-bit floats, `low` first in memory.
+  /// Packs two f32 values as 16-bit floats into one 32-bit word, `low` in the low half.
   Value pack(Value low, Value high, Type element);
-  /// Two f32 numbers as neighbours of the place's type, aligned to both.
+  /// Stores two f32 values as neighbours of the pointer's type. The address is aligned to the
+  /// pair.
   void storePair(Value first, Value second, const Pointer &place);
 
 private:

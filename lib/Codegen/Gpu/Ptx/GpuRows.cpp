@@ -1,11 +1,11 @@
-//===- GpuRows.cpp - Neighbours in memory, many bytes at a time -*- C++ -*-===//
+//===- GpuRows.cpp - Wide loads and stores of contiguous elements --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Elements are moved as words of 32 bits, up to four at a time; one of 16 bits is half of
-// a word. What is less than a word, or wider than one, moves by itself.
+// Elements of 16 or 32 bits are moved in 32-bit words, up to four at a time. Elements of
+// other sizes, and those that do not fill a word, are moved one by one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@ static constexpr int64_t maxBytes = 16, wordBytes = 4;
 
 static int64_t bytesOf(Type type) { return std::max<int64_t>(type.getIntOrFloatBitWidth() / 8, 1); }
 
-/// Elements that are moved at a time.
+/// Returns the number of elements that are moved at a time.
 static int64_t groupOf(const Pointer &place, int64_t count, int64_t aligned) {
   if (place.type.isIndex() || (bytesOf(place.type) != 2 && bytesOf(place.type) != wordBytes))
     return 1;
@@ -30,7 +30,7 @@ static Pointer shifted(GpuBuilder &b, const Pointer &place, int64_t by) {
   return by ? b.shift(place, b.constant(by)) : place;
 }
 
-/// The elements in a word.
+/// Appends the elements of a word.
 static void unpack(GpuBuilder &b, Value word, Type type, SmallVector<Value> &values) {
   if (bytesOf(type) == wordBytes) {
     values.push_back(b.createOrFold<arith::BitcastOp>(b.loc, type, word));
@@ -65,7 +65,7 @@ SmallVector<Value> fsdp::loadRow(GpuBuilder &b, const Pointer &place, int64_t co
   return values;
 }
 
-/// Of as many values as fit in one.
+/// Packs as many values as fit into a word.
 static Value toWord(GpuBuilder &b, ArrayRef<Value> values) {
   auto bits = [&](Value value, Type type) {
     return b.createOrFold<arith::BitcastOp>(b.loc, type, value);

@@ -1,4 +1,4 @@
-//===- GpuRows.h - Neighbours in memory, many bytes at a time ---*- C++ -*-===//
+//===- GpuRows.h - Wide loads and stores of contiguous elements --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,9 +11,9 @@
 
 namespace mlir::fsdp {
 
-/// The `count` elements from `place` on, which is aligned to `aligned` of them.
+/// Loads `count` contiguous elements. `place` is aligned to `aligned` elements.
 SmallVector<Value> loadRow(GpuBuilder &b, const Pointer &place, int64_t count, int64_t aligned);
-/// Stores them, one after another.
+/// Stores contiguous elements. `place` is aligned to `aligned` elements.
 void storeRow(GpuBuilder &b, ArrayRef<Value> values, const Pointer &place, int64_t aligned);
 
 } // namespace mlir::fsdp

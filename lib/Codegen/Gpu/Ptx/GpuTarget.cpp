@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The table of chips. Limits are those of the CUDA programming guide, "Technical
-// Specifications per Compute Capability"; PTX versions are the oldest with what the
-// kernels use, so that older drivers take the text.
+// Limits are those of the CUDA programming guide, "Technical Specifications per Compute
+// Capability". PTX versions are the oldest that have the instructions of the kernels, so that
+// older drivers accept the text.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Of chips without warpgroups, and of those that have them: what cuBLAS takes for itself there.
+/// Default workspace of cuBLAS on chips without and with warpgroups, in bytes.
 static constexpr int64_t plainWorkspace = 4 << 20, largeWorkspace = 32 << 20;
 
 static const GpuTarget chips[] = {

@@ -4,19 +4,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// ldmatrix reads four pieces of 8 rows x 16 bytes; lane l names row l%8 of piece l/8 and
-// gets of each piece word l%4 of row l/4. With the pieces laid out as
+// ldmatrix reads four matrices of 8 rows x 16 bytes. Lane l addresses row l%8 of matrix l/8
+// and receives word l%4 of row l/4 of each matrix. The matrices are arranged as
 //
 //   rows (factor a)   0 2      columns of b    0 1     b by rows of k   0 2
 //                     1 3      (its rows)      2 3     (.trans)         1 3
 //
-// that is what mma reads. The sums of a product are the left factor of the next as they
-// stand: two pieces of 8 columns, rounded in pairs, make a step of 16. In tf32 a step is one
-// piece; a lane has its columns 2 (l%4) and 2 (l%4) + 1 where mma expects l%4 and l%4 + 4.
-// Any order of k will do as long as the right factor has its rows in the same one.
+// so that they are the operands of mma. The accumulator of a product is the left factor of
+// the next one without data movement: two pieces of 8 columns, rounded in pairs, form a step
+// of k = 16. In tf32 a step is one piece. There a lane holds columns 2 (l%4) and 2 (l%4) + 1
+// where mma expects columns l%4 and l%4 + 4. Any order of k is correct if the right factor
+// has its rows in the same order.
 //
-// f32: x = high + low with high = tf32(x), low = tf32(x - high); the product is
-// low·high + high·low + high·high, wrong by about 2^-22 of |a|·|b|.
+// f32: x = high + low with high = tf32(x), low = tf32(x - high). The product is low·high +
+// high·low + high·high, with an error of about 2^-22 of |a|·|b|.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,13 +32,14 @@ using namespace mlir::fsdp::tile;
 // Factors
 //===----------------------------------------------------------------------===//
 
-/// Lane's row of a 16 x 32-byte block whose pieces go down, then right.
+/// Returns the address of the lane's row in a block of 16 rows x 32 bytes whose matrices are
+/// ordered downwards first.
 Value Sm80Tiles::laneOfRows(const SharedTile &tile) {
   Value row = rem(lane(), 16), half = div(lane(), 16);
   return shiftBytes(tile.base, add(mul(row, tile.pitch), mul(half, 16)));
 }
 
-/// Pieces go right, then down.
+/// The same with matrices ordered to the right first.
 Value Sm80Tiles::laneOfCols(const SharedTile &tile) {
   Value row = add(rem(lane(), 8), mul(div(lane(), 16), 8)), half = rem(div(lane(), 8), 2);
   return shiftBytes(tile.base, add(mul(row, tile.pitch), mul(half, 16)));
@@ -67,7 +69,6 @@ std::pair<Value, Value> Sm80Tiles::split(Value number) {
   return {high, round(rest)};
 }
 
-/// Words as ldmatrix gives them.
 Sm80Tiles::Factor Sm80Tiles::toFactor(ArrayRef<Value> words) {
   Factor factor;
   if (!isSplit()) {
@@ -82,7 +83,7 @@ Sm80Tiles::Factor Sm80Tiles::toFactor(ArrayRef<Value> words) {
   return factor;
 }
 
-/// Step `step` of k of the rows 16 · rowPiece on.
+/// Returns step `step` of k of the rows from 16 · rowPiece on.
 Sm80Tiles::Factor Sm80Tiles::fromSums(const Fragment &sums, int64_t rowPiece, int64_t step) {
   int64_t perRow = sums.layout.numCols() / 8;
   auto piece = [&](int64_t number) {
@@ -103,7 +104,7 @@ Sm80Tiles::Factor Sm80Tiles::fromSums(const Fragment &sums, int64_t rowPiece, in
   return factor;
 }
 
-/// Right factors of one step of k and 16 columns of a tile whose rows are those of k.
+/// Loads the right factors of one step of k and 16 columns from a tile whose rows extend along k.
 std::array<Sm80Tiles::Factor, 2> Sm80Tiles::loadAcross(const SharedTile &tile, int64_t k,
                                                        int64_t col) {
   int64_t offset = k * tile.pitch + col * elementBytes();
@@ -209,7 +210,7 @@ void Sm80Tiles::waitForCopies(int64_t pending) {
   NVVM::CpAsyncWaitGroupOp::create(*this, loc, pending);
 }
 
-/// Unit `unit` of row `row` of the tile, `bytes` of it.
+/// Copies unit `unit`, with `bytes` bytes, of row `row` of the tile.
 void Sm80Tiles::copyUnit(const SharedTile &to, const GlobalRows &from, Value row, Value unit,
                          Value first, int64_t bytes, bool checksRow, bool checksCol) {
   Value source = add(mul(add(first, row), from.cols * elementBytes()), mul(unit, bytes)), exists;
@@ -223,7 +224,7 @@ void Sm80Tiles::copyUnit(const SharedTile &to, const GlobalRows &from, Value row
     source = select(exists, source, i32(0));
   Value place = shiftBytes(address(from.place), to64(source));
   Value target = shiftBytes(to.base, add(mul(row, to.pitch), mul(unit, bytes)));
-  if (bytes < 4) { // no such copy
+  if (bytes < 4) { // cp.async copies at least 4 bytes
     Value word = LLVM::LoadOp::create(*this, loc, getI16Type(), place);
     LLVM::StoreOp::create(*this, loc, exists ? select(exists, word, zero(getI16Type())) : word,
                           target);
@@ -245,7 +246,7 @@ void Sm80Tiles::copyAsync(const SharedTile &to, const GlobalRows &from, Value fi
     total % threads ? when(isLower(number, total), copy) : copy();
   };
   Value own = thread();
-  if (threads % units == 0) { // each thread keeps to its column
+  if (threads % units == 0) { // each thread stays in its column
     Value row = div(own, units), unit = rem(own, units);
     for (int64_t from = 0; from < total; from += threads)
       one(add(own, from), add(row, from / units), unit);

@@ -1,18 +1,18 @@
-//===- Sm80Tiles.h - Fragments and tiles of a GPU from sm_80 on -*- C++ -*-===//
+//===- Sm80Tiles.h - Fragments and tiles for sm_80 and later ----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The sm_80 side of the tile builder: fragments are what mma.sync leaves in the registers
-// of a warp, fast memory is shared memory, filled by cp.async and read by ldmatrix.
+// The tile builder for sm_80: fragments are the accumulators of mma.sync in a warp; tiles are
+// in shared memory, filled by cp.async and read by ldmatrix.
 //
-//   numbers     step of k   a product is                      its factors are
-//   f16, bf16   16          m16n8k16, sums in f32             as they are
+//   elements    step of k   instructions of a product         factors
+//   f16, bf16   16          m16n8k16, sums in f32             unchanged
 //   f32         8           three of m16n8k8 in tf32          high + low, 11 bits each
 //
-// Rows of a tile are an odd number of 16 bytes apart, so that eight rows of ldmatrix lie in
-// different banks, and every address is that of a lane plus a constant. Private to the stage.
+// Rows of a tile are an odd multiple of 16 bytes apart. So the eight rows of an ldmatrix are in
+// different banks, and every address is a lane's address plus a constant. Private to the stage.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ struct SharedTile {
   int64_t pitch;
 };
 
-/// Rows of a matrix in global memory, one after another, at `place`.
+/// Contiguous rows of a matrix in global memory, starting at `place`.
 struct GlobalRows {
   Pointer place;
   int64_t rows, cols;
@@ -47,23 +47,24 @@ public:
   static int64_t bytesOf(Type element) { return element.getIntOrFloatBitWidth() / 8; }
   int64_t elementBytes() const { return bytesOf(element); }
   int64_t stepOfK() const { return isSplit() ? 8 : 16; }
-  /// Columns that a tile has for `cols` of a matrix; and the bytes between its rows.
+  /// Columns of a tile for `cols` columns of a matrix, and the distance of its rows in bytes.
   static int64_t paddedCols(int64_t cols) { return llvm::alignTo(cols, 16); }
   static int64_t pitchOf(Type element, int64_t cols) {
     return paddedCols(cols) * bytesOf(element) + 16;
   }
 
-  //===--- Copies ----------------------------------------------------------===// / Begins to fetch
-  // rows [first, first + rows) by all threads; what does not exist becomes 0. `whole`: all of them
-  // exist.
+  //===--- Copies ----------------------------------------------------------===//
+
+  /// Starts to copy rows [first, first + rows) with all threads. Elements outside of `from`
+  /// become 0; `whole` asserts that all rows exist.
   void copyAsync(const SharedTile &to, const GlobalRows &from, Value first, int64_t rows,
                  bool whole);
-  /// Elements [first, first + count) of 4 bytes, one after another; those from `extent` on
-  /// become 0.
+  /// Starts to copy the 4-byte elements [first, first + count); those from `extent` on become
+  /// 0.
   void copyWordsAsync(Value to, const Pointer &from, Value first, int64_t count, int64_t extent);
-  /// What has been fetched since the last commit is one group.
+  /// Ends a group of the copies started since the last commit.
   void commit();
-  /// Waits for all of this thread's groups but the latest `pending`.
+  /// Waits until at most the latest `pending` groups of this thread are incomplete.
   void waitForCopies(int64_t pending);
 
   //===--- Fragments -------------------------------------------------------===//
@@ -72,21 +73,21 @@ public:
   }
 
   //===--- Products --------------------------------------------------------===//
-  /// sums(r, c) + Σ over k of a(r, k) · b(c, k): rows of both along k.
+  /// Returns sums(r, c) + Σ over k of a(r, k) · b(c, k): the rows of both tiles extend along k.
   Fragment multiplyRows(Fragment sums, const SharedTile &a, const SharedTile &b, int64_t k);
-  /// sums(r, c) + Σ over k of a(r, k) · b(k, c).
+  /// Returns sums(r, c) + Σ over k of a(r, k) · b(k, c).
   Fragment multiplyAcross(Fragment sums, const Fragment &a, const SharedTile &b);
 
   //===--- Pieces of products ----------------------------------------------===//
-  /// What a lane holds of one factor of a product; `low` is empty where numbers are not split.
+  /// Words of one factor of a product that a lane holds; `low` is empty unless values are split.
   struct Factor {
     SmallVector<Value> high, low;
   };
-  /// Four pieces of ldmatrix, of which the lane names a row.
+  /// Loads four 8x8 matrices by ldmatrix. `place` is the row that the lane addresses.
   SmallVector<Value> loadMatrices(Value place, bool transposed);
-  /// Of words as ldmatrix gives them.
+  /// Converts words from ldmatrix to a factor.
   Factor toFactor(ArrayRef<Value> words);
-  /// Adds the product of 16 rows and 8 columns.
+  /// Adds the product of 16 rows and 8 columns to `sums`.
   void multiplyAdd(MutableArrayRef<Value> sums, const Factor &a, const Factor &b);
 
 private:

@@ -1,23 +1,24 @@
-//===- Sm90Builder.cpp - What Hopper has beyond sm_80 -----------*- C++ -*-===//
+//===- Sm90Builder.cpp - Instructions that sm_90 adds to sm_80 --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A product is one piece of assembly: fence, a wgmma for each step of k, commit. Sums are operands
-// and results of it that share a register, and so they are of the wait: nothing else tells LLVM
-// and ptxas that they change in between. An addition to a descriptor stands in there too, since
-// outside of it LLVM would keep the descriptors of all steps in registers.
+// A product is one piece of inline assembly: a fence, a wgmma for each step of k, a commit. The
+// sums are operands and results that share registers, here and in the wait. Otherwise LLVM and
+// ptxas would not know that they change in between. Offsets are added to a descriptor inside of
+// the assembly, because LLVM would otherwise keep the descriptors of all steps in registers.
 //
-// A matrix descriptor (9.7.15.5.1.2.2, "Matrix Descriptor Format") counts in 16 bytes:
+// A matrix descriptor (9.7.15.5.1.2.2, "Matrix Descriptor Format") counts in units of 16 bytes:
 //
 //   bits     0 .. 13   address in shared memory
-//           16 .. 29   distance of panels; not read where columns are k, since a step lies in one
+//           16 .. 29   distance of panels; unused if columns extend along k, as a step then
+//                      lies in one panel
 //           32 .. 45   distance of groups of eight rows: 1024 bytes
-//           62 .. 63   1: swizzle of 128 bytes
+//           62 .. 63   1: 128-byte swizzle
 //
-// The turn of a chunk is that of bits 7 .. 9 of its address, so a step within a panel may begin at
-// any multiple of 32 bytes in a row, or of eight rows.
+// The swizzle of a chunk depends on bits 7 .. 9 of its address. So a step within a panel may
+// start at any multiple of 32 bytes in a row, or at any multiple of eight rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,9 +28,9 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// What a wait sleeps at most before it looks again.
+/// Longest time that a wait suspends a thread before it checks again.
 static constexpr int64_t waitNanoseconds = 10'000'000;
-/// Of k, in one instruction.
+/// Columns and bytes of k in one instruction.
 static constexpr int64_t stepCols = 16, stepBytes = 32;
 
 //===----------------------------------------------------------------------===//
@@ -57,7 +58,7 @@ SmallVector<Value> Sm90Builder::assembly(const Twine &text, const Twine &constra
 
 static std::string registerOf(Type type) { return type.isF32() ? "=f," : "=r,"; }
 
-/// Operands that stand where the results stand: "0,1,..".
+/// Returns the constraints of operands that share the registers of the results: "0,1,..".
 static std::string tied(size_t count) {
   std::string text;
   for (size_t i = 0; i < count; ++i)
@@ -256,7 +257,7 @@ SharedFactor Sm90Builder::factorAcross(Value place, int64_t rows, int64_t k) {
   return factor;
 }
 
-/// "$first, $first+1, .."
+/// Returns "{$first, $first+1, ..}" with `count` operands.
 static std::string operandsFrom(size_t first, size_t count) {
   std::string text = "{";
   for (size_t i = 0; i < count; ++i)
@@ -264,7 +265,7 @@ static std::string operandsFrom(size_t first, size_t count) {
   return text + "}";
 }
 
-/// "add.s64 name, $operand, steps;"
+/// Returns "add.s64 name, $operand, bytes / 16;".
 static std::string stepTo(StringRef name, size_t operand, int64_t bytes) {
   return ("add.s64 " + name + ", $" + Twine(operand) + ", " + Twine(bytes / 16) + ";\n").str();
 }

@@ -1,4 +1,4 @@
-//===- AttentionContributions.cpp - What score_grad contributes -*- C++ -*-===//
+//===- AttentionContributions.cpp - Contributions of score_grad to gradients --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

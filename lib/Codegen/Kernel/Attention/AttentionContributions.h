@@ -1,4 +1,4 @@
-//===- AttentionContributions.h - What score_grad contributes ---*- C++ -*-===//
+//===- AttentionContributions.h - Contributions of score_grad to gradients --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,23 +12,25 @@
 
 namespace mlir::fsdp::attention {
 
-/// Arguments of score_grad before b, h, q, k.
+/// Number of arguments of score_grad before b, h, q, k.
 inline constexpr unsigned leadingOfGrad = 2;
 
-/// A captured float tensor and its gradient.
+/// A captured float tensor and the result that is its gradient.
 struct CapturedFloat {
   RankedTensorType type;
   Value result;
 };
 
-/// One `fsdp.contribute` to a gradient that somebody uses.
+/// An `fsdp.contribute` to a gradient that has uses.
 struct Contributed {
   ContributeOp op;
-  unsigned gradient; ///< its number among the captured floats
-  Dependence where;  ///< on what its place depends
+  unsigned gradient; ///< number of the gradient among those of captured floats
+  Dependence where;  ///< what the indices depend on
 };
 
+/// Returns the captured float tensors, in order.
 SmallVector<CapturedFloat> collectCapturedFloats(AttentionGradOp op);
+/// Returns the contributions of score_grad whose gradients have uses, in order.
 SmallVector<Contributed> collectContributions(AttentionGradOp op);
 
 } // namespace mlir::fsdp::attention

@@ -25,7 +25,7 @@ static Operation *getOnlyOp(func::FuncOp kernel) {
   bool results = llvm::all_of(body.getTerminator()->getOperands(), [&](Value v) {
     return v.getDefiningOp() == op && seen.insert(v).second;
   });
-  auto isOurs = [](Type type) {
+  auto isSupported = [](Type type) {
     auto tensor = cast<RankedTensorType>(type);
     Type element = tensor.getElementType();
     bool isFloat = element.isF16() || element.isBF16() || element.isF32() || element.isF64();
@@ -34,7 +34,7 @@ static Operation *getOnlyOp(func::FuncOp kernel) {
             element.isInteger(32) || element.isInteger(64));
   };
   return results && llvm::all_of(op->getOperands(), isPlain) &&
-                 llvm::all_of(op->getOperandTypes(), isOurs)
+                 llvm::all_of(op->getOperandTypes(), isSupported)
              ? op
              : nullptr;
 }

@@ -11,10 +11,11 @@
 
 namespace mlir::fsdp {
 
-/// Whether a kernel is one attention op, or its gradients, on the kernel's arguments, and nothing
-/// else: what a target's lowering of attention takes.
+/// Returns true if a kernel consists of one attention op or its gradient, applied to the
+/// kernel's arguments. Such kernels go to a target's lowering of attention.
 bool handlesAttentionKernel(func::FuncOp kernel);
-/// Writes attention in any other kernel with whole scores, for the general lowering.
+/// Rewrites the attention ops of any other kernel as linalg ops on full score matrices, for
+/// the general lowering.
 void decomposeAttention(func::FuncOp kernel);
 
 } // namespace mlir::fsdp

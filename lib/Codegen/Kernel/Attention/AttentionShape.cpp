@@ -1,4 +1,4 @@
-//===- AttentionShape.cpp - What all attention kernels have in common -*- C++ -*-===//
+//===- AttentionShape.cpp - Sizes and bounds of attention kernels --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,10 +1,10 @@
-//===- AttentionShape.h - What all attention kernels have in common -*- C++ -*-===//
+//===- AttentionShape.h - Sizes and bounds of attention kernels --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Sizes, heads and bounds, for CPUs and GPUs alike.
+// Shared by the lowerings for CPUs and GPUs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,23 +17,23 @@ namespace mlir::fsdp::attention {
 
 inline constexpr double log2e = 0x1.71547652b82fep0, ln2 = 0x1.62e42fefa39efp-1;
 
-/// Sizes of both ops.
+/// Sizes of an attention op or its gradient.
 struct Shape {
   int64_t batch, heads, kvHeads, group, rows, cols, dim, valueDim;
   SmallVector<int64_t> extents() const { return {batch, heads, rows, cols}; }
 };
 Shape getShape(RankedTensorType q, RankedTensorType k, RankedTensorType v);
 
-/// A head of one batch: 64-bit scalars.
+/// Batch and head of a tile, as 64-bit scalars.
 struct Head {
   Value batch, head, kvHead;
 };
 
-/// Where an element of a head stands before anything of it is known.
+/// Returns the site of a head with q = k = 0, for values that depend on b and h alone.
 tile::Site siteOf(CodeBuilder &b, const Head &head);
 
-/// begin, fullBegin, fullEnd and end of `range` for the tile [first, last) of the other side, as
-/// 64-bit numbers of blocks. `unit` holds what of `mask` depends on the head alone.
+/// Emits begin, fullBegin, fullEnd and end of `range` for the tile [first, last) of the other
+/// side, as 64-bit block numbers. `unit` holds the values of `mask` that depend on b and h alone.
 SmallVector<Value> emitBounds(CodeBuilder &b, const TileRange &range,
                               const tile::ScoreFunction &mask,
                               const tile::ScoreFunction::Values &unit, const Head &head,

@@ -1,4 +1,4 @@
-//===- ScoreFunction.cpp - A region of attention on fragments ---*- C++ -*-===//
+//===- ScoreFunction.cpp - Score functions on fragments ---------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -8,9 +8,9 @@
 //   %x = arith.sitofp (cast %d)       =>    %d' = arith.subi %k', splat q : vector<16xi32>
 //   %y = arith.mulf %slope, %x              %x' = arith.sitofp %d';  %y' = splat slope · %x'
 //
-// Copies the ops that a value needs, first what they read. An op on values that are
-// the same in all lanes stays scalar. A captured tensor is loaded as a vector where
-// its last index is k, as a scalar where no index differs between lanes, else gathered.
+// Clones the ops that a value needs, operands first. An op stays scalar if its operands are
+// the same in all lanes. A captured tensor is loaded as a vector if its last index is k, as a
+// scalar if no index differs between lanes, and gathered otherwise.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::tile;
 
-/// A cast between integers; what has a range keeps its value.
+/// Returns true for casts between integers. They preserve values that have a range.
 static bool isIntegerCast(Operation *op) {
   return isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp, arith::ExtUIOp,
              arith::TruncIOp>(op);
@@ -41,13 +41,13 @@ static Value toWidth(CodeBuilder &b, Value value, unsigned bits, bool isSigned =
   return arith::ExtUIOp::create(b, b.loc, type, value);
 }
 
-/// The value in its own width (index: 64 bits).
+/// Converts an emitted value to the width of the original (index: 64 bits).
 Value ScoreFunction::widened(CodeBuilder &b, Value emitted, Value original) const {
   Type type = original.getType();
   return type.isIndex() || type.isInteger(64) ? toWidth(b, emitted, 64) : emitted;
 }
 
-/// Whether 32 bits give what 64 do.
+/// Returns true if all operands and results are held in 32 bits, or are not 64-bit integers.
 bool ScoreFunction::computesNarrow(Operation *op) const {
   if (!isa<arith::ConstantOp, arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::MinSIOp,
            arith::MaxSIOp, arith::DivSIOp, arith::FloorDivSIOp, arith::CeilDivSIOp, arith::RemSIOp,
@@ -95,7 +95,7 @@ Value ScoreFunction::emitCast(CodeBuilder &b, Operation *op, Value operand,
                  !isa<arith::ExtUIOp, arith::IndexCastUIOp>(op));
 }
 
-/// One term of a position.
+/// Emits one term of a position.
 Value ScoreFunction::emitIndex(CodeBuilder &b, Value index, int64_t stride, const Site &site,
                                Values &known, bool narrow) const {
   Value value = toWidth(b, emit(b, index, site, known), narrow ? 32 : 64);
@@ -134,7 +134,7 @@ Value ScoreFunction::emitExtract(CodeBuilder &b, Operation *op, const Site &site
   const Captured &captured = captures[number];
   Type element = captured.type.getElementType();
   ValueRange indices = extract.getIndices();
-  // k itself, along the rows of the tensor: neighbours in memory.
+  // The last index is k and no other depends on it: lanes are consecutive in memory.
   Value k = region.front().getArgument(scores + 3);
   bool along = site.lanes && !indices.empty() && indices.back() == k &&
                llvm::none_of(indices.drop_back(), [&](Value i) {
@@ -207,7 +207,7 @@ void ScoreFunction::emitOp(CodeBuilder &b, Operation *op, const Site &site, Valu
   state.propertiesAttr = op->getPropertiesAsAttribute();
   Operation *copy = b.create(state);
   for (auto [result, original] : llvm::zip_equal(copy->getResults(), op->getResults()))
-    // Others read it in the width that its range allows.
+    // Other ops expect the width that the value's range allows.
     known[original] =
         isNarrow(original) && is64(original.getType()) ? toWidth(b, result, 32) : result;
 }

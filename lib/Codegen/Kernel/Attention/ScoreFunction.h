@@ -4,16 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// score_mod, mask_mod, weight_mod and score_grad are functions of one element (b, h, q, k). What
-// they compute is hoisted by what it depends on:
+// score_mod, mask_mod, weight_mod and score_grad are functions of one element (b, h, q, k).
+// Their values are hoisted by what they depend on:
 //
 //   none      b, h          once per head
-//   row       b, h, q       once per row, kept beside the tile
-//   column    b, h, k       once per column of a tile, kept beside it
+//   row       b, h, q       once per row of a tile, stored next to the tile
+//   column    b, h, k       once per column of a tile, stored next to it
 //   both      q and k, or the score
 //
-// Integers whose ranges fit are computed in 32 bits, so that a register of indices is as
-// long as one of scores. Private to the stage.
+// Integers whose ranges fit are computed in 32 bits, so that a vector of indices has as many
+// bits as a vector of f32 scores. Private to the stage.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,42 +34,42 @@ struct Captured {
   RankedTensorType type;
 };
 
-/// Where a fragment's register stands, for the function's arguments.
+/// Position of a fragment's register in the score matrix.
 struct Site {
-  Value b, h, q;             ///< scalars of 64 bits
-  Value column;              ///< of lane 0, 64 bits
-  Value lastColumn;          ///< columns beyond are taken for it; null where all exist
-  SmallVector<Value> scores; ///< the leading arguments: (s), (), or (g, s)
-  int64_t lanes = 0;         ///< 0: one element, and `column` is its own
+  Value b, h, q;             ///< 64-bit scalars
+  Value column;              ///< column of lane 0, 64 bits
+  Value lastColumn;          ///< columns are clamped to it; null if all columns exist
+  SmallVector<Value> scores; ///< the leading arguments of the region: (s), (), or (g, s)
+  int64_t lanes = 0;         ///< 0: a single element, at `column`
 };
 
 class ScoreFunction {
 public:
   using Values = DenseMap<Value, Value>;
 
-  /// `extents` of b, h, q, k; `scores` leading arguments come before them.
+  /// `extents` are the sizes of b, h, q, k. The region has `scores` arguments before them.
   ScoreFunction(Region &region, unsigned scores, ArrayRef<int64_t> extents,
                 ArrayRef<Captured> captures);
 
   bool empty() const { return region.empty(); }
   Region &getRegion() { return region; }
   Dependence dependenceOf(Value value) const { return dependences.of(value); }
-  /// What it yields.
+  /// Returns the yielded value.
   Value result() const { return region.front().getTerminator()->getOperand(0); }
 
-  /// Values of one dependence that are kept for elements to read.
+  /// Returns the values of one dependence that are kept for elements to read.
   ArrayRef<Value> staged(Dependence dependence) const {
     return dependence == Dependence::Row ? rows : columns;
   }
-  /// Their type in code.
+  /// Returns the type of a value in generated code.
   Type typeOf(Value value) const;
-  /// Puts what depends on b and h alone into `known`.
+  /// Emits the values that depend on b and h alone and adds them to `known`.
   void emitUnit(CodeBuilder &b, const Site &site, Values &known) const;
-  /// The value at a site; `known` holds what has been computed there and is added to.
-  /// Scalars when they do not depend on the lane.
+  /// Emits `value` at a site. `known` holds the values computed there so far and is added to.
+  /// Values that do not depend on the lane are scalars.
   Value emit(CodeBuilder &b, Value value, const Site &site, Values &known) const;
-  /// The position of an element in a captured tensor, as emit gives its indices: row-major, of 64
-  /// bits or less.
+  /// Emits the row-major position of an element in a captured tensor of `type`, with at most
+  /// 64 bits.
   Value emitPosition(CodeBuilder &b, RankedTensorType type, ValueRange indices, const Site &site,
                      Values &known) const;
 

@@ -1,14 +1,14 @@
-//===- ScoreRanges.cpp - What values of a score function may be -*- C++ -*-===//
+//===- ScoreRanges.cpp - Ranges and staging of score functions --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Ranges: b, h, q, k lie in their extents; the result of an op has a range if all of
-//     its operands have one (inferResultRange) and it is the same in 32 bits. What is read
-//     from memory has none.
-//  2. Staged: what of one dependence a value of another reads, unless it is as cheap
-//     to compute as to load.
+//  1. Ranges: b, h, q and k lie within their extents. The result of an op has a range if all
+//     operands have one (inferResultRange) and if the result is the same in 32 bits. Values
+//     read from memory have none.
+//  2. Staging: a value is kept if a value with another dependence reads it, unless it is as
+//     cheap to compute as to load.
 //
 //===----------------------------------------------------------------------===//
 
@@ -87,10 +87,10 @@ void ScoreFunction::findRanges() {
 }
 
 //===----------------------------------------------------------------------===//
-// What is kept
+// Kept values
 //===----------------------------------------------------------------------===//
 
-/// Additions and casts of an argument.
+/// Returns true for additions and casts of arguments.
 bool ScoreFunction::isCheap(Value value) const {
   Operation *op = value.getDefiningOp();
   if (!op || dependenceOf(value) == Dependence::None)
@@ -102,7 +102,7 @@ bool ScoreFunction::isCheap(Value value) const {
 
 void ScoreFunction::stage() {
   llvm::SmallSetVector<Value, 8> all[3];
-  // What an element reads: kept, or computed again from what is kept.
+  // Keeps a value that an element reads, or the kept values from which it is recomputed.
   std::function<void(Value)> require = [&](Value value) {
     Dependence own = dependenceOf(value);
     Operation *op = value.getDefiningOp();
@@ -115,7 +115,7 @@ void ScoreFunction::stage() {
     llvm::for_each(op->getOperands(), require);
   };
   for (Operation &op : region.front()) {
-    // What is contributed, and where, may be read at any level.
+    // A contribution's value and indices may be read at any level.
     Dependence by = op.getNumResults() ? dependences.of(&op) : Dependence::Both;
     for (Value operand : op.getOperands())
       if (!isa<RankedTensorType>(operand.getType()) &&

@@ -1,19 +1,19 @@
-//===- GemmAccess.cpp - From a tensor to the binding it shows ---*- C++ -*-===//
+//===- GemmAccess.cpp - From tensors to bindings ----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Walks up from an operand of a contraction through reshapes, static slices and
-// unary elementwise ops (casts, scales, permutations, broadcasts) to an argument of
-// the kernel, and composes strides on the way back:
+// Follows an operand of a contraction through reshapes, static slices and unary elementwise
+// ops (casts, scales, permutations, broadcasts) to an argument of the kernel, and composes
+// the strides on the way back:
 //
 //   argument    tensor<4x8x16xbf16>     strides 128, 16, 1
 //   transpose   tensor<8x4x16xbf16>             16, 128, 1
 //   extf        tensor<8x4x16xf32>              16, 128, 1   maps = {extf}
 //
-// A reshape that merges dimensions which do not lie one in the other is refused.
-// Time: linear in the length of the chain.
+// Refuses reshapes that merge dimensions without a common stride. Time: linear in the length
+// of the chain.
 //
 //===----------------------------------------------------------------------===//
 
@@ -79,7 +79,7 @@ static FailureOr<Access> traceCollapse(tensor::CollapseShapeOp op) {
   ArrayRef<int64_t> shape = op.getSrcType().getShape();
   SmallVector<int64_t> strides;
   for (const ReassociationIndices &group : op.getReassociationIndices()) {
-    int64_t stride = 0, span = 0; // of the dimension that the inner ones form
+    int64_t stride = 0, span = 0; // of the dimension formed so far
     for (int64_t d : llvm::reverse(group)) {
       if (shape[d] == 1)
         continue;
@@ -112,7 +112,7 @@ static FailureOr<Access> traceSlice(tensor::ExtractSliceOp op) {
   return access;
 }
 
-/// A fill, or an elementwise op of one tensor which does not read its destination.
+/// Traces a fill, or an elementwise op of one tensor that does not read its destination.
 static FailureOr<Access> traceMap(linalg::LinalgOp op, OpResult result) {
   if (op.getNumDpsInits() != 1 || op.getNumParallelLoops() != op.getNumLoops())
     return failure();

@@ -1,18 +1,17 @@
-//===- GemmProblem.cpp - Reading a contraction kernel -----------*- C++ -*-===//
+//===- GemmProblem.cpp - Reads contraction kernels --------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Each loop of the contraction becomes a digit with a role: in both inputs and
-//     the result: batch; in lhs and the result: m; in rhs and the result: n; not in
-//     the result: k.
-//  2. Down from its result: a reshape cuts digits where it must (a tree, so that
-//     what was noted before stays right), an elementwise op is taken over, anything
-//     else is refused. Each tensor on the way has a list of digits per dimension.
-//  3. Strides per digit, from strides per dimension, when all cuts are known.
-//  4. Neighbours of a role that lie one in the other everywhere become one digit;
-//     those of size 1 go; a role without digits gets one of size 1.
+//  1. Each loop of the contraction becomes a digit. Its role is batch (in both inputs and the
+//     result), m (in lhs and the result), n (in rhs and the result) or k (not in the result).
+//  2. Visit the ops after the contraction. A reshape splits digits where necessary; digits
+//     form a tree, so that lists recorded earlier stay valid. An elementwise op is recorded;
+//     any other op is refused. Each tensor on the way has a list of digits per dimension.
+//  3. When all splits are known, convert strides per dimension to strides per digit.
+//  4. Merge neighbouring digits of a role that are contiguous in every operand, remove digits
+//     of size 1, and add a digit of size 1 to roles without digits.
 //
 // Linear in the size of the kernel.
 //
@@ -57,7 +56,7 @@ SmallVector<int> Problem::digitsOf(Role role) const {
 namespace {
 using DigitList = SmallVector<int>;
 
-/// Digits that can be cut in two; what names a cut digit then means its parts.
+/// Digits that can be split in two. The number of a split digit then stands for its parts.
 class DigitTree {
 public:
   int add(int64_t size, Role role) {
@@ -77,7 +76,7 @@ public:
   }
   Digit digit(int leaf) const { return {nodes[leaf].size, nodes[leaf].role}; }
 
-  /// Cuts `list` into parts of `sizes` elements.
+  /// Splits `list` into parts of `sizes` elements. Fails if the sizes do not divide.
   FailureOr<SmallVector<DigitList>> cut(ArrayRef<int> list, ArrayRef<int64_t> sizes) {
     DigitList rest = leaves(list);
     SmallVector<DigitList> parts(sizes.size());
@@ -115,7 +114,7 @@ private:
   std::vector<Node> nodes;
 };
 
-/// A tensor's or op's dimensions in digits.
+/// The digits of each dimension of a tensor or op.
 using DimDigits = SmallVector<DigitList>;
 
 class Reader {
@@ -137,7 +136,7 @@ private:
   DigitTree tree;
   SmallVector<int> loopDigits;
   DenseMap<Value, DimDigits> dimsOf;
-  /// Strides per dimension, and the digits of each, until all cuts are known.
+  /// Strides per dimension and their digits, until all splits are known.
   struct Pending {
     SmallVector<int64_t> dimStrides;
     DimDigits dims;
@@ -148,7 +147,7 @@ private:
 };
 } // namespace
 
-/// The digits of each dimension of a tensor accessed by `map` over loops.
+/// Returns the digits of each dimension of a tensor accessed by `map` over loops.
 static DimDigits throughMap(AffineMap map, ArrayRef<DigitList> loops) {
   DimDigits dims;
   for (AffineExpr expr : map.getResults())
@@ -216,7 +215,7 @@ LogicalResult Reader::readMap(linalg::LinalgOp op) {
   if (op.getNumParallelLoops() != op.getNumLoops() || !op.hasPureTensorSemantics() ||
       !hasVectorBody(op))
     return failure();
-  // What comes from the contraction says which digits the loops run over.
+  // Tensors computed from the contraction determine the digits of the loops.
   SmallVector<DigitList> loops(op.getNumLoops());
   llvm::SmallBitVector known(op.getNumLoops());
   for (OpOperand &operand : op->getOpOperands()) {
@@ -275,7 +274,7 @@ LogicalResult Reader::readMap(linalg::LinalgOp op) {
   return success();
 }
 
-/// A result that is a part of a larger tensor, of which the rest is nothing.
+/// Returns the insertion of a result into a larger, otherwise undefined tensor, or null.
 static tensor::InsertSliceOp getPlacement(Value value) {
   auto insert = value.getDefiningOp<tensor::InsertSliceOp>();
   bool isPlacement = insert && insert.getDest().getDefiningOp<tensor::EmptyOp>() &&
@@ -286,7 +285,7 @@ static tensor::InsertSliceOp getPlacement(Value value) {
 }
 
 LogicalResult Reader::readStores(func::ReturnOp op) {
-  // Result i belongs to the argument that carries i.
+  // Result i belongs to the argument that is marked with i.
   SmallVector<int> destination(op.getNumOperands(), -1);
   for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
     for (StringRef name : {outAttr, inoutAttr})
@@ -333,7 +332,7 @@ LogicalResult Reader::readOp(Operation &op) {
 }
 
 void Reader::resolveStrides() {
-  // Digits of a role in the order in which they lie in the result; k in loop order.
+  // Digits of a role are in the order of the result's dimensions; k digits in loop order.
   SmallVector<int> all;
   for (const DigitList &list : dimsOf[problem.root()])
     llvm::append_range(all, tree.leaves(list));
@@ -349,7 +348,8 @@ void Reader::resolveStrides() {
     strides.assign(all.size(), 0);
     for (auto [dimStride, list] : llvm::zip_equal(later.dimStrides, later.dims)) {
       int64_t stride = dimStride;
-      DigitList leaves = tree.leaves(list); // llvm::reverse would not keep a temporary
+      // llvm::reverse does not extend the lifetime of a temporary
+      DigitList leaves = tree.leaves(list);
       for (int leaf : llvm::reverse(leaves)) {
         strides[position[leaf]] += stride;
         stride *= tree.digit(leaf).size;
@@ -368,7 +368,7 @@ void Reader::resolveStrides() {
       resolve(one, strides);
 }
 
-/// Removes digits of size 1, merges neighbours and completes the roles.
+/// Removes digits of size 1, merges neighbouring digits and completes the roles.
 static void normalise(Problem &problem) {
   auto erase = [&](int i) {
     problem.digits.erase(problem.digits.begin() + i);

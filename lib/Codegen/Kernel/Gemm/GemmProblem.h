@@ -1,13 +1,12 @@
-//===- GemmProblem.h - What a contraction kernel computes -------*- C++ -*-===//
+//===- GemmProblem.h - Canonical form of a contraction kernel ---*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The canonical form of a kernel with one linalg.contract. Its index space is a
-// list of *digits*: the loop dimensions of the contraction, split where a reshape
-// after it splits them. Every tensor that the kernel touches, through whatever
-// views, is then a base, an offset and one stride per digit.
+// Canonical form of a kernel with one linalg.contract. Its index space is a list of *digits*: the
+// loop dimensions of the contraction, split where a reshape after it splits them. Every tensor of
+// the kernel, seen through any views, then has a base, an offset and one stride per digit.
 //
 //   contract [b, t, n] += x[b, t, k] * w[n, k]      digits   b    t     n    k
 //                                           x       strides  T·K  K     0    1
@@ -24,15 +23,15 @@
 
 namespace mlir::fsdp::gemm {
 
-/// How the elements of a tensor come out of a binding: element (i0, i1, ..) is
+/// Maps elements of a tensor to a binding: element (i0, i1, ..) is
 /// maps(binding[offset + Σ i_d · dimStrides[d]]).
 struct Access {
-  int binding = -1; ///< argument of the kernel; -1: every element is `splat`
+  int binding = -1; ///< number of the kernel argument; -1: every element is `splat`
   TypedAttr splat;  ///< a scalar
-  Type elementType; ///< in the binding, before the maps
+  Type elementType; ///< element type of the binding, before the maps
   int64_t offset = 0;
-  SmallVector<int64_t> dimStrides;    ///< of the traced tensor's dimensions
-  SmallVector<linalg::LinalgOp> maps; ///< unary, applied in order
+  SmallVector<int64_t> dimStrides;    ///< strides of the tensor's dimensions, in elements
+  SmallVector<linalg::LinalgOp> maps; ///< unary ops, applied in order
 };
 
 /// An access with its strides per digit, in elements.
@@ -40,7 +39,7 @@ struct Operand {
   Access access;
   SmallVector<int64_t> strides;
 
-  /// The same elements in the same places.
+  /// Returns true if both read the same elements in the same locations, without maps.
   bool sameAs(const Operand &other) const;
 };
 
@@ -51,8 +50,8 @@ struct Digit {
   Role role;
 };
 
-/// An elementwise op after the contraction. Operand i of `op` is loads[loadOf[i]], or the
-/// value of a tensor computed before (-1).
+/// An elementwise op after the contraction. Operand i of `op` is loads[loadOf[i]], or a
+/// tensor computed before if loadOf[i] is -1.
 struct MapStep {
   linalg::LinalgOp op;
   SmallVector<int> loadOf;
@@ -60,19 +59,19 @@ struct MapStep {
 };
 
 struct StoreStep {
-  Value value; ///< key of a computed tensor
+  Value value; ///< canonical tensor (see `key`) that is stored
   Operand dest;
 };
 
 struct Problem {
   linalg::ContractOp contract;
-  SmallVector<Digit> digits; ///< of a role: outermost first; k in the order of the loops
-  Operand lhs, rhs;          ///< rows (m) and columns (n) of the result
-  Operand init;              ///< the value that accumulation starts from
+  SmallVector<Digit> digits; ///< of one role: outermost first; k digits in loop order
+  Operand lhs, rhs;          ///< indexed by rows (m) and columns (n) of the result
+  Operand init;              ///< initial value of the accumulation
   SmallVector<Operand> loads;
   SmallVector<MapStep> maps;
   SmallVector<StoreStep> stores;
-  /// Views stand for the tensor they show.
+  /// Maps a view to the tensor that it shows.
   DenseMap<Value, Value> viewOf;
 
   Value root() const { return linalg::ContractOp(contract)->getResult(0); }
@@ -80,18 +79,20 @@ struct Problem {
     auto it = viewOf.find(v);
     return it == viewOf.end() ? v : it->second;
   }
-  /// Calls `fn` on the strides of everything that is indexed by digits.
+  /// Calls `fn` on the strides of every operand and index.
   void forEachStrides(function_ref<void(SmallVector<int64_t> &)> fn);
-  /// Digits of a role, outermost first.
+  /// Returns the digits of a role, outermost first.
   SmallVector<int> digitsOf(Role role) const;
 };
 
-/// Reads a kernel; fails, without a diagnostic, when it is none that this lowering takes.
+/// Reads a kernel into its canonical form. Fails, without a diagnostic, if this lowering does
+/// not support it.
 FailureOr<Problem> analyse(func::FuncOp kernel);
 
-/// Follows `value` (a tensor) up to an argument of the kernel or a splat.
+/// Follows a tensor up to an argument of the kernel or a splat. Fails if it is neither, or if
+/// strides cannot express the views.
 FailureOr<Access> traceAccess(Value value);
-/// Whether every op in the body maps element by element, so that it can be applied to vectors.
+/// Returns true if every op in the body is elementwise, so that it can be applied to vectors.
 bool hasVectorBody(linalg::LinalgOp op);
 
 } // namespace mlir::fsdp::gemm

@@ -1,11 +1,11 @@
-//===- GemmShared.cpp - Contraction kernels on any target -------*- C++ -*-===//
+//===- GemmShared.cpp - Target-independent parts of contraction kernels --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An index that counts through several digits is taken apart from the innermost on. The
-// elementwise ops run in the order of the kernel; each tensor between them is one value.
+// The digits of a flat index are computed from the innermost outwards. The elementwise ops
+// run in the order of the kernel; each tensor between them is one value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,8 @@ int64_t gemm::product(const Problem &problem, ArrayRef<int> digits) {
   return size;
 }
 
-/// Drops extensions at the end of an access: they are exact, and products are in the wider type.
+/// Drops extensions at the end of an access. They are exact, and products are computed in the
+/// wider type.
 static void dropExtensions(Access &access) {
   while (!access.maps.empty()) {
     Block *body = access.maps.back().getBlock();
@@ -44,8 +45,8 @@ static void dropExtensions(Access &access) {
   }
 }
 
-/// What one buffer both feeds the contraction and receives its result, or is read elsewhere than
-/// where it is written, cannot be computed tile by tile.
+/// Returns false if a written buffer is also a factor, or if it is read at other elements
+/// than those written: such kernels cannot be computed tile by tile.
 static bool isSafeInPlace(const Problem &problem) {
   for (const StoreStep &store : problem.stores) {
     int written = store.dest.access.binding;

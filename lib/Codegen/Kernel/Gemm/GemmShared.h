@@ -1,11 +1,11 @@
-//===- GemmShared.h - Contraction kernels on any target ---------*- C++ -*-===//
+//===- GemmShared.h - Target-independent parts of contraction kernels --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What does not depend on how a target cuts a contraction: which kernels are taken, which
-// side is the columns, digits of an index, the elementwise ops after the sums.
+// Parts that do not depend on how a target tiles a contraction: the kernels it supports, the
+// choice of the column side, digits of an index, and the elementwise ops after the contraction.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,32 +17,32 @@
 
 namespace mlir::fsdp::gemm {
 
-/// Reads a kernel that can be computed tile by tile, without extensions of its factors, which are
-/// exact; fails, without a diagnostic, when it is none.
+/// Reads a kernel that can be computed tile by tile. Drops extensions of the factors, which
+/// are exact. Fails, without a diagnostic, if the kernel is unsupported.
 FailureOr<Problem> analyseTileable(func::FuncOp kernel);
 
-/// The element type of an access after its maps.
+/// Returns the element type of an access after its maps.
 Type getValueType(const Access &access);
 
-/// Elements of digits together.
+/// Returns the product of the sizes of `digits`.
 int64_t product(const Problem &problem, ArrayRef<int> digits);
 
-/// Makes columns the side which is contiguous in what is written (and read after the contraction),
-/// and not the empty one.
+/// Chooses as columns (n) the side that is contiguous in the tensors stored and loaded after
+/// the contraction. If both or neither are, chooses a side with more than one element.
 void orient(Problem &problem);
 
-/// Values of the digits at one point, of one integer type; null is 0.
+/// Values of the digits at one point, all of one integer type; null means 0.
 using Position = SmallVector<Value>;
 
-/// Sets the digits of an index that counts through all of `digits`.
+/// Sets the values of `digits` at the position `flat` of their row-major index space.
 void setDigits(CodeBuilder &b, const Problem &problem, Position &position, Value flat,
                ArrayRef<int> digits);
-/// Σ position · strides, in 64 bits.
+/// Emits Σ position · strides, in 64 bits.
 Value emitOffset(CodeBuilder &b, ArrayRef<int64_t> strides, const Position &position);
 
-/// Runs the elementwise ops after the contraction on vectors of `lanes` (0: scalars); what each
-/// computed tensor holds. `sums` are in the accumulator's type, `load` gives an element of
-/// problem.loads, `index` an index of a map's loop.
+/// Emits the elementwise ops after the contraction on vectors of `lanes` (0: scalars).
+/// Returns the value of each computed tensor. `sums` are in the accumulator's type; `load`
+/// gives an element of problem.loads, `index` the loop index of a map.
 DenseMap<Value, Value> emitMaps(CodeBuilder &b, const Problem &problem, Value sums, int64_t lanes,
                                 function_ref<Value(unsigned load)> load,
                                 function_ref<Value(unsigned map, unsigned loop)> index);

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # Writes contraction kernels for fsdp-kernel-test:
 #   gemm-grid.py short|full|tiles|splits|groups|groupgrid|faulty|table|grouptable DTYPE...
-# short: every epilogue and every transpose once; full: all of them with each other at odd sizes; tiles: each tile that there is
-# for the type; splits: k in parts; table: what the table of ptxas is made of.
+# short: every epilogue and every transpose once; full: all combinations at odd sizes; tiles: each tile of the type; splits: k in parts;
+# table: the input of the ptxas table.
 import itertools
 import sys
 
@@ -40,7 +40,7 @@ TANH = """    %h = arith.constant 0.5 : f32
 GELU = TANH + """    %hx = arith.mulf %h, %x : f32
     %y = arith.mulf %hx, %t1 : f32
 """
-# Of the value before: t1 / 2 + x / 2 · (1 - t²) · c · (1 + 3 d x²)
+# Derivative at x: t1 / 2 + x / 2 · (1 - t²) · c · (1 + 3 d x²)
 GELU_GRAD = TANH + """    %three = arith.constant 3.0 : f32
     %tt = arith.mulf %t, %t : f32
     %s = arith.subf %one, %tt : f32
@@ -54,7 +54,7 @@ GELU_GRAD = TANH + """    %three = arith.constant 3.0 : f32
 
 
 class Kernel:
-    """C[b, m, n] = Σ A · B, with an epilogue; A and B transposed or not; `tile` asks for a tile."""
+    """C[b, m, n] = Σ A · B, with an epilogue; A and B transposed or not; `tile` selects the tile."""
 
     def __init__(self, dtype, transposes, m, n, k, epilogue="none", out=None, batch=0, tile=None):
         self.dtype, self.transposes, self.m, self.n, self.k = dtype, transposes, m, n, k
@@ -72,7 +72,7 @@ class Kernel:
                 f"outs({start} : {self.types[2]}) -> {self.types[2]}\n")
 
     def finish(self):
-        """Code after the contraction, further arguments, the result and its type."""
+        """Returns the code after the contraction, further arguments, the result and its type."""
         shape, wide = f"{self.m}x{self.n}", f"tensor<{self.m}x{self.n}xf32>"
         other, result = f"tensor<{shape}x{self.dtype}>", f"tensor<{shape}x{self.out}>"
         cast = f"    %q = arith.truncf %y : f32 to {self.out}\n    linalg.yield %q : {self.out}" if self.out != "f32" else "    linalg.yield %y : f32"
@@ -96,7 +96,7 @@ class Kernel:
         if self.epilogue == "rows": # a factor for each row, and the number of the column
             body = "    %j = linalg.index 1 : index\n    %i = arith.index_cast %j : index to i32\n    %f = arith.sitofp %i : i32 to f32\n    %x = arith.mulf %x0, %x1 : f32\n    %y = arith.addf %x, %f : f32\n" + cast
             return generic("y", ["%r", "%scale"], [wide, f"tensor<{self.m}xf32>"], ["(i,j)", "(i)"], body, self.out, shape), [f"%scale: tensor<{self.m}xf32>"], "%y", result
-        # What else is read lies the other way.
+        # The other inputs are transposed.
         body = bias.replace("%x =", "%y =") + cast
         return generic("y", ["%r", "%other"], [wide, f"tensor<{self.n}x{self.m}xf32>"], ["(i,j)", "(j,i)"], body, self.out, shape), [f"%other: tensor<{self.n}x{self.m}xf32>"], "%y", result
 
@@ -164,7 +164,7 @@ def table(dtype):
 
 
 def groups(dtype):
-    """Of warpgroups: each transpose and epilogue, more tiles than a round, a batch, tails."""
+    """Kernels for warpgroups: each transpose and epilogue, more tiles than a round, a batch, tails."""
     for tile, (transposes, epilogue) in zip(["wg128x128", "wg128x256", "wg128x64", "wg128x256c2", "wg128x128c2"] * 2, zip(TRANSPOSES * 2, EPILOGUES)):
         yield Kernel(dtype, transposes, 192, 296, 136, epilogue, tile=tile)
     yield Kernel(dtype, "nn", 136, 128, 72, "none", "f32", batch=3, tile="wg128x128")
@@ -191,7 +191,7 @@ def groupgrid(dtype):
 
 
 def faulty(dtype):
-    """One in which everything is needed: stages come round, clusters, boxes of the result."""
+    """A kernel that uses every mechanism: reused stages, clusters, boxes of the result."""
     yield Kernel(dtype, "nt", 264, 264, 456, tile="wg128x256c2")
 
 

@@ -1,10 +1,10 @@
-// Contractions of views whose tiles fit tensor maps: several digits on each side, in each place.
+// Contractions of views whose tiles fit tensor maps: several digits on each side, at each position.
 
 #scores_q = affine_map<(b,h,i,j,d)->(b,i,h,d)>
 #scores_k = affine_map<(b,h,i,j,d)->(b,j,h,d)>
 #scores_s = affine_map<(b,h,i,j,d)->(b,h,i,j)>
 
-// Scores of heads that lie beside each other; the result's rows go on beyond a tile.
+// Scores of heads that are contiguous; the result's rows extend beyond a tile.
 func.func private @scores(%q: tensor<2x136x3x64xbf16>, %k: tensor<2x136x3x64xbf16>, %s: tensor<2x3x136x136xbf16> {fsdp.out = 0 : i64})
     -> tensor<2x3x136x136xbf16> attributes {fsdp.kernel, fsdp.kind = "contract", fsdp.gemm_tile = "wg128x128"} {
   %z = arith.constant 0.0 : f32
@@ -42,7 +42,7 @@ func.func private @heads(%x: tensor<2x128x72xbf16>, %w: tensor<72x3x64xbf16>, %s
   return %g : tensor<2x3x128x64xbf16>
 }
 
-// The gradient of its weight: k has two digits, and a tail in the inner one; added to what is there, in f32.
+// The gradient of its weight: k has two digits, with a tail in the inner one; added to an existing value in f32.
 func.func private @wgrad(%x: tensor<3x72x136xbf16>, %dy: tensor<3x2x72x64xbf16>, %dw: tensor<136x2x64xf32> {fsdp.inout = 0 : i64})
     -> tensor<136x2x64xf32> attributes {fsdp.kernel, fsdp.kind = "contract", fsdp.gemm_tile = "wg128x64"} {
   %r = linalg.contract indexing_maps = [affine_map<(c,h,d,b,t)->(b,t,c)>, affine_map<(c,h,d,b,t)->(b,h,t,d)>, affine_map<(c,h,d,b,t)->(c,h,d)>]
@@ -50,7 +50,7 @@ func.func private @wgrad(%x: tensor<3x72x136xbf16>, %dy: tensor<3x2x72x64xbf16>,
   return %r : tensor<136x2x64xf32>
 }
 
-// A factor that all of a batch share, a slice of another, and the lower block of a cluster with nothing to do.
+// A factor shared by a batch, a slice of another, and a cluster whose lower block has no work.
 func.func private @sliced(%x: tensor<2x120x256xf16>, %w: tensor<136x64xf16>, %s: tensor<2x120x136xf16> {fsdp.out = 0 : i64})
     -> tensor<2x120x136xf16> attributes {fsdp.kernel, fsdp.kind = "contract", fsdp.gemm_tile = "wg128x128c2"} {
   %part = tensor.extract_slice %x[0, 0, 128] [2, 120, 64] [1, 1, 1] : tensor<2x120x256xf16> to tensor<2x120x64xf16>

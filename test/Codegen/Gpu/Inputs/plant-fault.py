@@ -1,5 +1,5 @@
-"""Plants a fault into the PTX of a bundle's only kernel, and runs that through the emulated CUDA driver: argument 1 is the library, 2 the bundle, 3
-a regular expression, 4 what to put for each match. Without the last two it is run as it is. Where nothing is found, results are compared."""
+"""Plants a fault in the PTX of a bundle's only kernel, and runs it in the emulated CUDA driver. Arguments: the library, the bundle, a regular
+expression, the replacement of each match. Without the last two the PTX is not changed. If no fault is found, compares the results."""
 import os
 import pathlib
 import random
@@ -21,14 +21,14 @@ if len(sys.argv) > 3:
 
 
 def draw(size):
-    """Numbers of a half to 2 as bf16; as f32 they are about the same."""
+    """Draws bf16 numbers with magnitudes from 1/2 to 2; read as f32 they are about the same."""
     random_bytes = random.Random(1).choices(range(256), k=size)
     random_bytes[1::2] = [0x3F if byte < 128 else 0xBF for byte in random_bytes[1::2]]
     return bytes(random_bytes)
 
 
 def run():
-    """What the kernel writes, binding by binding."""
+    """Runs the kernel and returns its results, binding by binding."""
     driver = Driver(library)
     with Bundle(driver, folder) as bundle:
         kernel = bundle.kernel(next(iter(bundle.kernels)))

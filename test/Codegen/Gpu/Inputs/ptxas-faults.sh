@@ -1,4 +1,4 @@
-# Assembles a kernel by a ptxas that goes wrong in each way; prints the exit code and what is said, folders left out.
+# Assembles a kernel with a ptxas that fails in each way; prints the exit code and the messages without folders.
 work=$1
 kernel=$work/k.mlir
 export FAKE_PTXAS_CHILD=$work/child PATH=$work/fake:$PATH

@@ -1,0 +1,45 @@
+"""Runs the tools of build/bin for the pictures."""
+import os
+import pathlib
+import subprocess
+import sys
+
+root = pathlib.Path(__file__).resolve().parent.parent.parent
+
+
+class Tools:
+    """Commands in one temporary folder. `--target-cpu` makes plans the same on every machine."""
+    CPU = "--target-cpu=x86-64-v3"
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.environment = dict(os.environ)
+        self.environment["PATH"] = os.pathsep.join([str(root / "build/bin"), os.environ.get("PATH", "")])
+
+    def run(self, *command):
+        """What the command prints to stdout. If it fails, the script ends with its messages."""
+        try:
+            done = subprocess.run([str(part) for part in command], cwd=self.folder, env=self.environment,
+                                  capture_output=True, text=True, timeout=120)
+        except FileNotFoundError:
+            sys.exit(f"scripts/draw-pictures: expected {command[0]} in build/bin, found none; run scripts/setup first")
+        except subprocess.TimeoutExpired:
+            sys.exit(f"scripts/draw-pictures: {' '.join(map(str, command))} took more than 120 s")
+        if done.returncode:
+            sys.exit(f"scripts/draw-pictures: {' '.join(map(str, command))} failed\n{done.stderr}")
+        return done.stdout
+
+    def read(self, name):
+        return (self.folder / name).read_text()
+
+    def model(self, name, *options):
+        """The path of a model that fsdp-modelgen writes."""
+        self.run("fsdp-modelgen", *options, "-o", name)
+        return self.folder / name
+
+
+def expect(found, what):
+    """`found`, which must not be empty: the form of the output has changed otherwise."""
+    if not found:
+        sys.exit(f"scripts/draw-pictures: expected {what} in the output of a tool, found none")
+    return found
