@@ -1,4 +1,4 @@
-//===- CommandGraph.cpp - Which command must follow which -------*- C++ -*-===//
+//===- CommandGraph.cpp - Dependences between commands ----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -8,11 +8,11 @@
 //   1 launch  k(@w, @y)     before: 0
 //   2 launch  u(@p)         before: 0
 //
-//  1. The ranges that a command reads and writes: for a loop those of all its commands, in all
-//     iterations; for a piece, those of all ranks.
-//  2. Two commands that touch the same bytes, at least one of them writing, keep their order.
+// 1. Collect the ranges that a command reads and writes. A loop has those of all its commands, in
+//    all iterations; a piece stands for the pieces of all ranks.
+// 2. Order two commands as they stand if they touch the same bytes and at least one of them writes.
 //
-// O(accesses to one buffer, squared), over all buffers.
+// O(n^2) for n accesses to one buffer, summed over all buffers.
 //
 //===----------------------------------------------------------------------===//
 
