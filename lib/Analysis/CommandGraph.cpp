@@ -50,7 +50,7 @@ CommandGraph::CommandGraph(Block &block, SymbolTableCollection &tables) {
         add(&inner, number);
   }
   before.resize(commands.size());
-  behind.resize(commands.size());
+  after.resize(commands.size());
   for (auto &[buffer, uses] : ranges)
     for (auto [index, later] : llvm::enumerate(uses))
       for (const Touch &earlier : ArrayRef(uses).take_front(index))
@@ -61,6 +61,6 @@ CommandGraph::CommandGraph(Block &block, SymbolTableCollection &tables) {
     llvm::sort(list);
     list.erase(llvm::unique(list), list.end());
     for (unsigned earlier : list)
-      behind[earlier].push_back(index);
+      after[earlier].push_back(index);
   }
 }

@@ -120,7 +120,7 @@ TEST(CommandGraph, KeepsTheOrderOfCommandsThatMeet) {
         const Bytes &a = writer.commands[earlier], &b = writer.commands[later];
         bool isOrdered = llvm::is_contained(graph.getBefore(later), earlier),
              mustBe = conflict(a, b);
-        EXPECT_EQ(isOrdered, llvm::is_contained(graph.getBehind(earlier), later));
+        EXPECT_EQ(isOrdered, llvm::is_contained(graph.getAfter(earlier), later));
         EXPECT_TRUE(isOrdered || !mustBe) << "commands " << earlier << " and " << later << " of\n"
                                           << text;
         if (!a.isSpread && !b.isSpread)

@@ -21,11 +21,11 @@ public:
   /// Return the commands that must be done before command `index`, or that must wait for it,
   /// ascending.
   ArrayRef<unsigned> getBefore(unsigned index) const { return before[index]; }
-  ArrayRef<unsigned> getBehind(unsigned index) const { return behind[index]; }
+  ArrayRef<unsigned> getAfter(unsigned index) const { return after[index]; }
 
 private:
   SmallVector<Operation *> commands;
-  SmallVector<SmallVector<unsigned, 4>> before, behind;
+  SmallVector<SmallVector<unsigned, 4>> before, after;
 };
 
 } // namespace mlir::fsdp
