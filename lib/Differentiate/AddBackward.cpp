@@ -18,7 +18,7 @@
 //    of them. For rows looked up in a sharded table, emit one reduce_rows per lookup.
 // 5. Return the gradients, and after them those of rows of units that have both. Erase dead ops.
 // 6. Replace each fsdp.stop_gradient, whose result is not active, with its input.
-// .
+//
 // O(ops).
 //
 // Not done here: gathering parameters again (RegatherParameters.cpp), recomputing

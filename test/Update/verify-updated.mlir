@@ -47,7 +47,7 @@ func.func @step(%p: tensor<64xf32> {fsdp.unit = @u, fsdp.state = "parameter"}, %
     -> (tensor<64xf32> {fsdp.updates = 0 : i64}, tensor<16xf32> {fsdp.updates = 1 : i64}) attributes {fsdp.program = "step"} {
   return %p, %block : tensor<64xf32>, tensor<16xf32>
 }
-// expected-error@+1 {{after Update: expected the kinds of arguments of '@step' in '@eval'}}
+// expected-error@+1 {{after Update: expected the arguments of '@eval' to have the roles of those of '@step'}}
 func.func @eval(
     // expected-error@+1 {{after Update: expected argument 0 of '@eval' to be left alone}}
     %p: tensor<64xf32> {fsdp.unit = @u, fsdp.state = "parameter"}, %block: tensor<16xf32> {fsdp.block})

@@ -131,7 +131,7 @@ REFUSED = [
     ("--optimizer=sgd --momentum=1", "--momentum=1: expected a number from 0 up to, but not 1"),
     ("--optimizer-state-dtype=f16", "--optimizer-state-dtype=f16: expected f32 or bf16"),
     ("--optimizer-state-rounding=up --optimizer-state-dtype=bf16", "--optimizer-state-rounding=up: expected stochastic or nearest"),
-    ("--optimizer-state-rounding=nearest", "optimizer-state-rounding needs optimizer-state-dtype 'bf16', found 'f32'"),
+    ("--optimizer-state-rounding=nearest", "optimizer-state-rounding: expected optimizer-state-dtype 'bf16', found 'f32'"),
     ("--optimizer-state-dtype=bf16 --optimizer=sgd", "optimizer-state-dtype: sgd without momentum has no state"),
     ("--clip-grad-norm=-1", "--clip-grad-norm=-1: expected a finite number of at least 0"),
     ("--clip-grad-norm=1e-300", "--clip-grad-norm=1e-300: expected 0 or a number from 1e-30 to 1e30, which f32 can hold"),
