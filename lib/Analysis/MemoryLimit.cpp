@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   error: a rank's arena takes 8.0 GiB .., --memory-limit allows 6.0 GiB ..: most is alive at ..
-//   model.mlir:46:10: note: activations: 6.0 GiB in 210 buffers, the largest 48.0 MiB .. here; ..
-//   note: optimizer: 1.0 GiB in 26 buffers ..
+//   error: a rank's arena takes 8.0 GiB .., --memory-limit allows 6.0 GiB ..; memory peaks at
+//   command .. model.mlir:46:10: note: activations: 6.0 GiB in 210 buffers, the largest 48.0 MiB ..
+//   here; .. note: optimizer: 1.0 GiB in 26 buffers ..
 //
 // The buffers of a layer are many and alike, so that a list of the three largest would say little.
 // The error lists categories instead, at the moment with the most live bytes.
@@ -105,7 +105,7 @@ LogicalResult fsdp::checkMemoryLimit(ModuleOp planned, int64_t limit) {
        << (isAsked ? "--memory-limit allows " : "artifacts may have at most ") << limit << " ("
        << formatSize(limit) << ")";
   if (memory.peakCommand)
-    diag << "; most is alive at command " << memory.peakNumber << " of @"
+    diag << "; memory peaks at command " << memory.peakNumber << " of @"
          << memory.peakCommand->getParentOfType<ProgramOp>().getSymName() << " ("
          << describeCommand(memory.peakCommand) << ")";
   SmallVector<Category> order;

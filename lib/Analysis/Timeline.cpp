@@ -6,7 +6,7 @@
 //
 // 1. Links serve the first transfer of each of their channels; each gets an equal share.
 // 2. A compute lets the links run for its duration; a wait lets them run until its transfer is
-// done.
+//    done.
 //
 // O(events + collectives * channels).
 //
