@@ -13,8 +13,8 @@
 // 1. A value is parameter-derived if it is a result of unshard, or a view or a map (no loop
 //    reduced) of parameter-derived tensors alone.
 // 2. Walk the backward in order. Derive each operand that the forward derives from parameters
-// again,
-//    before its first reader: from site 1 for units with reshard = true, else from site 0.  O(ops)
+//    again, before its first reader: from site 1 for units with reshard = true, else from site 0.
+//    O(ops)
 // 3. For a unit that is gathered within N neighbours, each rank keeps the N-th part after the last
 //    forward reader of its parameters. Site 1 gathers from that part:
 //

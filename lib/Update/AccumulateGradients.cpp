@@ -19,15 +19,13 @@
 //    with sharded optimizer state does this. With whole state it only lays the gradient out, and an
 //    all_reduce follows. With no_sync, step 1 comes after step 2.
 // 2. Put the body in a nest of loops, one per level of size above 1. A loop carries sums from +0
-// and
-//    is followed by · 1/n.
+//    and is followed by · 1/n.
 //    - Gathers of hoisted units stay in front of the nest.
 //    - Gradients of looked-up rows are summed apart over the axis shard, since they cross ranks by
 //      themselves. After that level they are added to the gradient of the table.
 //    - Checks of lookups have no mean: a loop keeps the largest, as unsigned numbers.
 //    - The weight of a loss follows from counts of targets, all of which are counted in front of
-//    the
-//      loops (LossWeights.cpp).
+//      the loops (LossWeights.cpp).
 // 3. Sharded programs: average everything over the axis replicate, in pieces if the optimizer state
 //    is in pieces, else whole.
 //

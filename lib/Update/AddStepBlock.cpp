@@ -17,8 +17,7 @@
 //    factor, whether all is finite, and the next loss scale, each slot from its old value.
 // 4. If the backward starts from a scale, read the scale of the block first.
 // 5. If lookups are checked, count the ranks with a lookup out of range, beside the sums of
-// squares;
-//    nothing is updated then. Each rank writes its own index into its block.
+//    squares; nothing is updated then. Each rank writes its own index into its block.
 //
 // The program eval only stores its loss and its checks. O(units) ops. Clipping is done by
 // ApplyOptimizer.cpp.

@@ -7,8 +7,7 @@
 // 1. Arguments, in order: per unit the parameter, then its state; the step block; the rank block;
 //    the batch. The roles are equal in every program.
 // 2. Results: each updates one argument of its type, none twice. Step and reference update all
-// state
-//    of trained units; all programs update the block.
+//    state of trained units; all programs update the block.
 //
 // All errors are reported.
 //

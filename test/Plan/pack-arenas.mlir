@@ -19,6 +19,6 @@ fsdp.layout @arena arena 0 {
 
 // -----
 
-// expected-error @below {{holds no byte; expected at least one state or input}}
+// expected-error @below {{has no bytes; expected at least one state or input}}
 fsdp.layout @arena arena 0 {
 }

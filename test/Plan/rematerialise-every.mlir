@@ -10,7 +10,7 @@
 // Of contract/2 the first, third and fifth product of a unit are kept, whatever stands between them: the second and fourth are
 // computed again, and so is the kernel of rows that no one keeps. The next unit counts from its first one. Of contract/3
 // the first and fourth are kept, and the fifth, which the unit hands on.
-// ZERO: error: activations to compute again, 'selective=contract/0': expected a number of at least 1 after 'contract/', to keep the first of each so many, found '0'
+// ZERO: error: policy of activation checkpointing 'selective=contract/0': expected a number of at least 1 after 'contract/', to keep the first of each so many, found '0'
 // WORD: 'selective=contract/x': expected a number of at least 1 after 'contract/', to keep the first of each so many, found 'x'
 // NOTHING: 'selective=contract/': expected a number of at least 1 after 'contract/', to keep the first of each so many, found ''
 // TWICE: 'selective=contract/2+contract': expected each kind of kernels once, found 'contract' twice

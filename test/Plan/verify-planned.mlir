@@ -122,7 +122,7 @@ fsdp.layout @arena arena 256 {
 fsdp.program @step layout @arena mesh @mesh {
   // expected-note @below {{the collective starts here}}
   fsdp.collective 7 all_gather @s[0, 64] -> @a[0, 128] of 16 x f32 over ["shard"] channel 1
-  // expected-error @below {{command 1 (fill) touches what collective 7 still uses; expected a wait for it before}}
+  // expected-error @below {{command 1 (fill) accesses bytes that collective 7 in flight uses; expected a wait for it before}}
   fsdp.fill @s[0, 4]
   fsdp.wait 7
   fsdp.fill @a[0, 128]
@@ -169,7 +169,7 @@ fsdp.program @step layout @arena {
   fsdp.copy @s[0, 64] -> @t[0, 64]
   // expected-note @below {{the copy starts here}}
   fsdp.copy @t[0, 64] -> @h[0, 64] {fsdp.channel = 4 : i64, fsdp.id = 7 : i64}
-  // expected-error @below {{command 2 (fill) touches what copy 7 still uses; expected a wait for it before}}
+  // expected-error @below {{command 2 (fill) accesses bytes that copy 7 in flight uses; expected a wait for it before}}
   fsdp.fill @t[0, 32]
   fsdp.wait 7
 }
@@ -186,7 +186,7 @@ fsdp.program @step layout @arena {
   fsdp.copy @s[0, 64] -> @h[0, 64]
   // expected-note @below {{the copy starts here}}
   fsdp.copy @h[0, 64] -> @t[0, 64] {fsdp.channel = 3 : i64, fsdp.id = 7 : i64}
-  // expected-error @below {{command 2 (copy) touches what copy 7 still uses; expected a wait for it before}}
+  // expected-error @below {{command 2 (copy) accesses bytes that copy 7 in flight uses; expected a wait for it before}}
   fsdp.copy @t[0, 64] -> @s[0, 64]
   fsdp.wait 7
 }
