@@ -12,7 +12,7 @@
 // RUN: fsdp-opt %s "--fsdp-offload-buffers=offload=parameters+gradients+optimizer host-computes=false" | FileCheck %s --check-prefix=ALLDEVICE
 // RUN: not fsdp-opt %s --fsdp-offload-buffers=offload=optimizer+optimizer:file 2>&1 | FileCheck %s --check-prefix=BOTH
 // RUN: not fsdp-opt %s --fsdp-offload-buffers=offload=optimizer+optimizer 2>&1 | FileCheck %s --check-prefix=TWICE
-// TWICE: error: offload: expected none, or each once of parameters, gradients, optimizer (or optimizer:file) and activations, with + between, found 'optimizer+optimizer'
+// TWICE: error: offload: expected none, or each of parameters, gradients, optimizer (or optimizer:file) and activations at most once, joined by +, found 'optimizer+optimizer'
 
 fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
 fsdp.unit @u shards 2 x 64 : f32 reshard true [

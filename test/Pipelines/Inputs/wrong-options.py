@@ -128,7 +128,7 @@ REFUSED = [
     ("--optimizer=lion", "--optimizer=lion: expected adamw or sgd"),
     ("--momentum=0.9", "--momentum has no effect with --optimizer=adamw: remove it, or give --optimizer=sgd"),
     ("--optimizer=sgd --beta2=0.9", "--beta2 has no effect with --optimizer=sgd: remove it, or give --optimizer=adamw"),
-    ("--optimizer=sgd --momentum=1", "--momentum=1: expected a number from 0 up to, but not 1"),
+    ("--optimizer=sgd --momentum=1", "--momentum=1: expected a number of at least 0 and below 1"),
     ("--optimizer-state-dtype=f16", "--optimizer-state-dtype=f16: expected f32 or bf16"),
     ("--optimizer-state-rounding=up --optimizer-state-dtype=bf16", "--optimizer-state-rounding=up: expected stochastic or nearest"),
     ("--optimizer-state-rounding=nearest", "optimizer-state-rounding: expected optimizer-state-dtype 'bf16', found 'f32'"),
@@ -138,7 +138,7 @@ REFUSED = [
     ("--weight-decay=-1", "--weight-decay=-1: expected a finite number of at least 0"),
     ("--lr=1e39", r"--lr=1e\+39: expected 0 or a number from 1e-30 to 1e30, which f32 can hold"),
     ("--eps=0", "--eps=0: expected a number above 0: AdamW divides 0 by 0 for a parameter whose gradient is always 0"),
-    ("--beta1=1.5", "--beta1=1.5: expected a number from 0 up to, but not 1"),
+    ("--beta1=1.5", "--beta1=1.5: expected a number of at least 0 and below 1"),
     ("--beta1=fast", "--beta1=fast: expected a number"),
     # Schedules and estimates
     ("--prefetch=forward=2 --mesh=shard=2", "--prefetch has no effect without --overlap"),
