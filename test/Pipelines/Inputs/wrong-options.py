@@ -175,7 +175,7 @@ REFUSED = [
     ("--memory-limit=.5M", "--memory-limit=.5M: expected a number of bytes"),
     ("--memory-limit=1.e1M", "--memory-limit=1.e1M: expected a number of bytes"),
     ("--memory-limit=0.0001k", "--memory-limit=0.0001k: expected a number of bytes"),
-    ("--memory-limit=9999999999G", "--memory-limit=9+G: expected a number of bytes of at most 9223372036854775807, which are 8 EiB"),
+    ("--memory-limit=9999999999G", "--memory-limit=9+G: expected a number of bytes of at most 9223372036854775807 .8 EiB."),
     ("--memory-limit=9999999999.5G", "--memory-limit=9+.5G: expected a number of bytes of at most 9223372036854775807"),
     ("--memory-limit=99999999999999999999", "--memory-limit=9+: expected a number of bytes of at most 9223372036854775807"),
     ("--memory-limit=1.5G", "--memory-limit needs the whole plan: remove --compile-to"),
