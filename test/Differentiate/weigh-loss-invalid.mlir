@@ -18,7 +18,7 @@ func.func @mean_square(%x: tensor<4xf32> {fsdp.batch = "x"}) -> tensor<f32> attr
 
 // -----
 
-// A factor of each batch is part of its mean.
+// A factor from the batch would be part of the mean.
 
 #none = affine_map<() -> ()>
 func.func @factor(%x: tensor<4x5xf32> {fsdp.batch = "x"}, %w: tensor<f32> {fsdp.batch = "w"},
@@ -54,7 +54,7 @@ func.func @two(%x: tensor<4x5xf32> {fsdp.batch = "x"}, %s: tensor<4xi64> {fsdp.b
 
 // -----
 
-// Nothing that comes from the batch.
+// The loss does not depend on the batch.
 
 // expected-error@+1 {{grad-divide=tokens: expected the loss to be a mean over targets}}
 func.func @constant(%w: tensor<f32> {fsdp.param = "w"}) -> tensor<f32> attributes {fsdp.program = "step"} {

@@ -1,6 +1,6 @@
 // RUN: fsdp-opt %s --fsdp-accumulate-gradients --cse --split-input-file --verify-diagnostics | FileCheck %s
 
-// Targets of all micro-batches are counted first, and added over the ranks; each loss then gets its part.
+// First the targets of all micro-batches are counted and added over the ranks. Each loss is then weighted by its share.
 
 fsdp.mesh @mesh [#fsdp.axis<"replicate", [1]>, #fsdp.axis<"shard", [2]>]
 fsdp.mesh @solo [#fsdp.axis<"shard", [1]>]
@@ -32,7 +32,7 @@ func.func @step(%s: tensor<64xf32> {fsdp.unit = @u}, %t: tensor<4xi64> {fsdp.bat
 
 // -----
 
-// Targets that a parameter changes are not known before the step.
+// Targets that depend on a parameter cannot be counted before the step.
 
 fsdp.mesh @mesh [#fsdp.axis<"replicate", [1]>, #fsdp.axis<"shard", [2]>]
 fsdp.unit @u shards 2 x 64 : f32 reshard false [

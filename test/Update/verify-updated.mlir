@@ -1,6 +1,6 @@
 // RUN: fsdp-opt %s --fsdp-verify-updated -verify-diagnostics -split-input-file
 
-// A module that keeps every promise.
+// A module that meets all conditions.
 fsdp.unit @u shards 1 x 64 : f32 reshard false [#fsdp.param<"w", tensor<4xf32>, 0, trainable = true, decay = false, init = <constant, 0.0, 0.0>>]
 fsdp.unit @f shards 1 x 64 : f32 reshard false [#fsdp.param<"f", tensor<4xf32>, 0, trainable = false, decay = false, init = <constant, 0.0, 0.0>>]
 func.func @step(%p: tensor<64xf32> {fsdp.unit = @u, fsdp.state = "parameter"}, %f: tensor<64xf32> {fsdp.unit = @f, fsdp.state = "parameter"}, %block: tensor<16xf32> {fsdp.block}, %rank: tensor<8xi64> {fsdp.rank}, %x: tensor<f32> {fsdp.batch = "x"})
