@@ -17,7 +17,7 @@ func.func @f(%p: tensor<8xf32>) -> tensor<8xf32> {
   %g = fsdp.reduce_scatter @u avg params [0] (%w) : (tensor<4x4xbf16>) -> tensor<8xf32>
   return %g : tensor<8xf32>
 }
-// Nothing to do.
+// No casts are needed.
 // CHECK-LABEL: func.func @same
 // CHECK-NOT: fsdp.dispatch
 func.func @same(%p: tensor<8xf32>) -> tensor<8xf32> {

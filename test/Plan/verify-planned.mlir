@@ -14,7 +14,7 @@ fsdp.layout @arena arena 128 {
 
 // -----
 
-// Two buffers that live at the same moment, by one byte and by one command.
+// Two buffers overlap in one byte, and their lifetimes in one command.
 fsdp.layout @arena arena 256 {
   // expected-note @below {{@a takes 65 bytes at 0}}
   fsdp.buffer @a "a" activations 65 at 0 in @step from 0 to 1
@@ -29,7 +29,7 @@ fsdp.program @step layout @arena {
 
 // -----
 
-// What always lives meets everything.
+// A buffer without a lifetime is always live and may overlap no other buffer.
 fsdp.layout @arena arena 256 {
   // expected-note @below {{@a takes 128 bytes at 0}}
   fsdp.buffer @a "a" inputs 128 at 0
@@ -42,7 +42,7 @@ fsdp.program @step layout @arena {
 
 // -----
 
-// The same bytes one after the other, and in different programs, are fine.
+// Buffers with disjoint lifetimes and buffers of different programs may share bytes.
 fsdp.layout @arena arena 64 {
   fsdp.buffer @a "a" activations 64 at 0 in @step from 0 to 0
   fsdp.buffer @b "b" activations 64 at 0 in @step from 1 to 1
@@ -70,7 +70,7 @@ fsdp.program @step layout @arena {
 
 // -----
 
-// A buffer that outlives an iteration must live for the whole loop.
+// A buffer that is live across iterations must live for the whole loop.
 fsdp.layout @arena arena 256 {
   // expected-note @below {{the buffer is declared here}}
   fsdp.buffer @a "a" activations 64 at 0 in @step from 0 to 2
@@ -100,7 +100,7 @@ fsdp.program @step layout @arena {
 
 // -----
 
-// Two parts that touch are one whole.
+// Two adjacent fills initialise the range that they cover together.
 fsdp.layout @arena arena 256 {
   fsdp.buffer @a "a" activations 64 at 0 in @step from 0 to 2
   fsdp.buffer @b "b" activations 64 at 64 in @step from 2 to 2
@@ -113,7 +113,7 @@ fsdp.program @step layout @arena {
 
 // -----
 
-// Between start and wait the target is nobody's and the source is not written.
+// Between start and wait no command accesses the target or writes the source.
 fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
 fsdp.layout @arena arena 256 {
   fsdp.buffer @s "s" parameters 64 at 0
@@ -130,7 +130,7 @@ fsdp.program @step layout @arena mesh @mesh {
 
 // -----
 
-// A launch with one foot in each arena; the same offsets in both are no overlap.
+// A launch with operands in both arenas. The same offsets in both arenas are no overlap.
 func.func private @k(%x: tensor<16xf32>, %y: tensor<16xf32> {fsdp.out = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 fsdp.layout @arena arena 128 attributes {host_bytes = 64 : i64} {
   fsdp.buffer @a "a" optimizer 64 host at 0
@@ -159,7 +159,7 @@ fsdp.program @step layout @arena mesh @mesh {
 
 // -----
 
-// What a copy on a channel reads may be read meanwhile, and not written.
+// Other commands may read the source of a copy in flight, but not write it.
 fsdp.layout @arena arena 256 attributes {host_bytes = 64 : i64} {
   fsdp.buffer @s "s" parameters 64 at 0
   fsdp.buffer @t "t" staging 64 at 64 in @step from 0 to 3
@@ -176,7 +176,7 @@ fsdp.program @step layout @arena {
 
 // -----
 
-// What it writes is nobody's.
+// No command may access the target of a copy in flight.
 fsdp.layout @arena arena 256 attributes {host_bytes = 64 : i64} {
   fsdp.buffer @s "s" parameters 64 at 0
   fsdp.buffer @t "t" staging 64 at 64 in @step from 1 to 3

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The generated code is given constants and folded: known answers of Random123, and
-// elements against the counter that fsdp.random documents.
+// Builds the generator's ops on constants and folds them. Compares the results with the known
+// answers of Random123, and elements with the counter that fsdp.random documents.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ using namespace mlir::fsdp;
 namespace {
 using Words = std::array<uint32_t, 4>;
 
-/// The definition, in plain integers.
+/// Returns a block of Philox 4x32-10, computed from its definition.
 Words philox(Words c, uint64_t key) {
   uint32_t k0 = key, k1 = key >> 32;
   for (int round = 0; round < 10; ++round, k0 += 0x9e3779b9, k1 += 0xbb67ae85) {
@@ -41,7 +41,7 @@ protected:
   }
   ~Philox() override { module->erase(); }
 
-  /// Builds a function of constants; what it returns, folded.
+  /// Returns the folded results of the ops that `build` builds.
   SmallVector<Attribute> fold(function_ref<SmallVector<Value>(OpBuilder &, Location)> build) {
     OpBuilder b = OpBuilder::atBlockEnd(module.getBody());
     auto func = func::FuncOp::create(b, module.getLoc(), "f", b.getFunctionType({}, {}));
@@ -76,7 +76,8 @@ protected:
       block[i] = cast<IntegerAttr>(words[i]).getValue().getZExtValue();
     return block;
   }
-  /// Elements `at` of numbers of this type and kind.
+  /// Returns the elements at linear indices `at` of a random tensor: uniform, or a mask of dropout
+  /// if `keep`.
   SmallVector<Attribute> elements(RankedTensorType type, std::optional<double> keep,
                                   int64_t perSample, std::array<uint64_t, 3> key, uint64_t site,
                                   ArrayRef<int64_t> at) {
@@ -99,7 +100,7 @@ protected:
 };
 } // namespace
 
-TEST_F(Philox, KnownAnswers) { // of Random123
+TEST_F(Philox, KnownAnswers) { // from Random123
   EXPECT_EQ(run({0, 0, 0, 0}, 0), (Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   EXPECT_EQ(run({~0u, ~0u, ~0u, ~0u}, ~uint64_t(0)),
             (Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
@@ -154,7 +155,7 @@ TEST_F(Philox, StochasticRoundingIsRightOnAverage) {
     return llvm::map_to_vector(
         values, [](Attribute v) { return float(cast<FloatAttr>(v).getValueAsDouble()); });
   };
-  SmallVector<int64_t> noises; // evenly spread: the fraction that goes away from zero is exact
+  SmallVector<int64_t> noises; // evenly spread, so the fraction rounded away from zero is exact
   for (int64_t i = 0; i < 64; ++i)
     noises.push_back(i * 1024);
   for (uint32_t bits : {0x3f800000u, 0x3f80a400u, 0xbf80a400u, 0x3fffc000u, 0x00007400u,

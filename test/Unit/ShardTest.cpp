@@ -18,7 +18,7 @@ using namespace mlir::fsdp;
 // Layout
 //===----------------------------------------------------------------------===//
 
-/// Small, large, empty and odd sizes.
+/// Returns random parameters of small, large, empty and odd sizes.
 static std::vector<ParamExtent> makeRandom(unsigned seed) {
   std::mt19937 random(seed);
   auto below = [&](int64_t n) { return static_cast<int64_t>(random() % n); };
@@ -30,7 +30,7 @@ static std::vector<ParamExtent> makeRandom(unsigned seed) {
   return params;
 }
 
-/// Each element of each parameter is at one place, which is of one shard.
+/// Checks that no parameters overlap, so that each element is in exactly one shard.
 static void expectValid(const std::vector<ParamExtent> &params, const UnitLayout &layout,
                         int64_t shards) {
   ASSERT_EQ(layout.order.size(), params.size());
@@ -86,7 +86,7 @@ TEST(Layout, OfNothingStillHasAShard) {
   }
 }
 
-/// Shards that are cut into parts for a second axis, and those that begin with a row of a table.
+/// Shards are divisible into parts for a second axis and into whole rows of a table.
 TEST(Layout, IsAMultipleOfPartsAndRows) {
   for (unsigned seed = 0; seed < 40; ++seed)
     for (int64_t parts : {1, 2, 3, 8})
@@ -161,7 +161,7 @@ TEST(WrapPolicy, HasNoLayersWithoutParameters) { EXPECT_TRUE(findLayers({}).empt
 // Meshes
 //===----------------------------------------------------------------------===//
 
-/// The mesh; failure must come with an error, success without.
+/// Returns the parsed mesh, and checks that there is one error on failure and none on success.
 static FailureOr<MeshSpec> parse(StringRef text) {
   MLIRContext context;
   unsigned errors = 0;

@@ -1,4 +1,4 @@
-"""Runs fsdp-compile over files of options: what they become, and what is said about those that are wrong."""
+"""Runs fsdp-compile with option files: checks the effect of valid files and the errors of invalid ones."""
 import json
 import pathlib
 import subprocess
@@ -51,7 +51,7 @@ GOOD = [
     ({"mesh": "shard=2", "gradient_accumulation_steps": "auto", "fsdp": None}, [], UNITS),
 ]
 
-# (file or its text, the place, expected on stderr)
+# (file or its text, LINE:COLUMN of the error, its expected text on stderr)
 BAD = [
     ("{", "1:2", "not JSON: "),
     ("[]", "1:1", "expected an object of options, found an empty list"),

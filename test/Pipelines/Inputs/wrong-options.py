@@ -1,8 +1,8 @@
-"""Every option about sharding, wrapping, precision, accumulation and files of options, given nonsense, twice, or beside
-another that contradicts it: refused with one message that has a place and says what was expected, warned of where it has
-no effect, or silent where what it means is written down. usage: wrong-options.py FOLDER
+"""Gives every option about sharding, wrapping, precision, accumulation and option files an invalid value, gives it twice, or
+combines it with an option that contradicts it. usage: wrong-options.py FOLDER
 
-A row: the options, and what is said (a part of a regular expression). Nothing is written when something is refused.
+An invalid combination is refused with one located message that says what was expected, and no file is written. An option
+without effect gets a warning. A documented combination gets no message. A row: the options, and a regular expression.
 """
 import concurrent.futures
 import json
@@ -105,7 +105,7 @@ REFUSED = [
     ("--loss-scale-growth-interval=0", "--loss-scale-growth-interval=0: expected 1 to 16777216"),
     ("--loss-scale-growth-interval=-3", "--loss-scale-growth-interval=-3: expected 1 to 16777216"),
     ("--loss-scale-growth-interval=1.5", "--loss-scale-growth-interval=1.5: expected an integer"),
-    # Accumulation, and what sums are divided by
+    # Accumulation, and divisors of gradients
     ("--grad-accum=0", "--grad-accum=0: expected 1 to 65536"),
     ("--grad-accum=-1", "--grad-accum=-1: expected 1 to 65536"),
     ("--grad-accum=65537", "--grad-accum=65537: expected 1 to 65536"),
@@ -223,7 +223,7 @@ WARNED = [
     ("--grad-sync=each --grad-accum=1", "grad-sync 'each' has no effect: a step has one micro-batch"),
 ]
 
-# What these mean is said by --help or docs/explanation/guide.md.
+# Valid combinations, documented by --help or docs/explanation/guide.md: no message.
 SILENT = [
     "--mesh=shard=1", "--mesh=shard=2x2", "--mesh=replicate=2,shard=1 --sharding-strategy=no_shard", "--reshard-after-forward=1 --mesh=shard=4",
     "--reshard-after-forward=4 --mesh=shard=4", "--reshard-after-forward=false --sharding-strategy=shard_grad_op --mesh=shard=2",
@@ -255,7 +255,7 @@ for dtype in ("f32", "bf16", "f64"):
 
 
 def compile(row):
-    """Exit code, what was printed on stderr, and whether something was written."""
+    """Returns the exit code, the text on stderr, and whether the output file was written."""
     model, options = "f32", row
     if isinstance(row, dict):
         file = folder / f"{abs(hash(json.dumps(row)))}.json"
