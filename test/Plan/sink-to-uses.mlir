@@ -34,7 +34,8 @@ func.func @gathers(%pa: tensor<64xf32>, %pb: tensor<64xf32>, %s: tensor<16xf32>)
 }
 // DOC-BEFORE-END
 
-// What shrinks stays early, what grows goes late; neither passes a write over what it reads.
+// A kernel whose result is smaller than its operand stays early, one whose result is larger moves late. Neither moves past
+// a write over its operand.
 // CHECK-LABEL: func.func @sizes
 // CHECK: %[[X:.*]] = fsdp.kernel_call @shrink(%{{.*}})
 // CHECK: %[[G:.*]] = fsdp.kernel_call @grow(%[[X]])
@@ -51,7 +52,7 @@ func.func @sizes(%w: tensor<16xf32>, %s: tensor<16xf32>) -> tensor<16xf32> attri
   return %z : tensor<16xf32>
 }
 
-// Nor does the read of a view pass a write over what it is a view of, or over another view of that.
+// A read of a view does not move past a write over the viewed tensor, or over another view of it.
 // CHECK-LABEL: func.func @views
 // CHECK: %[[X:.*]] = fsdp.kernel_call @shrink(%{{.*}})
 // CHECK: %[[H:.*]] = tensor.extract_slice %[[X]]

@@ -1,7 +1,7 @@
 // RUN: fsdp-opt %s --fsdp-accumulate-gradients --cse --split-input-file | FileCheck %s
 
-// Mean over 2 replicas, 2 micro-batches each, 3 shards: the reference nests one
-// loop per level, the step has a loop where the others are collectives.
+// Mean over 2 replicas with 2 micro-batches each, on 3 shards: the reference nests one loop per level.
+// The step has a loop over micro-batches and collectives for the other levels.
 
 // DOC-BEFORE-BEGIN fsdp-accumulate-gradients
 fsdp.mesh @mesh [#fsdp.axis<"replicate", [2]>, #fsdp.axis<"shard", [3]>]

@@ -1,7 +1,7 @@
 // RUN: fsdp-opt %s --fsdp-exchange-rows | FileCheck %s
 
-// Each of two ranks has 8 rows of the table and looks up 3 ids. In the step ids and rows cross ranks, and sums on their way say of which unit, as does the gradient; the program that has
-// all rows looks them up.
+// Each of two ranks has 8 rows of the table and looks up 3 ids. In the step, ids and rows are exchanged between ranks;
+// sums of rows carry fsdp.rows and the gradient fsdp.unit. The reference has all rows and looks them up locally.
 
 // DOC-BEFORE-BEGIN fsdp-exchange-rows
 fsdp.mesh @mesh [#fsdp.axis<"replicate", [1]>, #fsdp.axis<"shard", [2]>]
