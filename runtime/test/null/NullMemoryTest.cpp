@@ -200,7 +200,7 @@ TEST(Null, RangesLieInOneLiveBuffer) {
       at(hand.step()[2]->body.AsLaunch()->bindings[1], 576);
   EXPECT_FOUND(hand, "lifetime: step 1, ranks 0 to 1: command 2 (launch 'forward') has binding 1 "
                      "at [576, +512) of "
-                     "'full': no buffer that lives here has all of that");
+                     "'full': no live buffer covers the whole range");
   HandMade late = soundStep();
   late.step()[5]->body.AsLaunch()->bindings[0] = fb::Slice(512, 256, 0, 0, 0);
   EXPECT_FOUND(late, "command 5 (launch 'update') has binding 0 at [512, +256) of no live buffer");

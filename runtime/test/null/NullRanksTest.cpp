@@ -54,7 +54,7 @@ TEST(Null, MembersOfAGroupStartTheSameCollectives) {
   less.step().resize(3);
   text = findingsWithPeers(soundStep(), {1}, less);
   EXPECT_TRUE(contains(text, "rank 0 is at command 3 (reduce_scatter") &&
-              contains(text, "while rank 1 is at its end"))
+              contains(text, "while rank 1 is at the end of the program"))
       << text;
 }
 
@@ -65,7 +65,7 @@ TEST(Null, MembersAgreeOnAllOfACollective) {
     change(*other.step()[3]->body.AsCollective());
     return findingsWithPeers(soundStep(), {1}, other);
   };
-  const char *words = "expected the same collective, as of members of one group";
+  const char *words = "expected the same collective on all members of a group";
   EXPECT_EQ(text([](fb::CollectiveT &) {}), "");
   for (auto change : {+[](fb::CollectiveT &c) {
                         c.reduction = c.reduction == fb::Reduction::avg ? fb::Reduction::sum
