@@ -1,11 +1,11 @@
-//===- AsyncProxy.cpp - What copies of the async proxy share ----*- C++ -*-===//
+//===- AsyncProxy.cpp - Copies through the async proxy ----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Agents take turns. An agent's time grows between a copy's reads and its writes, so that those who
-// wait for the reads of a group alone know of no more.
+// Agents are used in turn. An agent's time grows between the reads and the writes of a copy, so
+// that a wait for the reads of a group covers the reads alone.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Additions of f32 in global memory flush subnormal numbers, as the document says.
+// Additions of f32 in global memory flush subnormal numbers, as PTX ISA specifies.
 //
 //===----------------------------------------------------------------------===//
 

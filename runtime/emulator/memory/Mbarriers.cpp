@@ -6,7 +6,8 @@
 //
 // PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier.init, inval, arrive,
 // arrive_drop, expect_tx, complete_tx, test_wait, try_wait, pending_count,
-// cp.async.mbarrier.arrive". try_wait waits until the phase ends: that it never does is a deadlock.
+// cp.async.mbarrier.arrive". try_wait waits until the phase ends; a phase that never ends is
+// reported as a deadlock.
 //
 //===----------------------------------------------------------------------===//
 
@@ -162,7 +163,7 @@ Step invalidate(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// Announcing comes before arriving, so that the phase does not end between.
+/// Announces bytes before it arrives, so that the phase does not end in between.
 void actOnLane(Warp &warp, const Instruction &i, const Plan &plan, unsigned lane) {
   MbarrierRef barrier(warp, lane, plan.space,
                       addressOf(warp, i.in[0], plan.isWide, i.immediate, lane));
@@ -194,7 +195,7 @@ Step act(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// Lanes that test one mbarrier, as they mostly do, get what it has released together.
+/// Acquires once for all lanes that test the same mbarrier, which is the usual case.
 class Acquired {
 public:
   void add(const MbarrierRef &barrier, unsigned lane) {
@@ -214,7 +215,7 @@ private:
   LaneMask lanes = 0;
 };
 
-/// modifier: 1 waits (try_wait), 2 the operand is a parity and not a state.
+/// modifier: 1 waits (try_wait), 2 the operand is a parity, not a state.
 Step test(Warp &warp, const Instruction &i, LaneMask active) {
   Plan plan = planOf(i);
   LaneMask ended = 0;
@@ -270,7 +271,7 @@ static void decodeTest(Decoder &d, Plan plan, bool waits) {
   finishInstruction(d, i, plan, offset);
 }
 
-/// arrive{.expect_tx} {state,} [address] {, number}.
+/// Parses arrive{.expect_tx} {state,} [address] {, number}.
 static void decodeArrival(Decoder &d, Plan plan) {
   plan.announces = d.modifiers.take("expect_tx");
   if (d.modifiers.take("noComplete"))

@@ -79,7 +79,7 @@ TEST(EmulateBarrier, DeadlocksNameWhoWaits) {
   std::string message = errorOfBlock(
       "mov.u32 %r0, %tid.x; setp.lt.u32 %p1, %r0, 32;\n@%p1 bar.sync 1, 64;\n@!%p1 bar.sync 2, 64;",
       64);
-  EXPECT_TRUE(says(message, "test.ptx:13:6: error: deadlock: nobody can go on: "));
+  EXPECT_TRUE(says(message, "test.ptx:13:6: error: deadlock: no thread can continue: "));
   EXPECT_TRUE(says(message, "warp 0 of block (0,0,0), all lanes at line 13: barrier 1, to which 32 "
                             "of 64 threads have come"));
   EXPECT_TRUE(says(message, "warp 1 of block (0,0,0), all lanes at line 14: barrier 2, to which 32 "

@@ -90,7 +90,7 @@ TEST(EmulateHopper, ABoxOfAnotherSizeIsFound) {
     gemm.boxRows = rows;
     return messageOf([&] { gemm.run(readInput("gemm-sm90a.ptx")); });
   };
-  EXPECT_TRUE(says(run(63), "deadlock: nobody can go on: "));
+  EXPECT_TRUE(says(run(63), "deadlock: no thread can continue: "));
   EXPECT_TRUE(says(run(63), "which waits for 0 of 1 arrivals and 128 bytes"));
   // A row more overwrites the first one of the next buffer.
   EXPECT_TRUE(says(run(65), "data race: writes 16 bytes at shared memory + 0x6400, which a copy "

@@ -58,7 +58,7 @@ TEST(EmulateMbarrier, FaultsAreFound) {
   EXPECT_TRUE(says(run(pipeline("bar.sync 0;", flip, flip)), "never written"));
   // A wrong parity of the producer: it waits for a buffer that nobody has had.
   std::string message = run(pipeline("bar.sync 0;", "", ""));
-  EXPECT_TRUE(says(message, "deadlock: nobody can go on: "));
+  EXPECT_TRUE(says(message, "deadlock: no thread can continue: "));
   EXPECT_TRUE(says(message, "the phase of parity 0 of the mbarrier at shared address"));
   EXPECT_TRUE(says(run(pipeline("bar.sync 0;", "", flip, "33")), "deadlock"));
   EXPECT_TRUE(says(run(pipeline("bar.sync 0;", "", flip, "31")), "data race"));

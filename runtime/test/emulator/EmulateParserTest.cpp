@@ -45,9 +45,9 @@ TEST(EmulateParser, ErrorsSayWhere) {
   EXPECT_EQ(
       errorOfBody("add.s32 %r1, %rd2, %r3;"),
       "test.ptx:12:14: error: expected an operand of 32 bits for type s32, found a register of 64");
-  EXPECT_EQ(errorOfBody("add.s32 %r1, %foo, %r3;"),
-            "test.ptx:12:14: error: '%foo' is no register that is declared, nor a special one that "
-            "is known");
+  EXPECT_EQ(
+      errorOfBody("add.s32 %r1, %foo, %r3;"),
+      "test.ptx:12:14: error: '%foo' is neither a declared register nor a known special register");
   EXPECT_EQ(errorOfBody("bra nowhere;"),
             "test.ptx:12:5: error: expected a label of this function, found 'nowhere'");
   EXPECT_EQ(errorOfBody("ld.global.b32 %r1, [foo];"),

@@ -370,7 +370,7 @@ TEST(EmulateWgmma, AllFourWarpsTakePart) {
                                p.barrier += "setp.ge.u32 %p3, %r0, 96; @%p3 bra late;",
                                    p.wait += "late:";
                              }),
-                   "deadlock: nobody can go on"));
+                   "deadlock: no thread can continue"));
   EXPECT_TRUE(says(errorWith(fromShared,
                              [](Parts &p) {
                                p.barrier += "setp.ge.u32 %p3, %r0, 96; @%p3 bra late;",

@@ -261,7 +261,7 @@ LtStatus cublasLtMatmulPreferenceSetAttribute(LtPreference handle, int attribute
   return isSet ? ltOk : refuse("unknown preference attribute " + std::to_string(attribute));
 }
 
-//===- LibraryGemm -----------------------------------------------------------===//
+//===- Products ----------------------------------------------------------===//
 
 LtStatus cublasLtMatmulAlgoGetHeuristic(LtHandle, LtProduct product, LtMatrix a, LtMatrix b,
                                         LtMatrix c, LtMatrix d, LtPreference handle, int wanted,
