@@ -19,7 +19,7 @@ TEST(EmulateBarrier, WarpsExchangeThroughSharedMemory) {
     EXPECT_EQ(found[tid], 127 - tid);
 }
 
-/// Warps 0 and 1 produce, 2 and 3 consume, by two named barriers.
+/// Warps 0 and 1 produce, warps 2 and 3 consume, with two named barriers.
 TEST(EmulateBarrier, ProducersArriveConsumersWait) {
   std::string body = tileElement + R"(
     shr.u32 %r6, %r0, 6; setp.ne.u32 %p1, %r6, 0;

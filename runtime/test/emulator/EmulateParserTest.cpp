@@ -1,10 +1,10 @@
-//===- EmulateParserTest.cpp - PTX that is and is not understood *- C++ -*-===//
+//===- EmulateParserTest.cpp - Valid and invalid PTX ------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Located errors, and no crash on garbage.
+// Errors have locations, and arbitrary text does not crash the parser.
 //
 //===----------------------------------------------------------------------===//
 
@@ -140,7 +140,7 @@ TEST(EmulateParser, DebuggingIsSkipped) {
   EXPECT_EQ(errorOf(text), "");
 }
 
-/// What any text does: an Error, or nothing; never a crash, and never without end.
+/// Checks that any text gives an Error or nothing, without a crash or an endless loop.
 static void survives(const std::string &text) {
   try {
     Emulator emulator("fuzz.ptx", text);
