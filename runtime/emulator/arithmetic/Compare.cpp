@@ -195,7 +195,8 @@ static void decodeComparison(Decoder &d) {
   else if (!isSet && type == Type::BF16x2)
     run = handler<Setp<PackedNumber<Brain, 0, uint32_t>, PackedNumber<Brain, 16, uint32_t>>>();
   if (!run)
-    d.fail("type %s does not go with '%s'", nameOf(type), std::string(d.modifiers.name()).c_str());
+    d.fail("type %s is not supported by '%s'", nameOf(type),
+           std::string(d.modifiers.name()).c_str());
   std::vector<Slot> outs, ins{d.source(1, type), d.source(2, type)};
   if (combination)
     ins.push_back(d.predicate(d.operand(3)));

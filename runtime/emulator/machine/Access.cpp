@@ -29,7 +29,7 @@ void Access::outOfBounds(Space space, uint64_t address, unsigned bytes, unsigned
     uint64_t distance =
         isBehind ? address - nearest->base - nearest->size : nearest->base - address;
     where = isBehind && address - nearest->base < nearest->size
-                ? format("it reaches over the end of %s, which has %llu bytes",
+                ? format("it extends beyond the end of %s, which has %llu bytes",
                          nearest->name.c_str(), static_cast<unsigned long long>(nearest->size))
                 : format("%llu bytes %s %s, which has %llu bytes",
                          static_cast<unsigned long long>(distance), isBehind ? "after" : "before",

@@ -190,7 +190,7 @@ static std::string waitsForPhase(const Warp &warp, const Waiting &waiting) {
   if (barrier.bytes)
     what += format(" and %lld bytes%s",
                    static_cast<long long>(barrier.bytes < 0 ? -barrier.bytes : barrier.bytes),
-                   barrier.bytes < 0 ? " to be announced" : "");
+                   barrier.bytes < 0 ? " not yet announced" : "");
   return what;
 }
 

@@ -57,7 +57,7 @@ Type Decoder::typeOneOf(std::initializer_list<Type> types) {
       return found;
     names += std::string(names.empty() ? "" : ", ") + nameOf(allowed);
   }
-  fail("type %s does not go with '%s': expected one of %s", nameOf(found),
+  fail("type %s is not supported by '%s': expected one of %s", nameOf(found),
        std::string(modifiers.name()).c_str(), names.c_str());
 }
 

@@ -95,7 +95,7 @@ static void checkFence(Warp &warp, const Instruction &i, Slot slot, RegisterUse:
   if (isInFlight && use.kind != kind)
     warp.fail(
         allLanes,
-        "uses %s, which the product at line %u has, with no wgmma.wait_group for that between",
+        "uses %s, which the product at line %u uses, with no wgmma.wait_group for it in between",
         nameOfRegister(warp, slot), before.at.line);
   if (use.fences == products.fences)
     warp.fail(allLanes,
@@ -118,10 +118,11 @@ static void checkAccess(Warp &warp, const Slot *slots, unsigned count, const cha
   for (unsigned k = 0; k < count; ++k) {
     const RegisterUse &use = warp.products.registers[slots[k]];
     if (use.product > warp.products.known)
-      warp.fail(allLanes,
-                "%s %s, which the product at line %u %s, with no wgmma.wait_group for that between",
-                what, nameOfRegister(warp, slots[k]), warp.program.code[use.instruction].at.line,
-                use.kind == RegisterUse::Accumulator ? "has as accumulator" : "reads");
+      warp.fail(
+          allLanes,
+          "%s %s, which the product at line %u %s, with no wgmma.wait_group for it in between",
+          what, nameOfRegister(warp, slots[k]), warp.program.code[use.instruction].at.line,
+          use.kind == RegisterUse::Accumulator ? "uses as accumulator" : "reads");
   }
 }
 

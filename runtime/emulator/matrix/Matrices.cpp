@@ -165,7 +165,7 @@ static Shape takeShape(Decoder &d, Type &to, Type &from) {
                  : kind == IsHalf ? to != Type::F64 && from == to
                                   : to == Type::F32 && from == to;
   if (a != b || !isKnown || !areSums)
-    d.fail("no such product: %s", quoted(d.statement->opcode).c_str());
+    d.fail("unsupported product %s", quoted(d.statement->opcode).c_str());
   return {uint8_t(size == 3 ? 8 : 16), inner[size], kind, from == Type::F16, to == Type::F16};
 }
 

@@ -50,7 +50,7 @@ static WgmmaPlan takeShape(Decoder &d) {
                                 : WgmmaPlan::TF32;
   plan.sumsAreHalf = sums == Type::F16;
   if (a != b || inner != plan.inner() || (plan.sumsAreHalf && a != Type::F16))
-    d.fail("no such product: %s", quoted(d.statement->opcode).c_str());
+    d.fail("unsupported product %s", quoted(d.statement->opcode).c_str());
   return plan;
 }
 

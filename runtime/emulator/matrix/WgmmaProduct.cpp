@@ -46,7 +46,7 @@ Descriptor decodeDescriptor(const Warp &warp, uint64_t bits, char matrix) {
   constexpr uint64_t unused =
       uint64_t(3) << 14 | uint64_t(3) << 30 | uint64_t(7) << 46 | uint64_t(0x3ff) << 52;
   if (bits & unused)
-    warp.fail(allLanes, "the descriptor 0x%llx of %c has bits that mean nothing",
+    warp.fail(allLanes, "the descriptor 0x%llx of %c has reserved bits set",
               static_cast<unsigned long long>(bits), matrix);
   return {(bits & 0x3fff) << 4, (bits >> 16 & 0x3fff) << 4, (bits >> 32 & 0x3fff) << 4,
           bits >> 49 & 7, swizzles[bits >> 62]};

@@ -62,7 +62,7 @@ bool fsdprt::emulate::decodeAsyncStore(Decoder &d) {
     checkCombination(d, plan.reduction->op, plan.type);
   }
   if (plan.count > 4 || (isReduction && (plan.count > 1 || isFloat(plan.type))))
-    d.fail("no such vector of %s", nameOf(plan.type));
+    d.fail("unsupported vector of %s", nameOf(plan.type));
   d.operandCount(3, 3);
   plan.to = {d, d.operand(0), Space::Shared};
   plan.barrier = {d, d.operand(2), Space::Shared};

@@ -66,10 +66,10 @@ void arriveAt(Warp &warp, const Instruction &i, LaneMask active, NamedBarrier &b
 Step blockBarrier(Warp &warp, const Instruction &i, LaneMask active) {
   uint32_t number = uniform(warp, i.in[0], active, "barriers");
   if (number > 15)
-    warp.fail(active, "barrier %u, but there are 0 to 15", number);
+    warp.fail(active, "barrier %u, expected 0 to 15", number);
   LaneMask elsewhere = warp.live & ~active;
   if (i.modifier & IsAligned && elsewhere)
-    warp.fail(active, "all lanes of a warp have to come together, but %s %s elsewhere",
+    warp.fail(active, "expected all lanes of the warp to arrive together, but %s %s elsewhere",
               warp.nameOfLanes(elsewhere).c_str(), elsewhere & (elsewhere - 1) ? "are" : "is");
   NamedBarrier &barrier = warp.block.barriers[number];
   ++warp.block.cluster.grid.counters.barriers;

@@ -120,5 +120,5 @@ Combination fsdprt::emulate::takeCombination(Decoder &d) {
 
 void fsdprt::emulate::checkCombination(Decoder &d, Combination op, Type type) {
   if (!isCombination(op, type))
-    d.fail("type %s does not go with this operation", nameOf(type));
+    d.fail("type %s is not supported by this operation", nameOf(type));
 }

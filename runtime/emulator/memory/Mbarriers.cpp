@@ -39,7 +39,8 @@ MbarrierRef::MbarrierRef(Warp &warp, unsigned lane, uint32_t thread, Space space
   auto known =
       owner ? owner->mbarriers.find(place.offset) : std::map<uint64_t, Mbarrier>::iterator();
   if (!owner || known == owner->mbarriers.end())
-    warp.fail(LaneMask(1) << lane, "there is no mbarrier at %s: mbarrier.init makes one",
+    warp.fail(LaneMask(1) << lane,
+              "expected an mbarrier at %s, found none; initialise it by mbarrier.init",
               describe(place).c_str());
   access.check(place, 8, lane, thread);
   offset = place.offset;
@@ -84,11 +85,11 @@ void MbarrierRef::checkVisible(uint32_t agent) const {
   if (!warp->block.cluster.grid.launch.checks.races || barrier->isFenced ||
       warp->block.cluster.clocks.isProxied(barrier->maker, barrier->made, agent))
     return;
-  warp->fail(LaneMask(1) << lane,
-             "the async proxy does not know of the mbarrier at shared memory + 0x%llx, which line "
-             "%u has made, with neither fence.mbarrier_init nor fence.proxy.async between",
-             static_cast<unsigned long long>(offset),
-             warp->program.code[barrier->instruction].at.line);
+  warp->fail(
+      LaneMask(1) << lane,
+      "the async proxy does not see the mbarrier at shared memory + 0x%llx, initialised at line "
+      "%u, with neither fence.mbarrier_init nor fence.proxy.async in between",
+      static_cast<unsigned long long>(offset), warp->program.code[barrier->instruction].at.line);
 }
 
 void MbarrierRef::finish() {

@@ -45,8 +45,10 @@ TensorMap mapOf(Warp &warp, const Plan &plan, unsigned lane) {
   access.check(place, 128, lane);
   std::optional<TensorMap> map = decodeTensorMap(place.bytes());
   if (!map)
-    warp.fail(LaneMask(1) << lane, "what is at %s is no tensor map that was made for the emulator",
-              describe(place).c_str());
+    warp.fail(
+        LaneMask(1) << lane,
+        "expected a tensor map of the emulator's cuTensorMapEncodeTiled at %s, found other bytes",
+        describe(place).c_str());
   if (map->rank != plan.rank)
     warp.fail(LaneMask(1) << lane, "the tensor map has %u dimensions, but the instruction %u",
               map->rank, plan.rank);
@@ -177,7 +179,7 @@ std::optional<Reduction> reductionOf(Warp &warp, const Plan &plan, const TensorM
   if (*plan.op >= Combination::And && !isFloat(type))
     type = sizeOf(type) == 4 ? Type::B32 : sizeOf(type) == 8 ? Type::B64 : type;
   if (!isCombination(*plan.op, type))
-    warp.fail(LaneMask(1) << lane, "type %s of the tensor map does not go with this operation",
+    warp.fail(LaneMask(1) << lane, "type %s of the tensor map is not supported by this operation",
               nameOf(map.elementType()));
   return Reduction{*plan.op, type};
 }

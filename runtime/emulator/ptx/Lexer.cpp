@@ -113,7 +113,7 @@ Token Lexer::decimalFloat() {
   char *end = nullptr;
   double value = std::strtod(text.c_str(), &end);
   if (*end)
-    source.fail(at, "%s is no number", quoted(text).c_str());
+    source.fail(at, "expected a number, found %s", quoted(text).c_str());
   Token token = take(TokenKind::Double, length);
   std::memcpy(&token.integer, &value, sizeof value);
   return token;

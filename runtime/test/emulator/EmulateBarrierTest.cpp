@@ -64,8 +64,8 @@ TEST(EmulateBarrier, ThreadsThatLeftAreNotWaitedFor) {
 TEST(EmulateBarrier, MisuseIsReported) {
   EXPECT_TRUE(says(
       errorOfBlock("mov.u32 %r0, %tid.x; setp.lt.u32 %p1, %r0, 3; @%p1 bra out; bar.sync 0; out:"),
-      "bar.sync: all lanes of a warp have to come together, but lanes 0-2 are elsewhere"));
-  EXPECT_TRUE(says(errorOfBlock("bar.sync 16;"), "barrier 16, but there are 0 to 15"));
+      "bar.sync: expected all lanes of the warp to arrive together, but lanes 0-2 are elsewhere"));
+  EXPECT_TRUE(says(errorOfBlock("bar.sync 16;"), "barrier 16, expected 0 to 15"));
   EXPECT_TRUE(
       says(errorOfBlock("bar.sync 1, 40;"), "a barrier for 40 threads, expected a multiple of 32"));
   EXPECT_TRUE(says(errorOfBlock("bar.sync 1, 64;"), "a barrier for 64 threads in a block of 32"));
@@ -102,7 +102,7 @@ TEST(EmulateBarrier, LanesOfAWarpWaitForOneAnother) {
     EXPECT_EQ(found[tid], tid - 16);
   EXPECT_TRUE(says(errorOfBlock("mov.u32 %r0, %tid.x; setp.lt.u32 %p1, %r0, 16; @%p1 bra other; "
                                 "bar.warp.sync -1; bra done; other: bar.sync 0; done:"),
-                   "bar.sync: all lanes of a warp have to come together"));
+                   "bar.sync: expected all lanes of the warp to arrive together"));
 }
 
 TEST(EmulateBarrier, ClustersMeet) {

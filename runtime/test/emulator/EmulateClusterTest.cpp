@@ -134,12 +134,12 @@ TEST(EmulateCluster, StoresThatAnMbarrierWaitsFor) {
   EXPECT_TRUE(says(
       errorOf(asyncStores(
           "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r12], %r4, [%r3];", "128")),
-      "the mbarrier is in the shared memory of another block than what is written"));
+      "the mbarrier is in the shared memory of another block than the destination"));
   EXPECT_TRUE(says(
       errorOf(asyncStores(
           "red.async.shared::cluster.mbarrier::complete_tx::bytes.add.f32 [%r12], %r4, [%r13];",
           "128")),
-      "no such vector of f32"));
+      "unsupported vector of f32"));
 }
 
 /// Warps of all blocks of a cluster take turns: a loop that waits for the other block ends.

@@ -197,11 +197,8 @@ static void plant(const std::string &input, const Fault &fault) {
 /// "mbarrier.try_wait P1, ..." is replaced by an instruction that does not wait; the rest of the
 /// line becomes a comment.
 static const std::vector<Fault> faults = {
-    {"fence.mbarrier_init.release.cluster;",
-     "",
-     {"the async proxy does not know of the mbarrier"},
-     1},
-    {"bar.sync \t0;", "", {"there is no mbarrier", "data race"}, 1},
+    {"fence.mbarrier_init.release.cluster;", "", {"the async proxy does not see the mbarrier"}, 1},
+    {"bar.sync \t0;", "", {"expected an mbarrier", "data race"}, 1},
     {"mbarrier.try_wait.parity.shared.b64 P1, ",
      "mov.pred P1, 1; //",
      {"data race", "never written"},

@@ -64,7 +64,7 @@ TEST(EmulateMbarrier, FaultsAreFound) {
   EXPECT_TRUE(says(run(pipeline("bar.sync 0;", "", flip, "31")), "data race"));
   EXPECT_TRUE(says(run(pipeline("bar.sync 0;", "", flip, "0")), "an mbarrier for 0 arrivals"));
   EXPECT_TRUE(says(run("mbarrier.arrive.shared.b64 _, [full];"),
-                   "there is no mbarrier at shared memory + 0x0"));
+                   "expected an mbarrier at shared memory + 0x0, found none"));
   EXPECT_TRUE(says(errorOfBlock("mbarrier.init.shared.b64 [full], 1; st.shared.b64 [full], 0; "
                                 "mbarrier.arrive.shared.b64 _, [full];",
                                 1, shared),

@@ -71,7 +71,7 @@ TEST(EmulateReduction, FaultsAreFound) {
   EXPECT_TRUE(says(run(add + "st.shared.b32 [tile], 1;"), "asynchronously reads"));
   EXPECT_TRUE(
       says(run("cp.reduce.async.bulk.global.shared::cta.bulk_group.and.f32 [%rd0], [tile], 1024;"),
-           "type f32 does not go with this operation"));
+           "type f32 is not supported by this operation"));
   EXPECT_TRUE(says(run("cp.reduce.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.add."
                        "u32 [tile], [%rd0], 16, [full];"),
                    "cp.reduce is for what comes from shared memory"));
@@ -99,6 +99,6 @@ TEST(EmulateReduction, CombinesBoxes) {
   EXPECT_EQ(run(TensorType::S32, "xor", values), "");
   EXPECT_EQ(values[4], 16u);
   EXPECT_TRUE(says(run(TensorType::F32, "xor", values),
-                   "type f32 of the tensor map does not go with this operation"));
+                   "type f32 of the tensor map is not supported by this operation"));
   EXPECT_TRUE(says(run(TensorType::F32, "exch", values), "cp.reduce does not exchange"));
 }

@@ -259,16 +259,16 @@ TEST(EmulateTensor, FaultsOfLoadsAreFound) {
   EXPECT_TRUE(says(run(loadBox("0, 0", 512), {16, 7}), "deadlock"));
   EXPECT_TRUE(says(run(loadBox("0, 0", 512), {16, 7}),
                    "shared address 0x0, which waits for 0 of 1 arrivals and 64 bytes"));
-  EXPECT_TRUE(says(run(loadBox("0, 0", 512), {16, 9}), "and 64 bytes to be announced"));
+  EXPECT_TRUE(says(run(loadBox("0, 0", 512), {16, 9}), "and 64 bytes not yet announced"));
   EXPECT_TRUE(
       says(run(loadBox("0, 0, 0", 512)), "the tensor map has 2 dimensions, but the instruction 3"));
   EXPECT_TRUE(says(run(changed("[tile]", "[tile+64]")), "is not aligned to 128 bytes"));
   EXPECT_TRUE(says(run(changed("[tile]", "[tile+16000]")), "out of bounds"));
   EXPECT_TRUE(says(run(changed("[tile], [%m0", "[tile], [%rd0")),
-                   "is no tensor map that was made for the emulator"));
-  EXPECT_TRUE(
-      says(run(changed("fence.mbarrier_init.release.cluster;", "")),
-           "the async proxy does not know of the mbarrier at shared memory + 0x0, which line"));
+                   "expected a tensor map of the emulator's cuTensorMapEncodeTiled at "));
+  EXPECT_TRUE(says(
+      run(changed("fence.mbarrier_init.release.cluster;", "")),
+      "the async proxy does not see the mbarrier at shared memory + 0x0, initialised at line"));
   EXPECT_TRUE(says(run(changed("mbarrier.try_wait.parity.shared.b64 %p2, [full], 0;", "")),
                    "asynchronously writes"));
   EXPECT_TRUE(says(run("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::"
@@ -375,6 +375,6 @@ TEST(EmulateTensor, MulticastGoesToTheSamePlaceOfEachBlock) {
   EXPECT_EQ(run("3"), "");
   EXPECT_TRUE(says(run("1"), "mbarrier at shared address 0x0 of block (1,0,0), which waits for 0 "
                              "of 1 arrivals and 512 bytes"));
-  EXPECT_TRUE(says(run("7"), "the mask 0x7 names blocks that the cluster of 2 has not"));
+  EXPECT_TRUE(says(run("7"), "the mask 0x7 names blocks outside of the cluster of 2"));
   EXPECT_TRUE(says(run("0"), "the mask 0x0 names no block"));
 }

@@ -263,7 +263,7 @@ TEST(EmulateWgmma, RegistersInFlightAreNobodysElse) {
                    "st.global.b32: reads %d0, which the product at line"));
   EXPECT_TRUE(
       says(errorWith(fromShared, [](Parts &p) { p.wait = "wgmma.wait_group.sync.aligned 1;"; }),
-           "has as accumulator, with no wgmma.wait_group"));
+           "uses as accumulator, with no wgmma.wait_group"));
   // A group that was not committed is not waited for.
   EXPECT_TRUE(says(errorWith(fromShared, [](Parts &p) { p.commit = ""; }),
                    "reads %d0, which the product at line"));
@@ -420,13 +420,13 @@ TEST(EmulateWgmma, OperandsAreChecked) {
   std::string a = std::to_string(product.a.descriptor(1024)),
               b = std::to_string(product.b.descriptor(1024 + bStart));
   fails("m64n8k16", "m64n12k16", "expected a shape such as .m64n128k16");
-  fails("m64n8k16", "m64n8k8", "no such product");
-  fails("f32.bf16.bf16", "f16.bf16.bf16", "no such product");
+  fails("m64n8k16", "m64n8k8", "unsupported product");
+  fails("f32.bf16.bf16", "f16.bf16.bf16", "unsupported product");
   fails(", 1, 1, 1, 0, 0;", ", 1, 2, 1, 0, 0;", "expected a scale of 1 or -1");
   fails(", 1, 1, 1, 0, 0;", ", 1, 1, 1, 0;", "expected 8 operands");
   fails("%d3}", "%d2, %d3}", "expected 4 registers, found 5");
   fails(", " + a, ", " + std::to_string(product.a.descriptor(1024) | 1 << 14),
-        "has bits that mean nothing");
+        "has reserved bits set");
   fails(", " + a, ", " + std::to_string(product.a.descriptor(sharedBytes + 1024)), "out of bounds");
   fails(", " + a, ", %rd4", "lanes have different matrix descriptors");
 }

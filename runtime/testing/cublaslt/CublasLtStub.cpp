@@ -56,7 +56,7 @@ T &from(Handle handle) {
 
 /// Writes the reason of a failure to standard error, since a status carries none.
 LtStatus refuse(const std::string &what, LtStatus status = ltInvalidValue) {
-  std::fprintf(stderr, "cuBLASLt's stand-in: %s\n", what.c_str());
+  std::fprintf(stderr, "cuBLASLt stub: %s\n", what.c_str());
   return status;
 }
 

@@ -125,7 +125,7 @@ Result cuStreamDestroy_v2(void *stream) {
 Result cuStreamQuery(void *stream) {
   return call(invalidValue, [&](Driver &driver) {
     Stream &found = driver.streamOf(stream);
-    expectNoCapture(found, "looks at");
+    expectNoCapture(found, "queries");
     return driver.query(found.last) ? success : notReady;
   });
 }
@@ -138,7 +138,7 @@ Result cuStreamGetCtx(void *stream, void **context) {
 Result cuStreamSynchronize(void *stream) {
   return call(invalidValue, [&](Driver &driver) {
     Stream &found = driver.streamOf(stream);
-    expectNoCapture(found, "looks at");
+    expectNoCapture(found, "waits for");
     driver.await(found.last);
     return success;
   });
@@ -197,7 +197,7 @@ Result cuEventQuery(void *event) {
   return call(invalidValue, [&](Driver &driver) {
     Event &found = driver.eventOf(event);
     if (found.isCaptured)
-      throw Misuse(capturedEvent, "looks at an event of a capture");
+      throw Misuse(capturedEvent, "queries an event of a capture");
     return driver.query(found.recorded) ? success : notReady;
   });
 }
@@ -205,7 +205,7 @@ Result cuEventSynchronize(void *event) {
   return call(invalidValue, [&](Driver &driver) {
     Event &found = driver.eventOf(event);
     if (found.isCaptured)
-      throw Misuse(capturedEvent, "looks at an event of a capture");
+      throw Misuse(capturedEvent, "waits for an event of a capture");
     driver.await(found.recorded);
     return success;
   });
