@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Time against memory: --activation-checkpointing=auto over limits, beside none and full.
+"""Plots time against memory: --activation-checkpointing=auto at several limits, with none and full.
 
     benchmarks/rematerialisation/sweep.py [--out=docs/benchmarks] [options of fsdp-modelgen]
 
-Plans alone (no code is generated), so the numbers depend on nothing but the model: the
-estimated time of a step on CPU ranks, and the arena. Writes a table and a plot (SVG).
+Uses plans alone, without code, so the numbers depend on the model only: the estimated time
+of a step on CPU ranks, and the arena. Writes a table and a plot (SVG).
 Default model: GPT-2 124M, 4 x 1024 tokens per rank, 4 ranks.
 """
 import argparse
@@ -26,7 +26,7 @@ def explain(model, mesh, *options):
 
 
 def plot(points, none, full, path):
-    """Memory to the right, time upwards, both as shares of what is kept whole."""
+    """Writes the plot: memory on the x axis, time on the y axis, both relative to no checkpointing."""
     left, top, width, height = 70, 20, 520, 300
     low, high = 0.3, 1.02
     most = max(time for _, time in points + [full]) / none[1] + 0.02
@@ -63,9 +63,9 @@ def plot(points, none, full, path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", default="docs/benchmarks")
-    parser.add_argument("--mesh", default="shard=4")
-    parser.add_argument("--date", default="")
+    parser.add_argument("--out", default="docs/benchmarks", help="output folder (default: %(default)s)")
+    parser.add_argument("--mesh", default="shard=4", help="default: %(default)s")
+    parser.add_argument("--date", default="", help="date for the table")
     arguments, model = parser.parse_known_args()
     model = model or ["gpt2", "--seq=1024", "--batch=4"]
     with tempfile.TemporaryDirectory() as folder:

@@ -36,7 +36,7 @@ fsdp.program @step layout @arena mesh @mesh {
 // CHECK: peak (arena) {{ *}}1024 {{ *}}1.0 KiB 114.3 % of the lower bound
 // CHECK: padding {{ *}}48
 // CHECK: owned {{ *}}512 B {{ *}}592 B unsharded: 1/1.16
-// CHECK: Most is alive at command 2 of @step (reduce_scatter u): 704 B
+// CHECK: Memory peaks at command 2 of @step (reduce_scatter u): 704 B
 // CHECK-NEXT: = activations 0 B + gathered 256 B + owned 384 B + others 64 B
 // CHECK-NEXT: the largest buffers:
 // CHECK-NEXT: gathered 256 256 B gathered u

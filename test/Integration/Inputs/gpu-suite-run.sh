@@ -1,5 +1,5 @@
 #!/bin/bash
-# In place of fsdp-run: what it says is changed, by its artifact and options, as $PLANT says.
+# Replaces fsdp-run: changes its output or behaviour according to $PLANT and its artifact and options.
 whole=$(dirname "$0")/fsdp-run-whole
 [ "$PLANT" = hang ] && { sleep 1000 & sleep 1000; }
 case "$*" in
