@@ -84,9 +84,10 @@ void Host::findLost() {
       continue;
     member.ended = true;
     if (!hasReported(rank))
-      setReason({FSDPRT_LOST,
-                 format("rank %u (process %d) is gone; it was killed or ended before the run did: %s",
-                        rank, member.process, describeProgress(rank).c_str())});
+      setReason(
+          {FSDPRT_LOST,
+           format("rank %u (process %d) is gone; it was killed or ended before the run did: %s",
+                  rank, member.process, describeProgress(rank).c_str())});
   }
 }
 
