@@ -84,9 +84,8 @@ struct CommandLine {
                  cl::desc("standard deviation of initial weights (0.02)"), cl::cat(model)};
 
   Real dropout{"dropout", cl::value_desc("p"), cl::cat(model),
-               cl::desc("probability that training drops an element: of attention weights, of what "
-                        "a block adds to the "
-                        "residual, and (gpt2) of embeddings (default 0)")};
+               cl::desc("probability that training drops an element of attention weights and "
+                        "residuals (default 0)")};
 
   Int seq{"seq", cl::value_desc("n"),
           cl::desc("tokens per sequence (default: positions, at most 2048)"), cl::cat(batch)};

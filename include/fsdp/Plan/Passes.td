@@ -227,7 +227,7 @@ def PackArenasPass : Pass<"fsdp-pack-arenas", "::mlir::ModuleOp"> {
     - Keeps: commands.
   }];
   let options = [Option<"enough", "enough", "int64_t", "0",
-                        "Stop the search at this size of the device's arena, in bytes; 0 (default): search for the smallest.">];
+                        "Arena size in bytes at which the search stops; 0 (default): search for the smallest.">];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
   let statistics = [Statistic<"arenaBytes", "arena-bytes", "Size of the largest arena, in bytes">,
                     Statistic<"boundBytes", "bound-bytes", "Lower bound of the size of that arena, in bytes">];
