@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
+import warnings
 from typing import Any, Callable, Mapping, Sequence
 
 import torch
@@ -209,15 +210,11 @@ def _check(program, names: Sequence[str]) -> None:
                           "one float scalar: take the mean, or pass loss=")
 
 
-def _unused_params(program, parameters) -> set[str]:
-    placeholders = [node for node in program.graph.nodes if node.op == "placeholder"]
-    by_name = {node.name: node for node in placeholders}
-    unused = set()
-    for name, target in zip(parameters, program.graph_signature.user_inputs):
-        node = by_name.get(target)
-        if node is not None and not node.users:
-            unused.add(name)
-    return unused
+def _unused(program, names: Sequence[str]) -> set[str]:
+    """Returns the arguments, named in their order, on which the loss does not depend."""
+    nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+    return {name for name, target in zip(names, program.graph_signature.user_inputs)
+            if target in nodes and not nodes[target].users}
 
 
 def _lower(program, name: str):
@@ -325,6 +322,8 @@ def export_torch(module: torch.nn.Module, example_batch: Any, loss: Loss | None 
             raise ExportError(f"parameter '{n}': unknown type {p.dtype}; expected "
                               f"{', '.join(map(str, _TYPES))}")
     parameters = {n: p.detach() for n, p in own.items()}
+    # One tensor given for two inputs would be traced as one input.
+    tensors = [t.detach().clone() for t in tensors]
     is_meta = any(p.is_meta for p in parameters.values())
     if is_meta:
         parameters, tensors = _fake_parameters(parameters, tensors)
@@ -340,7 +339,10 @@ def export_torch(module: torch.nn.Module, example_batch: Any, loss: Loss | None 
     except Exception as error:
         raise _located(error) from error
     fold.fold(program)
-    unused = _unused_params(program, parameters)
+    unused = _unused(program, [*parameters, *(("batch", name) for name in names)])
+    for name in names:
+        if ("batch", name) in unused:
+            warnings.warn(f"the loss does not depend on the batch input '{name}'", stacklevel=3)
     context, lowered, stops = _lower(program, "loss")
     batch_names = _roles(names)
     arguments = [{"fsdp.param": n, **({} if n in trained and n not in unused
