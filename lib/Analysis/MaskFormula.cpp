@@ -20,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "MaskFormula.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -190,6 +191,7 @@ TileExpr MaskReader::compute(Value value) {
         TileExpr x = isSigned ? in(0) : natural(0), y = isSigned ? in(1) : natural(1);
         return isa<arith::MinSIOp, arith::MinUIOp>(op) ? TileExpr::min(x, y) : TileExpr::max(x, y);
       })
+      .Case([&](math::AbsIOp) { return TileExpr::max(in(0), in(0) * -1); })
       .Case([&](arith::AndIOp) -> TileExpr { // of a natural number: no more than it
         TileExpr x = natural(0), y = natural(1);
         if (!x && !y)

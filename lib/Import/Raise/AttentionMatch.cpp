@@ -12,8 +12,8 @@
 //  1. Follow the uses of the softmax through views and elementwise ops to the one product that
 //     reads the weights P. From here on, all positions are functions of the parts of its loops
 //     (LoopParts.h).
-//  2. Trace its operand P back to the softmax, through factors (dropout) and a select that sets
-//     fully masked rows to 0.
+//  2. Trace its operand P back to the softmax, through factors (dropout), a select that sets
+//     fully masked rows to 0, and the slice that drops a sink (AttentionSink.cpp).
 //  3. Trace the softmax's input back to the product Q·Kᵀ, through ops that depend on a score.
 //  4. Trace Q, K and V back through views, copies and constant factors. A loop part that is in
 //     neither K nor V is part of a row, or a query head of a group. (Grouped heads are a broadcast
@@ -59,12 +59,13 @@ static bool leadsTo(Value value, Operation *target, DenseMap<Value, bool> &known
   Operation *op = value.getDefiningOp();
   if (op == target)
     return true;
-  if (!isView(op) && !isElementwise(op))
+  bool isSingle = isView(op) || isa_and_nonnull<tensor::ExtractSliceOp>(op);
+  if (!isSingle && !isElementwise(op))
     return false;
   auto [it, fresh] = known.try_emplace(value, false);
   if (!fresh)
     return it->second;
-  unsigned inputs = isView(op) ? 1 : cast<linalg::GenericOp>(op).getNumDpsInputs();
+  unsigned inputs = isSingle ? 1 : cast<linalg::GenericOp>(op).getNumDpsInputs();
   bool leads = llvm::any_of(op->getOperands().take_front(inputs),
                             [&](Value v) { return leadsTo(v, target, known); });
   return known[value] = leads;
@@ -85,7 +86,8 @@ struct Surroundings {
 
 class AttentionMatcher {
 public:
-  AttentionMatcher(AttentionMatch &match, Obstacle &obstacle) : m(match), obstacle(obstacle) {}
+  AttentionMatcher(AttentionMatch &match, std::optional<Sink> sink, Obstacle &obstacle)
+      : m(match), sink(sink), obstacle(obstacle) {}
 
   /// Returns true on a match. If it returns false and `needed` is set, the caller splits that loop
   /// part and tries again; otherwise this is not attention.
@@ -120,8 +122,9 @@ private:
   }
 
   AttentionMatch &m;
+  std::optional<Sink> sink;
   Obstacle &obstacle;
-  Point weights; // at the softmax
+  Point weights; // at the softmax; among those of the keys if there is a sink
   Value valueOperand;
 };
 } // namespace
@@ -208,6 +211,10 @@ bool AttentionMatcher::readWeights() {
   m.v = {m.mixing.getDpsInputs()[first ? 1 : 0], place(maps[first ? 1 : 0], loops)};
   SmallVector<std::pair<Point, bool>> guards;
   while (point.value.getDefiningOp() != m.softmax) {
+    if (sink && point.value.getDefiningOp() == sink->slice) {
+      point.value = m.softmax.getResult()[0]; // only conversions are between them
+      break;
+    }
     if (auto next = back(point)) {
       point = *next;
       continue;
@@ -240,6 +247,11 @@ bool AttentionMatcher::readWeights() {
       m.factors.push_back({whenTrue ? Factor::Drops : Factor::Keeps, condition});
   }
   m.formula = {m.softmax.getInput(), weights.at};
+  if (sink) {
+    m.formula.value = sink->concat.getInputs()[sink->scores];
+    m.sink = {sink->concat.getInputs()[1 - sink->scores], weights.at};
+    m.sink->at[m.softmax.getDimension()] = getAffineConstantExpr(0, context());
+  }
   return true;
 }
 
@@ -286,9 +298,9 @@ bool AttentionMatcher::readScores(const Surroundings &around) {
         (*loops)[i] = m.parts.getLoop((number + 1) * maxLoops + i, extent);
     Point x{product.getDpsInputs()[0], place(product.getIndexingMapsArray()[0], *loops)};
     Point y{product.getDpsInputs()[1], place(product.getIndexingMapsArray()[1], *loops)};
-    auto keys = m.parts.termsOf(weights.at[m.softmax.getDimension()],
-                                cast<RankedTensorType>(m.softmax.getInput().getType())
-                                    .getDimSize(m.softmax.getDimension()));
+    auto keys = m.parts.termsOf(
+        weights.at[m.softmax.getDimension()],
+        cast<RankedTensorType>(m.formula.value.getType()).getDimSize(m.softmax.getDimension()));
     if (!keys)
       continue;
     auto hasKeys = [&](const Point &p) {
@@ -394,7 +406,7 @@ bool AttentionMatcher::group() {
       return fail("the keys of the softmax are not summed over with V", m.mixing);
   // Coordinates of the weights, in order, without the keys.
   SmallVector<SmallVector<unsigned>> coordinates;
-  ArrayRef<int64_t> shape = cast<RankedTensorType>(m.softmax.getInput().getType()).getShape();
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(m.formula.value.getType()).getShape();
   for (auto [d, at] : llvm::enumerate(weights.at)) {
     auto terms = m.parts.termsOf(at, shape[d]);
     if (!terms)
@@ -462,12 +474,20 @@ bool AttentionMatcher::run(const Surroundings &around) {
 // The search
 //===----------------------------------------------------------------------===//
 
-/// Collects the ops that read the weights through views and elementwise ops.
+/// Returns whether `op` is a slice that keeps most of its source. One that picks a column, as of
+/// the weights of experts, is a use of its own.
+static bool isLargeSlice(Operation *op) {
+  auto slice = dyn_cast<tensor::ExtractSliceOp>(op);
+  return slice && slice.getType().hasStaticShape() && slice.getSourceType().hasStaticShape() &&
+         2 * slice.getType().getNumElements() > slice.getSourceType().getNumElements();
+}
+
+/// Collects the ops that read the weights through views, elementwise ops and large slices.
 static void collectReaders(Value value, Surroundings &around, DenseSet<Value> &seen) {
   if (!seen.insert(value).second)
     return;
   for (Operation *user : value.getUsers()) {
-    if (isView(user) || isElementwise(user))
+    if (isView(user) || isElementwise(user) || isLargeSlice(user))
       collectReaders(user->getResult(0), around, seen);
     else if (asProduct(user))
       around.products.insert(user);
@@ -476,27 +496,41 @@ static void collectReaders(Value value, Surroundings &around, DenseSet<Value> &s
   }
 }
 
-/// Collects the products that `value` depends on through views and elementwise ops.
+/// Collects the products that `value` depends on through views, elementwise ops and joins.
 static void collectSources(Value value, Surroundings &around, DenseSet<Value> &seen) {
   Operation *op = value.getDefiningOp();
   if (!op || !seen.insert(value).second)
     return;
   if (asProduct(op))
     around.sources.insert(op);
-  unsigned inputs = isView(op)          ? 1
-                    : isElementwise(op) ? cast<linalg::GenericOp>(op).getNumDpsInputs()
-                                        : 0;
+  unsigned inputs = isView(op)                  ? 1
+                    : isElementwise(op)         ? cast<linalg::GenericOp>(op).getNumDpsInputs()
+                    : isa<tensor::ConcatOp>(op) ? op->getNumOperands()
+                                                : 0;
   for (Value operand : op->getOperands().take_front(inputs))
     collectSources(operand, around, seen);
 }
 
-std::optional<AttentionMatch> fsdp::matchAttention(linalg::SoftmaxOp softmax, Obstacle &obstacle) {
+static Surroundings findSurroundings(Value weights, Value scores) {
   Surroundings around;
   DenseSet<Value> seen;
-  collectReaders(softmax.getResult()[0], around, seen);
+  collectReaders(weights, around, seen);
   seen.clear();
-  collectSources(softmax.getInput(), around, seen);
+  collectSources(scores, around, seen);
+  return around;
+}
+
+bool fsdp::isBetweenProducts(Value value) {
+  Surroundings around = findSurroundings(value, value);
+  return !around.products.empty() && !around.sources.empty();
+}
+
+std::optional<AttentionMatch> fsdp::matchAttention(linalg::SoftmaxOp softmax, Obstacle &obstacle) {
+  Surroundings around = findSurroundings(softmax.getResult()[0], softmax.getInput());
   if (around.products.empty() || around.sources.empty())
+    return std::nullopt;
+  std::optional<Sink> sink = matchSink(softmax, obstacle);
+  if (!obstacle.reason.empty())
     return std::nullopt;
   if (around.other || around.products.size() > 1) {
     obstacle = {"the weights are read by more than one product",
@@ -509,7 +543,7 @@ std::optional<AttentionMatch> fsdp::matchAttention(linalg::SoftmaxOp softmax, Ob
     match.parts = parts;
     match.softmax = softmax;
     match.mixing = cast<linalg::LinalgOp>(around.products[0]);
-    AttentionMatcher matcher(match, obstacle);
+    AttentionMatcher matcher(match, sink, obstacle);
     if (matcher.run(around))
       return match;
     if (!matcher.needed)

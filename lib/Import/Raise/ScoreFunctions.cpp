@@ -16,6 +16,7 @@
 //     positive constant factors.
 //  2. Walk from the product to the softmax. Constant factors next to the product are the scale.
 //  3. Write the rest of the formula into the regions (WriteScoreFunctions.cpp).
+//  4. A sink is the last key: score_mod yields its score there, and mask_mod keeps it.
 //
 // A mask with a finite number is accepted only if every row provably keeps a key. In the model a
 // fully masked row is a mean over V: mask_mod would make it 0, and with score_mod its gradient
@@ -51,13 +52,15 @@ ScoreFunctions::Key ScoreFunctions::keyOf(const Point &point) const {
 // Splitting the formula
 //===----------------------------------------------------------------------===//
 
-/// Returns whether `value` is the result of an elementwise op with math functions that does not
-/// depend on the score. A kernel should read such a tensor rather than recompute it for each score.
+/// Returns whether `value` is the result of an elementwise op with math functions of floats that
+/// does not depend on the score. A kernel should read such a tensor rather than recompute it for
+/// each score.
 static bool isExpensive(Value value, Operation *scoring) {
   auto generic = value.getDefiningOp<linalg::GenericOp>();
   return generic && isParallel(generic) && !leadsTo(value, scoring) &&
          llvm::any_of(generic.getBody()->without_terminator(), [](Operation &op) {
-           return isa_and_nonnull<math::MathDialect>(op.getDialect());
+           return isa_and_nonnull<math::MathDialect>(op.getDialect()) &&
+                  isa<FloatType>(op.getResult(0).getType());
          });
 }
 

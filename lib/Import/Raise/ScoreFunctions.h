@@ -17,8 +17,10 @@ constexpr double masked = -1e4;
 
 /// Returns whether score_mod may yield finite scores of at most `masked`.
 bool mayMask(AttentionOp op);
-/// Returns whether mask_mod reads one constant table in which every row keeps a key.
-bool isTableWithKeys(AttentionOp op);
+/// Returns whether mask_mod, evaluated for one row after the other, keeps a key in every row. It
+/// may read constant tables. Returns false if the mask reads other data, or after too many
+/// evaluations.
+bool keepsKeyInEveryRow(AttentionOp op);
 
 /// Writes the formula between Q·Kᵀ and the softmax as scale, score_mod and mask_mod, and the
 /// factors after the softmax as weight_mod.
@@ -52,6 +54,7 @@ private:
                unsigned rest);
   void peelScale();
   bool write(AttentionOp op, Obstacle &obstacle);
+  bool isSinkAllowed(AttentionOp op, Obstacle &obstacle);
   bool writeFactors(AttentionOp op, Obstacle &obstacle);
 
   AttentionMatch &m;
