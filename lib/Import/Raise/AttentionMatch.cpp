@@ -25,6 +25,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Raise/AttentionMatch.h"
+#include "Raise/Surroundings.h"
 #include "Structure/Structured.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
@@ -36,54 +37,7 @@ using namespace mlir::fsdp;
 /// The product with V has the loops from 0 on, source n those from (n + 1) · maxLoops on.
 static constexpr unsigned maxLoops = 64;
 
-static bool isView(Operation *op) {
-  return isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op);
-}
-
-/// Returns whether `op` is an elementwise op. Formulas consist of these and views.
-static bool isElementwise(Operation *op) {
-  auto generic = dyn_cast_or_null<linalg::GenericOp>(op);
-  return generic && isParallel(generic);
-}
-
-/// Returns `op` if it is a contraction that accumulates into zeros.
-static linalg::LinalgOp asProduct(Operation *op) {
-  auto structured = dyn_cast_or_null<linalg::LinalgOp>(op);
-  if (!structured || !isContraction(structured))
-    return {};
-  auto init = dyn_cast_or_null<FloatAttr>(uniformConstant(structured.getDpsInits()[0]));
-  return init && init.getValue().isZero() ? structured : linalg::LinalgOp();
-}
-
-static bool leadsTo(Value value, Operation *target, DenseMap<Value, bool> &known) {
-  Operation *op = value.getDefiningOp();
-  if (op == target)
-    return true;
-  bool isSingle = isView(op) || isa_and_nonnull<tensor::ExtractSliceOp>(op);
-  if (!isSingle && !isElementwise(op))
-    return false;
-  auto [it, fresh] = known.try_emplace(value, false);
-  if (!fresh)
-    return it->second;
-  unsigned inputs = isSingle ? 1 : cast<linalg::GenericOp>(op).getNumDpsInputs();
-  bool leads = llvm::any_of(op->getOperands().take_front(inputs),
-                            [&](Value v) { return leadsTo(v, target, known); });
-  return known[value] = leads;
-}
-
-bool fsdp::leadsTo(Value value, Operation *target) {
-  DenseMap<Value, bool> known;
-  return ::leadsTo(value, target, known);
-}
-
 namespace {
-/// The readers of the softmax's result, and the products that its input depends on.
-struct Surroundings {
-  SetVector<Operation *> products; // products that read the weights
-  Operation *other = nullptr;      // another op that reads the weights
-  SetVector<Operation *> sources;  // products that the softmax's input depends on
-};
-
 class AttentionMatcher {
 public:
   AttentionMatcher(AttentionMatch &match, std::optional<Sink> sink, Obstacle &obstacle)
@@ -474,59 +428,15 @@ bool AttentionMatcher::run(const Surroundings &around) {
 // The search
 //===----------------------------------------------------------------------===//
 
-/// Returns whether `op` is a slice that keeps most of its source. One that picks a column, as of
-/// the weights of experts, is a use of its own.
-static bool isLargeSlice(Operation *op) {
-  auto slice = dyn_cast<tensor::ExtractSliceOp>(op);
-  return slice && slice.getType().hasStaticShape() && slice.getSourceType().hasStaticShape() &&
-         2 * slice.getType().getNumElements() > slice.getSourceType().getNumElements();
-}
-
-/// Collects the ops that read the weights through views, elementwise ops and large slices.
-static void collectReaders(Value value, Surroundings &around, DenseSet<Value> &seen) {
-  if (!seen.insert(value).second)
-    return;
-  for (Operation *user : value.getUsers()) {
-    if (isView(user) || isElementwise(user) || isLargeSlice(user))
-      collectReaders(user->getResult(0), around, seen);
-    else if (asProduct(user))
-      around.products.insert(user);
-    else
-      around.other = user;
-  }
-}
-
-/// Collects the products that `value` depends on through views, elementwise ops and joins.
-static void collectSources(Value value, Surroundings &around, DenseSet<Value> &seen) {
-  Operation *op = value.getDefiningOp();
-  if (!op || !seen.insert(value).second)
-    return;
-  if (asProduct(op))
-    around.sources.insert(op);
-  unsigned inputs = isView(op)                  ? 1
-                    : isElementwise(op)         ? cast<linalg::GenericOp>(op).getNumDpsInputs()
-                    : isa<tensor::ConcatOp>(op) ? op->getNumOperands()
-                                                : 0;
-  for (Value operand : op->getOperands().take_front(inputs))
-    collectSources(operand, around, seen);
-}
-
-static Surroundings findSurroundings(Value weights, Value scores) {
-  Surroundings around;
-  DenseSet<Value> seen;
-  collectReaders(weights, around, seen);
-  seen.clear();
-  collectSources(scores, around, seen);
-  return around;
-}
-
-bool fsdp::isBetweenProducts(Value value) {
-  Surroundings around = findSurroundings(value, value);
-  return !around.products.empty() && !around.sources.empty();
-}
-
 std::optional<AttentionMatch> fsdp::matchAttention(linalg::SoftmaxOp softmax, Obstacle &obstacle) {
-  Surroundings around = findSurroundings(softmax.getResult()[0], softmax.getInput());
+  Value weights = softmax.getResult()[0], scores = softmax.getInput();
+  Surroundings around = findSurroundings(weights, scores, isMatrixProduct);
+  if (around.products.empty() && around.sources.empty()) {
+    around = findSurroundings(weights, scores, isSumOfProducts);
+    if (!around.products.empty() && !around.sources.empty())
+      obstacle = {"a single row of queries stays as products of matrices and vectors"};
+    return std::nullopt;
+  }
   if (around.products.empty() || around.sources.empty())
     return std::nullopt;
   std::optional<Sink> sink = matchSink(softmax, obstacle);

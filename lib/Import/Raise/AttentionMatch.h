@@ -64,13 +64,6 @@ std::optional<AttentionMatch> matchAttention(linalg::SoftmaxOp softmax, Obstacle
 /// if its input has other columns that the product with V does not read.
 std::optional<Sink> matchSink(linalg::SoftmaxOp softmax, Obstacle &obstacle);
 
-/// Returns whether `value` lies between two products, through views, slices, joins and elementwise
-/// ops alone.
-bool isBetweenProducts(Value value);
-
-/// Returns whether `value` depends on `target` through elementwise ops and views alone.
-bool leadsTo(Value value, Operation *target);
-
 } // namespace mlir::fsdp
 
 #endif // FSDP_LIB_IMPORT_ATTENTIONMATCH_H

@@ -28,6 +28,7 @@
 
 #include "Raise/AttentionMatch.h"
 #include "Raise/ScoreFunctions.h"
+#include "Raise/Surroundings.h"
 #include "Structure/Structured.h"
 #include "fsdp/IR/StopGradient.h"
 #include "fsdp/Import/Passes.h"

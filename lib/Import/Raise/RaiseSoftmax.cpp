@@ -57,17 +57,27 @@ struct Softmax {
 };
 } // namespace
 
-/// Settles a point and skips conversions between float types.
+/// Returns whether a scalar is converted from one to another float type of at least 16 bits. (A
+/// rounding to fewer bits is one that the model means.)
+static bool isConversion(const Point &point) {
+  if (!point.op<arith::ExtFOp>() && !point.op<arith::TruncFOp>())
+    return false;
+  Operation *op = point.value.getDefiningOp();
+  return op->getOperand(0).getType().getIntOrFloatBitWidth() >= 16 &&
+         op->getResult(0).getType().getIntOrFloatBitWidth() >= 16;
+}
+
+/// Settles a point and skips conversions.
 static Point settleThroughCasts(const Point &from) {
   Point point = settle(from);
-  while (point.op<arith::ExtFOp>() || point.op<arith::TruncFOp>())
+  while (isConversion(point))
     point = settle(operandOf(point, 0));
   return point;
 }
 
 /// Returns the element that a term reads, through conversions in its body.
 static Point readThroughCasts(Point point) {
-  while (point.op<arith::ExtFOp>() || point.op<arith::TruncFOp>())
+  while (isConversion(point))
     point = operandOf(point, 0);
   return readElement(point);
 }
@@ -204,7 +214,7 @@ static std::optional<Softmax> matchSoftmax(linalg::GenericOp op) {
   for (unsigned d = 0; d < op.getNumLoops(); ++d)
     dims.push_back(getAffineDimExpr(d, op.getContext()));
   Point root{op.getBody()->getTerminator()->getOperand(0), dims};
-  while (root.op<arith::ExtFOp>() || root.op<arith::TruncFOp>())
+  while (isConversion(root))
     root = operandOf(root, 0);
   std::optional<Parts> parts = splitQuotient(root);
   if (!parts)

@@ -25,6 +25,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Raise/ScoreFunctions.h"
+#include "Raise/Surroundings.h"
 #include "Structure/Structured.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
