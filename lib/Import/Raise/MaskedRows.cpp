@@ -31,7 +31,10 @@ bool fsdp::mayMask(AttentionOp op) {
   for (auto constant : op.getScoreMod().getOps<arith::ConstantOp>())
     if (auto value = dyn_cast<FloatAttr>(constant.getValue()); value && isLow(value.getValue()))
       return true;
-  return llvm::any_of(op.getCaptures(), [&](Value capture) {
+  return llvm::any_of(llvm::enumerate(op.getCaptures()), [&](auto numbered) {
+    Value capture = numbered.value();
+    if (op.getScoreMod().getArgument(5 + numbered.index()).use_empty())
+      return false; // mask_mod or weight_mod reads it
     auto argument = dyn_cast<BlockArgument>(capture);
     auto func = argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : nullptr;
     DenseFPElementsAttr table;
@@ -77,6 +80,41 @@ static Attribute elementAt(Value table, SmallVector<int64_t> at) {
     at = source;
   }
   return {};
+}
+
+MaskTable fsdp::classifyTable(Value table, double factor) {
+  SmallVector<int64_t> first(cast<RankedTensorType>(table.getType()).getRank(), 0);
+  if (!isa_and_nonnull<FloatAttr>(elementAt(table, first)))
+    return MaskTable::None;
+  while (!matchPattern(table, m_Constant()))
+    table = table.getDefiningOp()->getOperand(0); // a view or a slice
+  DenseFPElementsAttr elements;
+  if (!matchPattern(table, m_Constant(&elements)))
+    return MaskTable::None;
+  bool masksAny = false, isFinite = false;
+  for (const APFloat &element : elements.getValues<APFloat>()) {
+    if (element.isZero())
+      continue;
+    if (!(element.convertToDouble() * factor <= masked))
+      return MaskTable::None;
+    masksAny = true;
+    isFinite |= element.isFinite();
+  }
+  return !masksAny ? MaskTable::None : isFinite ? MaskTable::Finite : MaskTable::Infinite;
+}
+
+DenseElementsAttr fsdp::keptElements(Value table) {
+  auto type = cast<RankedTensorType>(table.getType());
+  SmallVector<bool> kept(type.getNumElements());
+  for (int64_t flat = 0, e = type.getNumElements(); flat < e; ++flat) {
+    SmallVector<int64_t> at(type.getRank());
+    int64_t rest = flat;
+    for (int64_t d = type.getRank(); d-- > 0; rest /= type.getDimSize(d))
+      at[d] = rest % type.getDimSize(d);
+    kept[flat] = cast<FloatAttr>(elementAt(table, at)).getValue().isZero();
+  }
+  auto bit = IntegerType::get(table.getContext(), 1);
+  return DenseElementsAttr::get(RankedTensorType::get(type.getShape(), bit), ArrayRef<bool>(kept));
 }
 
 //===----------------------------------------------------------------------===//
@@ -183,6 +221,14 @@ Scalar MaskEvaluator::compute(Operation &o) {
     return read(extract);
   if (isa<arith::CmpIOp, arith::CmpFOp>(o))
     return compare(o);
+  if (isa<arith::ExtFOp, arith::TruncFOp>(o)) {
+    Scalar converted = values[o.getOperand(0)];
+    bool isInexact;
+    if (converted.real)
+      converted.real->convert(cast<FloatType>(o.getResult(0).getType()).getFloatSemantics(),
+                              APFloat::rmNearestTiesToEven, &isInexact);
+    return converted;
+  }
   const APInt *a = o.getNumOperands() ? integer(o.getOperand(0)) : nullptr;
   if (isa<arith::SelectOp>(o))
     return a ? values[o.getOperand(a->isZero() ? 2 : 1)] : Scalar();

@@ -312,7 +312,13 @@ Value ScoreFunctions::Writer::get(const Point &point) {
 }
 
 Value ScoreFunctions::Writer::condition(const Mask &mask) {
-  Value keep = get(mask.condition);
+  Point point = mask.condition;
+  if (mask.isNumber) { // as bits, which have no gradient
+    OpBuilder outside(op);
+    point.value =
+        arith::ConstantOp::create(outside, op.getLoc(), keptElements(mask.condition.value));
+  }
+  Value keep = get(point);
   return keep && mask.negated ? negate(keep) : keep;
 }
 

@@ -2,7 +2,7 @@
 """Prints a model of one attention layer in one of the forms of exporters: attention_forms.py FORM.
 
 The forms differ in the softmax (lse, lse-shifted, narrow, shifted), in a sink (sink, sink-first, sink-window, sink-table), or
-in the mask (table, distance, alibi; masked by a finite number, with a key in every row)."""
+in the mask (table, added, distance, alibi; masked by a finite number, with a key in every row)."""
 import sys
 
 form = sys.argv[1]
@@ -87,6 +87,11 @@ def mask(scores, type_text):
         lines.append(f"%table = arith.constant dense<[{rows}]> : {tensor(S, S, element='i8')}")
         ins.append(("%table", tensor(S, S, element="i8"), "ij"))
         body = ELEMENTWISE + "%z = arith.constant 0 : i8\n%keep = arith.cmpi ne, %a1, %z : i8\n" + SELECT
+    elif form == "added":  # the same as numbers that are added
+        rows = ", ".join("[" + ", ".join("0.0" if i - 3 < j <= i else LOW for j in range(S)) + "]" for i in range(S))
+        lines.append(f"%table = arith.constant dense<[{rows}]> : {tensor(S, S)}")
+        ins.append(("%table", tensor(S, S), "ij"))
+        body = ELEMENTWISE + "%y = arith.addf %s, %a1 : f32"
     elif form == "distance":
         body = (ELEMENTWISE + INDICES + "%d = arith.subi %ii, %jj : i64\n%far = math.absi %d : i64\n%w = arith.constant 2 : i64\n"
                 "%keep = arith.cmpi sle, %far, %w : i64\n" + SELECT)
