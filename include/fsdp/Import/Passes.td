@@ -202,7 +202,9 @@ def RaiseSoftmaxPass : ImportPass<"fsdp-raise-softmax", "::mlir::func::FuncOp"> 
   let summary = "Raise max, subtract, exp, sum, divide to linalg.softmax";
   let description = [{
     - Requires: normalised generics, of one op each or fused.
-    - Ensures: softmax over one dimension is `linalg.softmax`; a guard against
+    - Ensures: softmax over one dimension is `linalg.softmax`, also when it is
+      written as exp(x - logsumexp(x)), when x is shifted by its maximum before,
+      and when parts are in a narrower type; a guard against
       rows of -inf is gone where the mask leaves one element in every row.
     - Keeps: values up to rounding.
   }];
@@ -216,9 +218,13 @@ def RaiseAttentionPass : ImportPass<"fsdp-raise-attention", "::mlir::func::FuncO
     - Requires: softmax is raised; structured ops are generics or contractions.
     - Ensures: softmax(f(scale · Q·Kᵀ))·V is `fsdp.attention`, through views, copies and casts,
       with grouped heads where K and V are repeated; masks are in mask_mod, other functions
-      in score_mod, dropout is in weight_mod, what they read is captured. A softmax between two products that stays gets a remark
-      that says why, with a note at what is in the way.
-    - Keeps: values up to rounding. Rows that are -inf throughout give 0, which were NaN.
+      in score_mod, dropout is in weight_mod, what they read is captured. A sink, a score beside those of the
+      keys that is dropped after the softmax, is one more key, with zeros in K and V. A softmax
+      between two products that stays gets a remark that says why, with a note at what is in the way;
+      so do exponentials of shifted scores that are no softmax.
+    - Keeps: values up to rounding. Rows that are -inf throughout give 0, which were NaN. A mask of
+      finite numbers is taken if mask_mod provably keeps a key in every row: from its ranges, or by
+      evaluating it for each row, with the constant tables that it reads.
   }];
   let options = [Option<"assumeKeys", "assume-keys", "bool", /*default=*/"false",
                         "Every row keeps a key: masks of finite numbers are as good as -inf.">];
