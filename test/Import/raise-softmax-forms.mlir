@@ -88,7 +88,8 @@ func.func @log_softmax(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
   return %y : tensor<4x6xf32>
 }
 
-// A guard of the maximum against infinities, and a stop_gradient, in both places.
+// As jax.nn.logsumexp: a guard of the maximum against infinities and a stop_gradient, in both places, and the magnitude
+// of the sum.
 // CHECK-LABEL: func.func @guarded(
 // CHECK-NOT: linalg.generic
 // CHECK: linalg.softmax dimension(1)
@@ -124,7 +125,8 @@ func.func @guarded(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
   } -> tensor<4xf32>
   %l = linalg.generic {indexing_maps = [#one, #one, #one], iterator_types = ["parallel"]} ins(%g, %s : tensor<4xf32>, tensor<4xf32>) outs(%er : tensor<4xf32>) {
   ^bb0(%a0: f32, %a1: f32, %o: f32):
-    %log = math.log %a1 : f32
+    %abs = math.absf %a1 : f32
+    %log = math.log %abs : f32
     %r = arith.addf %log, %a0 : f32
     linalg.yield %r : f32
   } -> tensor<4xf32>

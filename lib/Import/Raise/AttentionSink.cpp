@@ -79,14 +79,6 @@ std::optional<Sink> fsdp::matchSink(linalg::SoftmaxOp softmax, Obstacle &obstacl
   return std::nullopt;
 }
 
-/// Returns whether a value of score_mod is computed from the score.
-static bool holdsScoreArgument(Value value, Value score) {
-  Operation *op = value.getDefiningOp();
-  return value == score || (op && llvm::any_of(op->getOperands(), [&](Value operand) {
-                              return holdsScoreArgument(operand, score);
-                            }));
-}
-
 /// Returns whether score_mod may get a sink. Its formula is evaluated for the score 0 there, and
 /// the derivative at 0 must be finite, because it is multiplied by the gradient 0.
 bool ScoreFunctions::isSinkAllowed(AttentionOp op, Obstacle &obstacle) {
@@ -99,16 +91,18 @@ bool ScoreFunctions::isSinkAllowed(AttentionOp op, Obstacle &obstacle) {
     obstacle = {"the score of the sink is a constant that masks it", at};
     return false;
   }
-  Value score = op.getScoreMod().getArgument(0);
+  DenseSet<Value> scored{op.getScoreMod().getArgument(0)}; // values computed from the score
   for (Operation &o : op.getScoreMod().front()) {
+    auto isScored = [&](Value v) { return scored.contains(v); };
+    if (!llvm::any_of(o.getOperands(), isScored))
+      continue;
+    scored.insert(o.result_begin(), o.result_end());
     bool isSmooth = isa<math::TanhOp, math::ExpOp, math::Exp2Op, math::SinOp, math::CosOp,
                         math::ErfOp, math::AbsFOp, math::FmaOp>(o) ||
                     !isa_and_nonnull<math::MathDialect>(o.getDialect());
     if (auto quotient = dyn_cast<arith::DivFOp>(o))
-      isSmooth = !holdsScoreArgument(quotient.getRhs(), score);
-    if (!isSmooth && llvm::any_of(o.getOperands(), [&](Value operand) {
-          return holdsScoreArgument(operand, score);
-        })) {
+      isSmooth = !isScored(quotient.getRhs());
+    if (!isSmooth) {
       obstacle = {"beside a sink, this function of the scores may have no derivative at 0",
                   m.formula.value.getDefiningOp()};
       return false;

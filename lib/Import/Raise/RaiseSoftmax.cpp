@@ -196,7 +196,11 @@ static std::optional<Parts> splitExponential(const Point &root) {
     return std::nullopt;
   Point x = settleThroughCasts(operandOf(shifted, 0)),
         lse = settleThroughCasts(operandOf(shifted, 1));
-  auto sumOf = [](const Point &log) { return settleThroughCasts(operandOf(log, 0)); };
+  auto sumOf = [](const Point &log) {
+    Point sum = settleThroughCasts(operandOf(log, 0));
+    // JAX takes the magnitude of the sum, which is that of exponentials.
+    return sum.op<math::AbsFOp>() ? settleThroughCasts(operandOf(sum, 0)) : sum;
+  };
   if (lse.op<math::LogOp>() && x.op<arith::SubFOp>())
     return Parts{operandOf(x, 0), operandOf(x, 1), sumOf(lse)};
   if (!lse.op<arith::AddFOp>())
