@@ -228,7 +228,7 @@ func.func @narrow(%x: tensor<4x6xbf16>) -> tensor<4x6xbf16> {
   return %y : tensor<4x6xbf16>
 }
 
-// In f32 from bf16, the conversion being in the bodies: a conversion of its own, then the softmax.
+// In f32 from bf16, with the conversion in each body: one conversion, then the softmax.
 // CHECK-LABEL: func.func @widened(
 // CHECK: arith.extf
 // CHECK: %[[Y:.*]] = linalg.softmax dimension(1) ins(%{{.*}} : tensor<4x6xf32>)
@@ -378,7 +378,7 @@ func.func @not_normalised(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
   return %y : tensor<4x6xf32>
 }
 
-// A rounding to 8 bits is one that the model means.
+// The model intends a rounding to 8 bits.
 // CHECK-LABEL: func.func @rounded(
 // CHECK-NOT: linalg.softmax
 // CHECK: math.exp

@@ -57,8 +57,8 @@ struct Softmax {
 };
 } // namespace
 
-/// Returns whether a scalar is converted from one to another float type of at least 16 bits. (A
-/// rounding to fewer bits is one that the model means.)
+/// Returns whether a scalar is converted between float types of at least 16 bits. A rounding to
+/// fewer bits is kept, because the model intends it.
 static bool isConversion(const Point &point) {
   if (!point.op<arith::ExtFOp>() && !point.op<arith::TruncFOp>())
     return false;
