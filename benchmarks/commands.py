@@ -1,4 +1,4 @@
-"""What benchmarks in Python share: commands, steps of a run, traces of them."""
+"""Functions shared by the Python benchmarks: run commands, read metrics and traces of steps."""
 import json
 import os
 import shutil
@@ -7,7 +7,7 @@ import sys
 
 
 def run(*words, cores=0):
-    """What a command says; on the first `cores` processors that this process may use (0: on all)."""
+    """Returns the output of a command that runs on the first `cores` available processors (0: on all). Exits if it fails."""
     if cores and shutil.which("taskset"):
         words = ("taskset", "-c", ",".join(map(str, sorted(os.sched_getaffinity(0))[:cores])), *words)
     out = subprocess.run(words, capture_output=True, text=True)
@@ -17,7 +17,7 @@ def run(*words, cores=0):
 
 
 def explain(model, *options):
-    """The plan of a model as docs/reference/explain.md describes it; None where it does not fit."""
+    """Returns the plan of a model (docs/reference/explain.md), or None if it does not fit into the memory limit."""
     words = ["fsdp-compile", model, "--explain=json", *options]
     out = subprocess.run(words, capture_output=True, text=True)
     if out.returncode == 1:
@@ -28,12 +28,12 @@ def explain(model, *options):
 
 
 def run_steps(artifact, steps, *options, cores=0, member="step_ms"):
-    """A member of the metrics of each step but the first: milliseconds by the clock, or cpu_ms, those of all ranks together."""
+    """Returns one metric of each step but the first: step_ms, or cpu_ms, which is the CPU time of all ranks together."""
     run("fsdp-run", artifact, "--overfit", f"--steps={steps + 1}", "--val-batches=0", "--metrics=steps.jsonl", *options, cores=cores)
     return [json.loads(line)[member] for line in open("steps.jsonl")][1:]
 
 
 def trace_steps(artifact, steps, *options, cores=0, member="step_ms"):
-    """Of a run with a trace: what run_steps returns, and the slices of these steps, in which pid is the rank."""
+    """Runs with a trace. Returns the result of run_steps, and the slices of these steps, in which pid is the rank."""
     times = run_steps(artifact, steps, "--trace=trace.json", f"--trace-steps={steps}", *options, cores=cores, member=member)
     return times, [event for event in json.load(open("trace.json"))["traceEvents"] if event["ph"] == "X"]

@@ -15,19 +15,19 @@ config.environment["PATH"] = os.pathsep.join(
     [os.path.join(config.fsdp_obj_root, "bin"), config.llvm_tools_dir, config.environment["PATH"]]
 )
 config.environment["FSDP_SOURCE"] = config.fsdp_src_root
-# Tests compile the same kernels over and over. Those about compiling itself do without.
+# Tests compile the same kernels repeatedly. Tests of compilation itself do not use the cache.
 config.environment["FSDP_KERNEL_CACHE"] = os.path.join(config.test_exec_root, "kernel-cache")
 config.substitutions.append(("%python", sys.executable))
 config.substitutions.append(("%S_ROOT", config.fsdp_src_root))
 config.substitutions.append(("%tools", os.path.join(config.fsdp_obj_root, "bin")))
 config.substitutions.append(("%lib", os.path.join(config.fsdp_obj_root, "lib")))
 
-# Third-party model IR beside the checkout; tests that need it are unsupported without it.
+# IR of third-party models, which is not in the repository. Tests that need it are skipped without it.
 models = os.environ.get("FSDP_MODELS", os.path.join(config.fsdp_src_root, "..", "shared", "models"))
 if os.path.isdir(models):
     config.available_features.add("third-party-models")
     config.substitutions.append(("%models", os.path.abspath(models)))
-# Ranks that mpirun starts, and hosts as network namespaces (for root only).
+# mpi: ranks started by mpirun; network-namespaces: hosts emulated by namespaces, which needs root.
 if shutil.which("mpirun") and os.path.exists(os.path.join(config.fsdp_obj_root, "lib", "fsdprt_mpi.so")):
     config.available_features.add("mpi")
 probe = ["unshare", "-n", "-u", "true"]
@@ -35,7 +35,7 @@ if shutil.which("ip") and shutil.which("tc") and subprocess.call(probe, stderr=s
     config.available_features.add("network-namespaces")
 if subprocess.call([sys.executable, "-c", "import numpy"], stderr=subprocess.DEVNULL) == 0:
     config.available_features.add("numpy")
-# NVIDIA's assembler: ptxas-13.0.88, of which tables of registers are; ptxas-sm_100a when it knows that chip.
+# NVIDIA's assembler: ptxas-13.0.88, the version of the register tables; ptxas-sm_100a if it supports that chip.
 for ptxas in filter(None, [shutil.which("ptxas"), shutil.which("ptxas", path="/usr/local/cuda/bin")]):
     version = subprocess.run([ptxas, "--version"], capture_output=True, text=True).stdout
     config.available_features.update("ptxas-" + v[1:] for v in version.split() if v.startswith("V"))
@@ -53,7 +53,7 @@ if config.fsdp_sanitize:
     common = "log_exe_name=1:log_path=" + os.path.join(reports, "report")
     config.environment["ASAN_OPTIONS"] = "allow_user_poisoning=0:detect_leaks=0:" + common
     config.environment["UBSAN_OPTIONS"] = "print_stacktrace=1:" + common
-# Integration tests of more than some seconds: scripts/test runs them, ninja check-fsdp does not.
+# Integration tests that take more than a few seconds: scripts/test runs them, ninja check-fsdp does not.
 if lit_config.params.get("long") or lit_config.params.get("all"):
     config.available_features.add("long")
 if lit_config.params.get("all"):

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Attention kernels beside the peak, the unfused pipeline and PyTorch's, in one run.
+"""Compares attention kernels with the peak, the unfused pipeline and PyTorch in one run.
 
     benchmarks/cpu_attention/compare.py [--venv=build/torch-venv] [--rounds=5] [--out=FILE]
 
 12 heads of 64, 4096 tokens. Builds build/bin/cpu_attention, installs torch with pip in a virtual
-environment of its own (--venv, made when missing, about 6 GB with pip's default wheel), and times both
-in turns, round by round. A time is the least of all rounds; all are CPU time of the busiest
-thread, so that other jobs of the machine count as little as they can. Where pip or torch is not to be had
-the columns of PyTorch are left out, with a message.
+environment (--venv, created if missing, about 6 GB with pip's default wheel), and alternates between
+the two in each round. A time is the least of all rounds, in CPU time of the busiest thread, which
+other jobs of the machine affect least. Without pip or torch the columns of PyTorch are empty, and a
+message says so.
 """
 import argparse
 import importlib.util
@@ -25,21 +25,21 @@ PEAKS = {"f32": "f32 multiply-adds", "bf16": "bf16 dot products"}
 
 
 def enter_venv(folder):
-    """Goes on in the environment that has torch: does not return where there is one."""
+    """Restarts this script in the environment with torch. Returns only if there is none."""
     python = folder / "bin" / "python"
     if not python.exists():
-        print(f"making {folder}: pip install torch numpy", file=sys.stderr)
+        print(f"creating {folder}: pip install torch numpy", file=sys.stderr)
         made = subprocess.run([sys.executable, "-m", "venv", folder])
         if made.returncode or subprocess.run([python, "-m", "pip", "install", "--quiet", "torch", "numpy"]).returncode:
-            return print(f"no torch in {folder}: its columns are left out", file=sys.stderr)
+            return print(f"torch cannot be installed in {folder}: columns of PyTorch are empty", file=sys.stderr)
     if subprocess.run([python, "-c", "import torch"], stderr=subprocess.DEVNULL).returncode:
-        return print(f"torch cannot be imported in {folder}: its columns are left out", file=sys.stderr)
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # a thread that waits is not busy
+        return print(f"torch cannot be imported in {folder}: columns of PyTorch are empty", file=sys.stderr)
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # waiting threads use no CPU time
     os.execv(python, [str(python), str(HERE), *sys.argv[1:], "--inside"])
 
 
 def busy_seconds():
-    """What each thread of this process had of a CPU."""
+    """Returns the CPU seconds of each thread of this process."""
     seconds = {}
     for task in pathlib.Path("/proc/self/task").iterdir():
         seconds[task.name] = int((task / "schedstat").read_text().split()[0]) * 1e-9
@@ -47,7 +47,7 @@ def busy_seconds():
 
 
 def time_busiest(body):
-    """As cpu_attention --cpu-time does; /proc is brought up to date when a thread leaves its CPU."""
+    """Returns CPU seconds of the busiest thread, as cpu_attention --cpu-time, and the result. Sleeps, since /proc is updated when a thread leaves its CPU."""
     time.sleep(0.002)
     before = busy_seconds()
     result = body()
@@ -56,7 +56,7 @@ def time_busiest(body):
 
 
 class Torch:
-    """scaled_dot_product_attention, causal, and its gradients."""
+    """PyTorch's causal scaled_dot_product_attention and its gradients."""
 
     def __init__(self):
         import torch
@@ -96,7 +96,7 @@ def least(rows, key, field="seconds"):
 
 
 def report(rows, torch, arguments, write):
-    """Tables, as markdown."""
+    """Writes the tables as Markdown."""
     spread = lambda times: f"{sorted(times)[len(times) // 2] / min(times):.2f}"
     write("| direction | type | threads | peak, GFLOP/s | ms | of peak | median / least | PyTorch ms | median / least | PyTorch / ours |")
     write("|---|---|---|---|---|---|---|---|---|---|")
@@ -133,12 +133,12 @@ def report(rows, torch, arguments, write):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--venv", type=pathlib.Path, default=ROOT / "build/torch-venv")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--unfused-rounds", type=int, default=1, help="the unfused pipeline takes gigabytes and seconds")
-    parser.add_argument("--length", type=int, default=4096)
-    parser.add_argument("--runs", type=int, default=1, help="of PyTorch in a round")
-    parser.add_argument("--out", help="where the tables go; default: standard output")
+    parser.add_argument("--venv", type=pathlib.Path, default=ROOT / "build/torch-venv", help="virtual environment with torch (default: build/torch-venv)")
+    parser.add_argument("--rounds", type=int, default=5, help="default: %(default)s")
+    parser.add_argument("--unfused-rounds", type=int, default=1, help="rounds that include the unfused pipeline, which needs seconds and gigabytes (default: %(default)s)")
+    parser.add_argument("--length", type=int, default=4096, help="tokens (default: %(default)s)")
+    parser.add_argument("--runs", type=int, default=1, help="runs of PyTorch per round (default: %(default)s)")
+    parser.add_argument("--out", help="output file of the tables (default: standard output)")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if not arguments.inside:

@@ -1,21 +1,20 @@
-//===- cpu_attention.cpp - Attention kernels against the peak ---*- C++ -*-===//
+//===- cpu_attention.cpp - Rates of attention kernels -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compiles attention, forward and backward, as the compiler does (Fuse, kernels of Plan,
-// Codegen) and times it, one kernel and written out:
+// Compiles attention, forward and backward, with the compiler's passes (Fuse, kernels of Plan,
+// Codegen), and times it fused and unfused:
 //
 //   peak      multiply-adds on 16 independent registers, or vdpbf16ps
-//   fused     one kernel each way
-//   unfused   --fuse-attention=false: scores whole in memory
+//   fused     one kernel per direction
+//   unfused   --fuse-attention=false: all scores in memory
 //
-// FLOPs are those of the scores that exist: forward 4 · B · H · Sq · Sk · D, half of it when
-// causal; backward 2.5 times that. Prints the best of all runs in milliseconds, its rate and share
-// of the best peak measured beside it, times the threads. With --cpu-time a run takes as long as
-// its busiest thread was on a CPU, kernel by kernel. With --json a line is an object: compare.py
-// reads them.
+// FLOPs count unmasked scores: forward 4 · B · H · Sq · Sk · D, half of it if causal; backward 2.5
+// times as many. Prints the best run in milliseconds, its rate, and its share of the best peak
+// measured beside it (per thread, times the threads). --cpu-time measures CPU time of the busiest
+// thread, kernel by kernel. --json prints an object per line, for compare.py.
 //
 //===----------------------------------------------------------------------===//
 
@@ -95,7 +94,7 @@ class Program {
 public:
   static std::unique_ptr<Program> compile(MLIRContext &context, const CpuTarget &target,
                                           const Problem &problem, bool fuse);
-  /// Seconds that it took.
+  /// Runs all kernels and returns the seconds.
   double run(Workers &workers);
   double compileSeconds = 0;
   int64_t bytes = 0; ///< of intermediate values and scratch
@@ -125,7 +124,7 @@ static void fillValues(void *memory, RankedTensorType type) {
   for (int64_t i = 0; i < type.getNumElements(); ++i) {
     state = state * 1664525 + 1013904223;
     float value =
-        float(int32_t(state)) * 0x1p-31f + (type.getRank() == 3 ? 8 : 0); // lse: of a long row
+        float(int32_t(state)) * 0x1p-31f + (type.getRank() == 3 ? 8 : 0); // lse as of a long row
     uint32_t bits;
     memcpy(&bits, &value, 4);
     if (bf16)
@@ -135,7 +134,7 @@ static void fillValues(void *memory, RankedTensorType type) {
   }
 }
 
-/// Views are of the same memory.
+/// Returns the memory of a value; views share the memory of their source.
 void *Program::valueOf(Value value) {
   void *&place = values[value];
   if (place)
@@ -236,7 +235,7 @@ double Program::run(Workers &workers) {
 
 namespace {
 struct Result {
-  double peak = 0, best = 1e30, bestUnfused = 1e30; ///< FLOP/s / 1e9 of a thread; seconds
+  double peak = 0, best = 1e30, bestUnfused = 1e30; ///< peak: GFLOP/s per thread; others: seconds
 };
 struct Options {
   int rounds = 3;
@@ -262,7 +261,7 @@ static void printRow(const Problem &problem, int threads, const Result &result,
   printf("%ld | %.0f |\n", long(fused.bytes >> 20), fused.compileSeconds * 1e3);
 }
 
-/// One object per line; `peak` is that of all threads.
+/// Prints one object per line; `peak` is the peak of all threads together.
 static void printJson(const Problem &problem, int threads, const Result &result,
                       const Program *unfused) {
   llvm::json::Object row{{"direction", problem.backward ? "backward" : "forward"},

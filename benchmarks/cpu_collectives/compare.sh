@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs both three times in turn, and prints the best of each side by side as Markdown.
+# Runs cpu_collectives and cpu_collectives_open_mpi three times in turn, and prints the best results as a Markdown table.
 #   benchmarks/cpu_collectives/compare.sh [BUILD]
 set -euo pipefail
 bin=${1:-build}/bin

@@ -4,14 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// All-gather and reduce-scatter (f32) between two ranks of this machine, over whole buffers: a line
-// per kind and size with the best of the rounds, in GB/s of the whole buffer.
+// Measures all-gather and reduce-scatter (f32) between two ranks of this machine. Prints a line per
+// kind and size with the best of the rounds, in GB/s of the full buffer.
 //
 //   cpu_collectives                  the shm backend, two processes: 1 to 256 MiB
 //   cpu_collectives local KIB...     the local backend, two threads: these sizes
 //
-// open_mpi.c prints the same of MPI's own; compare.sh puts them side by side, and
-// benchmarks/simulator makes links of the second.
+// open_mpi.c measures MPI's own collectives; compare.sh prints both side by side.
+// benchmarks/simulator derives rates of links from the local backend.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ static constexpr double secondsPerCase = 0.4;
 static constexpr fb::CollectiveKind kinds[] = {fb::CollectiveKind::all_gather,
                                                fb::CollectiveKind::reduce_scatter};
 
-/// Of whole buffers, in bytes.
+/// Sizes of the full buffers, in bytes.
 static std::vector<uint64_t> sizes = {1 * mebibyte, 4 * mebibyte, 16 * mebibyte, 64 * mebibyte,
                                       256 * mebibyte};
 
@@ -43,7 +43,7 @@ static double bestSeconds(Communicator &communicator, uint32_t collective, uint3
   const std::byte *source = arena.at(gathers ? rank * bytes / 2 : 0);
   std::byte *target = arena.at(gathers ? 0 : 256 * mebibyte);
   double best = 1e9;
-  // As many rounds on both sides.
+  // The number of rounds depends on the size alone, so that it is equal on both ranks.
   uint64_t rounds = std::max<uint64_t>(
       5, static_cast<uint64_t>(secondsPerCase * 4e9 / static_cast<double>(bytes)));
   for (uint64_t round = 0; round < std::min<uint64_t>(rounds, 400); ++round) {
@@ -111,7 +111,8 @@ static void measureLocal() {
     thread.join();
 }
 
-/// Whether `arguments` are sizes in KiB that fit into the arenas.
+/// Sets `sizes` from arguments in KiB. Returns false if one is no number or does not fit into the
+/// arenas.
 static bool readSizes(char **arguments, int count) {
   sizes.clear();
   for (int i = 0; i < count; ++i) {
@@ -127,7 +128,7 @@ static bool readSizes(char **arguments, int count) {
 int main(int count, char **arguments) {
   if (count > 1) {
     if (std::strcmp(arguments[1], "local") != 0 || !readSizes(arguments + 2, count - 2)) {
-      std::fprintf(stderr, "usage: cpu_collectives [local KIB...], with sizes of 1 to 262144\n");
+      std::fprintf(stderr, "usage: cpu_collectives [local KIB...] with KIB from 1 to 262144\n");
       return 2;
     }
     measureLocal();

@@ -1,11 +1,11 @@
-/*===- open_mpi.c - The same by MPI's own collectives ------------*- C -*-===//
+/*===- open_mpi.c - Bandwidth of MPI's own collectives ------------*- C -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// mpirun -n 2 cpu_collectives_open_mpi: MPI_Allgather and MPI_Reduce_scatter_block; see
-// cpu_collectives.cpp.
+// mpirun -n 2 cpu_collectives_open_mpi: measures MPI_Allgather and MPI_Reduce_scatter_block, with
+// the output of cpu_collectives.cpp.
 //
 //===----------------------------------------------------------------------===*/
 

@@ -1,4 +1,4 @@
-//===- Library.cpp - The same products by oneDNN ----------------*- C++ -*-===//
+//===- Library.cpp - Matrix products by oneDNN ------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,7 +11,7 @@
 #include <dlfcn.h>
 #include <dnnl.hpp>
 
-/// Its threads are OpenMP's.
+/// Sets the number of OpenMP threads, which oneDNN uses.
 static void setThreads(int threads) {
   static void *library = dlopen("libgomp.so.1", RTLD_NOW | RTLD_GLOBAL);
   if (auto set = reinterpret_cast<void (*)(int)>(library ? dlsym(library, "omp_set_num_threads")

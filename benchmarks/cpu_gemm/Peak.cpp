@@ -1,4 +1,4 @@
-//===- Peak.cpp - Multiply-adds on registers alone --------------*- C++ -*-===//
+//===- Peak.cpp - Peak rate of multiply-adds on registers -------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,7 +13,7 @@ static constexpr int64_t steps = 2000000;
 
 template <typename Body>
 static double rate(Body body, double flopsPerStep) {
-  auto now = [] { // what the thread had of a CPU: the peak does not depend on who else runs
+  auto now = [] { // CPU time, so that other processes do not lower the peak
     timespec time;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
     return double(time.tv_sec) + double(time.tv_nsec) * 1e-9;

@@ -1,4 +1,4 @@
-//===- Peak.h - What kernels are measured against ---------------*- C++ -*-===//
+//===- Peak.h - Peak rate and oneDNN for comparison -------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-/// GFLOP/s of this thread on 16 independent vectors: fused multiply-adds, or vdpbf16ps.
+/// Returns the GFLOP/s of this thread on 16 independent vectors: fused multiply-adds, or vdpbf16ps.
 double measurePeak(bool bf16);
 
-/// Seconds of each of `runs` products by the library; empty when there is none. With `cpuTime`
-/// what the calling thread had of a CPU.
+/// Returns the seconds of each of `runs` products by oneDNN, or nothing without oneDNN. `cpuTime`
+/// measures CPU time of the calling thread.
 std::vector<double> timeLibrary(bool bf16, bool lhsTransposed, bool rhsTransposed, int64_t m,
                                 int64_t n, int64_t k, void *a, void *b, float *c, int threads,
                                 int runs, bool cpuTime);

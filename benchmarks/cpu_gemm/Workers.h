@@ -18,7 +18,7 @@
 #include <sys/mman.h>
 #include <thread>
 
-/// What this thread had of a CPU.
+/// Returns the CPU seconds of this thread.
 inline double threadSeconds() {
   timespec time;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -29,7 +29,7 @@ inline double seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// Memory in huge pages where there are some, as the runtime's arena is; for the whole run.
+/// Allocates zeroed memory in huge pages if possible, like the runtime's arena.
 inline void *allocate(int64_t bytes) {
   constexpr int64_t hugePage = 2 << 20;
   bytes = llvm::alignTo(bytes, hugePage);
@@ -79,7 +79,7 @@ private:
   std::vector<std::thread> threads;
 };
 
-/// The best thread's, when all of them run at once.
+/// Returns the peak of the fastest thread while all threads run.
 inline double measurePeaks(Workers &workers, bool bf16) {
   std::vector<double> rates(workers.count());
   workers.run([&](int worker) { rates[worker] = measurePeak(bf16); });

@@ -1,26 +1,25 @@
-//===- cpu_gemm.cpp - Contraction kernels against the peak ------*- C++ -*-===//
+//===- cpu_gemm.cpp - Rates of contraction kernels --------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compiles contractions as the compiler does, loads the image and times, in turns
-// within each round:
+// Compiles contractions with the compiler's passes, loads the image, and times in each
+// round:
 //
 //   peak     multiply-adds on 16 independent registers
 //   fsdp     our kernel, packing included
-//   oneDNN   matmul on the same plain arrays, when it was there at build time
+//   oneDNN   matmul on the same plain arrays, if it was found at build time
 //
 // The three products of a linear layer with M tokens, K inputs and N outputs:
 //
 //   NT  Y[M, N]  = X[M, K] · W[N, K]ᵀ      NN  Y[M, N] = X[M, K] · W[K, N]
 //   TN  dW[N, K] = dY[M, N]ᵀ · X[M, K]
 //
-// Prints best and median of all runs in GFLOP/s, and the best as a share of the best peak of a
-// thread (measured before and after the runs of each round, on as many threads, as clocks change
-// from minute to minute), times the threads. All arrays are in huge pages. With --cpu-time a run
-// takes as long as its busiest thread was on a CPU, which is what a machine that is shared can
-// tell; of oneDNN only one thread is known then.
+// Prints best and median of all runs in GFLOP/s, and the best as a share of the peak: the best peak
+// of a thread, times the threads. The peak is measured before and after the runs of each round, on
+// as many threads, because clock rates vary. All arrays are in huge pages. --cpu-time measures CPU
+// time of the busiest thread, for shared machines; oneDNN is then measured on one thread only.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,7 +42,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// C[m, n] = Σ a(m, k) · b(k, n), inputs of one type, result f32.
+/// C[m, n] = Σ a(m, k) · b(k, n); both inputs have one type, the result is f32.
 struct Product {
   std::string form; // NT, NN, TN
   bool bf16;
@@ -114,7 +113,7 @@ public:
       free(memory);
     free(shared);
   }
-  /// Seconds that it took.
+  /// Runs all phases and returns the seconds.
   double run(Workers &workers, void *a, void *b, void *c) {
     void *bindings[] = {a, b, c, shared};
     double start = seconds(), busiest = 0;
@@ -153,7 +152,7 @@ struct Timing {
 };
 } // namespace
 
-/// Values in [-1, 1) in either type.
+/// Returns an array of values in [-1, 1), in bf16 or f32.
 static void *makeInput(int64_t count, bool bf16) {
   auto *memory = static_cast<char *>(allocate(count * (bf16 ? 2 : 4)));
   uint32_t state = 1;

@@ -1,7 +1,8 @@
-"""Attention problems: their numbers, and what they come to in float64 and in plain low precision.
+"""Attention problems: inputs, and results in float64 and in plain low precision. Needs numpy.
 
-A case is a dict: dtype, b, h, hkv, s (queries), keys, d, dv, score (none, softcap, alibi), mask (none, causal, documents). Needs numpy.
-Kernels are those of fsdp.attention: O and LSE (natural logarithm, f32) of q, k, v and what is captured; gradients of those and of O.
+A case is a dict: dtype, b, h, hkv, s (queries), keys, d, dv, score (none, softcap, alibi), mask (none, causal, documents).
+Kernels are those of fsdp.attention: O and LSE (natural logarithm, f32) from q, k, v and captured values; the gradients of q, k, v and of
+captured values.
 """
 import numpy as np
 
@@ -15,7 +16,7 @@ def to_f32(bits, dtype):
 
 
 def to_bits(values, dtype):
-    """Rounded to nearest, ties to even."""
+    """Returns the bits of values rounded to nearest, ties to even."""
     values = np.ascontiguousarray(values, dtype=np.float32)
     if dtype == "bf16":
         word = values.view(np.uint32)
@@ -29,7 +30,7 @@ def rounded(values, dtype):
 
 
 class Problem:
-    """The inputs of a case, as float32 that the dtype holds exactly."""
+    """The inputs of a case, as float32 values that are exact in the dtype."""
 
     def __init__(self, case, seed=1):
         self.case, c = case, case
@@ -37,7 +38,7 @@ class Problem:
         draw = lambda *shape: rounded(random.standard_normal(shape, dtype=np.float32), c["dtype"])
         self.q, self.k = draw(c["b"], c["h"], c["s"], c["d"]), draw(c["b"], c["hkv"], c["keys"], c["d"])
         self.v, self.do = draw(c["b"], c["hkv"], c["keys"], c["dv"]), draw(c["b"], c["h"], c["s"], c["dv"])
-        if c["score"] == "softcap":  # so that the cap bites
+        if c["score"] == "softcap":  # so that scores reach the cap
             self.q = rounded(self.q * (CAP / 4), c["dtype"])
         self.slope = np.array([2.0 ** (-8 * (h + 1) / c["h"]) for h in range(c["h"])], dtype=np.float32)
         cuts = np.sort(random.integers(0, max(c["s"], c["keys"]), (c["b"], 3)), axis=1)
@@ -46,7 +47,7 @@ class Problem:
         self.scale = np.float32(round(c["d"] ** -0.5, 6))
 
     def inputs(self):
-        """Bits of a forward kernel's operands, in order."""
+        """Returns the operands of the forward kernel in order, as bits."""
         dtype = self.case["dtype"]
         captured = {"alibi": [self.slope]}.get(self.case["score"], [])
         captured = captured + ([self.docq, self.dock] if self.case["mask"] == "documents" else [])
@@ -56,7 +57,7 @@ class Problem:
         dtype = self.case["dtype"]
         return self.inputs() + [to_bits(o, dtype), lse.astype(np.float32), to_bits(self.do, dtype)]
 
-    # One head of one batch, in the precision of `kind`: float64, or the dtype after each operation.
+    # The functions below compute one head of one batch in the type `kind`; `low` rounds each result.
 
     def keep(self, b):
         c = self.case
@@ -70,7 +71,7 @@ class Problem:
         return (np.arange(self.case["keys"])[None, :] - np.arange(self.case["s"])[:, None]).astype(kind)
 
     def scores(self, b, h, kind, low):
-        """Scores after the score function, and the derivative of it."""
+        """Returns the scores after the score function, and its derivative."""
         q, k = self.q[b, h].astype(kind), self.k[b, h * self.case["hkv"] // self.case["h"]].astype(kind)
         s, slope = low(low(q @ k.T) * self.scale), 1.0
         if self.case["score"] == "softcap":
@@ -82,7 +83,7 @@ class Problem:
         return (s if keep is None else np.where(keep, s, -np.inf)), slope
 
     def forward(self, b, h, kind=np.float64, low=lambda x: x):
-        """O, LSE and the weights."""
+        """Returns O, LSE and the weights."""
         s, _ = self.scores(b, h, kind, low)
         top = s.max(1, keepdims=True)
         top = np.where(np.isfinite(top), top, 0)
@@ -94,7 +95,7 @@ class Problem:
         return low(weights @ self.v[b, h * self.case["hkv"] // self.case["h"]].astype(kind)), lse, weights
 
     def backward(self, b, h, o, weights, kind=np.float64, low=lambda x: x):
-        """Parts of dq, dk, dv and dslope that head h gives."""
+        """Returns the contributions of head h to dq, dk, dv and dslope."""
         kv = h * self.case["hkv"] // self.case["h"]
         q, k, v, do = (x.astype(kind) for x in (self.q[b, h], self.k[b, kv], self.v[b, kv], self.do[b, h]))
         _, slope = self.scores(b, h, kind, low)
@@ -108,7 +109,7 @@ class Problem:
         return lambda x: rounded(x, self.case["dtype"])
 
     def flops(self, backward):
-        """Of products, as flash-attention counts them: half where the mask is causal; of documents, what they keep."""
+        """Returns the FLOPs of products as flash-attention counts them: half for a causal mask; kept pairs for documents."""
         c = self.case
         pairs = c["s"] * c["keys"] * c["b"]
         if c["mask"] == "causal":
@@ -119,6 +120,7 @@ class Problem:
 
 
 def allowed(exact, low, dtype, factor):
-    """Rule of flash-attention's tests: `factor` times the error of plain low precision, and twice what rounding at 0.3 costs."""
+    """Returns the allowed error by the rule of flash-attention's tests: `factor` times the error of plain low precision, plus twice
+    the rounding error of adding and subtracting 0.3."""
     floor = 2 * np.abs(rounded(rounded(exact + 0.3, dtype) - np.float32(0.3), dtype) - exact).max()
     return factor * np.abs(low - exact).max() + floor

@@ -1,20 +1,20 @@
-"""Kernels compiled elsewhere: CASE/CHIP/kernels.json says how they are launched, beside it lie PTX and machine code."""
+"""Reads bundles of benchmarks/gpu/build: CASE/CHIP/ has kernels.json with the launches, PTX, and machine code if there is some."""
 import ctypes
 import json
 import os
 import pathlib
 import re
 
-MEMBERS = {"groups": {"name": str}, "models": {"name": str, "ranks": list, "gemm": list, "steps": int}}  # of a case, of a model
+MEMBERS = {"groups": {"name": str}, "models": {"name": str, "ranks": list, "gemm": list, "steps": int}}  # required members of cases and of models
 ITEM_BYTES = {"f64": 8, "i64": 8, "f32": 4, "i32": 4, "bf16": 2, "f16": 2, "i8": 1, "i1": 1}
 
 
 class BundleError(Exception):
-    """A file of a bundle is not what benchmarks/gpu/build writes."""
+    """A file of a bundle differs from the output of benchmarks/gpu/build."""
 
 
 def read_json(path, expected):
-    """An object with the members of `expected`, {name: type}."""
+    """Returns a JSON object with the members of `expected`, {name: type}. Throws BundleError if one is missing."""
     try:
         found = json.loads(pathlib.Path(path).read_text())
     except OSError as error:
@@ -28,7 +28,7 @@ def read_json(path, expected):
 
 
 def read_bundle(folder):
-    """bundle.json."""
+    """Reads and checks bundle.json."""
     path = pathlib.Path(folder) / "bundle.json"
     description = read_json(path, {"chips": list, **{name: dict for name in MEMBERS}})
     for chip in description["chips"]:
@@ -43,7 +43,7 @@ def read_bundle(folder):
 
 
 def read_losses(path, steps):
-    """The CPU's."""
+    """Reads the losses of the CPU, one per step."""
     losses = read_json(path, {"losses": list})["losses"]
     if len(losses) != steps:
         raise BundleError(f"{path}: expected {steps} losses, found {len(losses)}")
@@ -57,11 +57,11 @@ def check_program(path):
     if not path.is_file():
         raise BundleError(f"{path}: expected a program, found no file")
     if not os.access(path, os.X_OK):
-        raise BundleError(f"{path}: expected a program, found a file that may not be executed")
+        raise BundleError(f"{path}: expected a program, found a file without permission to execute")
 
 
 def read_description(folder):
-    """kernels.json of a case for one chip."""
+    """Reads and checks kernels.json of a case for one chip."""
     path = pathlib.Path(folder) / "kernels.json"
     description = read_json(path, {"chip": str, "kernels": list})
     for kernel in description["kernels"]:
@@ -72,7 +72,7 @@ def read_description(folder):
 
 
 class Kernel:
-    """A kernel in a context: run(addresses of its bindings)."""
+    """A kernel in a context; prepare(addresses of its bindings) returns its launch."""
 
     def __init__(self, driver, module, description):
         self.driver, self.description, self.name = driver, description, description["name"]
@@ -82,7 +82,7 @@ class Kernel:
         self.scratch = driver.allocate(description["scratchBytes"]) if description["scratchBytes"] else None
 
     def prepare(self, addresses):
-        """What launches it on these addresses, without any work that is not the driver's."""
+        """Returns a function that launches the kernel on these addresses and only calls the driver."""
         places = list(addresses) + ([self.scratch] if self.scratch is not None else [])
         ready = []
         for function, blocks, threads, shared, cluster, maps in self.launches:
@@ -114,7 +114,7 @@ class Bundle:
         self.module, self.source = self.load(folder)
 
     def load(self, folder):
-        """Machine code where there is some that the device takes, else PTX."""
+        """Loads machine code if the device accepts it, and PTX otherwise. Returns the module and the name of its source."""
         from driver import CudaError
         code = folder / "kernels.cubin"
         if code.exists():
@@ -138,7 +138,7 @@ class Bundle:
 
 
 def runs_on(chip, capability):
-    """Whether a device of a capability runs code for a chip: sm_80 on 8.0 and all later ones, as PTX; sm_90a on 9.0 alone."""
+    """Returns true if a device of a capability runs code for a chip: sm_80 on 8.0 and later ones, as PTX; sm_90a on 9.0 alone."""
     number = int("".join(c for c in chip if c.isdigit()))
     own = capability[0] * 10 + capability[1]
     return own == number if chip.endswith("a") else own >= number

@@ -1,15 +1,15 @@
-"""Kernels against float64: a launch, and heads of its results compared."""
+"""Checks kernels against float64: launches one, and compares heads of its results."""
 import numpy as np
 
 from attention import Problem, allowed, to_bits, to_f32
 from bundle import ITEM_BYTES
 from products import Product
 
-GUARD = 256  # bytes after each result that have to stay as they are
+GUARD = 256  # bytes after each result that must not change
 
 
 def place(driver, kernel, inputs):
-    """Bindings on the device: inputs, then results full of NaN with a guard after them."""
+    """Allocates the bindings on the device: inputs, and results that are filled with NaN and followed by a guard."""
     addresses, results = [], []
     for number, binding in enumerate(kernel.bindings):
         size = ITEM_BYTES[binding["dtype"]] * int(np.prod(binding["shape"], dtype=np.int64))
@@ -20,14 +20,14 @@ def place(driver, kernel, inputs):
         else:
             data = np.ascontiguousarray(inputs[number]).tobytes()
             if len(data) != size:
-                raise SystemExit(f"{kernel.name}: binding {number} has {size} bytes, its input {len(data)}")
+                raise SystemExit(f"{kernel.name}: expected {size} bytes as input of binding {number}, found {len(data)}")
             driver.upload(address, data)
         addresses.append(address)
     return addresses, results
 
 
 def run(driver, kernel, inputs):
-    """The results as float32, and what was wrong with the bytes after them."""
+    """Runs a kernel. Returns its results as float32, and problems with the guards."""
     addresses, results = place(driver, kernel, inputs)
     kernel.prepare(addresses)()
     driver.synchronise()
@@ -44,7 +44,7 @@ def run(driver, kernel, inputs):
 
 
 def heads_of(case, all_heads):
-    """(b, h) to compare: all, or those of the last kv head, as gradients of it are sums over them."""
+    """Returns the heads (b, h) to compare: all, or those that share the last kv head, whose gradient is a sum over them."""
     group = case["h"] // case["hkv"]
     every = [(b, h) for b in range(case["b"]) for h in range(case["h"])]
     return every if all_heads else every[-group:]
@@ -74,7 +74,7 @@ def check_forward(driver, bundle, case, all_heads):
 
 
 def check_backward(driver, bundle, case, all_heads):
-    """Gradients at the O and LSE of float64; of all heads, as the kernel needs those of all."""
+    """Checks gradients. O and LSE are those of float64, for all heads, since the kernel reads all."""
     problem, verdicts = Problem(case), []
     o, lse = np.zeros(problem.do.shape, np.float32), np.zeros(problem.q.shape[:3], np.float32)
     chosen, weights = set(heads_of(case, all_heads)), {}
@@ -125,7 +125,7 @@ CHECKS = {"forward": check_forward, "backward": check_backward, "product": check
 
 
 def check(driver, bundle, case, direction, everything):
-    """{name, direction, ok, worst, problems}"""
+    """Checks a kernel. Returns {name, direction, chip, ok, worst, problems}."""
     verdicts, problems = CHECKS[direction](driver, bundle, case, everything)
     worst = max(verdicts, key=lambda v: v["error"] / v["allowed"] if v["ok"] and v["allowed"] else 0.0 if v["ok"] else np.inf)
     return {"name": case["name"], "direction": direction, "chip": bundle.chip, "problems": sorted(set(problems)),

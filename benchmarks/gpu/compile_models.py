@@ -1,6 +1,6 @@
-"""Artifacts of models for run_all, and beside them the losses of the CPU: OUT/models/CHIP/*.fsdp, OUT/models/NAME.cpu.json.
+"""Compiles the models of a bundle: artifacts OUT/models/CHIP/*.fsdp, and losses of the CPU OUT/models/NAME.cpu.json.
 
-The CPU's losses are computed here, by an artifact for it from the same model, seed and tokens; the machine with the GPU compares with them.
+The losses are computed here by a CPU artifact with the same model, seed and tokens. run_all compares the GPU's losses with them.
 """
 import json
 import pathlib
@@ -17,7 +17,7 @@ TOOLS = ("fsdp-modelgen", "fsdp-compile", "fsdp-run")
 
 
 def run(*words):
-    """The seconds that it took."""
+    """Runs a command and returns its seconds. Exits if it fails."""
     words = [str(word) for word in words]
     began = time.monotonic()
     try:
@@ -38,7 +38,7 @@ def losses_of(path):
 
 
 def processor():
-    """Its name, where the system has one."""
+    """Returns the name of the processor, or its architecture."""
     try:
         lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -58,7 +58,7 @@ def write_cpu_losses(folder, model, source, scratch, tokens):
 
 
 def compile_model(folder, model, chips, tokens):
-    """All variants for all chips; what the CPU makes of it where steps are compared."""
+    """Compiles all variants of a model for all chips, and writes the CPU's losses if the model is trained for comparison."""
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
         for ranks in model["ranks"]:
@@ -75,7 +75,7 @@ def compile_model(folder, model, chips, tokens):
 
 
 def compile_models(out, wanted, chips, text):
-    """`text`: the file whose bytes are trained on. fsdp-run goes along, which needs libstdc++ and libc alone."""
+    """Compiles models, and copies the training text `text` and fsdp-run, which depends on libstdc++ and libc alone."""
     folder = out / "models"
     for chip in chips:
         (folder / chip).mkdir(parents=True, exist_ok=True)

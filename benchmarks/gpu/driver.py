@@ -1,11 +1,11 @@
-"""CUDA's driver interface, as much as launching kernels takes. Any library that has it will do: libcuda.so.1, or the emulator's
+"""The part of CUDA's driver API that launches kernels, from any library that implements it: libcuda.so.1, or the emulator's
 libfsdp-emulated-cuda.so."""
 import ctypes
 
 MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 CAPABILITY = (75, 76)   # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
 
-MAP_BYTES = 128         # of a CUtensorMap, which is aligned to 64
+MAP_BYTES = 128         # size of a CUtensorMap, whose alignment is 64
 MAP_TYPES = {"f16": 6, "bf16": 9}  # CU_TENSOR_MAP_DATA_TYPE_FLOAT16, _BFLOAT16
 MAP_SWIZZLE_128, MAP_PROMOTE_256 = 3, 3  # CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B
 
@@ -38,7 +38,7 @@ class Driver:
         count = ctypes.c_int()
         self.call("cuDeviceGetCount", ctypes.byref(count))
         if count.value == 0:
-            raise CudaError(f"{file} finds no GPU")
+            raise CudaError(f"{file}: expected a GPU, found none")
         self.device = ctypes.c_int()
         self.call("cuDeviceGet", ctypes.byref(self.device), 0)
         context = ctypes.c_void_p()
@@ -46,7 +46,7 @@ class Driver:
         self.call("cuCtxSetCurrent", context)
 
     def close(self):
-        """Gives the context back; nothing can be asked for afterwards."""
+        """Releases the context; the driver cannot be used afterwards."""
         self.call("cuDevicePrimaryCtxRelease_v2", self.device)
 
     def call(self, name, *arguments):
@@ -62,7 +62,7 @@ class Driver:
         return text.value.decode()
 
     def capability(self):
-        """(9, 0) for sm_90."""
+        """Returns the compute capability, (9, 0) for sm_90."""
         return tuple(self.attribute(number) for number in CAPABILITY)
 
     def attribute(self, number):
@@ -93,7 +93,7 @@ class Driver:
         self.call("cuCtxSynchronize")
 
     def load(self, image):
-        """A module of a cubin's or PTX's bytes."""
+        """Loads a module from the bytes of a cubin or of PTX."""
         module = ctypes.c_void_p()
         self.call("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(image + b"\0"))
         return module
@@ -109,7 +109,7 @@ class Driver:
         return function
 
     def tensor_map(self, address, dtype, sizes, strides, box):
-        """An argument that describes a tensor whose boxes a kernel copies: sizes and box in elements, strides in bytes from dimension 1 on."""
+        """Returns a kernel argument that describes a tensor: sizes and box in elements, strides in bytes from dimension 1 on."""
         room = ctypes.create_string_buffer(MAP_BYTES + 64)
         found = (ctypes.c_char * MAP_BYTES).from_buffer(room, -ctypes.addressof(room) % 64)
         rank = len(sizes)
@@ -120,7 +120,7 @@ class Driver:
         return found
 
     def launch(self, function, blocks, threads, shared, arguments, cluster=1):
-        """`arguments`: ctypes values, or bytes objects of parameters that are larger."""
+        """Launches a function. `arguments`: ctypes values, or ctypes arrays for larger parameters."""
         addresses = (ctypes.c_void_p * len(arguments))(*[ctypes.cast(ctypes.byref(a), ctypes.c_void_p) for a in arguments])
         if cluster == 1:
             return self.call("cuLaunchKernel", function, blocks, 1, 1, threads, 1, 1, shared, None, addresses, None)

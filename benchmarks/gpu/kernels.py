@@ -1,13 +1,13 @@
-"""The kernels of a bundle: against float64, and timed beside what others take for the same."""
+"""Checks the kernels of a bundle against float64, and compares their times with other libraries."""
 import subprocess
 
 from bundle import Bundle, read_description
 
-PREFIXES = {"forward": "fwd_", "backward": "bwd_", "product": ""}  # of kernels' names
+PREFIXES = {"forward": "fwd_", "backward": "bwd_", "product": ""}  # prefixes of kernels' names
 
 
 def kernels_of(driver, group, description, chips, arguments):
-    """(bundle, case, direction) of what is asked for."""
+    """Yields (bundle, case, direction) of the selected kernels."""
     for case in description["groups"].get(group, []):
         for chip in chips if arguments.only in case["name"] else []:
             with Bundle(driver, arguments.bundle / case["name"] / chip) as bundle:
@@ -17,7 +17,7 @@ def kernels_of(driver, group, description, chips, arguments):
 
 
 def jobs_of(description, chips, arguments):
-    """What is to be checked: cases, chips and directions. Throws BundleError."""
+    """Returns the selected checks: case, chip and direction of each. Throws BundleError."""
     jobs = []
     for group in arguments.groups.split(","):
         for case in description["groups"].get(group, []):
@@ -53,7 +53,7 @@ def clocks():
 
 
 def prepare_case(case, direction):
-    """Inputs, operations, what others do the same with, and why some cannot."""
+    """Returns the inputs, the FLOPs, functions of other libraries for the same case, and reasons why some refuse it."""
     import numpy as np
 
     import peers
@@ -83,7 +83,8 @@ def time_case(driver, bundle, case, direction, arguments, peak):
 
 
 def time_all(driver, description, chips, arguments, failed, clock):
-    """Of the kernels that are not in `failed`: (chip, direction, name). Rows, the peak of products, and how many there was no time for."""
+    """Times the kernels (chip, direction, name) that are not in `failed`. Returns rows, the peak of products in TFLOP/s, and the
+    number of kernels skipped at the time limit."""
     import peers
     body, flops = peers.product(8192)
     times = peers.compare_times({"cuBLAS": body}, arguments.rounds)["cuBLAS"]

@@ -1,7 +1,7 @@
-"""What is trained: shapes of models, how each is compiled, and what a step of it comes to.
+"""The models that are trained: their shapes, options for the tools, and FLOPs of a step.
 
-An entry is a dict: name, family (gpt2, llama), layers, hidden, heads, kv_heads, intermediate, vocab, seq, batch (sequences of a step, of all
-ranks together), ranks (how many it is compiled for), gemm (nvptx, cublaslt: who multiplies where there is one rank), steps, lr.
+An entry is a dict: name, family (gpt2, llama), layers, hidden, heads, kv_heads, intermediate, vocab, seq, batch (sequences per step of all
+ranks together), ranks (numbers of ranks to compile for), gemm (GEMM backends for one rank: nvptx, cublaslt), steps, lr.
 """
 
 
@@ -19,15 +19,15 @@ BOTH = ["nvptx", "cublaslt"]
 
 
 def tiny():
-    """For an emulator, and for compute-sanitizer."""
+    """Models for an emulator and for compute-sanitizer."""
     plan = {"ranks": [1, 2, 4], "gemm": BOTH, "steps": 3, "lr": 1e-2}
     yield gpt2("gpt2-tiny", 1, 32, 2, 256, 16, 4, **plan)
     yield llama("llama-tiny", 1, 32, 2, 1, 64, 256, 16, 4, **plan)
 
 
 def checked():
-    """Small enough for a CPU to go along for 50 steps; heads of 64 columns have the kernels of large models. At rates at which steps do not magnify how
-    sums are rounded: on CPUs four ranks are 9e-5 from one at 3e-4, and 2e-2 at 1e-3."""
+    """Models that a CPU can train for 50 steps. Heads of 64 columns use the kernels of large models. The learning rate is low enough that steps
+    do not amplify rounding: on CPUs losses of four ranks differ from one rank's by 9e-5 at 3e-4, and by 2e-2 at 1e-3."""
     plan = {"ranks": [1, 2, 4], "gemm": BOTH, "steps": 50, "lr": 3e-4}
     yield gpt2("gpt2-small", 4, 256, 4, 256, 256, 4, **plan)
     yield llama("llama-small", 4, 256, 4, 2, 768, 256, 256, 4, **plan)
@@ -40,27 +40,27 @@ def timed():
 
 
 def generator_options(model, ranks):
-    """Of fsdp-modelgen, for the share of a rank."""
+    """Returns options of fsdp-modelgen for the batch of one rank."""
     options = [model["family"], f"--layers={model['layers']}", f"--hidden={model['hidden']}", f"--heads={model['heads']}",
                f"--intermediate={model['intermediate']}", f"--vocab={model['vocab']}", f"--seq={model['seq']}", f"--batch={model['batch'] // ranks}"]
     return options + ([f"--kv-heads={model['kv_heads']}"] if model["family"] == "llama" else [])
 
 
 def compiler_options(ranks):
-    """bf16 with masters in f32; parameters stay gathered through a step, as they do beside it in PyTorch."""
+    """Returns options of fsdp-compile: bf16 with f32 masters; parameters stay gathered during a step, as in the PyTorch run."""
     return [f"--mesh=shard={ranks}", "--param-dtype=bf16", "--overlap", "--reshard-after-forward=false"]
 
 
-TOKENS = "tokens.txt"  # its bytes are the tokens of what is checked
+TOKENS = "tokens.txt"  # file whose bytes are the training tokens
 
 
 def train_options(model, tokens):
-    """Of fsdp-run, the same on all devices."""
+    """Returns options of fsdp-run, equal on all devices."""
     return [f"--text={tokens}", "--val-batches=0", f"--steps={model['steps']}", f"--lr={model['lr']}"]
 
 
 def variants(model):
-    """(ranks, gemm) of its artifacts."""
+    """Returns (ranks, gemm) of the model's artifacts."""
     return [(ranks, gemm) for ranks in model["ranks"] for gemm in (model["gemm"] if ranks == 1 else model["gemm"][:1])]
 
 
@@ -69,7 +69,7 @@ def artifact_name(model, ranks, gemm):
 
 
 def product_parameters(model):
-    """Those that a token is multiplied with: a lookup's table only where it is the last layer's, too."""
+    """Returns the number of parameters in matrix products; the embedding table counts as the weight of the last layer."""
     d, kv = model["hidden"], model["hidden"] // model["heads"] * model["kv_heads"]
     layer = 2 * d * d + 2 * d * kv + (2 if model["family"] == "gpt2" else 3) * d * model["intermediate"]
     return model["layers"] * layer + model["vocab"] * d

@@ -1,4 +1,4 @@
-"""What others take for the same: PyTorch's SDPA by backend, FlexAttention compiled, and cuBLAS. Needs torch on the GPU."""
+"""Times of other libraries: PyTorch's SDPA by backend, compiled FlexAttention, and cuBLAS. Needs torch with a GPU."""
 import torch
 
 TYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
@@ -31,7 +31,7 @@ def block_mask(case, problem):
 
 
 def attend_functions(case, problem):
-    """{name: function of q, k, v}; those that refuse the case fall out at their first call."""
+    """Returns {name: function of q, k, v}. Functions may refuse the case at their first call."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.nn.attention.flex_attention import flex_attention
     functions = {}
@@ -50,7 +50,7 @@ def attend_functions(case, problem):
 
 
 def contenders(case, problem, direction):
-    """{name: what runs it once}, and {name: why it cannot}."""
+    """Returns {name: function that runs the case once} and {name: reason of a refusal}."""
     q, k, v, do = tensors(case)
     ready, refusals = {}, {}
     for name, attend in attend_functions(case, problem).items():
@@ -63,13 +63,13 @@ def contenders(case, problem, direction):
                 o = attend(q, k, v)
                 torch.autograd.grad(o, (q, k, v), do, retain_graph=True)
                 ready[name] = lambda o=o: torch.autograd.grad(o, (q, k, v), do, retain_graph=True)
-        except Exception as error:  # each library has its own
+        except Exception as error:  # exception types differ between libraries
             refusals[name] = str(error).strip().splitlines()[0][:200]
     return ready, refusals
 
 
 def products(case):
-    """{"cuBLAS": what runs it once}, and why it cannot."""
+    """Returns {"cuBLAS": function that runs the product once} and {"cuBLAS": reason of a refusal}."""
     draw = lambda rows, cols: torch.randn(rows, cols, device="cuda", dtype=TYPES[case["dtype"]])
     a = draw(case["k"], case["m"]).T if case["transposes"][0] == "t" else draw(case["m"], case["k"])
     b = draw(case["n"], case["k"]).T if case["transposes"][1] == "t" else draw(case["k"], case["n"])
@@ -83,14 +83,14 @@ def products(case):
 
 
 def product(n):
-    """cuBLAS on n x n x n of bf16, and its operations."""
+    """Returns a function that runs cuBLAS on n x n x n in bf16, and its FLOPs."""
     a, b = (torch.randn(n, n, device="cuda", dtype=torch.bfloat16) for _ in range(2))
     out = torch.empty(n, n, device="cuda", dtype=torch.bfloat16)
     return (lambda: torch.mm(a, b, out=out)), 2.0 * n**3
 
 
 def milliseconds(body, repeats):
-    """Of one call, by events around `repeats`."""
+    """Returns the milliseconds of one call, by events around `repeats` calls."""
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     begin.record()
     for _ in range(repeats):
@@ -101,7 +101,8 @@ def milliseconds(body, repeats):
 
 
 def compare_times(bodies, rounds, seconds=0.02):
-    """{name: times}: in turns, so that clocks that change fall on all alike. Each turn is some calls, after one that is not timed."""
+    """Returns {name: times in milliseconds}. Functions take turns, so that changes of the clock rate affect all. A turn is a warm-up
+    call and some timed calls."""
     repeats = {}
     for name, body in bodies.items():
         body()

@@ -1,7 +1,6 @@
-"""Matrix products: their numbers, and what they come to in float64.
+"""Matrix products: inputs, and results in float64. Needs numpy.
 
-A case is a dict: dtype, transposes (nn, nt, tn, tt: whether A is k x m and B is n x k), m, n, k, epilogue (none, bias). The result has
-the dtype. Needs numpy.
+A case is a dict: dtype, transposes (nn, nt, tn, tt; t: A is k x m, B is n x k), m, n, k, epilogue (none, bias). The result has the dtype.
 """
 import numpy as np
 
@@ -11,7 +10,7 @@ SOME_ROWS = 48
 
 
 class Product:
-    """The inputs of a case, as float32 that the dtype holds exactly."""
+    """The inputs of a case, as float32 values that are exact in the dtype."""
 
     def __init__(self, case, seed=1):
         self.case, c = case, case
@@ -22,11 +21,11 @@ class Product:
         self.bias = random.standard_normal(c["n"], dtype=np.float32)
 
     def inputs(self):
-        """Bits of the kernel's operands, in order."""
+        """Returns the operands of the kernel in order, as bits."""
         return [to_bits(self.a, self.case["dtype"]), to_bits(self.b, self.case["dtype"])] + ([self.bias] if self.case["epilogue"] == "bias" else [])
 
     def rows(self, every):
-        """Those to compare: all, or the first, the last, and some between."""
+        """Returns the rows to compare: all, or some from the first to the last."""
         m = self.case["m"]
         return np.arange(m) if every or m <= SOME_ROWS else np.unique(np.linspace(0, m - 1, SOME_ROWS).astype(int))
 
@@ -37,7 +36,7 @@ class Product:
         return found + self.bias.astype(kind) if self.case["epilogue"] == "bias" else found
 
     def low(self, rows):
-        """In float32, rounded to the dtype."""
+        """Returns the result in float32, rounded to the dtype."""
         return rounded(self.result(rows, np.float32), self.case["dtype"])
 
     def flops(self):

@@ -1,4 +1,4 @@
-"""Runs of fsdp-run on the GPU: each in a process with a time limit, and what it printed as numbers."""
+"""Runs fsdp-run on the GPU in a process with a time limit, and parses its output."""
 import contextlib
 import glob
 import json
@@ -12,14 +12,14 @@ import time
 
 from bundle import BundleError
 
-LINES = {"beside_bytes": r"^memory of GPUs beside the arenas, with contexts and code: .*\((\d+) bytes\)",
+LINES = {"beside_bytes": r"^GPU memory besides the arenas, such as contexts and code: .*\((\d+) bytes\)",
          "planned_bytes": r"^memory planned: .*? per rank \((\d+) bytes\)",
          "measured_bytes": r"^memory measured: .*? per rank \((\d+) bytes, planned \d+\)",
-         "grown_bytes": r"^memory of GPUs beside the arenas: grew by (-?\d+) bytes"}
+         "grown_bytes": r"^GPU memory besides the arenas: grew by (-?\d+) bytes"}
 
 
 class Clock:
-    """What is left of a part's seconds."""
+    """The remaining seconds of a part."""
 
     def __init__(self, seconds):
         self.end = time.monotonic() + seconds
@@ -29,7 +29,7 @@ class Clock:
 
 
 def run_process(words, seconds, environment=None):
-    """(exit code, what it said, seconds); a code of None: ended at its limit, with all that it started."""
+    """Returns (exit code, output, seconds). The code is None if the process and its children were killed at the time limit."""
     began = time.monotonic()
     process = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                                env={**os.environ, **(environment or {})}, start_new_session=True)
@@ -43,7 +43,7 @@ def run_process(words, seconds, environment=None):
 
 
 def find_cublaslt():
-    """A library that the loader would not find by itself: of CUDA, or of PyTorch's packages."""
+    """Returns the path of cuBLASLt in CUDA's folders or in PyTorch's packages, where the loader does not search; None if there is none."""
     if "FSDPRT_CUBLASLT_LIBRARY" in os.environ:
         return os.environ["FSDPRT_CUBLASLT_LIBRARY"]
     places = [f"{folder}/nvidia/{package}/lib" for folder in sys.path for package in ("cu13", "cublas")]
@@ -56,7 +56,7 @@ def find_cublaslt():
 
 
 class Runner:
-    """fsdp-run of a bundle."""
+    """Runs the fsdp-run of a bundle."""
 
     def __init__(self, bundle, driver, folder):
         self.program, self.folder = pathlib.Path(bundle) / "fsdp-run", pathlib.Path(folder)
@@ -65,14 +65,14 @@ class Runner:
             self.environment["FSDPRT_CUBLASLT_LIBRARY"] = find_cublaslt()
 
     def run(self, artifact, options, seconds):
-        """Its numbers; "problem" says what is wrong, where it did not end well."""
+        """Returns the numbers of a run; "problem" describes a failure, or is None."""
         metrics = self.folder / "run.jsonl"
         metrics.unlink(missing_ok=True)
         words = [self.program, artifact, "--device=cuda", f"--metrics={metrics}", *options]
         try:
             code, text, taken = run_process(words, max(seconds, 1), self.environment)
         except OSError as error:
-            raise BundleError(f"{self.program}: expected a program that runs here, found another: {error.strerror}") from None
+            raise BundleError(f"{self.program}: expected a program for this machine: {error.strerror}") from None
         found = {"command": " ".join([pathlib.Path(artifact).name, *options]), "seconds": taken, "text": text, "steps": [], "problem": None}
         if metrics.exists():
             found["steps"] = [json.loads(line) for line in metrics.read_text().splitlines() if line.endswith("}")]
@@ -80,7 +80,7 @@ class Runner:
             match = re.search(pattern, text, re.MULTILINE)
             found[name] = int(match.group(1)) if match else None
         if code is None:
-            found["problem"] = f"ended at its limit of {seconds:.0f} s"
+            found["problem"] = f"killed at its time limit of {seconds:.0f} s"
         elif code:
             found["problem"] = f"exit code {code}: {last_line(text)}"
         return found
@@ -89,4 +89,4 @@ class Runner:
 def last_line(text):
     lines = [line for line in text.strip().splitlines() if line.strip()]
     errors = [line for line in lines if "error:" in line]
-    return (errors or lines or ["it said nothing"])[-1][:300]
+    return (errors or lines or ["no output"])[-1][:300]

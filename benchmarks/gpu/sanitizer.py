@@ -1,4 +1,4 @@
-"""compute-sanitizer over small kernels and small models: a tool at a time, each run with a limit."""
+"""Runs the tools of compute-sanitizer on small kernels and models, each run with a time limit."""
 import shutil
 import sys
 
@@ -6,7 +6,7 @@ import models
 from runs import last_line, run_process
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
-FOUND = 9  # the exit code of a run in which a tool has found something
+FOUND = 9  # exit code of a run in which a tool reports an error
 SECONDS = 600
 
 
@@ -15,10 +15,10 @@ def command(tool, *words):
 
 
 def verdict(words, clock, environment=None):
-    """(whether it is clean, what there is to say); None where that is not known."""
+    """Returns (True if no error was found, False if one was, None if the run did not finish; a message)."""
     seconds = min(SECONDS, clock.left())
     if seconds < 1:
-        return None, "not run: the seconds of this part are spent"
+        return None, "not run: the time limit of this part is reached"
     code, text, _ = run_process(words, seconds, environment)
     if code is None:
         return None, f"stopped after {seconds:.0f} s"
@@ -26,10 +26,10 @@ def verdict(words, clock, environment=None):
 
 
 def sanitize(arguments, runner, has_kernels, wanted, chips, clock, say):
-    """Rows of what was run: {"tool", "what", "clean", "text"}."""
+    """Returns a row per run: {"tool", "what", "clean", "text"}."""
     if not shutil.which("compute-sanitizer"):
-        say("compute-sanitizer: not on this machine")
-        return [{"tool": "compute-sanitizer", "what": "all", "clean": None, "text": "not on this machine"}]
+        say("compute-sanitizer: not installed")
+        return [{"tool": "compute-sanitizer", "what": "all", "clean": None, "text": "not installed"}]
     rows = []
     for tool in TOOLS:
         jobs = [("kernels", command(tool, sys.executable, str(arguments.bundle / "run_all"), f"--bundle={arguments.bundle}", "--parts=kernels", "--groups=tiny",

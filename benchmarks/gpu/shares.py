@@ -1,9 +1,9 @@
-"""Each kernel's achieved share of its floor: the time in which its bytes can be moved and its products computed at the most.
+"""Compares the time of each kernel with its floor, the least time in which its bytes can be moved and its products computed.
 
-1. Ceilings of this GPU: bytes of a copy within its memory, read and written; products of bf16 as cuBLAS has them here where there is PyTorch, else by its data
-   sheet.
-2. Steps with --profile: each launch between two events of the compute stream, one by one; bytes and multiply-adds of each are those of the artifact.
-3. Floor: the larger of bytes over the copy's rate and FLOPs over the products'. Products of f32 are three of tf32, each at half the rate of bf16.
+1. Measure the rates of this GPU: bytes read and written by a copy within its memory; bf16 products of cuBLAS if PyTorch is installed, otherwise the rate of
+   the data sheet.
+2. Run steps with --profile: each launch is timed by two events of the compute stream. Bytes and multiply-adds come from the artifact.
+3. The floor is the larger of bytes over the copy's rate and FLOPs over the products' rate. An f32 product is three tf32 products at half the rate of bf16.
 """
 import ctypes
 import json
@@ -14,15 +14,15 @@ import models
 from runs import run_process
 
 COPIES = 12
-F32_PART = 1 / 6  # of the rate of bf16
-SHOWN = 30        # kernels of an artifact, those that take longest
+F32_PART = 1 / 6  # rate of f32 products relative to bf16
+SHOWN = 30        # kernels per artifact in the table, by time
 
 
 CUBLAS = "import peers; body, flops = peers.product(8192); print(flops / min(peers.compare_times({'': body}, 9)['']) * 1e3)"
 
 
 def measure_products(bundle, seconds):
-    """FLOP/s of cuBLAS on 8192 cubed of bf16, in a process of its own; None without PyTorch."""
+    """Returns the FLOP/s of cuBLAS on 8192 cubed in bf16, measured in a separate process; None without PyTorch."""
     code, text, _ = run_process([sys.executable, "-c", CUBLAS], max(1, min(120, seconds)), {"PYTHONPATH": str(bundle)})
     try:
         return float(text.strip().splitlines()[-1]) if code == 0 else None
@@ -31,7 +31,7 @@ def measure_products(bundle, seconds):
 
 
 class Stopwatch:
-    """Two events around what is put on the context's own stream between."""
+    """Times work on the context's own stream by two events."""
 
     def __init__(self, driver):
         self.driver, self.events = driver, [ctypes.c_void_p() for _ in range(2)]
@@ -49,7 +49,7 @@ class Stopwatch:
 
 
 def measure_device(driver, copy_bytes):
-    """Bytes that a copy moves in a second, and the milliseconds of two events around nothing: medians."""
+    """Returns medians: bytes per second of a copy, and milliseconds between two adjacent events."""
     watch = Stopwatch(driver)
     source, target = driver.allocate(copy_bytes), driver.allocate(copy_bytes)
     driver.fill(source, 0x5a, copy_bytes)
@@ -63,7 +63,7 @@ def measure_device(driver, copy_bytes):
 
 
 def floor_of(command, bandwidth, products):
-    """Seconds of all its runs, and which of the two it is; `products` in FLOP/s of bf16, None where not known."""
+    """Returns the floor of all runs of a command in seconds, and its bound, "bytes" or "products". `products`: FLOP/s of bf16, or None."""
     moving = command["bytes"] / bandwidth
     work = 2 * (command["bf16_multiply_adds"] + command["multiply_adds"] / F32_PART)
     computing = work / products if products else 0.0
@@ -80,7 +80,7 @@ def row_of(command, steps, bandwidth, products):
 
 
 def sum_by_kind(rows):
-    """A row for each kind, and one for all."""
+    """Returns a row for each kind of command, and one for all commands."""
     sums = {}
     for row in rows:
         for kind in (row["kind"], "all"):
@@ -93,7 +93,7 @@ def sum_by_kind(rows):
 
 
 def profile(runner, artifact, steps, seconds):
-    """What the artifact's commands took: (the profile's object, None), or (None, what is wrong)."""
+    """Profiles an artifact. Returns (the profile's object, None), or (None, a description of the failure)."""
     path = runner.folder / "profile.json"
     path.unlink(missing_ok=True)
     run = runner.run(artifact, [f"--steps={1 + steps}", "--profile", f"--profile-file={path}"], seconds)
@@ -101,13 +101,13 @@ def profile(runner, artifact, steps, seconds):
         return None, run["problem"]
     try:
         found = json.loads(path.read_text())
-        return (found, None) if found["commands"] else (None, "no command of the step was timed")
+        return (found, None) if found["commands"] else (None, "expected times of commands, found none")
     except (OSError, ValueError, KeyError, TypeError) as error:
         return None, f"{path.name}: {error}"
 
 
 def share_artifacts(runner, arguments, wanted, chips, driver, peak, clock, say):
-    """The report of this part; `peak`: TFLOP/s of the data sheet, or None."""
+    """Returns the report of this part. `peak`: TFLOP/s of the data sheet, or None."""
     bandwidth, nothing = measure_device(driver, arguments.copy_bytes)
     driver.close()
     measured = measure_products(arguments.bundle, clock.left())
@@ -118,7 +118,7 @@ def share_artifacts(runner, arguments, wanted, chips, driver, peak, clock, say):
             for gemm in model["gemm"]:
                 artifact = arguments.bundle / "models" / chip / models.artifact_name(model, 1, gemm)
                 spent = clock.left() < 1
-                found, problem = (None, "not run: the seconds of this part are spent") if spent else profile(runner, artifact, arguments.steps, clock.left())
+                found, problem = (None, "not run: the time limit of this part is reached") if spent else profile(runner, artifact, arguments.steps, clock.left())
                 report["wrong"] += problem is not None and not spent
                 rows = [row_of(each, found["steps"], bandwidth, products) for each in found["commands"]] if found else []
                 step = found["nanoseconds"] / found["steps"] / 1e6 if found else None
@@ -128,7 +128,7 @@ def share_artifacts(runner, arguments, wanted, chips, driver, peak, clock, say):
 
 
 def most_lost(report):
-    """(milliseconds of a step above its floor, row, artifact) of the kernel that has most of these; None where nothing was timed."""
+    """Returns (milliseconds of a step above the floor, row, artifact) of the kernel with the largest excess; None if nothing was timed."""
     found = [(row["ms"] - row["floor_ms"], row, artifact) for artifact in report["artifacts"] for row in artifact["rows"]]
     return max(found, key=lambda each: each[0]) if found else None
 

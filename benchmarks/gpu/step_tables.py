@@ -1,4 +1,4 @@
-"""Results of training as JSON, and as Markdown ready for docs/benchmarks. Parts that were run by other commands on the same GPU are kept."""
+"""Writes results of training as JSON, and as Markdown for docs/benchmarks. Keeps parts of earlier runs on the same GPU."""
 import json
 
 import models
@@ -23,7 +23,7 @@ def verdict(each):
 
 
 def training_section(part):
-    """Losses and memory."""
+    """Returns the section of losses and memory."""
     lines = ["## Losses and memory", "",
              f"Losses of each step beside those of the CPU's artifact of the same model, seed and tokens (computed by `build`, which says where in `models/*.cpu.json`), or beside those "
              f"of one rank: at most {part['tolerance']:g} apart, relative. bf16, masters in f32. With several ranks, which share the GPU, `bits` says whether parameters, "
@@ -54,7 +54,7 @@ def step_cells(row):
 
 
 def steps_section(part):
-    """Times beside PyTorch."""
+    """Returns the section of step times and their ratios to PyTorch."""
     peak = f"{part['peak']} TFLOP/s, this chip's for dense bf16 by its data sheet" if part["peak"] else "a peak that is not known for this chip"
     return ["## Time of a step", "",
             f"bf16, masters in f32, AdamW, one rank; PyTorch: `fully_shard` with the same types, fused AdamW, its default attention, each block and the head with the loss "
@@ -66,7 +66,7 @@ def steps_section(part):
 
 
 def shares_section(part):
-    """Kernels beside their floors."""
+    """Returns the section of kernels and their floors."""
     products = f"{part['products'] / 1e12:.0f} TFLOP/s of bf16 {'as cuBLAS has them here at 8192 cubed' if part['measured'] else 'by the data sheet'}" if part["products"] else \
         "products at a rate that is not known, so by bytes alone"
     lines = ["## Kernels beside their floors", "",
@@ -99,7 +99,7 @@ SECTIONS = {"training": training_section, "steps": steps_section, "shares": shar
 
 
 class Report:
-    """gpu_step.json and gpu_step.md in a folder, written anew whenever a part has ended."""
+    """gpu_step.json and gpu_step.md in a folder, rewritten at the end of each part."""
 
     def __init__(self, folder, device, date, software, command):
         self.folder, self.device = folder, device
@@ -126,17 +126,17 @@ class Report:
         return "\n".join(lines)
 
     def summary(self):
-        """A line for each part of this command."""
+        """Returns a line for each part of this run."""
         lines = []
         if "training" in self.added:
             part = self.parts["training"]
-            lines.append(f"{len(part['rows'])} runs of training, {part['wrong']} of which do not hold")
+            lines.append(f"{len(part['rows'])} runs of training, {part['wrong']} failed")
         if "steps" in self.added:
             worst = step_times.worst_ratio(self.parts["steps"]["rows"])
-            lines.append("worst ratio: none, as nothing was timed beside ours" if not worst else
+            lines.append("worst ratio: none, since no other library was timed" if not worst else
                          f"worst ratio: {worst[0]:.2f} of {worst[2]}, by {worst[1]['model']} at its fastest ({worst[1]['who']})")
         if "shares" in self.added and shares.most_lost(self.parts["shares"]):
             lost, worst, artifact = shares.most_lost(self.parts["shares"])
-            lines.append(f"most is lost by {worst['name']} ({worst['kind']}, first: {worst['first']}) of {artifact['model']}, {artifact['gemm']}: {lost:.3f} ms of a step "
-                         f"above its floor, of which it has {share(worst['share'])}")
+            lines.append(f"largest excess: {worst['name']} ({worst['kind']}, first: {worst['first']}) of {artifact['model']}, {artifact['gemm']}: {lost:.3f} ms of a step "
+                         f"above its floor; share of floor {share(worst['share'])}")
         return lines

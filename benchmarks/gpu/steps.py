@@ -1,7 +1,7 @@
-"""Times of whole training steps: ours with and without a CUDA graph and with either GEMM, beside PyTorch, in turns.
+"""Times whole training steps in turns: ours with and without a CUDA graph and with either GEMM, and PyTorch's.
 
-Each contender is a process of its own with a limit, so that it has the GPU alone; all have a turn before any has its second. A step of ours is timed from its
-inputs on the host to its loss there, one by one; PyTorch's are timed ten at a time, without a wait between.
+Each contender runs in a process with a time limit, so that it has the GPU alone. All contenders take their first turn before any takes its second. Our steps
+are timed one by one, from inputs on the host to the loss on the host. PyTorch's steps are timed several at a time, without waits between.
 """
 import json
 import statistics
@@ -10,21 +10,21 @@ import sys
 import models
 from runs import last_line, run_process
 
-WARM = 3                # steps of ours that are left out in a turn
-PROCESS_SECONDS = 420   # for a turn; compiling is most of it
-SPENT = "the seconds of this part are spent"
-GOAL = 1.1              # of PyTorch compiled
+WARM = 3                # warm-up steps of ours in a turn
+PROCESS_SECONDS = 420   # time limit of a turn, which is mostly compilation
+SPENT = "the time limit of this part is reached"
+GOAL = 1.1              # speed relative to compiled PyTorch
 PEAKS = (("H100 PCIe", 756), ("H100 NVL", 835), ("H100", 989), ("H200", 989), ("GH200", 989), ("H800", 989), ("A100", 312), ("A800", 312), ("B200", 2250), ("L40S", 362))
 PEERS = {"PyTorch compile": "compile", "PyTorch eager": "eager"}
 
 
 def peak_of(device):
-    """TFLOP/s of dense bf16 products by the chip's data sheet; None for one that is not known."""
+    """Returns the TFLOP/s of dense bf16 products by the chip's data sheet; None for an unknown chip."""
     return next((peak for name, peak in PEAKS if name in device), None)
 
 
 class Ours:
-    """An artifact, and whether its step is one CUDA graph."""
+    """Steps of an artifact, with or without a CUDA graph."""
 
     def __init__(self, runner, artifact, chip, gemm, graph, steps):
         self.runner, self.artifact, self.chip = runner, artifact, chip
@@ -34,12 +34,12 @@ class Ours:
     def turn(self, seconds):
         run = self.runner.run(self.artifact, self.options, seconds)
         times = [step["step_ms"] for step in run["steps"][WARM:]]
-        problem = run["problem"] or (None if times else "it told of no step")
+        problem = run["problem"] or (None if times else "fsdp-run reported no step")
         return {"ms": times, "problem": problem, "peak_bytes": run["measured_bytes"]}
 
 
 class Peer:
-    """PyTorch."""
+    """Steps of PyTorch."""
 
     chip = ""
 
@@ -53,7 +53,7 @@ class Peer:
         except (ValueError, IndexError):
             found = {}
         if code is None:
-            found["problem"] = f"ended at its limit of {seconds:.0f} s"
+            found["problem"] = f"killed at its time limit of {seconds:.0f} s"
         elif "missing" in found:
             found["problem"] = found["missing"]
         elif code or "ms" not in found:
@@ -83,14 +83,14 @@ def summarise(model, each, times, problem, peak_bytes, peak):
 
 
 def add_ratios(rows):
-    """Of each contender's speed to each peer's."""
+    """Adds the ratio of our speed to each peer's."""
     peers = {row["who"]: row["ms"] for row in rows if row["who"] in PEERS and row["ms"]}
     for row in rows:
         row["ratios"] = {who: ms / row["ms"] for who, ms in peers.items() if row["ms"] and row["who"] not in PEERS}
 
 
 def time_model(everybody, model, turns, clock, peak, say):
-    """A row for each contender. One that failed has no second turn."""
+    """Returns a row for each contender. A contender that failed takes no further turn."""
     times, problems, bytes_, longest = ({each: start() for each in everybody} for start in (list, type(None), type(None), float))
     for number in range(turns):
         for each in everybody:
@@ -113,12 +113,12 @@ def time_model(everybody, model, turns, clock, peak, say):
 
 
 def is_wrong(row):
-    """An artifact that did not run; not one for which there was no time."""
+    """Returns true if an artifact failed; reaching the part's time limit is no failure."""
     return row["who"] not in PEERS and bool(row["problem"]) and not row["problem"].endswith(SPENT)
 
 
 def time_steps(runner, arguments, wanted, chips, device, clock, say):
-    """The report of this part."""
+    """Returns the report of this part."""
     peak, rows = peak_of(device), []
     for model in wanted:
         rows += time_model(contenders(runner, arguments, chips, model), model, arguments.turns, clock, peak, say)
@@ -126,7 +126,7 @@ def time_steps(runner, arguments, wanted, chips, device, clock, say):
 
 
 def worst_ratio(rows):
-    """Of the models, that whose best artifact is after PyTorch most, or ahead of it least: (ratio, row, peer), or None."""
+    """Returns (ratio, row, peer) of the model whose best artifact has the lowest ratio to a peer, or None."""
     best = {}
     for row in rows:
         for who, ratio in row["ratios"].items():

@@ -1,4 +1,4 @@
-"""The parts of run_all, one method each; a part that cannot run says so, and the others go on."""
+"""The parts of run_all, one method each. A part that cannot run prints the reason, and the others continue."""
 import datetime
 
 import kernels
@@ -19,7 +19,7 @@ def say(text):
 
 
 def find_torch():
-    """What to call it, and whether it has a GPU."""
+    """Returns a description of PyTorch, and true if it has a GPU."""
     try:
         import torch
     except ImportError:
@@ -29,7 +29,7 @@ def find_torch():
 
 
 def find_numpy():
-    """What is wrong, or None."""
+    """Returns a description of the problem, or None if numpy is installed."""
     try:
         import numpy  # noqa: F401
     except ImportError as error:
@@ -38,7 +38,7 @@ def find_numpy():
 
 
 class Suite:
-    """What the parts share; `right` is whether all that was checked holds, `done` how much that was."""
+    """State of all parts. `right`: all checks so far passed; `done`: number of checks and measurements."""
 
     def __init__(self, arguments, description, chips, device, command):
         self.arguments, self.description, self.chips = arguments, description, chips
@@ -55,12 +55,12 @@ class Suite:
         return Clock(self.arguments.seconds)
 
     def models(self, *groups):
-        """Of the groups that are asked for."""
+        """Returns the selected models of these groups."""
         asked = [group for group in groups if group in self.arguments.groups.split(",")]
         return [model for group in asked for model in self.description["models"].get(group, []) if self.arguments.only in model["name"]]
 
     def check_bundle(self):
-        """What of it would be found wrong after an hour only. Throws BundleError."""
+        """Checks files of the bundle that later parts need. Throws BundleError."""
         parts = set(self.arguments.parts)
         if "kernels" in parts:
             kernels.jobs_of(self.description, self.chips, self.arguments)
@@ -70,7 +70,7 @@ class Suite:
             read_losses(self.arguments.bundle / "models" / f"{model['name']}.cpu.json", model["steps"])
 
     def run_kernels(self):
-        """Throws BundleError."""
+        """Checks the kernels. Throws BundleError."""
         if self.no_numpy:
             if kernels.jobs_of(self.description, self.chips, self.arguments):
                 say(f"kernels: not checked: {self.no_numpy}")
@@ -91,7 +91,7 @@ class Suite:
             self.count(len(part["rows"]), not part["wrong"])
 
     def run_steps(self):
-        """The models that are to be timed; where there are none, tiny ones."""
+        """Times the steps of the models to be timed, or of tiny models if there are none."""
         wanted = self.models("timed") or self.models("tiny")
         part = steps.time_steps(self.runner, self.arguments, wanted, self.chips, self.report["device"], self.clock(), say)
         if part["rows"]:
@@ -114,7 +114,7 @@ class Suite:
         self.count(len(rows), not any(each["clean"] is False for each in rows))
 
     def run_kernel_times(self):
-        """The last part: PyTorch is used in this process."""
+        """Times kernels; it comes last, because it uses PyTorch in this process."""
         if self.has_torch and self.no_numpy:
             say(f"kernel-times: not run: {self.no_numpy}")
         elif self.has_torch:
@@ -124,7 +124,7 @@ class Suite:
                                                                               failed, self.clock())
             self.report["clocks"] = [before, kernels.clocks()]
             if left:
-                say(f"{left} kernels not timed: the seconds of this part are spent")
+                say(f"{left} kernels not timed: the time limit of this part is reached")
         if self.report["checks"] or self.report["rows"]:
             tables.write(self.report, self.arguments.out)
             say("\n".join(tables.goals(self.report["rows"])))

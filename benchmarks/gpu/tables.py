@@ -1,8 +1,8 @@
-"""Results as JSON and as Markdown."""
+"""Writes results of kernels as JSON and as Markdown."""
 import json
 import statistics
 
-GOALS = {"forward": 0.9, "backward": 0.85, "product": 0.95}  # of the best peer
+GOALS = {"forward": 0.9, "backward": 0.85, "product": 0.95}  # speed relative to the best peer
 
 
 def summary(times, flops, peak):
@@ -56,7 +56,7 @@ def table_line(row):
 
 
 def goals(rows):
-    """Sentences on head dimension 128 at 8,192 tokens, and products of 8,192 cubed, bf16."""
+    """Returns sentences on the goals: attention with head dimension 128 at 8,192 tokens, and products of 8,192 cubed, in bf16."""
     sentences = []
     for row in rows:
         case, goal = row["case"], GOALS[row["direction"]]

@@ -1,9 +1,9 @@
-"""A model's training step in PyTorch: fully_shard over one rank, AdamW (fused), parameters in bf16 with masters in f32; eager or compiled.
+"""Times a model's training step in PyTorch: fully_shard over one rank, fused AdamW, bf16 parameters with f32 masters, eager or compiled.
 
     python3 torch_steps.py MODEL.json --how=compile|eager [--device=cuda] [--steps=10] [--turns=3]
 
-MODEL.json is an entry of models.py. The last line is a JSON object: {"ms": a number per turn of so many steps, "loss", "peak_bytes"}, or {"missing": why}.
-Steps of a turn are not waited for one by one. What is compiled is each block, and the last norm with the head and the loss, as torchtitan does it.
+MODEL.json is an entry of models.py. The last line of output is a JSON object: {"ms": milliseconds per step of each turn, "loss", "peak_bytes"}, or
+{"missing": reason}. A turn waits for its last step only. Compiled are each block, and the last norm with the head and the loss, as in torchtitan.
 """
 import argparse
 import json
@@ -40,7 +40,7 @@ class Attention(nn.Module):
 
 
 def rotate(x, rotary):
-    """Pairs of halves, as Llama's weights at Hugging Face have them."""
+    """Rotates pairs of halves, the layout of Llama's weights at Hugging Face."""
     cosine, sine = rotary[0].to(x.dtype), rotary[1].to(x.dtype)
     low, high = x.chunk(2, -1)
     return x * cosine + torch.cat((-high, low), -1) * sine

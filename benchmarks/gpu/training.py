@@ -1,32 +1,32 @@
-"""Whether training on the GPU is right: losses beside the CPU's, ranks beside one rank, memory beside the plan.
+"""Checks training on the GPU: losses against the CPU, ranks against one rank, memory against the plan.
 
-1. Losses of one rank, by kernels of our own, by cuBLASLt, and as a CUDA graph, within TOLERANCE of the CPU's at each step.
-2. Ranks that share the GPU (local-cuda): the bits of one rank without sharding, run beside them on the GPU (--check-against=unsharded), and losses of the same
-   global batch within TOLERANCE of one rank's.
-3. Of each of these runs: the arena is the plan to the byte, what is in use beside the arenas is known at the start and does not grow after the first step.
+1. Losses of one rank, with our own kernels, with cuBLASLt, and as a CUDA graph, are within TOLERANCE of the CPU's at each step.
+2. Ranks that share the GPU (local-cuda) have the bits of one unsharded rank on the GPU (--check-against=unsharded), and losses of the same global batch within
+   TOLERANCE of one rank's.
+3. In each run the arena equals the plan to the byte, and memory beside the arenas is reported at the start and does not grow after the first step.
 """
 import math
 
 import models
 from bundle import read_losses
 
-TOLERANCE = 2e-2  # of bf16, relative, as in the project's tests
+TOLERANCE = 2e-2  # relative, for bf16, as in the project's tests
 
 
 def worst_difference(losses, expected):
-    """Relative; infinite where there are not as many, or one is no number."""
+    """Returns the largest relative difference; infinite if numbers of losses differ or a loss is not finite."""
     if len(losses) != len(expected) or not losses or any(each is None or not math.isfinite(each) for each in losses):
         return math.inf
     return max(abs(a - b) / abs(b) for a, b in zip(losses, expected))
 
 
 def memory_problems(run):
-    """What does not hold of a run that ended well."""
+    """Returns the memory problems of a run that succeeded."""
     problems = []
     if run["planned_bytes"] is None or run["measured_bytes"] != run["planned_bytes"]:
         problems.append(f"the arena is {run['measured_bytes']} bytes, planned {run['planned_bytes']}")
     if run["beside_bytes"] is None:
-        problems.append("nothing was said of the GPU's memory beside the arenas")
+        problems.append("fsdp-run did not report the GPU's memory beside the arenas")
     if run["grown_bytes"] != 0:
         problems.append(f"memory beside the arenas grew by {run['grown_bytes']} bytes after the first step")
     return problems
@@ -43,7 +43,7 @@ def describe(model, what, run, losses, expected):
 
 
 def checks_of(model):
-    """(what, ranks, gemm, options) in the order in which they run; the first is what others are compared with."""
+    """Returns (name, ranks, gemm, options) of the runs in order; others are compared with the first one."""
     checks = []
     for ranks, gemm in models.variants(model):
         if ranks > 1:
@@ -56,26 +56,26 @@ def checks_of(model):
 
 
 def check_model(runner, folder, chip, model, clock, report):
-    """Rows of a model on a chip."""
+    """Yields the rows of a model on a chip."""
     cpu = read_losses(folder / f"{model['name']}.cpu.json", model["steps"])
     alone = None
     for what, ranks, gemm, options in checks_of(model):
         expected = cpu if ranks == 1 or alone is None else alone
         if clock.left() < 1:
-            yield {"model": model["name"], "chip": chip, "what": what, "problems": ["not run: the seconds of this part are spent"]}
+            yield {"model": model["name"], "chip": chip, "what": what, "problems": ["not run: the time limit of this part is reached"]}
             continue
         run = runner.run(folder / chip / models.artifact_name(model, ranks, gemm), models.train_options(model, folder / models.TOKENS) + options, clock.left())
         losses = [step["loss"] for step in run["steps"]]
         row = {**describe(model, what, run, losses, expected), "chip": chip, "against": "CPU" if expected is cpu else "1 rank"}
         if "--check-against=unsharded" in options and not run["problem"]:
             row["equal_bits"] = "check against unsharded passed" in run["text"]
-            row["problems"] += [] if row["equal_bits"] else ["nothing was said of a check against one rank"]
+            row["problems"] += [] if row["equal_bits"] else ["fsdp-run did not report the check against one rank"]
         alone = losses if alone is None and not row["problems"] else alone
         yield row
 
 
 def check_training(runner, bundle, wanted, chips, clock, say):
-    """The report of this part: rows, and how many of them do not hold."""
+    """Returns the report of this part: rows, and the number of failed ones."""
     rows = []
     for model in wanted:
         for chip in chips:

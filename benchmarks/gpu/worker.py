@@ -1,17 +1,17 @@
-"""Checks in a process of their own. A kernel that faults ends its process's context for good: what comes after it is checked by the next process, and one
-that does not come back is ended."""
+"""Runs checks in a separate process. A kernel that faults makes the context of its process unusable, so a new process runs the remaining checks. A process
+that gives no result in time is killed."""
 import multiprocessing
 
-SECONDS = 900  # for a check, the largest of which compare whole heads of thousands of keys on the host
+SECONDS = 900  # time limit of a check; the largest ones compare heads with thousands of keys on the host
 
 
 def failed(job, text):
-    """What check() gives, of a kernel that gave no result."""
+    """Returns a result, in the form of check(), for a kernel that gave none."""
     return {"name": job["case"]["name"], "direction": job["direction"], "chip": job["chip"], "problems": [text], "worst": None, "ok": False, "source": None}
 
 
 class Checker:
-    """Opens a bundle once for the jobs that share it."""
+    """Runs checks; opens a bundle once for consecutive jobs that share it."""
 
     def __init__(self, file):
         from driver import Driver
@@ -27,7 +27,7 @@ class Checker:
         return {**check(self.driver, self.bundle, job["case"], job["direction"], job["everything"]), "source": self.bundle.source}
 
     def is_usable(self):
-        """Whether kernels may still run after one has failed."""
+        """Returns true if the context can still run kernels after a failure."""
         from driver import CudaError
         try:
             self.driver.synchronise()
@@ -37,7 +37,7 @@ class Checker:
 
 
 def work(connection, file, jobs):
-    """Sends a result for each job, as long as the context lives."""
+    """Sends a result for each job, until the context is unusable."""
     from driver import CudaError
     checker = Checker(file)
     for job in jobs:
@@ -70,7 +70,7 @@ def check_all(file, jobs, seconds=SECONDS):
         except (EOFError, TimeoutError) as error:
             process.kill()
             process.join()
-            # One that ended after a result gave up its context; one that ended without any did so in the job.
+            # A process that ended after a result had an unusable context. One that ended without a result failed in this job.
             if isinstance(error, TimeoutError) or done == begun:
                 yield failed(jobs[done], str(error) or f"its process ended with status {process.exitcode}")
                 done += 1

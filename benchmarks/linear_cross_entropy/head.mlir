@@ -1,4 +1,4 @@
-// The last layer of GPT-2 and its loss: logits of 1024 tokens over 50257 words, cross-entropy, and the gradients of both sides.
+// The last layer of GPT-2 and its loss: logits of 1024 tokens over 50257 words, cross-entropy, and both gradients.
 #mk = affine_map<(m, n, k) -> (m, k)>
 #nk = affine_map<(m, n, k) -> (n, k)>
 #mn = affine_map<(m, n, k) -> (m, n)>

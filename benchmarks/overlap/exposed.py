@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""What two ranks wait for their collectives, with and without a schedule, in one run.
+"""Measures how long two ranks wait for their collectives, with and without a schedule.
 
-    benchmarks/overlap/exposed.py [--tries=6] [options of fsdp-modelgen]    a line
-    benchmarks/overlap/exposed.py --table=FILE.md [--date=DATE]            both models below, as a table
+    benchmarks/overlap/exposed.py [--tries=6] [options of fsdp-modelgen]    prints one line
+    benchmarks/overlap/exposed.py --table=FILE.md [--date=DATE]            writes a table of both models below
 
- 1. Steps without a schedule, and without limits on links: how long a rank computes.
- 2. Links so slow that what a rank sends takes PART of that, and an estimate of kernels that takes as long as they do here.
- 3. Steps on those links, without a schedule and with one; of the steps the one that waits least, since ranks also wait for
-    each other when the machine is busy. Tries are repeated until one hides 80 %, and the best of them is taken.
+ 1. Measure steps without a schedule and without limits on links: the time that a rank computes.
+ 2. Choose links so slow that a rank sends for PART of that time, and scale the estimates of kernels to the measured time.
+ 3. Measure steps on those links, without and with a schedule. The step with the least waits counts, since ranks also wait for
+    each other on a busy machine. Repeat until a try hides 80 %, and take the best try.
 
-Beside it stands what no schedule can pass: compute in this order, and each collective between what it needs and its first use
-(lib/Analysis/Timeline.cpp).
+A lower bound for all schedules is printed, too: compute in this order, and each collective between its operands and its first
+use (lib/Analysis/Timeline.cpp).
 """
 import argparse
 import json
@@ -21,7 +21,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from commands import explain, run, trace_steps
 
-PART = 0.3  # of the compute
+PART = 0.3  # communication time as a part of compute time
 BYTES = ["gpt2", "--layers=12", "--hidden=256", "--heads=4", "--vocab=256", "--seq=256", "--batch=2"]
 TABLE = [
     ("12 layers, 256 channels, bytes; 2 x 256 tokens", BYTES),
@@ -31,7 +31,7 @@ OPTIONS = ["--mesh=shard=2", "--optimizer=sgd"]
 
 
 def measure(artifact, *options):
-    """Milliseconds of the fastest step, and of the waits in the step that waits least (mean of the ranks)."""
+    """Returns milliseconds of the fastest step, and the least waits of a step (mean of the ranks)."""
     times, slices = trace_steps(artifact, 6, *options)
     waits = {}
     for event in slices:
@@ -41,11 +41,11 @@ def measure(artifact, *options):
 
 
 def attempt(sent):
-    """Milliseconds of one try: compute, exposed without and with a schedule, and the least that is possible."""
+    """Returns milliseconds of one try: compute, exposed without and with a schedule, and the lower bound."""
     step, waited = measure("plain.fsdp")
     compute = (step - waited) / 1e3
     links = sent / (PART * compute)
-    # An estimate that takes as long as the machine does.
+    # Estimates of kernels, scaled below so that they add up to the measured compute time.
     device = {"f32_multiply_adds_per_second": 1e11, "bf16_multiply_adds_per_second": 2e11, "bytes_per_second": 1.5e10, "launch_seconds": 1e-6}
     cluster = {"name": "here", "device": device, "links": [{"name": "slow", "bytes_per_second": links, "seconds": 1e-5}]}
     for correction in range(2):
@@ -62,7 +62,7 @@ def attempt(sent):
 
 
 def best_of(model, tries):
-    """Of a model, the try that hides most; in a folder of its own."""
+    """Returns the try of a model that hides most; works in a temporary folder."""
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         run("fsdp-modelgen", *model, "-o", "gpt.mlir")
@@ -97,9 +97,9 @@ def write_table(path, tries, date):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tries", type=int, default=6)
-    parser.add_argument("--table")
-    parser.add_argument("--date", default="")
+    parser.add_argument("--tries", type=int, default=6, help="most tries (default: %(default)s)")
+    parser.add_argument("--table", metavar="FILE", help="write a table of both models")
+    parser.add_argument("--date", default="", help="date for the table")
     arguments, model = parser.parse_known_args()
     if arguments.table:
         return write_table(os.path.abspath(arguments.table), arguments.tries, arguments.date)

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Whether recomputing costs what the plan says: steps of `auto` at 60 % of the arena beside steps that keep all.
+"""Compares the measured cost of recomputation with the planned cost: `auto` at 60 % of the arena, and without checkpointing.
 
     benchmarks/rematerialisation/measured.py [--share=0.6] [--rounds=8] [--ranks=1,2] [--cpu-time] [options of fsdp-modelgen]
 
-Runs of both artifacts take turns, on as many processors as there are ranks, two steps each after one that is not counted.
-Of all steps the fastest of each is taken: what else the machine does only adds. The planned ratio is that of the time that
-kernels are estimated to take (docs/reference/explain.md: compute_seconds). `--cpu-time`, for a machine that does other things, too:
-what ranks were on their processors.
+Runs of both artifacts alternate, on one processor per rank, with two steps each after a warm-up step. The fastest step of each
+counts, since other processes only add time. The planned ratio is that of the estimated times of kernels (docs/reference/explain.md:
+compute_seconds). `--cpu-time` measures the CPU time of the ranks, for machines that are shared.
 """
 import argparse
 import os
@@ -20,14 +19,14 @@ MODEL = ["gpt2", "--layers=6", "--hidden=256", "--heads=4", "--vocab=256", "--se
 
 
 def compare(ranks, share, rounds, member):
-    """Planned and measured ratio, and milliseconds of both."""
+    """Returns the ratio of the arenas, the planned ratio of times, and milliseconds of both."""
     options = [f"--mesh=shard={ranks}", "--threads-per-rank=1"]
     none = explain("model.mlir", *options, "--overlap")
     limit = int(none["memory"]["peak"] * share)
     limited = [*options, "--activation-checkpointing=auto", f"--memory-limit={limit}"]
     auto = explain("model.mlir", *limited, "--overlap")
     if auto is None:
-        sys.exit(f"{ranks} ranks: nothing fits into {100 * share:.0f} % of the arena")
+        sys.exit(f"{ranks} ranks: no plan fits into {100 * share:.0f} % of the arena; take a larger --share")
     run("fsdp-compile", "model.mlir", *options, "--overlap", "-o", "none.fsdp")
     run("fsdp-compile", "model.mlir", *limited, "--overlap", "-o", "auto.fsdp")
     fastest = {"none": float("inf"), "auto": float("inf")}
@@ -40,10 +39,10 @@ def compare(ranks, share, rounds, member):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--share", type=float, default=0.6)
-    parser.add_argument("--rounds", type=int, default=8)
-    parser.add_argument("--ranks", default="1,2")
-    parser.add_argument("--cpu-time", action="store_true")
+    parser.add_argument("--share", type=float, default=0.6, help="limit as a share of the arena (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=8, help="default: %(default)s")
+    parser.add_argument("--ranks", default="1,2", help="numbers of ranks (default: %(default)s)")
+    parser.add_argument("--cpu-time", action="store_true", help="measure CPU time")
     arguments, model = parser.parse_known_args()
     model = model or MODEL
     flags = f"--share={arguments.share} --rounds={arguments.rounds}" + (" --cpu-time" if arguments.cpu_time else "")

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Time against memory: --activation-checkpointing=auto over limits, beside none and full.
+"""Plots time against memory: --activation-checkpointing=auto at several limits, with none and full.
 
     benchmarks/rematerialisation/sweep.py [--out=docs/benchmarks] [options of fsdp-modelgen]
 
-Plans alone (no code is generated), so the numbers depend on nothing but the model: the
-estimated time of a step on CPU ranks, and the arena. Writes a table and a plot (SVG).
+Uses plans alone, without code, so the numbers depend on the model only: the estimated time
+of a step on CPU ranks, and the arena. Writes a table and a plot (SVG).
 Default model: GPT-2 124M, 4 x 1024 tokens per rank, 4 ranks.
 """
 import argparse
@@ -26,7 +26,7 @@ def explain(model, mesh, *options):
 
 
 def plot(points, none, full, path):
-    """Memory to the right, time upwards, both as shares of what is kept whole."""
+    """Writes the plot: memory on the x axis, time on the y axis, both relative to no checkpointing."""
     left, top, width, height = 70, 20, 520, 300
     low, high = 0.3, 1.02
     most = max(time for _, time in points + [full]) / none[1] + 0.02
@@ -63,9 +63,9 @@ def plot(points, none, full, path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", default="docs/benchmarks")
-    parser.add_argument("--mesh", default="shard=4")
-    parser.add_argument("--date", default="")
+    parser.add_argument("--out", default="docs/benchmarks", help="output folder (default: %(default)s)")
+    parser.add_argument("--mesh", default="shard=4", help="default: %(default)s")
+    parser.add_argument("--date", default="", help="date for the table")
     arguments, model = parser.parse_known_args()
     model = model or ["gpt2", "--seq=1024", "--batch=4"]
     with tempfile.TemporaryDirectory() as folder:
@@ -88,9 +88,10 @@ def main():
     with open(arguments.out + "/rematerialisation.md", "w") as file:
         write = lambda line="": print(line, file=file)
         write("# Time against memory\n")
+        write("This page is for readers who choose `--activation-checkpointing` by time and memory of a step.")
         write(f"`benchmarks/rematerialisation/sweep.py --mesh={arguments.mesh} {' '.join(model)}`" +
-              (f", {arguments.date}" if arguments.date else "") + ". Estimated seconds of a step on CPU ranks, and the arena of")
-        write("a rank; plans alone, with `--overlap`. Times are estimates that rank plans, not forecasts.\n")
+              (f", {arguments.date}," if arguments.date else ""))
+        write("plans with `--overlap`. Times are estimates for CPU ranks; they rank plans and are not forecasts.\n")
         write("![time against memory](rematerialisation.svg)\n")
         write("| `--activation-checkpointing` | limit | arena | of none | time | of none |")
         write("|---|---|---|---|---|---|")
@@ -107,7 +108,7 @@ def main():
             row("auto, at the arena of full", full[0], at_full)
         if offloaded:
             row("the same with `--offload=activations`", full[0], offloaded)
-            write(f"\nWhat may lie on the host need not be computed again: at the arena of `full` that takes "
+            write(f"\nActivations that may stay on the host need not be recomputed: at the arena of `full` that takes\n"
                   f"{100 * (1 - offloaded[1] / full[1]):.1f} % less time than `full`. Copies are estimated at the bandwidth of memory.")
 
 

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Steps on this machine against `fsdp-run --simulate`, with rates that another model gave.
+"""Compares measured steps on this machine with `fsdp-run --simulate`, whose rates come from another model.
 
     benchmarks/simulator/predict.py [--build=build] [--steps=12] [--table=FILE.md] [--date=DATE] [--cluster=FILE.json] [--ranks=1,2]
                                     [--cpu-time]
 
- 1. Calibration, for one rank and for two: a small GPT runs with a trace. Of each command the fastest run counts, since what
-    else the machine does only adds; kinds of kernels get the rates that their commands have together, and what is
-    left of a step between commands is the launches'. Links: cpu_collectives, which knows no model; a step gathers twice and reduces
-    once, so they are as fast as these three are together, of the size that comes nearest to that of a unit.
- 2. Prediction: models of other depth, width, length and kind, without code, on that cluster.
- 3. Measurement of the same models, on one processor per rank: the fastest step and the median.
+ 1. Calibrate, for one rank and for two. A small GPT runs with a trace. The fastest run of each command counts, since other
+    processes only add time. The rate of a kind of kernels is that of all its commands together; the time between commands is
+    attributed to launches. Rates of links come from cpu_collectives, which is independent of models: a step gathers twice and
+    reduces once, so a link has the mean rate of these three, at the size nearest to that of a unit.
+ 2. Predict steps of models of other depth, width, length and kind, without code, on that cluster.
+ 3. Measure the same models on one processor per rank: the fastest step and the median.
 
-`--cluster` keeps the last cluster, for use elsewhere. `--cpu-time` is for a machine that does other things, too: a rank's
-time is then that on its processor. Waits count only as far as ranks spin, so that one rank says more than two.
+`--cluster` writes the last cluster to a file. `--cpu-time` measures CPU time of the ranks, for machines that are shared. CPU
+time contains waits only while a rank spins, so the result for one rank is more reliable than for two.
 """
 import argparse
 import collections
@@ -36,8 +36,8 @@ Trace = collections.namedtuple("Trace", "commands launch_seconds")  # [(kind, ke
 
 
 def trace_commands(artifact, ranks, steps, cpu_time):
-    """Of each command of a step the fastest run, as the mean of the ranks. By CPU time the mean run: which command was
-    interrupted is not known, so that the fastest one would be one that was not, in a step that was."""
+    """Returns the fastest run of each command of a step, as the mean of the ranks. By CPU time it is the mean run: the trace does
+    not tell which command was interrupted, so the fastest run would be an undisturbed command of a disturbed step."""
     times, slices = trace_steps(artifact, steps, cores=ranks, member="cpu_ms")
     compute = min(event["tid"] for event in slices)
     lanes = collections.defaultdict(list)  # by rank and step
@@ -47,7 +47,7 @@ def trace_commands(artifact, ranks, steps, cpu_time):
             spans[event["pid"], int(event["name"][5:])] = event["dur"]
         else:
             lanes[event["pid"], event["args"]["step"]].append(event)
-    if cpu_time:  # what was taken from a step by others was taken from each of its commands
+    if cpu_time:  # distributes time taken by other processes over all commands of the step
         for (rank, step), lane in lanes.items():
             part = min(times[step - 2] / ranks / (spans[rank, step] / 1e3), 1)
             spans[rank, step] *= part
@@ -67,7 +67,7 @@ def trace_commands(artifact, ranks, steps, cpu_time):
 
 
 def products_of(artifact):
-    """Multiply-adds of a run of each kernel."""
+    """Returns the multiply-adds of a run of each kernel."""
     found = re.findall(r"^ *kernel \d+ '(\w+)' .*; (\d+) multiply-adds", run("fsdp-run", artifact, "--dump"), re.M)
     return {name: int(count) for name, count in found}
 
@@ -93,7 +93,7 @@ def calibrate_device(ranks, steps, cpu_time):
 
 
 def calibrate_links(build):
-    """By bytes of a unit: a link of the simulator."""
+    """Returns links for the simulator, by bytes of a unit."""
     sizes = [4, 1024, 4096, 16384]
     seconds = collections.defaultdict(dict)
     for line in run(f"{build}/bin/cpu_collectives", "local", *map(str, sizes), cores=2).splitlines():
@@ -106,7 +106,7 @@ def calibrate_links(build):
 
 
 def predict(model, ranks, device, links):
-    """Simulated seconds of a step."""
+    """Returns the simulated seconds of a step."""
     options = [f"--mesh=shard={ranks}", "--threads-per-rank=1"]
     run("fsdp-modelgen", *model, "-o", "model.mlir")
     run("fsdp-compile", "model.mlir", *options, "-o", "model.fsdp")
@@ -118,7 +118,7 @@ def predict(model, ranks, device, links):
 
 
 def measure(ranks, steps, cpu_time):
-    """Seconds of the fastest step and of the median."""
+    """Returns the seconds of the fastest step and of the median step."""
     times = run_steps("model.fsdp", steps, cores=ranks, member="cpu_ms" if cpu_time else "step_ms")
     each = [time / 1e3 / (ranks if cpu_time else 1) for time in times]
     return min(each), statistics.median(each)
@@ -126,22 +126,24 @@ def measure(ranks, steps, cpu_time):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", default="build")
-    parser.add_argument("--steps", type=int, default=12)
-    parser.add_argument("--table")
-    parser.add_argument("--date", default="")
-    parser.add_argument("--cluster")
-    parser.add_argument("--ranks", default="1,2")
-    parser.add_argument("--cpu-time", action="store_true")
+    parser.add_argument("--build", default="build", help="build folder (default: %(default)s)")
+    parser.add_argument("--steps", type=int, default=12, help="measured steps (default: %(default)s)")
+    parser.add_argument("--table", metavar="FILE", help="output file (default: standard output)")
+    parser.add_argument("--date", default="", help="date for the table")
+    parser.add_argument("--cluster", metavar="FILE", help="write the last cluster to this file")
+    parser.add_argument("--ranks", default="1,2", help="numbers of ranks (default: %(default)s)")
+    parser.add_argument("--cpu-time", action="store_true", help="measure CPU time")
     arguments = parser.parse_args()
     out = open(arguments.table, "w") if arguments.table else sys.stdout
     build, kept = os.path.abspath(arguments.build), arguments.cluster and os.path.abspath(arguments.cluster)
     write = lambda line="": print(line, file=out, flush=True)
     write("# Simulated and measured steps\n")
+    write("This page is for readers who compare simulated with measured steps on CPU ranks.")
     write(f"`benchmarks/simulator/predict.py --steps={arguments.steps} --ranks={arguments.ranks}{' --cpu-time' if arguments.cpu_time else ''}`" + (f", {arguments.date}" if arguments.date else "") +
-          f", {os.cpu_count()} cores, one for each rank. Kernels have the rates by kind that `{' '.join(CALIBRATION)}` has on as many")
-    write("ranks, links those of `cpu_collectives local`; nothing is taken from the models below." +
-          (" Times are those that a rank was on its processor, since the machine did other things, too." if arguments.cpu_time else "") + "\n")
+          ",")
+    write(f"{os.cpu_count()} cores, one for each rank. Kernels have the rates by kind of\n`{' '.join(CALIBRATION)}` on as many ranks,")
+    write("and links those of `cpu_collectives local`. Nothing is taken from the models below." +
+          ("\nTimes are CPU times of a rank, because the machine was shared." if arguments.cpu_time else "") + "\n")
     write("| model | ranks | simulated | measured: fastest | median | fastest / simulated | median / simulated |")
     write("|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:

@@ -1,10 +1,10 @@
-//===- ClusterFile.cpp - Machines and what connects them --------*- C++ -*-===//
+//===- ClusterFile.cpp - Descriptions of clusters ---------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Every reader of a part returns false once something was wrong; the first problem stays.
+// Each read function returns false on an error; `problem` keeps the first one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ double Cluster::kernelSeconds(const std::string &kind, uint64_t multiplyAdds,
 
 namespace {
 
-/// A member of an object.
+/// Name of a member of an object.
 struct Member {
   const char *name;
   bool required = true;
@@ -60,7 +60,7 @@ private:
   const std::vector<JsonValue> *readList(const JsonValue &object, const Text &what,
                                          const char *name);
 
-  /// Reads something per second. The least keeps times finite.
+  /// Reads a rate per second. Its lower limit keeps computed times finite.
   bool readRate(const JsonValue &object, const Text &what, const char *name, double &rate) {
     return readNumber(object, what, name, 1, 1e24, "1 to 1e24", rate);
   }
@@ -98,7 +98,7 @@ bool ClusterReader::isObject(const JsonValue &value, const Text &what,
   return true;
 }
 
-/// `range`: in words what `least` and `most` are. A member that is absent keeps `number`.
+/// Reads a number in [least, most], which `range` gives in words. An absent member keeps `number`.
 bool ClusterReader::readNumber(const JsonValue &object, const Text &what, const char *name,
                                double least, double most, const char *range, double &number) {
   const JsonMember *member = object.find(name);
@@ -113,6 +113,7 @@ bool ClusterReader::readNumber(const JsonValue &object, const Text &what, const 
   return true;
 }
 
+/// Reads a whole number above `above` that is a multiple of `multipleOf` and at most 2^32.
 bool ClusterReader::readWhole(const JsonValue &value, const Text &what, const Text &expected,
                               uint64_t multipleOf, uint64_t above, uint64_t &number) {
   bool isWhole = value.is(Kind::integer) && value.text.front() != '-';
@@ -130,13 +131,13 @@ bool ClusterReader::readName(const JsonValue &object, const Text &what, Text &na
   return true;
 }
 
+/// Returns the elements of a non-empty list, or null after an error.
 const std::vector<JsonValue> *ClusterReader::readList(const JsonValue &object, const Text &what,
                                                       const char *name) {
   const JsonValue &value = object.find(name)->value;
   if (value.is(Kind::array) && !value.elements.empty())
     return &value.elements;
-  fail(value,
-       what + ": \"" + name + "\": expected a list that is not empty, found " + value.describe());
+  fail(value, what + ": \"" + name + "\": expected a non-empty list, found " + value.describe());
   return nullptr;
 }
 
@@ -192,7 +193,7 @@ bool ClusterReader::readProtocols(const JsonValue &root) {
         !readSeconds(protocol, "protocol \"" + name + "\"", "seconds", seconds))
       return false;
     if (!cluster.protocols.emplace(name, seconds).second)
-      return fail(protocol, "protocol \"" + name + "\" is there twice");
+      return fail(protocol, "protocol \"" + name + "\" is given twice");
   }
   return true;
 }
@@ -245,7 +246,7 @@ bool ClusterReader::readLinkProtocols(const JsonValue &value, const Text &what, 
         !readRate(protocol, where, "bytes_per_second", rate.bytesPerSecond))
       return false;
     if (!link.protocols.emplace(name, rate).second)
-      return fail(protocol, where + " is there twice");
+      return fail(protocol, where + " is given twice");
   }
   return true;
 }
@@ -268,10 +269,10 @@ bool ClusterReader::readLink(const JsonValue &value, bool isLast) {
   uint64_t inner = cluster.links.empty() ? 1 : cluster.links.back().ranks;
   const JsonMember *ranks = value.find("ranks"), *reduce = value.find("switch_all_reduce");
   if (!ranks && !isLast)
-    return fail(value, what + ": only the last link may be without \"ranks\"");
+    return fail(value, what + ": only the last link may omit \"ranks\"");
   Text expected = inner == 1 ? "a whole number of at least 2"
                              : "a multiple of the " + std::to_string(inner) +
-                                   " ranks of the link before it, and more";
+                                   " ranks of the previous link, and larger";
   if ((ranks &&
        !readWhole(ranks->value, what + ": \"ranks\"", expected, inner, inner, link.ranks)) ||
       (value.find("protocols") && !readLinkProtocols(value, what, link)) ||

@@ -1,12 +1,12 @@
-//===- LocatedJson.cpp - JSON that knows where it was written ---*- C++ -*-===//
+//===- LocatedJson.cpp - JSON with source locations -------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. nlohmann's parser reads the text through an iterator that notes how far it is.
-//  2. Each of its events ends where the token ends (a number: one byte later);
-//     the token's beginning is found by walking back over it.
+//  1. nlohmann's parser reads the text through an iterator that counts the bytes read.
+//  2. The parser reports a token right after reading it (a number: one byte later).
+//     The token's beginning is found by walking back over it.
 //  3. Offsets become lines and columns by binary search in a list of lines.
 //
 // O(text + tokens log lines).
@@ -54,7 +54,7 @@ std::string JsonValue::describe() const {
 
 namespace {
 
-/// Goes through the text and notes how far.
+/// Iterates over the text and counts the bytes read in *offset.
 class NotingIterator {
 public:
   using iterator_category = std::input_iterator_tag;
@@ -82,7 +82,8 @@ private:
   size_t *offset;
 };
 
-/// Builds the tree. Pointers on the stack stay valid: only the innermost value grows.
+/// Builds the tree of values. Pointers on the stack stay valid, because only the innermost value
+/// grows.
 class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
 public:
   TreeBuilder(std::string_view text, JsonProblem &problem) : text(text), problem(problem) {
@@ -135,8 +136,7 @@ public:
       problem = {line, column, "expected a number that a double can hold, found " + token};
       return false;
     }
-    // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error while ...:
-    // what it is"
+    // The text is "[json.exception.parse_error.101] parse error at line 1, column 2: DETAILS".
     size_t begin = what.find(": ");
     auto [line, column] = locate(position ? position - 1 : 0);
     problem = {line, column,
@@ -150,7 +150,7 @@ private:
     size_t line = std::upper_bound(lines.begin(), lines.end(), at) - lines.begin();
     return {line, at - lines[line - 1] + 1};
   }
-  /// Of the string that ends here.
+  /// Returns the offset of the opening quote of the string that ends at `offset`.
   size_t openingQuote() const {
     size_t at = offset - 1;
     while (at > 0) {
@@ -177,6 +177,7 @@ private:
     add(kind, begin)->text = text.substr(begin, offset - begin);
     return true;
   }
+  /// Adds a number, whose text is found by walking back from `offset`.
   bool number(JsonValue::Kind kind) {
     auto belongs = [&](size_t at) {
       return std::string_view("0123456789+-.eE").find(text[at]) != std::string_view::npos;
@@ -204,11 +205,11 @@ private:
 
   std::string_view text;
   JsonProblem &problem;
-  std::vector<size_t> lines; ///< offsets of their beginnings
-  size_t offset = 0;         ///< after what was read
+  std::vector<size_t> lines; ///< offsets of the lines' beginnings
+  size_t offset = 0;         ///< bytes read so far
   JsonValue root;
   std::vector<JsonValue *> stack;
-  std::vector<std::set<std::string>> names;
+  std::vector<std::set<std::string>> names; ///< of members, for each value on the stack
 };
 
 } // namespace
@@ -221,7 +222,7 @@ std::optional<JsonValue> fsdpcommon::parseJson(std::string_view text, JsonProble
   return builder.take();
 }
 
-/// Appends the rest of the file to `text`; says what went wrong, or nothing.
+/// Appends the rest of the file to `text`. Returns an error message, or nothing.
 static std::string readAll(int file, std::string &text) {
   constexpr int limit = 10000; // milliseconds
   char part[1 << 16];
@@ -234,7 +235,7 @@ static std::string readAll(int file, std::string &text) {
     else if (errno == EAGAIN) {
       pollfd waiting{file, POLLIN, 0};
       if (poll(&waiting, 1, limit) == 0)
-        return "cannot be read: nothing came within 10 seconds";
+        return "cannot be read: no data within 10 seconds";
     } else if (errno != EINTR)
       return std::string("cannot be read: ") + std::strerror(errno);
   }
@@ -242,7 +243,7 @@ static std::string readAll(int file, std::string &text) {
 }
 
 std::optional<JsonValue> fsdpcommon::readJson(const std::string &path, JsonProblem &problem) {
-  // A named pipe that nobody writes to is empty and does not wait.
+  // Without O_NONBLOCK, opening a named pipe that has no writer would wait.
   int file = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (file < 0) {
     problem = {0, 0, std::string("cannot be read: ") + std::strerror(errno)};

@@ -4,16 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Views form trees: %b is a view of %a when it is a range of the same memory.
-// The end of a value is the last moment at which its content is read.
+// Views form trees: %b is a view of %a if it is a range of the same memory. The end of a value is
+// the last position at which its content is read.
 //
-//   0  %a = kernel_call                       end(%a) = 4, by way of %b
+//   0  %a = kernel_call                       end(%a) = 4, read through %b
 //   1  scf.for {
 //   2    %b = expand_shape %a
 //   3    %c = kernel_call(%b)                 end(%b) = 4: the next iteration reads it again
 //   4  }
 //
-// Each use of each value is looked at once: O(ops).
+// Each use of each value is visited once: O(ops).
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@ using namespace mlir::fsdp;
 
 static int64_t countElements(Type type) { return cast<RankedTensorType>(type).getNumElements(); }
 
-/// Ranks of all axes named by a collective.
+/// Returns the product of the sizes of all axes of a collective.
 template <typename Op>
 static int64_t countRanks(Op op, SymbolTableCollection &tables) {
   auto mesh = tables.lookupNearestSymbolFrom<MeshOp>(op, op.getMeshAttr());
@@ -38,7 +38,7 @@ static int64_t countRanks(Op op, SymbolTableCollection &tables) {
   return ranks;
 }
 
-/// Shards of the unit's flat buffer, of the size of `shard`.
+/// Returns how many shards of the size of `shard` the flat buffer of the unit has.
 template <typename Op>
 static int64_t countShards(Op op, SymbolTableCollection &tables) {
   auto unit = tables.lookupNearestSymbolFrom<UnitOp>(op, op.getUnitAttr());
@@ -68,7 +68,7 @@ std::optional<int64_t> fsdp::getTripCount(scf::ForOp loop) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// base + slope * (iteration of the loop around).
+/// base + slope * (iteration of the loop around it)
 struct Linear {
   int64_t base = 0, slope = 0;
 };
@@ -126,7 +126,8 @@ std::optional<ViewOffset> fsdp::getContiguousOffset(tensor::ExtractSliceOp op) {
   RankedTensorType source = op.getSourceType();
   if (!op.getType().hasStaticShape() || !source.hasStaticShape() || !op.hasUnitStride())
     return std::nullopt;
-  // From the innermost dimension on: whole ones, then one that is cut, then single elements.
+  // A slice is contiguous if, from the innermost dimension outwards, it takes whole dimensions,
+  // then a part of one, then single elements.
   ViewOffset result;
   int64_t pitch = getStorageBytes(RankedTensorType::get({1}, source.getElementType()));
   bool cut = false;

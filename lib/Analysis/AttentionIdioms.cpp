@@ -4,20 +4,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Masks, from the conditions that MaskFormula.cpp reads off the region (n, w constants):
+// Names of masks, from the conditions that MaskFormula.cpp reads (n, w constants):
 //
 //   q >= k                causal                  q + (Sk - Sq) >= k    causal to the end
 //   k >= q - w            window of w + 1         k < n                 first n keys
 //   q / n == k / n        chunks of n             causal or first n     prefix-LM with n keys
 //   data[q] == data[k]    document                window or first n     window, or n sink keys
 //
-// Scores, from the last operation inwards (x holds the score, m does not):
+// Names of score functions, from the last operation inwards (x holds the score, m does not):
 //
 //   c · tanh(x / c)       softcap c               x + m[h] · (k - q)    ALiBi
 //   x + t[.., f(k - q)]   relative bias           x + t[b, h, q, k]     bias of each score
 //   x · m                 scale                   select(c, x, -big)    mask in the score
 //
-// A name says what a reader should expect; no code is generated from it.
+// Names are for messages only; no code is generated from them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,7 @@ static SmallVector<int64_t> extentsOf(AttentionOp op) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// `row · q + column · k + offset`, with anything else in `hasRest`.
+/// `row · q + column · k + offset`; `hasRest` if there are other terms
 struct Linear {
   int64_t row = 0, column = 0, offset = 0;
   bool hasRest = false;
@@ -90,7 +90,7 @@ static std::string textOf(TileExpr atom) {
   return text + " >= 0";
 }
 
-/// q / n - k / n, on its own or equal to 0.
+/// Names `q / n - k / n >= 0`, or `== 0` if `isEqual`. Empty if the atom has another form.
 std::string MaskNames::nameChunks(TileExpr atom, bool isEqual) {
   TileExpr row, column;
   for (auto &[factor, term] : atom.terms()) {
@@ -156,7 +156,7 @@ std::string MaskNames::nameUnknown(const MaskFormula &f) {
   return negation + (source.getDefiningOp<tensor::ExtractOp>() ? "table" : "data");
 }
 
-/// atom == 0
+/// Names the equation `atom == 0`. Empty if it has no known form.
 std::string MaskNames::nameEquation(TileExpr atom) {
   auto terms = atom.terms();
   bool isData = terms.size() == 2 && terms[0].factor == -terms[1].factor && atom.offset() == 0;
@@ -248,11 +248,11 @@ public:
 
 private:
   bool holdsScore(Value v) { return v == region.getArgument(0) || scored.contains(v); }
-  /// A function of k - q and of what depends on neither.
+  /// Returns true if `v` is a function of k - q and of values that depend on neither.
   bool isOfDistance(Value v);
   std::string nameTerm(Value m);
   std::string nameTable(tensor::ExtractOp extract);
-  /// What `op` does to the score, and the score that it does it to.
+  /// Returns the name of what `op` does to the score, and the operand that holds the score.
   std::pair<std::string, Value> step(Operation *op);
   std::optional<std::pair<double, Value>> matchSoftcap(Operation *op);
 
@@ -306,7 +306,7 @@ std::string ScoreNames::nameTable(tensor::ExtractOp extract) {
   return isOther ? "gathered bias" : dims.empty() ? "bias" : "bias per " + llvm::join(dims, ", ");
 }
 
-/// An addend without the score.
+/// Names an addend `m` that does not hold the score.
 std::string ScoreNames::nameTerm(Value m) {
   Operation *op = m.getDefiningOp();
   while (isa_and_nonnull<arith::ExtFOp, arith::TruncFOp>(op))
@@ -324,7 +324,7 @@ std::string ScoreNames::nameTerm(Value m) {
   return "bias";
 }
 
-/// c · tanh(x / c)
+/// Matches c · tanh(x / c); returns c and x.
 std::optional<std::pair<double, Value>> ScoreNames::matchSoftcap(Operation *op) {
   if (!isa<arith::MulFOp>(op))
     return std::nullopt;

@@ -1,4 +1,4 @@
-//===- AttentionTiles.cpp - What a tiled attention visits -------*- C++ -*-===//
+//===- AttentionTiles.cpp - Rows and keys that a tile visits ----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,18 +6,16 @@
 //
 //   q - k >= 0   for rows [q0, q1)   ->   k in [0, q1) for some row, in [0, q0 + 1) for all
 //
-//  1. mask_mod becomes a formula of conditions `tree >= 0` (MaskFormula.cpp).
-//  2. A condition is solved for the loop's variable, down through divisions; what
-//     it contains of the tile's variable is set to the end of the tile that allows
-//     most (for the keys to visit) and to the one that allows least (for the
-//     mask-free ones). A condition that does not say gives everything, and nothing.
-//  3. `and` intersects the ranges of both sides pairwise, `or` lists both. Ranges that
-//     begin or end alike are joined; when there are more than four, or their order
-//     is not clear, so are others.
-//  4. The ranges are made disjoint, each mask-free part put inside of its range.
+// 1. mask_mod becomes a formula of conditions `tree >= 0` (MaskFormula.cpp).
+// 2. A condition is solved for the loop's variable, also inside divisions. Where it contains the
+//    tile's variable, one end of the tile is substituted: the one that allows most (for the keys
+//    to visit) or least (for the mask-free keys). A condition that cannot be solved gives the
+//    whole loop to visit, and no mask-free part.
+// 3. `and` intersects the ranges of both sides pairwise, `or` lists both. Ranges that begin or end
+//    alike are joined. Others are joined if there are more than four or their order is not known.
+// 4. The ranges are made disjoint, and each mask-free part is clamped to its range.
 //
-// Everything is closed form: the number of conditions decides the cost, no length does.
-// Not done here: bounds that depend on captured data per row or key (SideComparison).
+// All ranges are in closed form: the cost depends on the number of conditions, not on any length.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,14 +30,14 @@ using Symbol = TileExpr::Symbol;
 static constexpr unsigned maxRanges = 4;
 
 namespace {
-/// Half of a TileRange: every kept element is in one of the `visit`s; every element of
-/// a `full` is kept for all of the tile.
+/// A range before step 4. Every kept element is in the `visit` range of some part; every element of
+/// a `full` range is kept for all of the tile.
 struct Part {
   TileExpr visitBegin, visitEnd, fullBegin, fullEnd;
 };
 using Parts = SmallVector<Part>;
 
-/// Solves formulas for one variable (the loop's) over a tile of the other.
+/// Solves formulas for the loop's variable over a tile of the other one.
 class RangeSolver {
 public:
   RangeSolver(Symbol loop, Symbol tile, int64_t extent, int64_t tileExtent)
@@ -55,7 +53,7 @@ private:
   };
   Parts partsOf(const MaskFormula &mask);
   Bounds solveAtom(TileExpr atom, bool some);
-  /// The largest (or least) value over the tile; null when not known.
+  /// Returns the largest (or least) value over the tile; null if it is not known.
   TileExpr extremeOverTile(TileExpr expr, bool largest);
   bool hasLoop(TileExpr expr) {
     return expr.contains(
@@ -112,7 +110,8 @@ TileExpr RangeSolver::extremeOverTile(TileExpr expr, bool largest) {
   return result;
 }
 
-/// Where in the loop `atom >= 0` holds for some row of the tile; or where for all of them.
+/// Returns where in the loop `atom >= 0` holds for some element of the tile, or else for all of
+/// them.
 RangeSolver::Bounds RangeSolver::solveAtom(TileExpr atom, bool some) {
   Bounds unclear{zero, some ? extent : zero};
   TileExpr inLoop, rest = TileExpr::constant(atom.offset());
@@ -123,7 +122,7 @@ RangeSolver::Bounds RangeSolver::solveAtom(TileExpr atom, bool some) {
     if (isSolved) {
       inLoop = term;
       factor = f;
-    } else if (hasLoop(term)) { // a second one: only its range counts
+    } else if (hasLoop(term)) { // a second term with the loop's variable: use its range
       rest = rest + TileExpr::constant((f > 0) == some ? term.range().hi : term.range().lo) * f;
     } else {
       rest = rest + term * f;
@@ -153,7 +152,8 @@ RangeSolver::Bounds RangeSolver::solveAtom(TileExpr atom, bool some) {
 // Ranges
 //===----------------------------------------------------------------------===//
 
-/// [begin, end) of both, one directly after the other or overlapping; or the longer one.
+/// Returns a mask-free range of the union: the hull if both begin or end alike, else the longer
+/// one.
 static std::pair<TileExpr, TileExpr> uniteFull(const Part &a, const Part &b) {
   if (a.fullBegin == b.fullBegin)
     return {a.fullBegin, TileExpr::max(a.fullEnd, b.fullEnd)};
@@ -170,13 +170,13 @@ static Part unite(const Part &a, const Part &b) {
           fullBegin, fullEnd};
 }
 
-/// Never holds an element.
+/// Returns true if the range [begin, end) is provably empty.
 static bool isEmpty(const TileExpr &begin, const TileExpr &end) { return isAtLeast(begin, end); }
 
-/// Joins parts until there are at most `count`, and all that begin or end alike.
+/// Joins parts that begin or end alike, then others until there are at most `count`.
 void RangeSolver::mergeParts(Parts &parts, unsigned count) {
   llvm::erase_if(parts, [](const Part &p) { return isEmpty(p.visitBegin, p.visitEnd); });
-  for (Part &p : parts) // in one form
+  for (Part &p : parts) // canonical form of an empty range
     if (isEmpty(p.fullBegin, p.fullEnd))
       p.fullBegin = p.fullEnd = p.visitBegin;
   for (unsigned i = 0; i < parts.size(); ++i)
@@ -235,7 +235,7 @@ Parts RangeSolver::partsOf(const MaskFormula &mask) {
   llvm_unreachable("all kinds are above");
 }
 
-/// Ascending begins; joins what has no clear order.
+/// Sorts the parts by their begin; joins parts whose order is not known.
 static void sortParts(Parts &parts) {
   for (unsigned i = 0; i < parts.size(); ++i) {
     auto isFirst = [&](const Part &p) {
@@ -250,7 +250,7 @@ static void sortParts(Parts &parts) {
     }
     Part last = parts.pop_back_val();
     parts.back() = unite(parts.back(), last);
-    --i; // look again
+    --i; // retry position i
   }
 }
 
@@ -288,7 +288,7 @@ SmallVector<TileRange> RangeSolver::solve(const MaskFormula &mask) {
 // The interface
 //===----------------------------------------------------------------------===//
 
-/// a < b is b > a.
+/// Returns the predicate with its sides swapped: a < b is b > a.
 static arith::CmpIPredicate mirrored(arith::CmpIPredicate predicate) {
   using P = arith::CmpIPredicate;
   switch (predicate) {
@@ -313,7 +313,7 @@ static arith::CmpIPredicate mirrored(arith::CmpIPredicate predicate) {
   }
 }
 
-/// Conjuncts that compare data of the row with data of the column.
+/// Collects the conjuncts that compare data of the row with data of the column.
 static void collectComparisons(Value condition, MaskReader &reader,
                                SmallVectorImpl<SideComparison> &comparisons) {
   if (auto both = condition.getDefiningOp<arith::AndIOp>()) {
@@ -372,7 +372,7 @@ SmallVector<TileRange> AttentionTiles::inTiles(ArrayRef<TileRange> ranges, int64
     t.fullBegin = clamp(r.fullBegin.ceilDiv(size), t.begin, t.end);
     t.fullEnd = clamp(r.fullEnd.floorDiv(size), t.fullBegin, t.end);
     done = t.end;
-    if (!done || !t.begin || !t.fullBegin || !t.fullEnd) // it grew too large
+    if (!done || !t.begin || !t.fullBegin || !t.fullEnd) // the tree is too large
       return {{zero, zero, zero, TileExpr::constant(extent).ceilDiv(size)}};
     tiles.push_back(t);
   }

@@ -1,4 +1,4 @@
-//===- Cluster.cpp - Machines and what connects them ------------*- C++ -*-===//
+//===- Cluster.cpp - Machines and the links between them --------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -10,7 +10,7 @@
 using namespace mlir::fsdp;
 
 namespace {
-/// Multiply-adds of f32 and of bf16, bytes of memory, per second; seconds of a launch.
+/// Per second: multiply-adds of f32 and of bf16, bytes of memory traffic. `launch` is in seconds.
 struct DeviceRates {
   double wide, narrow, memory, launch;
 };
@@ -44,16 +44,18 @@ double mlir::fsdp::getRingSeconds(const Cluster &cluster, double bytes, int64_t 
   if (ranks < 2)
     return 0;
   double bandwidth = std::numeric_limits<double>::infinity(), latency = 0;
-  int64_t inner = 1;         // ranks that the levels so far join
-  int64_t steps = ranks - 1; // of the ring, not yet attributed
+  int64_t inner = 1;         // ranks joined by the levels below
+  int64_t steps = ranks - 1; // steps of the ring that no level carries yet
   for (const ClusterLink &link : cluster.links) {
-    // Members of the group that the levels below join, and those that this one does.
+    // Members of the ring that one group of the levels below joins, and that one group of this
+    // level joins.
     int64_t below = std::clamp<int64_t>(inner / stride, 1, ranks);
     auto joined = static_cast<int64_t>(link.ranks);
     int64_t here = std::clamp<int64_t>(joined / stride, 1, ranks);
     if (here > below) {
       bandwidth = std::min(bandwidth, link.plain.bytesPerSecond * static_cast<double>(below));
-      // Of the whole ring, the steps between the blocks below within each block here.
+      // Steps of the ring that go from one group of the levels below to another within a group of
+      // this level.
       int64_t crossings = std::min(steps, (ranks + below - 1) / below - (ranks + here - 1) / here);
       latency += static_cast<double>(crossings) * link.plain.stepSeconds;
       steps -= crossings;

@@ -1,4 +1,4 @@
-//===- CommandGraph.cpp - Which command must follow which -------*- C++ -*-===//
+//===- CommandGraph.cpp - Dependences between commands ----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -8,11 +8,11 @@
 //   1 launch  k(@w, @y)     before: 0
 //   2 launch  u(@p)         before: 0
 //
-//  1. The ranges that a command reads and writes: for a loop those of all its commands, in all
-//     iterations; for a piece, those of all ranks.
-//  2. Two commands that touch the same bytes, at least one of them writing, keep their order.
+// 1. Collect the ranges that a command reads and writes. A loop has those of all its commands, in
+//    all iterations; a piece stands for the pieces of all ranks.
+// 2. Order two commands as they stand if they touch the same bytes and at least one of them writes.
 //
-// O(accesses to one buffer, squared), over all buffers.
+// O(n^2) for n accesses to one buffer, summed over all buffers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,7 +50,7 @@ CommandGraph::CommandGraph(Block &block, SymbolTableCollection &tables) {
         add(&inner, number);
   }
   before.resize(commands.size());
-  behind.resize(commands.size());
+  after.resize(commands.size());
   for (auto &[buffer, uses] : ranges)
     for (auto [index, later] : llvm::enumerate(uses))
       for (const Touch &earlier : ArrayRef(uses).take_front(index))
@@ -61,6 +61,6 @@ CommandGraph::CommandGraph(Block &block, SymbolTableCollection &tables) {
     llvm::sort(list);
     list.erase(llvm::unique(list), list.end());
     for (unsigned earlier : list)
-      behind[earlier].push_back(index);
+      after[earlier].push_back(index);
   }
 }

@@ -4,16 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Exact lifetimes on the line of commands.
+// Exact lifetimes on the line of commands:
 //
 //   0  fill @s             @s  0..3   carried by the loop
 //   1  loop 4 {
 //   2    launch k(@a)      @a  2..3   dead between iterations
 //   3    launch add(@a, @s)
-//   4  }  launch f(@s)     (the number 4; a loop's end has none)
+//   4  }  launch f(@s)     (its number is 4: the end of a loop has none)
 //
-// A buffer's home is the innermost block that holds all of its commands. A command
-// below the home counts for the whole loop that it stands in. O(commands).
+// The home of a buffer is the innermost block that holds all of its commands. A command below the
+// home extends the lifetime over the whole loop around it. O(commands).
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +36,7 @@ static SmallVector<Access> getLaunchAccesses(LaunchOp launch, SymbolTableCollect
   return accesses;
 }
 
-/// A state as the range that an `fsdp.initialise` writes.
+/// Returns the write of a state by `fsdp.initialise`.
 static SmallVector<Access> getInitialiseAccesses(InitialiseOp op, SymbolTableCollection &tables) {
   auto program = op->getParentOfType<ProgramOp>();
   auto layout = tables.lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr());
@@ -86,10 +86,10 @@ SmallVector<NumberedCommand> fsdp::numberCommands(ProgramOp program) {
 }
 
 namespace {
-/// The commands that use a buffer, once exact and once as seen from outside of loops.
+/// First and last command that use a buffer, in exact numbers and with loops as a whole.
 struct Usage {
   Lifetime exact, outer;
-  int64_t loop; // The one loop that holds all of them, or -1.
+  int64_t loop; // number of the one loop that holds all of them, or -1
 };
 } // namespace
 

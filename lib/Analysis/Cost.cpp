@@ -48,8 +48,8 @@ double CostModel::getCollectiveSeconds(CollectiveOp collective, double bytes) {
                   : MeshOp();
   if (!mesh)
     return 0;
-  // Ranks are numbered row-major, the last axis fastest: the stride of an axis is what the axes
-  // after it hold.
+  // Ranks are numbered row-major with the last axis fastest: the stride of an axis is the product
+  // of the sizes of the axes after it.
   int64_t ranks = 1, stride = std::numeric_limits<int64_t>::max();
   for (StringRef name : collective.getAxes().getAsValueRange<StringAttr>()) {
     ranks *= mesh.getAxisSize(name);
@@ -69,7 +69,8 @@ double CostModel::getLatency(CollectiveOp collective) {
   return getCollectiveSeconds(collective, 0);
 }
 
-/// Of what it copies; 0: of memory, which it reads and writes.
+/// Returns the bandwidth of a copy between memories, or 0 for a copy within one memory, which is
+/// limited by the reads and writes of that memory.
 double CostModel::getCopyBandwidth(CopyOp copy) {
   auto program = copy->getParentOfType<ProgramOp>();
   auto layout = tables.lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr());

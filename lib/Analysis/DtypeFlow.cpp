@@ -1,4 +1,4 @@
-//===- DtypeFlow.cpp - In which types a step computes -----------*- C++ -*-===//
+//===- DtypeFlow.cpp - Types in which a step computes -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -8,13 +8,13 @@
 //          ->  loss: reduce, add                             ->            step block
 //                                  gradient, factors  ->  optimizer     -> state
 //
-//  1. From each result that updates state back: the op that writes it is the
-//     optimizer's; its first tensor is the gradient, its scalars are factors.
-//  2. From the gradients back to the reduce_scatters, through loops.
-//  3. From the step block back to the gradients (norm) and, from its first operand, to
-//     the reductions that the loss comes from.
-//  4. What was not met is the model.
-//  5. Rows: every op that reduces, multiplies, converts or sends, with its types.
+// 1. Walk back from each result that updates state. The op that writes it belongs to the optimizer;
+//    its first tensor is the gradient, its scalars are factors.
+// 2. Walk back from the gradients to the reduce_scatters, through loops.
+// 3. Walk back from the step block to the gradients (norm) and, from its first operand, to the
+//    reductions that compute the loss.
+// 4. All ops not reached belong to the model.
+// 5. Make a row for each op that reduces, multiplies, converts or sends, with its types.
 //
 // O(ops).
 //
@@ -71,10 +71,10 @@ StepParts::StepParts(func::FuncOp program) {
     i == 0 ? followLoss(in) : followNorm(in);
 }
 
-/// True where the op is met for the first time.
+/// Assigns `op` to a part. Returns false if it belongs to one already.
 bool StepParts::mark(Operation *op, StepPart part) { return parts.try_emplace(op, part).second; }
 
-/// New state of a unit: after a gather of its pieces, or at once.
+/// Follows the new state of a unit, through a gather of its pieces if there is one.
 void StepParts::followState(Value v, FlatSymbolRefAttr unit) {
   Operation *def = v.getDefiningOp();
   if (!def || !mark(def, StepPart::optimizer))
@@ -96,7 +96,7 @@ void StepParts::followState(Value v, FlatSymbolRefAttr unit) {
   }
 }
 
-/// Rates and corrections; not the step block itself.
+/// Follows the scalar factors of an update (rates, corrections) up to the step block.
 void StepParts::followFactor(Value v) {
   Operation *def = v.getDefiningOp();
   if (!def || !isScalar(v) || !mark(def, StepPart::optimizer))
@@ -116,7 +116,7 @@ void StepParts::followGradient(Value v, FlatSymbolRefAttr unit) {
   if (isa<tensor::EmptyOp, linalg::FillOp>(def) || !mark(def, StepPart::gradient))
     return;
   units[def] = unit;
-  // What crosses ranks is made by the model, but for a conversion.
+  // The operand of a collective comes from the model, except for a conversion in front.
   if (isa<ReduceScatterOp, AllGatherOp>(def)) {
     for (Value crossing : def->getOperands()) {
       while (isa_and_nonnull<tensor::CollapseShapeOp>(crossing.getDefiningOp()))
@@ -146,7 +146,7 @@ void StepParts::followNorm(Value v) {
     followNorm(operand);
 }
 
-/// Back to the model's reductions: what they read is the model.
+/// Follows the loss back to the model's reductions. What these read belongs to the model.
 void StepParts::followLoss(Value v) {
   Operation *def = v.getDefiningOp();
   if (!def)
@@ -167,7 +167,7 @@ void StepParts::followLoss(Value v) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Collects rows in the order in which they are met first.
+/// Collects rows in the order of their first op.
 class RowCollector {
 public:
   explicit RowCollector(func::FuncOp program) : parts(program) {
@@ -186,7 +186,7 @@ private:
   void add(StepPart part, StringRef what, const std::string &types, Type written, int64_t turns);
 
   StepParts parts;
-  llvm::StringMap<unsigned> numbers; ///< of rows, by part, what and types
+  llvm::StringMap<unsigned> numbers; ///< row numbers by part, what and types
 };
 } // namespace
 
@@ -202,7 +202,7 @@ static std::string arrow(Type from, Type to) {
 
 static bool isFloat(Value v) { return isa<FloatType>(getElementTypeOrSelf(v.getType())); }
 
-/// How often a step runs the op.
+/// Returns how often a step runs the op.
 static int64_t countTurns(Operation *op) {
   int64_t turns = 1;
   for (auto loop = op->getParentOfType<scf::ForOp>(); loop;
@@ -236,7 +236,8 @@ void RowCollector::addStates(func::FuncOp program) {
           arg.getType(), 1);
 }
 
-/// A conversion after what chooses between a new and an old value.
+/// Returns the conversion that computes `yielded`, also one whose result a select may replace with
+/// the old value; null if there is none.
 static Operation *getConversion(Value yielded) {
   Operation *op = yielded.getDefiningOp();
   if (auto choice = dyn_cast_or_null<arith::SelectOp>(op))
@@ -244,7 +245,7 @@ static Operation *getConversion(Value yielded) {
   return isa_and_nonnull<arith::TruncFOp, arith::ExtFOp>(op) ? op : nullptr;
 }
 
-/// Whether noise was added to the bits of what is rounded.
+/// Returns true if noise is added to the bits before rounding (stochastic rounding).
 static bool isStochastic(Operation *conversion) {
   auto kept = conversion->getOperand(0).getDefiningOp<arith::SelectOp>();
   return kept && kept.getFalseValue().getDefiningOp<arith::BitcastOp>();
@@ -255,7 +256,8 @@ void RowCollector::visitGeneric(linalg::GenericOp op) {
   Block &body = *op.getBody();
   StepPart part = parts[op];
   if (op.getNumReductionLoops() != 0) {
-    SmallVector<Value> inputs = op.getDpsInputs(); // returned by value: an iterator needs this copy
+    SmallVector<Value> inputs =
+        op.getDpsInputs(); // a copy: getDpsInputs returns by value, and `in` points into it
     auto in = llvm::find_if(inputs, isFloat);
     if (in == inputs.end())
       return;
@@ -294,7 +296,7 @@ void RowCollector::visit(Operation *op) {
     return add(part, "product", types, out.getType(), turns);
   }
   if (isa<linalg::SoftmaxOp, ScatterAddRowsOp, CrossEntropyOp>(op)) {
-    // Computed in f32 at least, whatever they read.
+    // The kernels of these ops compute in f32 at least.
     Type from = element(op->getOperand(0)),
          wide = from.getIntOrFloatBitWidth() < 32 ? Builder(op).getF32Type() : from;
     return add(part, op->getName().stripDialect(), arrow(from, wide), op->getResult(0).getType(),

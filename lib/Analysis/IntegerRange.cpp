@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A range here is one pair of signed bounds; upstream's ConstantIntRanges hold signed
-// and unsigned bounds of the width of the type. i1 is read by its unsigned bounds.
+// A range is one pair of signed bounds. Upstream's ConstantIntRanges hold signed and unsigned
+// bounds in the width of the type; for i1 the unsigned ones are used.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- MaskFormula.cpp - A mask as compares of integers ---------*- C++ -*-===//
+//===- MaskFormula.cpp - A mask as comparisons of integers ------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,16 +6,15 @@
 //
 //   %a = cmpi sge, %q, %k                        q - k >= 0
 //   %d = subi %q, %k ; %w = cmpi ult, %d, 256    q - k >= 0  and  255 - q + k >= 0
-//   %m = andi %a, %w                        ->   the three of them
+//   %m = andi %a, %w                        ->   all three conditions
 //
-//  1. Integers become trees (TileExpr.h) of q, k, b, h: sums, products with
-//     constants, divisions and remainders by constants, minima, maxima, selects. What
-//     depends on neither q nor k and is none of these is a scalar; anything else
-//     is opaque, with the range of its type. An op that may leave the range of its
-//     type is opaque too, so that trees compute in unbounded integers.
-//  2. Compares become `a - b >= 0`. Unsigned ones are two where one side may be negative.
-//  3. A minimum in a condition is a conjunction: min(x, y) + c >= 0 is x + c >= 0 and
-//     y + c >= 0. Likewise maxima and selects. Negation goes down to the conditions.
+// 1. Integers become trees (TileExpr.h) over q, k, b, h: sums, products with constants, divisions
+//    and remainders by constants, minima, maxima, selects. Any other value that depends on neither
+//    q nor k is a scalar. All others are opaque, with the range of their type; so is an op that may
+//    leave the range of its type, so that trees compute in unbounded integers.
+// 2. Comparisons become `a - b >= 0`. An unsigned one becomes two if one side may be negative.
+// 3. A minimum in a condition is a conjunction: min(x, y) + c >= 0 is x + c >= 0 and y + c >= 0.
+//    Maxima and selects are split likewise. Negation is pushed down to the conditions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +35,7 @@ using Kind = TileExpr::Kind;
 RegionDependence::RegionDependence(Region &function) {
   if (function.empty())
     return;
-  // The arguments before the captured tensors: [cotangent,] [score,] b, h, q, k.
+  // Arguments in order: [cotangent,] [score,] b, h, q, k, captured tensors.
   Block &body = function.front();
   unsigned floats = 0;
   while (floats < body.getNumArguments() && isa<FloatType>(body.getArgument(floats).getType()))
@@ -82,7 +81,7 @@ MaskFormula MaskFormula::join(Kind kind, MaskFormula a, MaskFormula b) {
 // Integers
 //===----------------------------------------------------------------------===//
 
-/// Returns what a type can hold, within the limit of a tree.
+/// Returns the range of a type, clamped to the limit of a tree.
 static IntegerRange typeRange(Type type) {
   IntegerRange range = IntegerRange::ofType(type);
   return {std::max(range.lo, -TileExpr::limit), std::min(range.hi, TileExpr::limit)};
@@ -98,13 +97,13 @@ MaskReader::MaskReader(Region &function, ArrayRef<int64_t> extents)
     position.push_back(TileExpr::symbol(symbol, IntegerRange::below(extent)));
 }
 
-/// A value of which only the range is known.
+/// Returns the tree of a value of which only the range is known.
 TileExpr MaskReader::leaf(Value value, IntegerRange range) {
   return dependence.of(value) == Dependence::None ? TileExpr::scalar(value, range)
                                                   : TileExpr::opaque(value, range);
 }
 
-/// A boolean as 0 and 1.
+/// Returns a boolean as the integer 0 or 1; null if it is no single condition.
 static TileExpr asNumber(const MaskFormula &condition) {
   TileExpr one = TileExpr::constant(1), zero = TileExpr::constant(0);
   if (condition.kind == MaskFormula::True || condition.kind == MaskFormula::False)
@@ -120,7 +119,7 @@ TileExpr MaskReader::readInteger(Value value) {
     return it->second;
   TileExpr expr = value.getType().isInteger(1) ? asNumber(read(value)) : compute(value);
   IntegerRange bound = typeRange(value.getType());
-  // It may wrap, or hold a scalar of any size inside: then it is a leaf itself.
+  // A tree that may wrap, or that holds a 64-bit scalar inside, is replaced with a leaf.
   auto isLong = [&](TileExpr e) {
     return (e.kind() == Kind::Scalar || e.kind() == Kind::Opaque) && e.value() != value &&
            isHuge(typeRange(e.value().getType()));
@@ -192,7 +191,7 @@ TileExpr MaskReader::compute(Value value) {
         return isa<arith::MinSIOp, arith::MinUIOp>(op) ? TileExpr::min(x, y) : TileExpr::max(x, y);
       })
       .Case([&](math::AbsIOp) { return TileExpr::max(in(0), in(0) * -1); })
-      .Case([&](arith::AndIOp) -> TileExpr { // of a natural number: no more than it
+      .Case([&](arith::AndIOp) -> TileExpr { // x & y is at most x if x >= 0
         TileExpr x = natural(0), y = natural(1);
         if (!x && !y)
           return {};
@@ -262,7 +261,7 @@ MaskFormula MaskReader::compare(P predicate, TileExpr lhs, TileExpr rhs) {
   case P::slt:
     return compare(predicate == P::sle ? P::sge : P::sgt, rhs, lhs);
   case P::ult:
-  case P::ule: { // a negative number is above all natural ones
+  case P::ule: { // an unsigned negative number is above all natural ones
     P plain = predicate == P::ult ? P::slt : P::sle;
     TileExpr zero = TileExpr::constant(0);
     if (fits(rhs))
@@ -290,7 +289,7 @@ MaskFormula MaskReader::compare(P predicate, Value lhs, Value rhs) {
         MaskFormula::Or, std::move(both),
         MaskFormula::join(MaskFormula::And, read(lhs, true), read(rhs, isEqual)));
   }
-  // One scalar of any size at most: beyond ±far it decides the sign of the difference alone.
+  // At most one 64-bit scalar: beyond ±far it alone decides the sign of the difference.
   TileExpr a = readInteger(lhs), b = readInteger(rhs);
   auto isLong = [](TileExpr e) {
     return e.kind() == Kind::Scalar && isHuge(typeRange(e.value().getType()));
@@ -332,7 +331,7 @@ MaskFormula MaskReader::readOp(Value condition, bool negated) {
       .Case([&](arith::OrIOp op) { return joined(MaskFormula::Or, op.getLhs(), op.getRhs()); })
       .Case([&](arith::MulIOp op) {
         return joined(MaskFormula::And, op.getLhs(), op.getRhs());
-      }) // of booleans
+      }) // a product of booleans
       .Case<arith::XOrIOp, arith::AddIOp, arith::SubIOp>(
           [&](auto op) { return compare(negated ? P::eq : P::ne, op.getLhs(), op.getRhs()); })
       .Case([&](arith::SelectOp op) {

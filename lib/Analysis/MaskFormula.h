@@ -1,4 +1,4 @@
-//===- MaskFormula.h - A mask as compares of integers -----------*- C++ -*-===//
+//===- MaskFormula.h - A mask as comparisons of integers --------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,12 +13,12 @@
 namespace mlir::fsdp {
 
 /// A boolean function of b, h, q, k: conditions `atom >= 0`, joined by and, or. An atom is over
-/// Row, Column, Batch and Head, without minima, maxima and choices outside of divisions.
+/// Row, Column, Batch and Head, with minima, maxima and choices only inside divisions.
 struct MaskFormula {
   enum Kind { True, False, Unknown, Atom, And, Or } kind;
   TileExpr atom;
   std::vector<MaskFormula> parts = {};
-  /// Of what is unknown: the boolean, and whether its opposite is meant.
+  /// The boolean value of an unknown condition, and whether its negation is meant.
   Value source = {};
   bool negated = false;
 
@@ -27,15 +27,16 @@ struct MaskFormula {
   static MaskFormula join(Kind kind, MaskFormula a, MaskFormula b);
 };
 
-/// Reads one function of attention.
+/// Reads one attention function.
 class MaskReader {
 public:
-  /// Extents of b, h, q, k.
+  /// `extents` are those of b, h, q, k.
   MaskReader(Region &function, ArrayRef<int64_t> extents);
 
-  /// A boolean of the region, or its opposite.
+  /// Returns the formula of a boolean of the region, or of its negation.
   MaskFormula read(Value condition, bool negated = false);
-  /// An integer of the region; null when it may wrap. Opaque where nothing but the range is known.
+  /// Returns the tree of an integer of the region. An integer that may wrap, or of which only the
+  /// range is known, becomes a scalar or opaque leaf. Null if `value` is no integer.
   TileExpr readInteger(Value value);
 
   const RegionDependence &getDependence() const { return dependence; }
@@ -44,7 +45,7 @@ private:
   MaskFormula readOp(Value condition, bool negated);
   MaskFormula compare(arith::CmpIPredicate predicate, Value lhs, Value rhs);
   MaskFormula compare(arith::CmpIPredicate predicate, TileExpr lhs, TileExpr rhs);
-  /// atom >= 0
+  /// Returns the formula of `atom >= 0`.
   MaskFormula isNatural(TileExpr atom);
   TileExpr compute(Value value);
   TileExpr leaf(Value value, IntegerRange range);
@@ -53,7 +54,7 @@ private:
   RegionDependence dependence;
   SmallVector<TileExpr> position; // b, h, q, k
   DenseMap<Value, TileExpr> known;
-  unsigned budget = 512; // parts of a formula; what is longer is unknown
+  unsigned budget = 512; // parts that may still be read; a longer formula is unknown
 };
 
 } // namespace mlir::fsdp

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Exact numbers: bytes come from the buffers and their lifetimes, traffic from the
-// collectives and the loops around them.
+// Exact numbers: bytes come from the buffers and their lifetimes, traffic from the collectives and
+// the trip counts of the loops around them.
 //
 //   payload     all_gather, reduce_scatter: the whole flat buffer; all_reduce, broadcast: the
 //               tensor
@@ -34,11 +34,11 @@ std::string fsdp::formatSize(int64_t bytes) {
   return text;
 }
 
-static int64_t getRoom(BufferOp buffer) {
+static int64_t getAlignedBytes(BufferOp buffer) {
   return llvm::alignTo(buffer.getBytes(), bufferAlignment);
 }
 
-/// The layout and the program of a step; another program where there is none.
+/// Returns the layout and the program named `step`, or the first program if there is none.
 static std::pair<LayoutOp, ProgramOp> getStep(ModuleOp module) {
   ProgramOp step;
   for (auto program : module.getOps<ProgramOp>())
@@ -50,7 +50,7 @@ static std::pair<LayoutOp, ProgramOp> getStep(ModuleOp module) {
 }
 
 namespace {
-/// The buffers of one program as intervals.
+/// Buffers of one program and their intervals.
 struct ProgramBuffers {
   SmallVector<BufferOp> buffers;
   SmallVector<Interval> intervals;
@@ -85,13 +85,14 @@ static void addPeak(MemoryReport &report, ModuleOp module, StringAttr name,
       report.peakCommand = command.op;
 }
 
-/// Adds, by category, what always lives and the most of the rest at one moment.
+/// Adds to `bytes`, by category, the buffers that always live and the most bytes of the others that
+/// are alive at one moment.
 static void addMost(ArrayRef<BufferOp> buffers, int64_t (&bytes)[9]) {
   llvm::MapVector<std::pair<StringAttr, unsigned>, ProgramBuffers> parts;
   for (BufferOp buffer : buffers) {
     unsigned category = static_cast<unsigned>(buffer.getCategory());
     if (buffer.isPersistent())
-      bytes[category] += getRoom(buffer);
+      bytes[category] += getAlignedBytes(buffer);
     else
       parts[{buffer.getProgramAttr().getAttr(), category}].add(buffer);
   }
@@ -102,7 +103,7 @@ static void addMost(ArrayRef<BufferOp> buffers, int64_t (&bytes)[9]) {
     bytes[category] += most[category];
 }
 
-/// What one rank would hold alone; the padding of the states and gradients that are sharded.
+/// Sets what one rank would hold alone, and the padding of the sharded parameters.
 static void addUnits(MemoryReport &report, ModuleOp module, LayoutOp layout) {
   for (auto state : layout.getOps<StateSlotOp>()) {
     auto unit = SymbolTable::lookupNearestSymbolFrom<UnitOp>(module, state.getUnitAttr());
@@ -137,7 +138,7 @@ MemoryReport fsdp::measureMemory(ModuleOp module) {
     device.push_back(buffer);
     if (buffer.isPersistent()) {
       persistent.push_back(buffer);
-      always += getRoom(buffer);
+      always += getAlignedBytes(buffer);
       continue;
     }
     programs[buffer.getProgramAttr().getAttr()].add(buffer);
@@ -148,7 +149,7 @@ MemoryReport fsdp::measureMemory(ModuleOp module) {
   for (auto &[name, own] : programs)
     addPeak(report, module, name, own, always, persistent);
   for (BufferOp buffer : report.peakBuffers)
-    report.atPeak[static_cast<unsigned>(buffer.getCategory())] += getRoom(buffer);
+    report.atPeak[static_cast<unsigned>(buffer.getCategory())] += getAlignedBytes(buffer);
   report.atPeak[static_cast<unsigned>(Category::workspace)] += layout.getWorkspaceBytes();
   for (auto program : module.getOps<ProgramOp>())
     if (program.getSymName() == "reference")

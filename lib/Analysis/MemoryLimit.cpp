@@ -1,15 +1,15 @@
-//===- MemoryLimit.cpp - Does the plan fit ----------------------*- C++ -*-===//
+//===- MemoryLimit.cpp - Check the arena against a limit --------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   error: a rank's arena takes 8.0 GiB .., --memory-limit allows 6.0 GiB ..: most is alive at ..
-//   model.mlir:46:10: note: activations: 6.0 GiB in 210 buffers, the largest 48.0 MiB .. here; ..
-//   note: optimizer: 1.0 GiB in 26 buffers ..
+//   error: a rank's arena takes 8.0 GiB .., --memory-limit allows 6.0 GiB ..; memory peaks at
+//   command .. model.mlir:46:10: note: activations: 6.0 GiB in 210 buffers, the largest 48.0 MiB ..
+//   here; .. note: optimizer: 1.0 GiB in 26 buffers ..
 //
-// A layer's buffers are many and alike, so that the largest three of them would say little: what is
-// told is by category, at the moment at which most is alive.
+// The buffers of a layer are many and alike, so that a list of the three largest would say little.
+// The error lists categories instead, at the moment with the most live bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,12 +20,12 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// How many categories are told of.
+/// Number of categories that get a note.
 static constexpr unsigned maxCategories = 3;
 
 static constexpr unsigned numCategories = std::extent_v<decltype(MemoryReport::bytes)>;
 
-/// What makes a category smaller.
+/// Returns the options that make a category smaller.
 static StringRef advise(Category category, bool severalRanks) {
   switch (category) {
   case Category::parameters:
@@ -67,7 +67,7 @@ static bool isInFile(Location loc) {
   return found;
 }
 
-/// One category: how much, the largest of it, and what helps.
+/// Attaches a note on one category: its bytes, its largest buffer, and advice.
 static void addNote(InFlightDiagnostic &diag, const MemoryReport &memory, Category category,
                     bool severalRanks) {
   BufferOp largest;
@@ -105,7 +105,7 @@ LogicalResult fsdp::checkMemoryLimit(ModuleOp planned, int64_t limit) {
        << (isAsked ? "--memory-limit allows " : "artifacts may have at most ") << limit << " ("
        << formatSize(limit) << ")";
   if (memory.peakCommand)
-    diag << "; most is alive at command " << memory.peakNumber << " of @"
+    diag << "; memory peaks at command " << memory.peakNumber << " of @"
          << memory.peakCommand->getParentOfType<ProgramOp>().getSymName() << " ("
          << describeCommand(memory.peakCommand) << ")";
   SmallVector<Category> order;

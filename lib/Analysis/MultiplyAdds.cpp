@@ -1,12 +1,13 @@
-//===- MultiplyAdds.cpp - Products of a kernel, and its bytes ---*- C++ -*-===//
+//===- MultiplyAdds.cpp - Multiply-adds and bytes of a kernel ---*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Of a contraction: the product of its loop ranges. Of attention: two products per score forward,
-// five backward, of the scores that its mask leaves. Each times the trips of the loops around it.
-// Not counted: what is done to each element once, and products in loops whose trips are not known.
+// - Contraction: the product of its loop ranges.
+// - Attention: two products per score forward, five backward, for the scores that its mask keeps.
+// Each is multiplied by the trip counts of the loops around it. Not counted: elementwise work, and
+// products in loops of unknown trip count.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +21,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Of all loops around `op`; 0 where one is not known.
+/// Returns the product of the trip counts of all loops around `op`; 0 if one is not known.
 static uint64_t countTrips(Operation *op) {
   uint64_t trips = 1;
   for (auto loop = op->getParentOfType<LoopLikeOpInterface>(); loop;
@@ -31,8 +32,8 @@ static uint64_t countTrips(Operation *op) {
   return trips;
 }
 
-/// The part of rows × keys that is visited, in 32 × 32 tiles. What follows from data is taken as
-/// visited.
+/// Returns the fraction of rows × keys that is visited, measured in at most 32 × 32 tiles. A tile
+/// whose mask depends on data counts as visited.
 template <typename Op>
 static double getVisitedPart(Op op, int64_t rows, int64_t keys) {
   static constexpr int64_t tiles = 32;
@@ -51,7 +52,7 @@ static double getVisitedPart(Op op, int64_t rows, int64_t keys) {
   return all ? static_cast<double>(visited) / all : 0;
 }
 
-/// Products of one attention: two of them per score forward, five backward.
+/// Returns the multiply-adds of one attention op with `products` products per score.
 template <typename Op>
 static uint64_t countProducts(Op op, unsigned products) {
   ArrayRef<int64_t> q = op.getQ().getType().getShape(), k = op.getK().getType().getShape(),

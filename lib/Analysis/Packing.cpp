@@ -4,29 +4,28 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Offline packing of intervals (dynamic storage allocation), which is NP-hard:
-// greedy, several times, and the best is kept.
+// Offline packing of intervals (dynamic storage allocation) is NP-hard. The algorithm is greedy; it
+// runs several times and keeps the best packing.
 //
 //   offset ^      | b  |
 //          |   | a    |      | c |
 //          +--------------------------> moments
 //
-//  0. Moments at which nothing begins do not count: a plan in which only waits were added is packed
-//     as before.
-//  1. Order the intervals, largest first: by size x lifetime, by size, by lifetime; by
-//     contention (the most that is alive while they live), then one of those; or by
-//     their beginning. Ties: the earlier, then the one with the smaller index.
-//  2. Place each beside those placed before that meet it in time: in the lowest
-//     gap that holds it (first fit) or the tightest one (best fit).
-//  3. Keep the smallest; stop at once when one reaches the lower bound, or is small enough for who
-//     asks.
-//  4. Else amend each of the orders: what reaches the top has come too late, so it goes
-//     to an earlier place, drawn by a fixed sequence; undone when the top rises. As
-//     often as the work that this is stays within a limit.
+// 0. Drop moments at which no interval begins, so that waits added to a plan do not change its
+//    packing.
+// 1. Order the intervals, largest first: by size x lifetime, by size, by lifetime, by contention
+//    (the most bytes alive while they live) then one of these, or by their beginning. Ties: the
+//    earlier, then the one with the smaller index.
+// 2. Place each interval beside the placed ones that meet it in time: in the lowest gap that holds
+//    it (first fit) or the tightest one (best fit).
+// 3. Keep the smallest packing. Stop if it reaches the lower bound or `enough`.
+// 4. Otherwise amend each of the orders: move an interval that reaches the top to an earlier
+//    position, drawn from a fixed sequence; undo the move if the top rises. The number of moves is
+//    bounded by the work that they take.
 //
-// Contention packs large models exactly, where few moments decide; the others are better when many
-// moments are nearly as full as the fullest. O(n^2) for each order and fit, and for each of the
-// amendments, which are the fewer the larger n is. The result depends on nothing but the input.
+// Orders by contention pack large models exactly if few moments decide. The others are better if
+// many moments are nearly as full as the fullest. O(n^2) for each order and fit, and for each move
+// of step 4. The result depends on the input alone.
 //
 //===----------------------------------------------------------------------===//
 
@@ -65,7 +64,7 @@ int64_t mlir::fsdp::getLiveBytes(ArrayRef<Interval> intervals, int64_t *moment) 
 
 namespace {
 
-/// Intervals placed so far, lowest first.
+/// The intervals placed so far, lowest first.
 class Arena {
 public:
   Arena(ArrayRef<Interval> intervals, bool tightest)
@@ -75,16 +74,17 @@ public:
     int64_t offset = findOffset(intervals[index]);
     offsets[index] = offset;
     top = std::max(top, offset + roundUp(intervals[index].bytes));
-    auto behind = llvm::upper_bound(placed, offset,
-                                    [&](int64_t o, unsigned other) { return o < offsets[other]; });
-    placed.insert(behind, index);
+    auto position = llvm::upper_bound(
+        placed, offset, [&](int64_t o, unsigned other) { return o < offsets[other]; });
+    placed.insert(position, index);
   }
 
   int64_t getTop() const { return top; }
   SmallVector<int64_t> takeOffsets() { return std::move(offsets); }
 
 private:
-  /// The lowest or the tightest gap between those that meet `interval`; the last gap has no end.
+  /// Returns the start of the lowest or the tightest gap between intervals that meet `interval`.
+  /// The last gap has no end.
   int64_t findOffset(const Interval &interval) const {
     int64_t bytes = roundUp(interval.bytes), alignment = getBufferAlignment(interval.bytes);
     int64_t end = 0, best = -1, bestGap = std::numeric_limits<int64_t>::max();
@@ -110,7 +110,7 @@ private:
   int64_t top = 0;
 };
 
-/// What the orders are made of, largest first.
+/// Properties of an interval by which the orders sort.
 struct Weights {
   double bytes, lifetime, contention, begin;
 };
@@ -134,7 +134,7 @@ static const Order orders[] = {
 };
 
 static SmallVector<Weights> weigh(ArrayRef<Interval> intervals) {
-  // Bytes alive from each moment at which that changes.
+  // Live bytes from each moment at which they change.
   std::map<int64_t, int64_t> changes, live;
   for (const Interval &interval : intervals) {
     changes[interval.first] += roundUp(interval.bytes);
@@ -155,7 +155,8 @@ static SmallVector<Weights> weigh(ArrayRef<Interval> intervals) {
   return weights;
 }
 
-/// Steps 2 and 3: true where `order` leads to less than `result` has.
+/// Steps 2 and 3. Returns true if `order` gives a smaller packing than `result`, which it then
+/// replaces.
 static bool tryOrder(ArrayRef<Interval> intervals, ArrayRef<unsigned> order, bool tightest,
                      StringRef method, Packing &result, SmallVectorImpl<int64_t> &offsets) {
   Arena arena(intervals, tightest);
@@ -188,13 +189,13 @@ static SmallVector<Interval> dropIdleMoments(ArrayRef<Interval> intervals) {
   return dense;
 }
 
-/// Step 4, from `order` on, until there are `enough` bytes.
+/// Step 4, from `order` on, until the packing takes at most `enough` bytes.
 static void amend(ArrayRef<Interval> intervals, SmallVector<unsigned> order, bool tightest,
                   int64_t enough, Packing &result) {
   static constexpr int64_t work = 8'000'000,
-                           mostTimes = 1000; // all orders together: a fraction of a second
+                           mostTimes = 1000; // together a fraction of a second
   int64_t n = intervals.size(), times = std::min(mostTimes, work / std::max<int64_t>(1, n * n));
-  std::minstd_rand draw; // the same everywhere
+  std::minstd_rand draw; // the same sequence on every platform
   SmallVector<int64_t> offsets, tried;
   tryOrder(intervals, order, tightest, "amended", result, offsets);
   auto reach = [&](unsigned index) { return offsets[index] + roundUp(intervals[index].bytes); };

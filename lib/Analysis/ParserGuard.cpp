@@ -1,4 +1,4 @@
-//===- ParserGuard.cpp - Survive a crash of MLIR's parser -------*- C++ -*-===//
+//===- ParserGuard.cpp - Report crashes of MLIR's parser --------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,10 +7,10 @@
 // Upstream's parsers of text and bytecode crash on some malformed files
 // (docs/explanation/rationale.md lists them).
 //
-//  1. Compose the message before anything is read: a signal handler must not allocate.
-//  2. Install a handler for the signals of a crash, on a stack of its own: after a stack overflow
-//     there is no other.
-//  3. The handler writes the message and ends the process with _exit(2).
+// 1. Compose the message before the file is read: a signal handler must not allocate.
+// 2. Install a handler for the signals of a crash. It runs on its own stack, because the normal one
+//    may have overflowed.
+// 3. The handler writes the message and ends the process with _exit(2).
 //
 // llvm::CrashRecoveryContext, which returns to its caller instead, is not used. Its handler runs on
 // the stack that has overflowed, and after a crash the context's locks and memory can be in any

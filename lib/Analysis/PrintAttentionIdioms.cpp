@@ -1,4 +1,4 @@
-//===- PrintAttentionIdioms.cpp - Say what attention masks ------*- C++ -*-===//
+//===- PrintAttentionIdioms.cpp - Remarks on attention ops ------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Schedule.cpp - What a schedule hides ---------------------*- C++ -*-===//
+//===- Schedule.cpp - Measures of a schedule --------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,7 +12,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// How many of the exposed collectives are listed as text.
+/// Number of exposed transfers that the text lists.
 static constexpr unsigned maxRows = 8;
 
 static double getNumber(DictionaryAttr numbers, StringRef name) {

@@ -1,14 +1,14 @@
-//===- ScheduleProblem.cpp - Where transfers may start and end --*- C++ -*-===//
+//===- ScheduleProblem.cpp - Windows in which transfers may run --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// 1. Commands that only prepare a gather (the cast of a shard) move with its start, those that only
-//     take up a reduction or what came to the host (a cast, a norm of it) with its wait. All others
-//     are fixed, and make the slots.
-//  2. Windows: a start is after all fixed commands that it must follow, a wait before all that must
-//     follow it.
+// 1. Commands that only prepare a gather (the cast of a shard) move with its start. Commands that
+//    only use the result of a reduction or of a copy to the host (a cast, a norm) move with its
+//    wait. All others are fixed, and the slots are between them.
+// 2. Windows: a start comes after all fixed commands that it depends on, a wait before all that
+//    depend on it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -113,8 +113,8 @@ void ScheduleProblem::derive() {
   findWindows();
 }
 
-/// Launches, copies and fills before a gather that nothing in front of it has to wait for: what is
-/// after the gather stays after them wherever they go.
+/// Finds the prologues: launches, copies and fills whose first dependent is the gather, so that
+/// every command that depends on them comes after the gather anyway.
 void ScheduleProblem::findPrologues() {
   for (unsigned index = 0; index < transfers.size(); ++index) {
     Transfer &transfer = transfers[index];
@@ -131,7 +131,8 @@ void ScheduleProblem::findPrologues() {
   }
 }
 
-/// After the last fixed command that it must follow, or that a transfer must which it takes up.
+/// Returns the slot after the last fixed command that the transfer depends on, also through other
+/// transfers.
 unsigned ScheduleProblem::getSourceEnd(const Transfer &transfer) const {
   unsigned end = 0;
   for (unsigned earlier : commands[transfer.command].before) {
@@ -143,8 +144,9 @@ unsigned ScheduleProblem::getSourceEnd(const Transfer &transfer) const {
   return end;
 }
 
-/// Launches after a reduction, or after a copy to the host, and copies of few bytes after these,
-/// that depend on no other transfer and whose results are not needed at once.
+/// Finds the epilogues: launches after a reduction or a copy to the host, and copies after such a
+/// launch. They depend on no other transfer, and on no fixed command after the sources of their
+/// own.
 void ScheduleProblem::findEpilogues() {
   for (unsigned command = 0; command < commands.size(); ++command) {
     if ((commands[command].kind != Kind::launch && commands[command].kind != Kind::copy) ||
@@ -155,7 +157,7 @@ void ScheduleProblem::findEpilogues() {
     for (unsigned earlier : commands[command].before) {
       if (commands[earlier].role == Role::fixed)
         lastFixed = std::max(lastFixed, earlier + 1);
-      single &= commands[earlier].role != Role::prologue; // which moves with another start
+      single &= commands[earlier].role != Role::prologue; // a prologue moves with another start
       if (commands[earlier].role == Role::fixed || commands[earlier].role == Role::prologue)
         continue;
       unsigned other = commands[earlier].home;
@@ -163,7 +165,7 @@ void ScheduleProblem::findEpilogues() {
       isTakenUp |= commands[earlier].role == Role::epilogue;
       home = other;
     }
-    // Wherever the wait will be, what else it reads is there.
+    // Everything else that the command reads is ready wherever the wait is placed.
     if (home == none || !single || !isTakenUp || lastFixed > getSourceEnd(transfers[home]))
       continue;
     commands[command].role = Role::epilogue;
@@ -188,7 +190,8 @@ void ScheduleProblem::findWindows() {
         if (commands[later].role == Role::fixed)
           transfer.latest = std::min(transfer.latest, commands[later].slot);
         else if (commands[later].home !=
-                 commands[transfer.command].home) // of a later transfer, whose window is known
+                 commands[transfer.command]
+                     .home) // belongs to a later transfer, whose window is known
           transfer.latest = std::min(transfer.latest, transfers[commands[later].home].latest);
       }
     };
@@ -206,7 +209,6 @@ double ScheduleProblem::getUnscheduled() const {
   return sum;
 }
 
-/// Seconds of the commands that move with a collective.
 double ScheduleProblem::getMovedSeconds(const Transfer &transfer) const {
   double sum = 0;
   for (ArrayRef<unsigned> moved : {ArrayRef(transfer.prologue), ArrayRef(transfer.epilogue)})

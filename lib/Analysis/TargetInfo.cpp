@@ -1,4 +1,4 @@
-//===- TargetInfo.cpp - What stages ask about a target ----------*- C++ -*-===//
+//===- TargetInfo.cpp - Properties of a target for all stages ---*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -4,13 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A sum is kept as offset + Σ factor · term over terms that are no sums. Its range is
-// the sum of its terms' ranges, met with what follows from end >= begin + 1:
+// A sum is offset + Σ factor · term over terms that are no sums. Its range is the sum of the ranges
+// of its terms, intersected with what follows from end >= begin + 1:
 //
-//   end - begin - 1   ->   [0, ..]     though each of them may be anything
+//   end - begin - 1   ->   [0, ..]     although each of the two has any value
 //
-// a >= b is decided on the range of a - b, with each of its minima and maxima replaced by
-// what they are of: min(x, y) + c >= 0 where x + c >= 0 and y + c >= 0.
+// a >= b is decided on the range of a - b, with each minimum and maximum replaced by its operands:
+// min(x, y) + c >= 0 if x + c >= 0 and y + c >= 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,16 +23,16 @@ using namespace mlir::fsdp;
 
 struct TileExpr::Node {
   Kind kind;
-  int64_t number = 0; // constant, offset of a sum, divisor
+  int64_t number = 0; // value of a constant, offset of a sum, or divisor
   Symbol symbol = Symbol::Begin;
   Value value = {};
-  SmallVector<int64_t, 2> factors = {};   // of a sum's terms
+  SmallVector<int64_t, 2> factors = {};   // factors of the terms of a sum
   SmallVector<TileExpr, 2> operands = {}; // terms of a sum, or operands
   IntegerRange range = {-limit, limit};
-  unsigned size = 1; // nodes, shared ones as often as they occur
+  unsigned size = 1; // number of nodes; a shared one counts at each occurrence
 };
 
-/// Larger trees are null: nothing that walks one takes long.
+/// Larger trees are null, so that no walk over a tree takes long.
 static constexpr unsigned maxSize = 512;
 
 static bool fits(IntegerRange range) {
@@ -125,7 +125,7 @@ bool fsdp::operator==(const TileExpr &a, const TileExpr &b) {
 // Sums
 //===----------------------------------------------------------------------===//
 
-/// factor · range + sum, or false when it leaves what fits.
+/// Adds factor · range to `sum`. Returns false if the result overflows.
 static bool accumulate(IntegerRange &sum, int64_t factor, IntegerRange range) {
   if (factor < 0)
     std::swap(range.lo, range.hi);
@@ -134,7 +134,8 @@ static bool accumulate(IntegerRange &sum, int64_t factor, IntegerRange range) {
          !llvm::AddOverflow(sum.lo, lo, sum.lo) && !llvm::AddOverflow(sum.hi, hi, sum.hi);
 }
 
-/// The same sum with end = begin + length, length >= 1: a tighter range where factors cancel.
+/// Tightens the range of a sum by end = begin + length, length >= 1, which helps where factors
+/// cancel.
 static void meetLength(IntegerRange &range, int64_t offset, ArrayRef<TileExpr::Term> terms) {
   int64_t ofBegin = 0, ofEnd = 0;
   IntegerRange begin{0, 0}, length{1, 1}, other{offset, offset};
@@ -215,7 +216,8 @@ TileExpr TileExpr::floorDiv(int64_t divisor) const {
     return {};
   if (divisor == 1)
     return *this;
-  if (SmallVector<Term, 4> all = terms(); all.size() == 1 && all[0].factor > 0) { // it is monotone
+  if (SmallVector<Term, 4> all = terms();
+      all.size() == 1 && all[0].factor > 0) { // the division is monotone in the only term
     const TileExpr &term = all[0].expr;
     auto in = [&](unsigned i) {
       return (term.operands()[i] * all[0].factor + offset()).floorDiv(divisor);
@@ -225,7 +227,7 @@ TileExpr TileExpr::floorDiv(int64_t divisor) const {
     if (term.kind() == Kind::Choose)
       return choose(term.operands()[0], in(1), in(2));
   }
-  // What divides evenly goes in front.
+  // Terms that the divisor divides evenly move out of the division.
   TileExpr whole = constant(0), rest = constant(floorOf(offset(), divisor) * -divisor + offset());
   whole = whole + floorOf(offset(), divisor);
   for (auto &[factor, term] : terms())
@@ -248,7 +250,7 @@ TileExpr TileExpr::ceilDiv(int64_t divisor) const {
   return (*this + (divisor - 1)).floorDiv(divisor);
 }
 
-/// difference >= 0; false when that is not clear after `steps` trees.
+/// Returns true if `difference` >= 0 is shown by visiting at most `steps` trees.
 static bool isNatural(TileExpr difference, unsigned &steps) {
   using Kind = TileExpr::Kind;
   if (!difference || steps == 0)
@@ -285,7 +287,7 @@ TileExpr TileExpr::extremum(Kind kind, TileExpr a, TileExpr b) {
     return isMax ? a : b;
   if (isAtLeast(b, a))
     return isMax ? b : a;
-  // max(max(x, y), b) where b beats y is max(x, b).
+  // max(max(x, y), b) is max(x, b) if b >= y.
   for (const auto &[nested, other] : {std::pair(a, b), std::pair(b, a)})
     if (nested.kind() == kind)
       for (unsigned i : {0, 1})
@@ -310,7 +312,8 @@ TileExpr TileExpr::choose(TileExpr condition, TileExpr yes, TileExpr no) {
     return yes;
   if (condition.range().hi < 0)
     return no;
-  // A condition on a choice is that choice's, where each branch decides it.
+  // A condition on a choice is replaced with the condition of that choice if each branch decides
+  // it.
   if (auto terms = condition.terms(); terms.size() == 1 && terms[0].expr.kind() == Kind::Choose) {
     ArrayRef<TileExpr> inner = terms[0].expr.operands();
     auto decide = [&](TileExpr value) {
@@ -390,7 +393,7 @@ static Value emitFloorDiv(OpBuilder &b, Location loc, Value x, int64_t divisor, 
   Value by = arith::ConstantIndexOp::create(b, loc, divisor);
   if (isNatural)
     return arith::DivUIOp::create(b, loc, x, by);
-  // x < 0: -1 - (-1 - x) / divisor, a division that rounds to zero in both cases.
+  // For x < 0: -1 - (-1 - x) / divisor. Both divisions have natural operands and round to zero.
   Value zero = arith::ConstantIndexOp::create(b, loc, 0),
         minusOne = arith::ConstantIndexOp::create(b, loc, -1);
   Value isNegative = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, x, zero);
@@ -401,7 +404,7 @@ static Value emitFloorDiv(OpBuilder &b, Location loc, Value x, int64_t divisor, 
   return arith::SelectOp::create(b, loc, isNegative, back, quotient);
 }
 
-/// A scalar of the region as an index, within ±far.
+/// Emits a scalar of the region as an index within ±far.
 static Value emitScalar(OpBuilder &b, Location loc, Value scalar) {
   Type type = scalar.getType();
   if (type.isInteger(1))

@@ -1,11 +1,12 @@
-//===- Timeline.cpp - What overlaps with what -------------------*- C++ -*-===//
+//===- Timeline.cpp - Simulated overlap of transfers ------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Links serve the first transfer of each of their channels, each with an equal part.
-//  2. A compute lets them run on for its time; a wait lets them run until its collective is done.
+// 1. Links serve the first transfer of each of their channels; each gets an equal share.
+// 2. A compute lets the links run for its duration; a wait lets them run until its transfer is
+//    done.
 //
 // O(events + collectives * channels).
 //
@@ -43,7 +44,7 @@ public:
     now = time;
   }
 
-  /// Runs until it is done; returns when that was, or the time now when it was done before.
+  /// Runs until the transfer is done. Returns the moment now.
   double runThrough(unsigned collective) {
     while (!done[collective] && step(std::numeric_limits<double>::infinity()))
       ;
@@ -53,10 +54,10 @@ public:
   double now = 0;
 
 private:
-  /// Up to the next end of a collective, when that is not after `time`. False: nothing ends until
-  /// then.
+  /// Advances to the next end of a transfer if it is at most at `time`, else to `time`. Returns
+  /// false if no transfer ends until then.
   bool step(double time) {
-    llvm::SmallDenseMap<unsigned, unsigned, 4> active; // channels, by their links
+    llvm::SmallDenseMap<unsigned, unsigned, 4> active; // number of active channels by links
     for (auto &[channel, queue] : channels)
       active[channel.first] += !queue.empty();
     double soonest = std::numeric_limits<double>::infinity();
@@ -87,7 +88,8 @@ private:
   Timeline &line;
   llvm::SmallVector<double> left;
   llvm::SmallVector<bool> done;
-  std::map<std::pair<unsigned, unsigned>, std::deque<unsigned>> channels; // by links and channel
+  std::map<std::pair<unsigned, unsigned>, std::deque<unsigned>>
+      channels; // queues by links and channel
 };
 
 } // namespace

@@ -4,22 +4,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reverse mode on one block, which becomes forward and backward in a row:
+// Reverse mode on one block. The result is a block with the forward followed by the backward:
 //
 //   before   %w = unshard %s @u;  %y = f(%x, %w);  %loss = g(%y)
 //   after    ...; ȳ = g'(%y, 1);  w̄ = f'(%x, ȳ);  s̄ = reduce_scatter @u avg (w̄)
 //            return %loss, s̄
 //
-//  1. Keep the forward of the step alone as @eval.
-//  2. Mark what depends on trainable parameters through floats (Cotangents).
-//  3. Seed the loss with 1, or with a scale that is handed in; walk the ops from last to first,
-//     each adding to the cotangents of its operands (Adjoints.h).
-//  4. At the unshard of a unit all its cotangents are known: one reduce_scatter,
-//     placed after the last of them.
-//     Rows that were looked up in a table in pieces: one reduce_rows per lookup.
-//  5. Return the gradients; those of rows after the others, where there are both. Erase
-//     what nobody reads.           O(ops)
-//  6. Replace each fsdp.stop_gradient, whose result is not active, by its input.
+// 1. Keep a copy of the forward of the step as @eval.
+// 2. Mark the values that depend on trainable parameters through floats (Cotangents).
+// 3. Seed the cotangent of the loss with 1, or with a scale that is an argument. Walk the ops from
+//    last to first; each adds to the cotangents of its operands (Adjoints.h).
+// 4. At the unshard of a unit all its cotangents are known: emit one reduce_scatter after the last
+//    of them. For rows looked up in a sharded table, emit one reduce_rows per lookup.
+// 5. Return the gradients, and after them those of rows of units that have both. Erase dead ops.
+// 6. Replace each fsdp.stop_gradient, whose result is not active, with its input.
+//
+// O(ops).
 //
 // Not done here: gathering parameters again (RegatherParameters.cpp), recomputing
 // (CloneCheapForward.cpp).
@@ -47,14 +47,15 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// The backward of one function.
+/// Builds the backward of one function.
 class Backward {
 public:
   Backward(func::FuncOp func, Type reduceType, double predivide)
       : func(func), block(func.getBody().front()), b(block.getTerminator()), cotangents(b),
         reduceType(reduceType), predivide(predivide) {}
 
-  /// Does an f16, which overflows, stand between the loss of a program and a gradient?
+  /// Returns true if an f16 value, which may overflow, lies between the loss of a program and a
+  /// gradient.
   bool usesHalf();
   LogicalResult run(bool scaled);
 
@@ -82,7 +83,7 @@ private:
   void eraseDeadOps();
 
   Type reduceType;  // null: working precision
-  double predivide; // of gradients before they cross ranks
+  double predivide; // divisor of gradients before they are reduced
   DenseMap<StringAttr, UnshardOp> firstUnshard;
   DenseMap<StringAttr, Value> reductions;
   SmallVector<ReduceRowsOp> rowReductions;
@@ -110,7 +111,7 @@ LogicalResult Backward::checkSignature() {
   return success();
 }
 
-/// Shards are arguments that say whose they are.
+/// Checks that the shard of each unshard is an argument that names the unit.
 LogicalResult Backward::checkUnits() {
   for (BlockArgument argument : block.getArguments())
     if (auto name = func.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(),
@@ -149,7 +150,7 @@ void Backward::activateParameters() {
 
 bool Backward::usesHalf() {
   if (!func->hasAttr(FSDPDialect::programAttr))
-    return false; // no step that could keep a scale
+    return false; // only a program's step block can hold a scale
   auto isHalf = [](Value v) { return getElementTypeOrSelf(v).isF16(); };
   if (reduceType && reduceType.isF16())
     return true;
@@ -164,7 +165,7 @@ bool Backward::usesHalf() {
   });
 }
 
-/// `scaled`: the cotangent of the loss is an argument of the program, else it is 1.
+/// Seeds the cotangent of the loss with 1, or with a new argument of the program if `scaled`.
 LogicalResult Backward::seedLoss(bool scaled) {
   Value loss = block.getTerminator()->getOperand(0);
   auto type = cast<RankedTensorType>(loss.getType());
@@ -203,7 +204,7 @@ LogicalResult Backward::differentiate(ArrayRef<Operation *> forward) {
   return success();
 }
 
-/// Several gathers of one unit hand their cotangents to the first.
+/// Reduces the cotangents of a unit at its first gather; later gathers add theirs to the first.
 void Backward::reduceUnit(UnshardOp op) {
   UnshardOp first = firstUnshard.lookup(op.getUnitAttr().getAttr());
   SmallVector<Value> grads;
@@ -229,8 +230,8 @@ void Backward::reduceUnit(UnshardOp op) {
       emitReduction(lookUpUnit(op.getUnitAttr()), shard, grads, params);
 }
 
-/// Each rank adds equal ids up for itself; what it hands on is rounded as gradients that cross
-/// ranks are.
+/// Reduces the cotangents of looked-up rows. Each rank first adds the rows of equal ids; the sums
+/// are rounded to the type of the reduction.
 void Backward::reduceRows(UnshardRowsOp op) {
   Value gradient = cotangents.get(op.getRows());
   if (!gradient)
@@ -249,7 +250,7 @@ void Backward::reduceRows(UnshardRowsOp op) {
       ids, op.getUnit(), ReductionKind::avg));
 }
 
-/// `gradient` times 1 / predivide, still in the type that it was computed in.
+/// Returns `gradient` times 1 / predivide, in its own type.
 Value Backward::predivideElements(Value gradient) {
   if (predivide == 1)
     return gradient;
@@ -262,7 +263,7 @@ Value Backward::predivideElements(Value gradient) {
                           });
 }
 
-/// Right after the last of `grads`.
+/// Emits the reduction after the last op that defines one of `grads`.
 Value Backward::emitReduction(UnitOp unit, BlockArgument shard, ValueRange grads,
                               ArrayRef<int64_t> params) {
   OpBuilder::InsertionGuard guard(b);
@@ -370,8 +371,8 @@ static bool isToDifferentiate(func::FuncOp func) {
                       [&](unsigned i) { return func.getArgAttr(i, FSDPDialect::paramAttr); });
 }
 
-/// An evaluation draws nothing: what keeps an element with a probability, and scales it, is 1 in
-/// the mean.
+/// Replaces random masks with their mean in an evaluation: a mask that keeps an element with a
+/// probability and scales it has the mean 1.
 static void useMeans(func::FuncOp eval) {
   eval.walk([](RandomOp op) {
     auto type = cast<RankedTensorType>(op.getResult().getType());
@@ -394,7 +395,7 @@ static void useMeans(func::FuncOp eval) {
   });
 }
 
-/// Replaces the result of each fsdp.stop_gradient by its input.
+/// Replaces the result of each fsdp.stop_gradient with its input.
 static void dropStopGradients(ModuleOp module) {
   module.walk([](StopGradientOp op) {
     op.getResult().replaceAllUsesWith(op.getInput());
@@ -402,7 +403,7 @@ static void dropStopGradients(ModuleOp module) {
   });
 }
 
-/// @loss of program "step" becomes @step, beside @eval.
+/// Renames @loss of program "step" to @step, and adds @eval beside it.
 LogicalResult AddBackwardPass::splitProgram(func::FuncOp func) {
   auto program = func->getAttrOfType<StringAttr>(FSDPDialect::programAttr);
   if (!program || program.getValue() != "step")
@@ -461,8 +462,8 @@ void AddBackwardPass::runOnOperation() {
         func->getAttrOfType<StringAttr>(FSDPDialect::programAttr).getValue() == "step")
       emitWarning(
           func.getLoc(),
-          "loss-scale: no f16 stands between the loss and the gradients, so nothing needs it; it "
-          "needs --param-dtype=f16");
+          "loss-scale: no f16 value lies between the loss and the gradients, so the scale has no "
+          "use; remove --loss-scale, or give --param-dtype=f16");
     backward.cotangents.useResults = useResults;
     if (failed(backward.run(scaled)))
       return signalPassFailure();

@@ -4,9 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The body of an adjoint is built in a detached block with one argument per value
-// that it may read, and spliced into a generic once dead code and unread inputs are
-// gone:
+// The body of an adjoint is built in a detached block with one argument per value that it may read.
+// After dead code and unread inputs are removed, it is moved into a generic:
 //
 //   ^bb0(x.., ȳ.., y.., [previous,] out):
 //     slice of the primal body
@@ -22,7 +21,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Clones the slice. cf.assert is never part of it: the forward checked already.
+/// Clones the slice of the primal body. cf.assert is never part of it: the forward has checked
+/// already.
 void StructuredAdjoint::clonePrimal(Sweep &sweep) {
   for (const Input &in : inputs) {
     Value argument = sweep.block.addArgument(getElementTypeOrSelf(in.source), loc);
@@ -61,7 +61,7 @@ LogicalResult StructuredAdjoint::sweepBody(Sweep &sweep) {
   seedTerms(sweep);
   if (failed(sweep.reverse.run(sweep.cloned)))
     return failure();
-  // Where the sweep needs a yielded value (exp, tanh, rsqrt, quotients), read it.
+  // Read the yielded value if the sweep needs it (exp, tanh, rsqrt, quotients).
   for (const ResultForm &form : forms) {
     Value y = sweep.y.lookup(form.index);
     if (!y || form.kind != ResultForm::Map)
@@ -73,7 +73,7 @@ LogicalResult StructuredAdjoint::sweepBody(Sweep &sweep) {
   return success();
 }
 
-/// A generic that puts `value` of the sweep where the target says.
+/// Builds a generic that writes `value` of the sweep to the target.
 Value StructuredAdjoint::build(Sweep &sweep, const Target &target, Value value) {
   OpBuilder &inner = sweep.b;
   Type element = target.type.getElementType(), work = getWorkingType(element);
@@ -98,7 +98,7 @@ Value StructuredAdjoint::build(Sweep &sweep, const Target &target, Value value) 
   return finish(sweep.block, std::move(ins), target.map, out);
 }
 
-/// A loop that no remaining map indexes alone takes its extent from an empty tensor.
+/// Adds an empty tensor that gives an extent to each loop that no remaining map indexes alone.
 void StructuredAdjoint::addMissingExtents(Block &block, SmallVector<Input> &ins, AffineMap outMap) {
   llvm::SmallDenseSet<unsigned> known;
   auto note = [&](AffineMap map) {

@@ -1,4 +1,4 @@
-//===- Adjoints.h - The rules, by family of ops -----------------*- C++ -*-===//
+//===- Adjoints.h - Adjoint rules by family of ops --------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,7 +11,8 @@
 //    ├ differentiateTensorOp         views, slices, scalars: TensorAdjoint.cpp
 //    └ differentiateRaisedOp         softmax and fsdp ops: RaisedAdjoint.cpp
 //
-// Each reads the cotangents of the op's results and adds to those of its operands.
+// Each function reads the cotangents of the op's results and adds to those of its operands. It
+// fails with a diagnostic if an op has no adjoint rule.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,22 +27,23 @@ LogicalResult differentiateOp(Operation *op, Cotangents &cotangents);
 
 LogicalResult differentiateStructured(linalg::LinalgOp op, Cotangents &cotangents);
 
-/// Is `op` out[C] += in0[A] · in1[B] and nothing else, conversions aside?
+/// Returns true if `op` computes out[C] += in0[A] · in1[B] and nothing else, apart from
+/// conversions.
 bool isPlainContraction(linalg::GenericOp op);
-/// The cotangent of input `index` as a contraction that adds into what is there;
-/// false when it reduces nothing and so is no contraction.
+/// Adds the cotangent of input `index` as a contraction that accumulates into the cotangent so far.
+/// Returns false if it reduces no loop and so is no contraction.
 bool differentiateContraction(linalg::GenericOp op, Value g, unsigned index,
                               Cotangents &cotangents);
 
-/// Adds `updates` [.., columns] into the rows `ids` [..] of the cotangent of `v`,
-/// which is seen as a matrix of that many columns.
+/// Adds `updates` [.., columns] to the rows `ids` [..] of the cotangent of `v`, which is viewed as
+/// a matrix of that many columns.
 void scatterAddRows(Value v, Value updates, Value ids, int64_t columns, Cotangents &cotangents);
 
-/// `updates` [.., columns] as a matrix with a row per id, in which the first of equal `ids` has the
-/// sum of their rows, in order, and the others have zeros.
+/// Returns `updates` [.., columns] as a matrix with a row per id. The first row of equal `ids`
+/// holds the sum of their rows, in order; the other rows are zero.
 Value addEqualRows(OpBuilder &b, Location loc, Value updates, Value ids);
 
-/// nullopt: not an op of this family.
+/// Return nothing if `op` is not of this family.
 std::optional<LogicalResult> differentiateTensorOp(Operation *op, Cotangents &cotangents);
 std::optional<LogicalResult> differentiateRaisedOp(Operation *op, Cotangents &cotangents);
 

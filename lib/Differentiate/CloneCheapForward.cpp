@@ -4,21 +4,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A map of values that the backward reads anyway is computed again rather than
-// saved. The usual case is a normalised activation beside its input:
+// A map of values that the backward reads anyway is computed again instead of being saved. The
+// usual case is a normalised activation beside its input:
 //
 //   forward    %n = (%x - %mean) · %rstd · %γ + %β     %y = %n · W
 //   backward   W̄ = ȳᵀ · %n      γ̄ reads %x, %mean, %rstd
 //   after      W̄ = ȳᵀ · %n'     %n' computed in front of it; %n is not saved
 //
-// A forward value that the backward reads is cloned when its op
-//  (a) is a slice or join, random numbers, or a map of at most `max-ops` scalar ops without a call
-//      to math (a square root, absf, fma, copysign aside), and
-//  (b) makes the backward read at most 1/8 of its bytes more: its operands are read
-//      there already, are parameters, arguments or free, or are broadcast from little.
-// Reshapes of forward values are no values of their own: they move to their readers
-// first. Values are taken from last to first. What a clone reads stays saved itself, so a
-// residual stream never unrolls into a chain.             O(ops)
+// A forward value that the backward reads is cloned if both hold:
+//  (a) Its op is a slice or join, random numbers, or a map of at most `max-ops` scalar ops. The map
+//      calls no math function except square roots, absf, fma and copysign.
+//  (b) The clone makes the backward read at most 1/8 of the value's bytes more: the operands are
+//      read there already, are parameters, arguments or free, or are small and broadcast.
+//
+// Reshapes of forward values are first moved to their readers. Values are then visited from last to
+// first. The operands of a clone stay saved, so that a residual stream never unrolls into a chain.
+// O(ops).
 //
 // Not done here: trading time for memory, which needs the packed arena (Plan).
 //
@@ -47,7 +48,7 @@ public:
   CheapClones(func::FuncOp func, unsigned maxOps) : func(func), forward(func), maxOps(maxOps) {}
 
   void moveReshapes();
-  /// Values to clone, in program order.
+  /// Returns the values to clone, in program order.
   SmallVector<Value> choose();
   void clone(ArrayRef<Value> values);
   int64_t getSavedBytes() { return forward.countSavedBytes(); }
@@ -58,14 +59,14 @@ private:
 
   func::FuncOp func;
   ForwardPart forward;
-  llvm::MapVector<Value, Operation *> saved; // with the first reader
-  DenseSet<Value> pinned;                    // read by clones: they stay saved
+  llvm::MapVector<Value, Operation *> saved; // saved values with their first reader
+  DenseSet<Value> pinned;                    // values that clones read: they stay saved
   ParameterDerived derived;
   unsigned maxOps;
 };
 } // namespace
 
-/// Backward readers of a reshaped forward value reshape it themselves.
+/// Gives each backward reader of a reshaped forward value its own copy of the reshape.
 void CheapClones::moveReshapes() {
   for (Operation &op : llvm::make_early_inc_range(func.getBody().front())) {
     if (forward.contains(&op) || op.hasTrait<OpTrait::IsTerminator>())
@@ -91,7 +92,7 @@ static bool isCall(Operation &op) {
 }
 
 bool CheapClones::isCheap(Operation *op) {
-  if (isa<RandomOp>(op)) // numbers by place: drawn again, they are the same
+  if (isa<RandomOp>(op)) // counter-based: the same numbers when drawn again
     return true;
   if (op->getNumResults() != 1 || !isViewOrMap(op) ||
       isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
@@ -108,7 +109,7 @@ bool CheapClones::isCheap(Operation *op) {
   return numOps <= maxOps + 1; // and the terminator
 }
 
-/// In the backward at no cost.
+/// Returns true if the backward can read `v` at no additional cost.
 bool CheapClones::isAvailable(Value v) {
   return !isa<RankedTensorType>(v.getType()) || isa<BlockArgument>(v) || isFree(v) ||
          derived.contains(v) || saved.contains(v) || pinned.contains(v);
@@ -137,7 +138,7 @@ SmallVector<Value> CheapClones::choose() {
   return SmallVector<Value>(llvm::reverse(chosen));
 }
 
-/// Each in front of its first reader in the backward, once for all of them.
+/// Clones each value once, before its first reader in the backward.
 void CheapClones::clone(ArrayRef<Value> values) {
   for (Value v : values) {
     OpBuilder b(saved.lookup(v));

@@ -4,16 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The adjoints of a contraction are contractions with the maps exchanged:
+// The adjoints of a contraction are contractions with exchanged maps:
 //
 //   y[C] += a[A] · b[B]        ā[A] += ȳ[C] · b[B]        b̄[B] += a[A] · ȳ[C]
 //
-// No transpose is made. ȳ is rounded to the type of the operands first, so that
-// half-type products stay products of one type; they accumulate in f32, and into
-// the cotangent so far (beta = 1) where that is f32 too.
+// No transpose is made. ȳ is rounded to the type of the operands first, so that products of 16-bit
+// types stay products of one type. They accumulate in f32, directly into the cotangent so far (beta
+// = 1) if that is f32 too.
 //
-// A product that reduces nothing (outer products) is no contraction: the general
-// rule writes it as a map.
+// A product that reduces no loop (outer product) is no contraction; the general rule makes it a
+// map.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// The block argument behind widening conversions, if `v` is one.
+/// Returns the block argument of which `v` is a widening conversion, or null.
 static BlockArgument getWidenedArgument(Value v) {
   while (auto extended = v.getDefiningOp<arith::ExtFOp>())
     v = extended.getIn();
@@ -50,7 +50,8 @@ bool fsdp::isPlainContraction(linalg::GenericOp op) {
          (l == body.getArgument(1) && r == body.getArgument(0));
 }
 
-/// linalg.contract takes it: each loop is an output's, or both inputs' (one such at least).
+/// Returns true if linalg.contract accepts the maps: each loop belongs to the output, or to both
+/// inputs, and at least one is of the second kind.
 static bool isContraction(AffineMap l, AffineMap r, AffineMap out) {
   bool reduces = false;
   for (unsigned d = 0; d < out.getNumDims(); ++d) {

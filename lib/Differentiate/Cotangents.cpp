@@ -8,9 +8,9 @@
 //
 //   %q, %k, %v = slices of %qkv     qkv̄ = insert v̄ into (insert k̄ into (insert q̄ into empty))
 //
-//  1. Take as many pending slices as are pairwise disjoint: one layer.
-//  2. Insert them into an empty tensor where they cover it, else into zeros.
-//  3. Add the layers.                                       O(slices²) per value
+// 1. Take as many pending slices as are pairwise disjoint: one layer.
+// 2. Insert them into an empty tensor if they cover it, else into zeros.
+// 3. Add the layers.                                       O(slices²) per value
 //
 //===----------------------------------------------------------------------===//
 
@@ -97,7 +97,7 @@ void Cotangents::addSlice(Value v, Value g, ArrayRef<int64_t> offsets, ArrayRef<
       {g, llvm::to_vector(offsets), llvm::to_vector(sizes), llvm::to_vector(strides)});
 }
 
-/// Some dimension tells them apart (conservative for strides).
+/// Returns true if the slices are disjoint in some dimension. Conservative for strides.
 bool Cotangents::areDisjoint(const Slice &l, const Slice &r) {
   for (unsigned d = 0; d < l.offsets.size(); ++d) {
     int64_t lastOfL = l.offsets[d] + (l.sizes[d] - 1) * l.strides[d];
@@ -131,7 +131,7 @@ void Cotangents::joinSlices(Value v) {
     return;
   SmallVector<Slice> pending = std::move(it->second);
   slices.erase(it);
-  // In program order: the backward created them last first.
+  // Restore program order: the backward creates slices from last to first.
   std::reverse(pending.begin(), pending.end());
   while (!pending.empty()) {
     SmallVector<Slice> layer, rest;

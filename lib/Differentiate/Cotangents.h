@@ -13,31 +13,31 @@
 
 namespace mlir::fsdp {
 
-/// Cotangents of the values of one block. A missing cotangent is zero. Slices are
-/// kept apart until someone asks, so that the cotangent of a split is a join.
+/// Cotangents of the values of one block. A missing cotangent is zero. Slices are kept apart until
+/// the cotangent is read, so that the cotangent of a split is a join.
 class Cotangents {
 public:
   explicit Cotangents(OpBuilder &b) : b(b) {}
 
-  /// Marks a parameter: active, its cotangents in working precision.
+  /// Marks a parameter as active, with its cotangents in working precision.
   void activateParameter(Value v);
-  /// Marks what depends on the activated values through floats.
+  /// Marks as active each float that depends on an active value.
   void propagateActivity(Block &block);
   bool isActive(Value v) const { return active.contains(v); }
 
-  /// The element type in which cotangents of `v` are held: its own, and working
-  /// precision for parameters and views of them (many small terms add up there).
+  /// Returns the element type of the cotangent of `v`: that of `v`, but working precision for
+  /// parameters and views of them, where many small terms are summed.
   Type getElementType(Value v) const;
   Type getType(Value v) const { return withElementType(v.getType(), getElementType(v)); }
 
-  Value get(Value v);  ///< the cotangent so far, or null for zero
-  Value take(Value v); ///< the same, leaving zero: the caller accumulates into it
+  Value get(Value v);  ///< returns the cotangent so far, or null for zero
+  Value take(Value v); ///< returns it and resets it to zero; the caller accumulates
   void add(Value v, Value g);
   void addSlice(Value v, Value g, ArrayRef<int64_t> offsets, ArrayRef<int64_t> sizes,
                 ArrayRef<int64_t> strides);
 
   OpBuilder &b;
-  /// Read a result rather than recompute it in the reverse sweep.
+  /// Whether the reverse sweep reads a result instead of computing it again.
   bool useResults = true;
   int64_t numFree = 0; ///< cotangents that cost no op
 

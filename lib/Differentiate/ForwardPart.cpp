@@ -1,4 +1,4 @@
-//===- ForwardPart.cpp - Which ops are forward, which backward --*- C++ -*-===//
+//===- ForwardPart.cpp - Forward and backward of a function -----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -55,7 +55,7 @@ ForwardPart::ForwardPart(func::FuncOp func) : func(func) {
     if (def && ops.insert(def).second)
       llvm::append_range(worklist, getAllOperands(def));
   }
-  // What is kept of parameters after the forward (Regather) is part of it.
+  // The pieces of parameters that RegatherParameters keeps after the forward belong to it.
   for (auto keep : func.getBody().front().getOps<ShardOp>())
     if (llvm::all_of(keep.getParams(), [&](Value v) { return computes(v); }))
       ops.insert(keep);

@@ -1,4 +1,4 @@
-//===- ForwardPart.h - Which ops are forward, which backward ----*- C++ -*-===//
+//===- ForwardPart.h - Forward and backward of a function -------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,18 +13,18 @@
 
 namespace mlir::fsdp {
 
-/// The forward of a differentiated function is what its results that are no
-/// gradients depend on; everything else is backward. No marks to keep, none to lose.
+/// The forward of a differentiated function: the ops that its results other than gradients depend
+/// on. All other ops are backward. The sets are computed, so that no marks can be lost.
 class ForwardPart {
 public:
   explicit ForwardPart(func::FuncOp func);
 
   bool contains(Operation *op) const { return ops.contains(op); }
-  /// Is `v` computed by the forward?
+  /// Returns true if the forward computes `v`.
   bool computes(Value v) const { return v.getDefiningOp() && contains(v.getDefiningOp()); }
 
-  /// Forward values that backward ops read, in program order of the first reader,
-  /// with that reader. Empty tensors, fills and constants are not counted.
+  /// Returns the forward values that backward ops read, each with its first reader, in program
+  /// order of these readers. Empty tensors, fills and constants are left out.
   llvm::MapVector<Value, Operation *> getSaved() const;
   int64_t countSavedBytes() const;
 
@@ -33,13 +33,13 @@ private:
   DenseSet<Operation *> ops;
 };
 
-/// Is result `index` of the function a gradient?
+/// Returns true if result `index` of the function is a gradient.
 bool isGradient(func::FuncOp func, unsigned index);
-/// Does the function return gradients?
+/// Returns true if the function returns gradients.
 bool hasGradients(func::FuncOp func);
-/// Operands of `op` and values its regions capture.
+/// Returns the operands of `op` and the values that its regions capture.
 llvm::SetVector<Value> getAllOperands(Operation *op);
-/// Is the tensor made from nothing: empty, filled with a constant, constant?
+/// Returns true if the tensor is empty, a constant, or filled with a constant.
 bool isFree(Value v);
 int64_t countBytes(Type type);
 

@@ -1,4 +1,4 @@
-//===- LinalgBuilders.cpp - Small linalg ops the adjoints need --*- C++ -*-===//
+//===- LinalgBuilders.cpp - Builders of small linalg ops --------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -28,13 +28,13 @@ Value fsdp::convertFloat(OpBuilder &b, Location loc, Value v, Type to) {
     return v;
   if (from.getWidth() < cast<FloatType>(to).getWidth())
     return arith::ExtFOp::create(b, loc, to, v);
-  // Two formats of one width (bf16, f16) meet in f32.
+  // Formats of equal width (bf16, f16) are converted through f32.
   if (from.getWidth() == cast<FloatType>(to).getWidth())
     v = arith::ExtFOp::create(b, loc, b.getF32Type(), v);
   return arith::TruncFOp::create(b, loc, to, v);
 }
 
-/// What `v` is, element by element, in a wider type; `v` when it is nothing wider.
+/// Returns the tensor of which `v` is the elementwise widening, or `v` itself.
 static Value getWidened(Value v) {
   auto map = v.getDefiningOp<linalg::GenericOp>();
   return map && isWideningInPlace(map) ? map.getDpsInputs()[0] : v;

@@ -1,4 +1,4 @@
-//===- LinalgBuilders.h - Small linalg ops the adjoints need ----*- C++ -*-===//
+//===- LinalgBuilders.h - Builders of small linalg ops ----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,32 +15,33 @@ namespace mlir::fsdp {
 
 inline bool isFloat(Value v) { return isa<FloatType>(getElementTypeOrSelf(v)); }
 
-/// The type in which gradients of `type` are computed: f32 for anything narrower.
+/// Returns the type in which gradients of `type` are computed: f32 for narrower floats, else
+/// `type`.
 Type getWorkingType(Type type);
 
-/// `type` with the element type `element`; a scalar becomes `element`.
+/// Returns `type` with the element type `element`; for a scalar `type`, `element`.
 Type withElementType(Type type, Type element);
 
-/// extf, truncf or nothing, to reach the scalar type `to`.
+/// Converts the scalar `v` to the float type `to`, by extf or truncf if the types differ.
 Value convertFloat(OpBuilder &b, Location loc, Value v, Type to);
 
-/// The same for a scalar or, by one elementwise op, for a tensor.
+/// Converts a scalar or, by one elementwise op, a tensor to the element type `element`.
 Value convertElements(OpBuilder &b, Location loc, Value v, Type element);
 
 using ScalarBody = function_ref<Value(OpBuilder &, Location, ValueRange)>;
 
-/// One generic, all loops parallel, identity maps: ins -> tensor<... x element>.
+/// Builds one linalg.generic with parallel loops and identity maps: ins -> tensor<... x element>.
 Value buildElementwise(OpBuilder &b, Location loc, ValueRange ins, Type element, ScalarBody body);
 
-/// init + Σ body(ins) over the loops that `outMap` does not mention.
+/// Builds init + Σ body(ins) over the loops that `outMap` does not mention.
 Value buildSum(OpBuilder &b, Location loc, ValueRange ins, ArrayRef<AffineMap> inMaps, Value init,
                AffineMap outMap, ScalarBody body);
 
-/// A tensor of zeros, or a scalar zero.
+/// Builds a tensor of zeros, or a scalar zero.
 Value buildZeros(OpBuilder &b, Location loc, Type type);
 
-/// Parallel where a result of `outMap` is the bare dimension, reduction elsewhere
-/// (d0 + d1 does not make d0 parallel: two iterations meet in one element).
+/// Returns the kinds of the loops: parallel if a result of `outMap` is the bare dimension, else
+/// reduction. (d0 + d1 does not make d0 parallel: two iterations write the same element.)
 SmallVector<utils::IteratorType> inferIterators(AffineMap outMap);
 
 } // namespace mlir::fsdp

@@ -1,4 +1,4 @@
-//===- ParameterDerived.cpp - What is made of parameters alone --*- C++ -*-===//
+//===- ParameterDerived.cpp - Values derived from parameters ----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- ParameterDerived.h - What is made of parameters alone ----*- C++ -*-===//
+//===- ParameterDerived.h - Values derived from parameters ------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,8 +12,8 @@
 
 namespace mlir::fsdp {
 
-/// Results of fsdp.unshard, and views and maps of such tensors alone: transposed,
-/// cast, sliced or scaled parameters. Never worth saving: gathering gives them back.
+/// Set of the results of fsdp.unshard and of views and maps of such tensors alone: transposed,
+/// cast, sliced or scaled parameters. They need not be saved, because a gather restores them.
 class ParameterDerived {
 public:
   bool contains(Value v);
@@ -23,7 +23,7 @@ private:
   llvm::DenseMap<Operation *, bool> known;
 };
 
-/// A tensor view, or a structured op that reduces no loop.
+/// Returns true if `op` is a tensor view, or a structured op that reduces no loop.
 bool isViewOrMap(Operation *op);
 
 } // namespace mlir::fsdp

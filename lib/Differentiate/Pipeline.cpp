@@ -13,14 +13,14 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 void fsdp::buildDifferentiatePipeline(OpPassManager &pm, const StepOptions &options) {
-  if (options.update.gradDivide == "tokens") // batches in which more targets count weigh more
+  if (options.update.gradDivide == "tokens") // weigh batches by the number of their targets
     pm.addPass(createWeighLossPass());
   pm.addPass(configure(createAddBackwardPass(), options, {{"remarks", "false"}}));
-  // Bodies of adjoints repeat what the sweep read twice. This has to come before the
-  // clones: they are equal to their originals.
+  // Bodies of adjoints repeat what the sweep read twice. CSE must run before the clones are made,
+  // because it would merge these with their originals.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
-  // Clones read parameters, so gathering again comes last.
+  // Clones read parameters, so they are made before parameters are gathered again.
   pm.addPass(createCloneCheapForwardPass());
   pm.addPass(createRegatherParametersPass());
   pm.addPass(createVerifyDifferentiatedPass());

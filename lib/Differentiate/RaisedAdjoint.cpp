@@ -56,7 +56,7 @@ static LogicalResult differentiate(GatherRowsOp op, Cotangents &c) {
   return success();
 }
 
-/// lsē · softmax, where a model uses the log-sum-exp beside the loss.
+/// Adds lsē · softmax if the model uses the log-sum-exp as well as the loss.
 static void differentiateLse(CrossEntropyOp op, Cotangents &c) {
   Value g = c.get(op.getLse());
   if (!g)
@@ -89,8 +89,8 @@ static LogicalResult differentiate(CrossEntropyOp op, Cotangents &c) {
   return success();
 }
 
-/// score_grad from score_mod: its ops again, then the reverse sweep; what reaches an
-/// element of a captured tensor is contributed to it.
+/// Derives score_grad from score_mod: clones its ops, then sweeps them backwards. The cotangent of
+/// an element read from a captured tensor is contributed to that element.
 static LogicalResult deriveScoreGrad(Region &scoreMod, Region &scoreGrad) {
   Block &from = scoreMod.front();
   Block &to = scoreGrad.emplaceBlock();

@@ -4,19 +4,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// "Reshard after forward": whole parameters live for the forward of their unit and,
-// gathered once more, for its backward; nothing made of them crosses between.
+// "Reshard after forward": whole parameters live during the forward of their unit and, gathered
+// once more, during its backward. No value derived from them lives between:
 //
 //   forward    %w = unshard %s @u site 0     %t = transpose %w    y = f(x, %t)
 //   backward   %v = unshard %s @u site 1     %r = transpose %v    x̄ = f'(ȳ, %r)
 //
-//  1. A value is parameter-derived when it is a result of unshard, or a view or a
-//     map (no loop reduced) of parameter-derived tensors alone.
-//  2. Walk the backward in order. Each operand that the forward derives from
-//     parameters is derived again in front of its first reader, from site 1 for
-//     units with reshard = true, from site 0 otherwise.              O(ops)
-//  3. A unit that is gathered within N neighbours: after the last forward reader of
-//     its parameters, each rank keeps the N-th part, from which site 1 gathers.
+// 1. A value is parameter-derived if it is a result of unshard, or a view or a map (no loop
+//    reduced) of parameter-derived tensors alone.
+// 2. Walk the backward in order. Derive each operand that the forward derives from parameters
+//    again, before its first reader: from site 1 for units with reshard = true, else from site 0.
+//    O(ops)
+// 3. For a unit that is gathered within N neighbours, each rank keeps the N-th part after the last
+//    forward reader of its parameters. Site 1 gathers from that part:
 //
 //       %k = shard @u (%w)                 %v = unshard %k @u site 1
 //
@@ -79,19 +79,21 @@ static UnitOp getUnit(UnshardOp unshard) {
   return SymbolTable::lookupNearestSymbolFrom<UnitOp>(unshard, unshard.getUnitAttr());
 }
 
-/// A parameter that stays gathered from the forward on.
+/// Returns true if `v` is a parameter that stays gathered after the forward.
 bool Regather::isKept(Value v) {
   auto unshard = v.getDefiningOp<UnshardOp>();
   return unshard && !getUnit(unshard).getReshard();
 }
 
-/// What `unit` is gathered from again: its shard, or a larger piece, kept after the forward.
+/// Returns the tensor from which `unit` is gathered again: its shard, or a larger piece that is
+/// kept after the forward.
 Value Regather::keepPiece(UnshardOp unshard, UnitOp unit) {
   std::optional<int64_t> within = unit.getWithin();
   auto shard = cast<RankedTensorType>(unshard.getShard().getType());
-  if (!within || unit.getFlatSize() / *within <= shard.getDimSize(0)) // alone, as the reference
+  if (!within ||
+      unit.getFlatSize() / *within <= shard.getDimSize(0)) // one rank, as in the reference
     return unshard.getShard();
-  // Readers of views read the buffer, too.
+  // Readers of views also read the gathered buffer.
   Operation *last = unshard;
   SmallVector<Value> open(unshard.getResults());
   Block *block = unshard->getBlock();

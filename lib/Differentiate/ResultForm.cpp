@@ -1,17 +1,17 @@
-//===- ResultForm.cpp - How a structured op computes a result ---*- C++ -*-===//
+//===- ResultForm.cpp - Form of a result of a structured op -----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The running value `out` of a reduction is gone when the adjoint runs, so the
-// reverse sweep never reads it: the yielded value is split into terms that do not
-// depend on it, and the sweep begins at the terms.
+// The running value `out` of a reduction no longer exists when the adjoint runs. The yielded value
+// is therefore split into terms that do not depend on it, and the reverse sweep begins at these
+// terms.
 //
 //   yield addf(x, subf(out, mulf(x, x)))    Sum:  + x, - x·x
 //   yield maximumf(x, out)                  Extreme: x
 //
-// Conversions of float types on the way are looked through.
+// Conversions of float types are skipped.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,12 +37,12 @@ private:
   linalg::GenericOp op;
   ResultForm &form;
   BlockArgument out;
-  bool isMaximum = false; // of an extreme: a chain never mixes the two
+  bool isMaximum = false; // form of an extreme; a chain never mixes both
   DenseMap<Operation *, bool> dependent;
 };
 } // namespace
 
-/// Does a value of the body depend on any out argument?
+/// Returns true if `v` depends on an out argument of the body.
 bool Classifier::dependsOnOut(Value v) {
   if (auto arg = dyn_cast<BlockArgument>(v))
     return arg.getOwner() == op.getBody() && arg.getArgNumber() >= op.getNumDpsInputs();
@@ -63,7 +63,7 @@ bool Classifier::combines(Operation *def) {
                    : isa<arith::MinimumFOp, arith::MinNumFOp>(def);
 }
 
-/// Splits v = out ± t1 ± t2 ... into its terms; false when v is not of that form.
+/// Splits v = out ± t1 ± t2 ... into its terms. Returns false if `v` has another form.
 bool Classifier::collectTerms(Value v, bool negated) {
   if (v == out)
     return !negated;
@@ -73,7 +73,7 @@ bool Classifier::collectTerms(Value v, bool negated) {
   }
   Operation *def = v.getDefiningOp();
   if (!def)
-    return false; // the out of another result
+    return false; // the out argument of another result
   if (isa<arith::ExtFOp, arith::TruncFOp>(def))
     return collectTerms(def->getOperand(0), negated);
   if (!combines(def) || dependsOnOut(def->getOperand(0)) == dependsOnOut(def->getOperand(1)))
@@ -85,7 +85,7 @@ bool Classifier::collectTerms(Value v, bool negated) {
 LogicalResult Classifier::run() {
   Value yielded = op.getBody()->getTerminator()->getOperand(form.index);
   if (op.getNumReductionLoops() == 0) {
-    form.terms.push_back({yielded, false}); // an out that is read is one more input
+    form.terms.push_back({yielded, false}); // an out argument that is read is one more input
     return success();
   }
   if (!dependsOnOut(yielded))

@@ -1,4 +1,4 @@
-//===- ResultForm.h - How a structured op computes a result -----*- C++ -*-===//
+//===- ResultForm.h - Form of a result of a structured op -------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,7 +11,7 @@
 
 namespace mlir::fsdp {
 
-/// How the body of a generic computes one result from its `out` argument.
+/// Form in which the body of a generic computes one result from its `out` argument.
 struct ResultForm {
   enum Kind {
     Map,    ///< y = f(...), no loop reduced
@@ -25,10 +25,10 @@ struct ResultForm {
 
   unsigned index = 0; ///< result number
   Kind kind = Map;
-  SmallVector<Term> terms; ///< none depends on an out argument in a reduction
+  SmallVector<Term> terms; ///< in a reduction, none depends on an out argument
 };
 
-/// Classifies result `index`; explains a refusal.
+/// Classifies result `index`. Fails with a diagnostic if it has none of these forms.
 FailureOr<ResultForm> classifyResult(linalg::GenericOp op, unsigned index);
 
 } // namespace mlir::fsdp

@@ -4,14 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One overload of `rule` per op: the contribution to the cotangent of operand i,
-// given the cotangent g of the result. A null value is zero; failure means that
-// the rule has explained why there is none.
+// One overload of `rule` per op returns the contribution to the cotangent of operand i, given the
+// cotangent g of the result. A null value is zero. Failure means that the rule has emitted an
+// error.
 //
 //   y = tanh(x)     rule = g · (1 - y²)
 //
-// Everything is computed in working precision; x(i) and y() widen on use. Dead
-// and repeated code is left to whoever keeps the body.
+// Rules compute in working precision; x(i) and y() widen on use. Dead and repeated code is removed
+// by the caller.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ using namespace mlir::fsdp;
 using Predicate = arith::CmpFPredicate;
 
 namespace {
-/// What a rule sees of one op, with the arithmetic it needs.
+/// The op that a rule differentiates, and arithmetic on its values.
 struct Site {
   OpBuilder &b;
   Location loc;
@@ -73,8 +73,8 @@ static Rule rule(arith::SelectOp op, Site s, unsigned i) {
   return i == 1 ? s.select(op.getCondition(), s.g, zero) : s.select(op.getCondition(), zero, s.g);
 }
 
-/// The winner takes the cotangent. On a tie two active operands share it; an
-/// active operand beside a constant gets nothing (relu has slope 0 at 0).
+/// The operand that is chosen gets the cotangent. On a tie two active operands share it; an active
+/// operand beside a constant gets zero (relu has slope 0 at 0).
 static Rule choose(Predicate wins, Site s, unsigned i) {
   Value lost = s.constant(0);
   if (s.isActive(1 - i))
@@ -143,7 +143,7 @@ static Rule rule(math::Atan2Op, Site s, unsigned i) { // atan2(x0, x1)
   return i ? s.neg(s.mul(r, s.x(0))) : s.mul(r, s.x(1));
 }
 
-/// g · c · exp(-x²).
+/// Returns g · c · exp(-x²).
 static Value gauss(Site s, double c) {
   Value e = math::ExpOp::create(s.b, s.loc, s.neg(s.square(s.x())));
   return s.mul(s.mul(s.g, c), e);
@@ -173,7 +173,7 @@ static Rule rule(math::ClampFOp op, Site s, unsigned i) { // value, min, max
   return s.select(s.compare(Predicate::OGE, s.x(0), low), below, zero);
 }
 
-/// The value of a scalar constant, seen through conversions.
+/// Returns the value of a scalar constant, also of a converted one.
 static std::optional<double> getConstant(Value v) {
   while (Operation *def = v.getDefiningOp()) {
     if (!isa<arith::TruncFOp, arith::ExtFOp>(def))
@@ -233,7 +233,7 @@ static Rule rule(math::RoundOp, Site, unsigned) { return Value(); }
 static Rule rule(math::RoundEvenOp, Site, unsigned) { return Value(); }
 static Rule rule(math::TruncOp, Site, unsigned) { return Value(); }
 
-/// Finds the overload for the op among `Ops`.
+/// Calls the overload of `rule` for the op, if its type is among `Ops`.
 template <typename... Ops>
 static std::optional<Rule> findRule(Site s, unsigned i) {
   std::optional<Rule> found;
@@ -265,8 +265,8 @@ void ScalarAdjoint::seed(Value v, Value g) {
   slot = slot ? arith::AddFOp::create(b, loc, slot, g).getResult() : g;
 }
 
-/// The bits of an active float, taken apart and put together again, are a function with a gradient
-/// that no rule knows. (Comparisons of them are piecewise constant, as those of floats are.)
+/// Refuses a float that is computed from the bits of an active float: no rule gives its gradient.
+/// Comparisons of bits are allowed: like those of floats they are piecewise constant.
 LogicalResult ScalarAdjoint::refuseBits(ArrayRef<Operation *> ops) const {
   llvm::SmallDenseSet<Value> bits;
   for (Operation *op : ops) {
@@ -299,7 +299,7 @@ LogicalResult ScalarAdjoint::run(ArrayRef<Operation *> ops) {
     return failure();
   for (Operation *op : llvm::reverse(ops)) {
     if (!readsActive(op))
-      continue; // inactive, or itself one of the activated values
+      continue; // inactive, or an activated value itself
     for (Value result : op->getResults())
       if (Value g = gradient(result))
         if (failed(reverse(op, g)))

@@ -11,9 +11,9 @@
 
 namespace mlir::fsdp {
 
-/// Reverse sweep over straight-line scalar code: activate() the values to
-/// differentiate by, seed() the outputs, run() over the ops, read gradient().
-/// All gradients are in the working type of their value.
+/// Reverse sweep over straight-line scalar code. Use: activate() the values to differentiate by,
+/// seed() the outputs, run() over the ops, read gradient(). Gradients have the working type of
+/// their value.
 class ScalarAdjoint {
 public:
   ScalarAdjoint(OpBuilder &b, Location loc) : b(b), loc(loc) {}
@@ -22,7 +22,7 @@ public:
   bool isActive(Value v) const { return active.contains(v); }
   void seed(Value v, Value g);
   LogicalResult run(ArrayRef<Operation *> ops);
-  /// Null when it is zero.
+  /// Returns the gradient of `v`, or null if it is zero.
   Value gradient(Value v) const { return gradients.lookup(v); }
 
 private:

@@ -1,20 +1,20 @@
-//===- ScatterAdjoint.cpp - Adjoint of elements read at computed places ---===//
+//===- ScatterAdjoint.cpp - Adjoint of reads at computed indices ----------===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A body that reads `tensor.extract %w[i(d, data), ..]` of a captured tensor adds
-// its gradient into w̄ at those places, repeated ones included:
+// A body that reads `tensor.extract %w[i(d, data), ..]` of a captured tensor adds its gradient to
+// w̄ at these indices. Repeated indices accumulate:
 //
 //   y[n, e] = f(w[ids[n], e])     updates[n, e] = reverse of f at (n, e)
 //                                 rows[n]       = ids[n]
 //                                 w̄ = fsdp.scatter_add_rows updates at rows
 //
-//  1. Columns: the trailing indices that are a whole loop each (e above).
-//  2. One generic writes the updates (the body sweep, rows first), one the row
-//     numbers: the leading indices, linearised.
-//  3. w̄ is seen as [rows, columns]. With no such trailing index, columns = 1.
+// 1. Columns are the trailing indices that are a whole loop each (e above).
+// 2. One generic writes the updates (the body sweep, rows first), another the row numbers (the
+//    leading indices, linearised).
+// 3. w̄ is viewed as [rows, columns]. Without such a trailing index, columns = 1.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,8 +45,9 @@ void fsdp::scatterAddRows(Value v, Value updates, Value ids, int64_t columns,
     cotangents.add(v, previous);
 }
 
-/// Of each of `ids` the place where it stands first. Places are compared as floats, in which sums
-/// over rows are kernels already; f64 has all of them.
+/// Returns for each id the position of its first occurrence in `ids`. Positions are compared as
+/// floats, because a float minimum over rows has a kernel already; f64 holds every position
+/// exactly.
 static Value findFirst(OpBuilder &b, Location loc, Value ids) {
   auto type = cast<RankedTensorType>(ids.getType());
   double count = type.getDimSize(0);
@@ -84,7 +85,7 @@ Value fsdp::addEqualRows(OpBuilder &b, Location loc, Value updates, Value ids) {
   return ScatterAddRowsOp::create(b, loc, rows, updates, findFirst(b, loc, ids), Value());
 }
 
-/// The values of the body that these are computed from, themselves included.
+/// Adds `indices` and the values of the body that they are computed from to `values`.
 void StructuredAdjoint::sliceIndices(ValueRange indices, llvm::SetVector<Value> &values) {
   SmallVector<Value> worklist(indices);
   while (!worklist.empty()) {
@@ -107,7 +108,7 @@ bool StructuredAdjoint::isConstantOver(ValueRange values, unsigned loop) {
   });
 }
 
-/// How many trailing indices are each a loop of their own over the whole extent.
+/// Returns how many trailing indices are a loop of their own over the whole extent.
 unsigned StructuredAdjoint::countColumns(tensor::ExtractOp extract) {
   auto type = cast<RankedTensorType>(extract.getTensor().getType());
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();
@@ -124,7 +125,7 @@ unsigned StructuredAdjoint::countColumns(tensor::ExtractOp extract) {
   return columns;
 }
 
-/// The leading indices, linearised, as i64 over the row loops.
+/// Builds the leading indices, linearised, as i64 over the row loops.
 Value StructuredAdjoint::buildRowIds(tensor::ExtractOp extract, ArrayRef<unsigned> rowLoops,
                                      unsigned numRowIndices) {
   SmallVector<int64_t> ranges = op.getStaticLoopRanges(), shape;

@@ -4,24 +4,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One rule for every structured op, named ones included (a generalised copy is
-// differentiated, the forward keeps its op). Per active operand x with map A, over
-// the loops of the forward:
+// One rule for every structured op. Of a named op a generalised copy is differentiated; the forward
+// keeps the op. For each active operand x with map A, over the loops of the forward:
 //
 //   y[C] (+)= f(x[A], w[B])      x̄[A] (+)= reverse of f, at (x[A], w[B], ȳ[C])
 //
-//  1. Classify the results with a cotangent: map, sum or extreme (ResultForm).
-//  2. Slice the body to what they need.
-//  3. Per operand: clone the slice, sweep it backwards (AdjointBody.cpp), keep the
-//     inputs that are still read. Loops that A does not index alone are reduced;
-//     where each element of x is reached once, nothing is: that adjoint is a map.
-//  4. An operand whose scalar gradient equals one that exists as a tensor is a plain
-//     reduction of it (b̄ of x + b); one that equals ȳ costs nothing.
-//  5. Products become contractions (ContractionAdjoint.cpp), tensor.extract at
-//     computed places scatters (ScatterAdjoint.cpp).
+// 1. Classify the results with a cotangent: map, sum or extreme (ResultForm).
+// 2. Slice the body to the ops that they need.
+// 3. Per operand: clone the slice, sweep it backwards (AdjointBody.cpp), keep the inputs that are
+//    still read. Loops that A does not index alone are reduced. If each element of x is reached
+//    once, no loop is reduced and the adjoint is a map.
+// 4. If the scalar gradient of an operand equals one that exists as a tensor, reduce that tensor
+//    (b̄ of x + b). If it equals ȳ, it costs no op.
+// 5. Products become contractions (ContractionAdjoint.cpp), tensor.extract at computed indices
+//    becomes a scatter (ScatterAdjoint.cpp).
 //
-// Sums accumulate in working precision, into the cotangent so far where that has
-// the type. Cost: operands × body.
+// Sums accumulate in working precision, directly into the cotangent so far if that has the type.
+// Cost: operands × body.
 //
 //===----------------------------------------------------------------------===//
 
@@ -79,7 +78,7 @@ void StructuredAdjoint::collectInputs() {
   }
 }
 
-/// What stands for active values in the body: arguments, captured scalars, and
+/// Collects the values of the body that represent active values: arguments, captured scalars, and
 /// elements extracted from captured tensors.
 void StructuredAdjoint::collectActive() {
   for (const Input &in : inputs)
@@ -108,7 +107,7 @@ StructuredAdjoint::Input &StructuredAdjoint::cotangentOf(const ResultForm &form)
   });
 }
 
-/// All terms that reach an extreme share its cotangent: ȳ becomes ȳ / count.
+/// Splits the cotangent of an extreme among all terms that attain it: ȳ becomes ȳ / count.
 void StructuredAdjoint::shareTies(const ResultForm &form) {
   Input &g = cotangentOf(form);
   Value y = results[form.index], init = op.getDpsInits()[form.index];
@@ -140,7 +139,7 @@ void StructuredAdjoint::shareTies(const ResultForm &form) {
       });
 }
 
-/// ō of a reduction: a sum passes ȳ through, an extreme where the init won.
+/// Adds ō of a reduction. A sum passes ȳ through, an extreme where the init attains it.
 void StructuredAdjoint::differentiateInit(const ResultForm &form) {
   Value init = op.getDpsInits()[form.index], y = results[form.index];
   if (form.kind == ResultForm::Map || !cotangents.isActive(init))
@@ -159,8 +158,8 @@ void StructuredAdjoint::differentiateInit(const ResultForm &form) {
   cotangents.add(init, g);
 }
 
-/// Is each element of an operand with this map reached by exactly one iteration?
-/// A constant index does it for an extent of 1; a diagonal leaves elements out.
+/// Returns true if each element of an operand with this map is reached by exactly one iteration. A
+/// constant index is allowed for an extent of 1; a diagonal leaves elements out.
 static bool reachesOnce(AffineMap map, Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor)
@@ -171,7 +170,7 @@ static bool reachesOnce(AffineMap map, Type type) {
   return map.dropZeroResults().isPermutation();
 }
 
-/// x̄ is ȳ itself: residual additions, biases seen from the other side.
+/// Reuses ȳ as x̄ if they are equal, as for residual additions.
 bool StructuredAdjoint::passThrough(Value operand, AffineMap map, Sweep &sweep, Value gradient) {
   while (auto extended = gradient.getDefiningOp<arith::ExtFOp>())
     gradient = extended.getIn();
@@ -185,8 +184,8 @@ bool StructuredAdjoint::passThrough(Value operand, AffineMap map, Sweep &sweep, 
   return false;
 }
 
-/// Adds the cotangent of a tensor or scalar that the body reads as `primal`. Tells
-/// in `whole` the tensor if it is one elementwise op with nothing added to it.
+/// Adds the cotangent of a tensor or scalar that the body reads as `primal`. Sets `whole` to that
+/// cotangent if it is one elementwise op and nothing was added to it.
 LogicalResult StructuredAdjoint::differentiateOperand(Value operand, AffineMap map, Value primal,
                                                       Value *whole) {
   Sweep sweep(b.getContext(), loc);
@@ -216,8 +215,8 @@ LogicalResult StructuredAdjoint::differentiateOperand(Value operand, AffineMap m
   return success();
 }
 
-/// The body gives `from` and `to` the same gradient (x + bias): sum up x̄, which
-/// exists, rather than run the whole body again.
+/// Adds the cotangent of `to` as a sum of that of `from`, for operands with equal scalar gradients
+/// (x + bias). This saves a second run of the body.
 void StructuredAdjoint::reduceFrom(const Input &from, Value gradient, const Input &to) {
   Type element = cotangents.getElementType(to.source), work = getWorkingType(element);
   Value previous = cotangents.take(to.source);
@@ -237,11 +236,11 @@ LogicalResult StructuredAdjoint::differentiateInputs() {
       if (in.role == Input::Primal && active.contains(in.primal) &&
           reachesOnce(in.map, in.source.getType()) == once)
         targets.push_back(in);
-  // One sweep for all, only to see which gradients are the same value.
+  // One sweep for all operands, to find equal gradients.
   Sweep all(b.getContext(), loc);
   if (failed(sweepBody(all)))
     return failure();
-  SmallVector<std::pair<const Input *, Value>> done; // with their elementwise cotangents
+  SmallVector<std::pair<const Input *, Value>> done; // inputs with their elementwise cotangents
   for (const Input &in : targets) {
     Value gradient = all.gradientOf(in.primal);
     auto same = llvm::find_if(

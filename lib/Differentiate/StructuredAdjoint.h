@@ -17,8 +17,8 @@ namespace mlir::fsdp {
 
 class StructuredAdjoint {
 public:
-  /// `results` are the values whose cotangents drive it: those of `op`, or of the
-  /// named op of which `op` is the generalised copy.
+  /// `results` are the values whose cotangents are read: the results of `op`, or of the named op of
+  /// which `op` is the generalised copy.
   StructuredAdjoint(linalg::GenericOp op, ValueRange results, Cotangents &cotangents)
       : op(op), results(results), cotangents(cotangents), b(cotangents.b), loc(op.getLoc()),
         body(*op.getBody()) {}
@@ -26,12 +26,12 @@ public:
   LogicalResult run();
 
 private:
-  /// A value the adjoint may read.
+  /// A value that the adjoint may read.
   struct Input {
     enum Role { Primal, Cotangent, Result, Previous, Extent } role;
-    Value source; ///< outside the body
+    Value source; ///< the value outside the body
     AffineMap map;
-    Value primal;       ///< what stands for it in the primal body (Primal)
+    Value primal;       ///< its value in the primal body (Primal)
     unsigned index = 0; ///< result number (Cotangent, Result)
   };
   /// A detached body: the primal slice, then the reverse sweep.
@@ -48,12 +48,12 @@ private:
     SmallVector<Operation *> cloned;
     DenseMap<unsigned, Value> g, y; ///< by result number
   };
-  /// Where the values of a sweep go: to `map` of a tensor of this type.
+  /// Where a value of the sweep is written: to `map` of a tensor of this type.
   struct Target {
     AffineMap map;
     RankedTensorType type;
-    bool once;      ///< each element is reached exactly once
-    Value previous; ///< added to the result, when there is one
+    bool once;      ///< each element is written exactly once
+    Value previous; ///< added to the result, if given
   };
 
   // StructuredAdjoint.cpp
@@ -95,7 +95,7 @@ private:
   SmallVector<ResultForm> forms; ///< of the results that have a cotangent
   SmallVector<Input> inputs;
   llvm::SetVector<Operation *> slice; ///< body ops that those results depend on
-  llvm::SetVector<Value> active;      ///< values of the body that stand for active ones
+  llvm::SetVector<Value> active;      ///< values of the body that represent active values
 };
 
 } // namespace mlir::fsdp

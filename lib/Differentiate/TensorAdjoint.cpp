@@ -24,7 +24,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// `type` with the element type of a cotangent.
+/// Returns `type` with the element type of the cotangent `g`.
 static RankedTensorType typeLike(Value g, RankedTensorType type) {
   return cast<RankedTensorType>(withElementType(type, getElementTypeOrSelf(g)));
 }
@@ -184,7 +184,7 @@ static LogicalResult differentiate(tensor::SplatOp op, Value g, Cotangents &c) {
   return success();
 }
 
-/// Scalar arith and math between tensors: the rules of the bodies, on their own.
+/// Applies the rules of ScalarAdjoint to a scalar arith or math op between tensors.
 static LogicalResult differentiateScalar(Operation *op, Value g, Cotangents &c) {
   ScalarAdjoint sweep(c.b, op->getLoc());
   llvm::SetVector<Value> operands(op->operand_begin(), op->operand_end());

@@ -1,17 +1,17 @@
-//===- VerifyDifferentiated.cpp - The border after Differentiate ----------===//
+//===- VerifyDifferentiated.cpp - Contract after Differentiate ------------===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What holds from here on (docs/explanation/pipeline.md, section 3), per program with gradients:
+// Checks the contract (docs/explanation/pipeline.md, section 3) of each program with gradients:
 //
-//  1. The results are the loss and one gradient per unit with trainable parameters, in the order of
-//     the arguments, each made by fsdp.reduce_scatter avg or, for a table that is only looked up,
-//     fsdp.reduce_rows avg; then what looked-up rows add to the gradients of others.
-//  2. The backward reads nothing that the forward made of parameters alone, where
-//     the unit is gathered again.
-//  3. No tensor of zeros is added to anything.
+// 1. The results are the loss and one gradient per unit with trainable parameters, in the order of
+//    the arguments. Each is computed by fsdp.reduce_scatter avg or, for a table that is only looked
+//    up, by fsdp.reduce_rows avg. After them come the gradients of looked-up rows of other units.
+// 2. The backward reads no value that the forward derived from parameters alone, if their unit is
+//    gathered again.
+// 3. No tensor of zeros is added to anything.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@ static UnitOp lookUpUnit(Operation *from, FlatSymbolRefAttr name) {
   return SymbolTable::lookupNearestSymbolFrom<UnitOp>(from, name);
 }
 
-/// Whether `value` is what the ranks' gradients of unit `name` are averaged by.
+/// Returns true if `value` is the average over the ranks of the gradients of unit `name`.
 static bool isMeanOf(FlatSymbolRefAttr name, Value value) {
   if (auto rows = value.getDefiningOp<ReduceRowsOp>())
     return rows.getUnitAttr() == name && rows.getReduction() == ReductionKind::avg;
@@ -66,7 +66,7 @@ static LogicalResult verifyResults(func::FuncOp func) {
   }
   for (; next < func.getNumResults(); ++next) {
     if (!func.getResultAttr(next, FSDPDialect::rowsAttr))
-      continue; // of a parameter without a unit, or the check of a lookup
+      continue; // a parameter without a unit, or the check of a lookup
     auto name = func.getResultAttrOfType<FlatSymbolRefAttr>(next, FSDPDialect::rowsAttr);
     auto rows = terminator->getOperand(next).getDefiningOp<ReduceRowsOp>();
     if (!name || !rows || !isMeanOf(name, rows.getShard()))
@@ -78,7 +78,7 @@ static LogicalResult verifyResults(func::FuncOp func) {
   return success();
 }
 
-/// The unit of a parameter-derived value that is gathered again, if any.
+/// Returns the unit of a parameter-derived value if that unit is gathered again, else null.
 static UnitOp findResharded(Value v) {
   if (auto unshard = v.getDefiningOp<UnshardOp>()) {
     UnitOp unit = lookUpUnit(unshard, unshard.getUnitAttr());
@@ -114,7 +114,7 @@ static bool isZero(Value v) {
   return fill && matchPattern(fill.getInputs()[0], m_AnyZeroFloat());
 }
 
-/// Elementwise addf of a tensor of zeros.
+/// Checks that no elementwise addf adds a tensor of zeros.
 static LogicalResult verifyNoZeroAdded(func::FuncOp func) {
   WalkResult result = func.walk([&](linalg::GenericOp op) {
     if (op.getNumReductionLoops() != 0)

@@ -1,4 +1,4 @@
-//===- WeighLoss.cpp - Weigh the loss by what counts in it ------*- C++ -*-===//
+//===- WeighLoss.cpp - Weigh the loss by its targets ------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,15 +7,15 @@
 //   before   f(params, batch) -> %loss                           a mean over counted targets
 //   after    f(params, batch, %w {fsdp.loss_weight}) -> %w * %loss
 //
-//  1. Walk from the loss through scalars to the means it is made of, as
-//       loss = c + Σ c_i · cross_entropy(.., targets)
-//     with the same targets for all; c and c_i are the same for every batch. Such a loss of one
-//     merged batch is the mean of the parts' losses, weighted by how many targets count in them.
-//  2. Refuse the others at the op that breaks the form.
-//  3. Multiply by an argument; its adjoint multiplies the gradients. Where every target counts, all
-//     weights are 1 and nothing is done.                                           O(ops)
+// 1. Walk from the loss through scalars to the means it is made of, as
+//      loss = c + Σ c_i · cross_entropy(.., targets)
+//    with the same targets for all; c and c_i are equal for every batch. The loss of a merged batch
+//    is then the mean of the losses of its parts, weighted by the number of their counted targets.
+// 2. Refuse a loss of another form, at the op that breaks it.
+// 3. Multiply the loss by an argument, whose adjoint multiplies the gradients. If every target
+//    counts, all weights are 1 and nothing is done.                                     O(ops)
 //
-// Not done here: counting, and dividing by the sum (AccumulateGradients.cpp).
+// Not done here: counting targets, and dividing by the sum (AccumulateGradients.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,9 +35,9 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// How a value comes from the batch.
+/// Form of a value as a function of the batch.
 enum class Form {
-  Fixed, ///< not at all
+  Fixed, ///< does not depend on it
   Mean,  ///< c + Σ c_i · cross_entropy
   Other
 };
@@ -49,9 +49,9 @@ public:
   Form classify(Value value);
   bool usesBatch(Value value);
 
-  CrossEntropyOp mean;             ///< the first one
-  CrossEntropyOp unlike;           ///< one with other targets
-  std::optional<Location> culprit; ///< of the op that breaks the form, nearest to the batch
+  CrossEntropyOp mean;             ///< the first mean
+  CrossEntropyOp unlike;           ///< a mean over other targets
+  std::optional<Location> culprit; ///< the op that breaks the form, nearest to the batch
 
 private:
   Form combine(Operation *op, ArrayRef<Form> operands);
@@ -72,7 +72,7 @@ struct WeighLossPass : fsdp::impl::WeighLossPassBase<WeighLossPass> {
 };
 } // namespace
 
-/// Whether the value differs from batch to batch.
+/// Returns true if the value depends on the batch.
 bool LossReader::usesBatch(Value value) {
   SmallVector<Value> work{value};
   llvm::SmallDenseSet<Value> visited;
@@ -90,7 +90,7 @@ bool LossReader::usesBatch(Value value) {
   return false;
 }
 
-/// An op on scalars, of the forms of its operands.
+/// Returns the form of an op on scalars, given the forms of its operands.
 Form LossReader::combine(Operation *op, ArrayRef<Form> operands) {
   if (llvm::is_contained(operands, Form::Other))
     return blame(op->getLoc());
@@ -103,7 +103,7 @@ Form LossReader::combine(Operation *op, ArrayRef<Form> operands) {
   return keeps || scales || divides ? Form::Mean : blame(op->getLoc());
 }
 
-/// A generic on scalars: what it yields, from the forms of what it reads.
+/// Returns the form of a result of a generic on scalars.
 Form LossReader::classifyBody(linalg::GenericOp op, unsigned result) {
   DenseMap<Value, Form> inside;
   for (OpOperand &operand : op->getOpOperands())
@@ -140,7 +140,7 @@ Form LossReader::classify(Value value) {
     auto type = dyn_cast<RankedTensorType>(value.getType());
     bool isOne = !type || (type.hasStaticShape() && type.getNumElements() == 1);
     if (!op)
-      return Form::Other; // whoever reads it is to blame
+      return Form::Other; // its reader is to blame
     if (!isOne)
       return blame(value.getLoc());
     if (auto generic = dyn_cast<linalg::GenericOp>(op); generic && generic.getNumLoops() == 0)
@@ -161,8 +161,7 @@ Form LossReader::classify(Value value) {
 
 static LogicalResult refuse(const LossReader &reader, Location lossLoc) {
   InFlightDiagnostic diag = mlir::emitError(reader.culprit.value_or(lossLoc));
-  diag << "grad-divide=tokens: expected the loss to be a mean over targets of which some may not "
-          "count "
+  diag << "grad-divide=tokens: expected the loss to be a mean over the targets that count "
           "(fsdp.cross_entropy, times a constant), found ";
   if (CrossEntropyOp other = reader.unlike) {
     diag << "means over two sets of targets; use --grad-divide=average, or count the same targets "
@@ -171,7 +170,7 @@ static LogicalResult refuse(const LossReader &reader, Location lossLoc) {
     diag.attachNote(first.getLoc()) << "the other mean is here";
     return diag;
   }
-  diag << "something else here; use --grad-divide=average, divide the sum of losses by the number "
+  diag << "another op; use --grad-divide=average, divide the sum of losses by the number "
           "of targets that "
           "are not ignored, or let --attach-loss=cross_entropy --ignore-index=N add the loss to "
           "logits";

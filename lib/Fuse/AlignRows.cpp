@@ -1,27 +1,26 @@
-//===- AlignRows.cpp - Rows of factors at aligned addresses -----*- C++ -*-===//
+//===- AlignRows.cpp - Align the rows of factors ----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Lets rows of what contractions read begin at multiples of some bytes: GPUs copy tiles so, and by
-// single elements otherwise.
+// Makes rows of the factors of contractions begin at aligned addresses. GPUs copy such tiles in
+// bulk, and others by single elements.
 //
 //   %z = fsdp.dispatch .. -> 2048x50257xbf16      %z = fsdp.dispatch .. -> 2048x50264xbf16
 //     yield %v                               =>     yield insert_slice %v into empty[0, 0]
 //   fsdp.dispatch (%z)                            fsdp.dispatch (%z)
 //     contract ins(%arg)                            contract ins(extract_slice %arg[0, 0])
 //
-//  1. A factor is an operand of a dispatch that a contraction inside reads as it is, whose last
-//     dimension is too long to be copied and takes no multiple of the bytes.
-//  2. Where a dispatch makes it and only dispatches read it, none over it, the dispatch writes it
-//     with rows that are longer: what is after the last element of a row may hold anything, and
-//     nothing reads it.
-//  3. Any other one (a parameter, say) is copied where it is made, for contractions that read each
-//     element often enough.
+// 1. A factor is an operand of a dispatch that a contraction inside reads directly. Only factors
+//    with long rows whose size is no multiple of the alignment are changed.
+// 2. If a dispatch computes the factor, and only dispatches read it, none in place, the dispatch
+//    writes it with longer rows. The padding of a row may hold any value; it is never read.
+// 3. Any other factor (a parameter, say) is copied after its definition, for contractions that read
+//    each element often enough.
 //
-// O(operands). Not done here: rows that are read by nothing but maps and sums, where an unaligned
-// row costs a few per cent.
+// O(operands). Not done here: rows that only maps and sums read, where an unaligned row costs a few
+// per cent.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,14 +37,15 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-static constexpr int64_t minColumns = 64; ///< fewer are no rows of tiles
-static constexpr int64_t minReads = 512;  ///< of each element: a copy reads and writes it once
+static constexpr int64_t minColumns = 64; ///< least elements of a row worth aligning
+static constexpr int64_t minReads =
+    512; ///< least reads of each element worth a copy, which reads and writes it once
 
 static BlockArgument argumentOf(OpOperand &use) {
   return cast<DispatchOp>(use.getOwner()).getBody().getArgument(use.getOperandNumber());
 }
 
-/// The contraction that has this operand of a dispatch as a factor.
+/// Returns the contraction that has this operand of a dispatch as a factor, or null.
 static linalg::ContractOp findContraction(OpOperand &use) {
   if (!isa<DispatchOp>(use.getOwner()))
     return {};
@@ -56,7 +56,7 @@ static linalg::ContractOp findContraction(OpOperand &use) {
   return {};
 }
 
-/// Does the dispatch read it, and nothing else? Its bytes are then its own to arrange.
+/// Returns true if the dispatch only reads the operand, so that the layout of its rows is free.
 static bool isOnlyRead(OpOperand &use) {
   auto dispatch = dyn_cast<DispatchOp>(use.getOwner());
   if (!dispatch ||
@@ -70,7 +70,7 @@ static bool isOnlyRead(OpOperand &use) {
   });
 }
 
-/// Whether a dispatch makes it that can write it with any strides.
+/// Returns true if `v` is the result of a dispatch that can write it with any strides.
 static bool isWrittenFreely(Value v) {
   auto dispatch = v.getDefiningOp<DispatchOp>();
   if (!dispatch || dispatch.getInplace()[cast<OpResult>(v).getResultNumber()] != -1)
@@ -84,14 +84,14 @@ static SmallVector<OpFoldResult> indices(OpBuilder &b, ArrayRef<int64_t> values)
   return getAsIndexOpFoldResult(b.getContext(), values);
 }
 
-/// The elements that count of one with longer rows.
+/// Builds the slice of `padded` without the padding of its rows.
 static Value buildRows(OpBuilder &b, Value padded, RankedTensorType type) {
   SmallVector<int64_t> zeros(type.getRank(), 0), ones(type.getRank(), 1);
   return tensor::ExtractSliceOp::create(b, padded.getLoc(), type, padded, indices(b, zeros),
                                         indices(b, type.getShape()), indices(b, ones));
 }
 
-/// The same with longer rows, which hold nothing behind `v`.
+/// Builds `v` with longer rows, whose padding is undefined.
 static Value buildPadded(OpBuilder &b, Value v, RankedTensorType padded) {
   auto type = cast<RankedTensorType>(v.getType());
   SmallVector<int64_t> zeros(type.getRank(), 0), ones(type.getRank(), 1);
@@ -100,7 +100,7 @@ static Value buildPadded(OpBuilder &b, Value v, RankedTensorType padded) {
                                        indices(b, type.getShape()), indices(b, ones));
 }
 
-/// From here on what the dispatch reads has longer rows.
+/// Gives the dispatch the padded operand, and lets its body read the slice without padding.
 static void readPadded(OpOperand &use, Value padded) {
   BlockArgument arg = argumentOf(use);
   auto type = cast<RankedTensorType>(arg.getType());
@@ -124,7 +124,7 @@ static void padResult(OpResult result, RankedTensorType padded) {
     readPadded(*use, result);
 }
 
-/// How often the contraction reads each element of a factor.
+/// Returns how often the contraction reads each element of a factor.
 static int64_t countReads(linalg::ContractOp contract, RankedTensorType factor) {
   int64_t turns = 1;
   for (int64_t size : cast<linalg::LinalgOp>(*contract).getStaticLoopRanges())
@@ -157,7 +157,7 @@ namespace {
 struct AlignRowsPass : fsdp::impl::AlignRowsPassBase<AlignRowsPass> {
   using AlignRowsPassBase::AlignRowsPassBase;
 
-  /// With rows of a multiple of the bytes; nothing where they are, or need not be.
+  /// Returns the type with padded rows, or nothing if the rows are aligned or too short.
   std::optional<RankedTensorType> getPadded(Value v) const {
     auto type = cast<RankedTensorType>(v.getType());
     if (type.getRank() < 2 || type.getShape().back() < minColumns ||

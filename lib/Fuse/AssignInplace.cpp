@@ -1,22 +1,22 @@
-//===- AssignInplace.cpp - Results written over operands --------*- C++ -*-===//
+//===- AssignInplace.cpp - Write results over operands ----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Lets a dispatch write a result over an operand that ends there.
+// Lets a dispatch write a result over an operand that is not read afterwards.
 //
-//   %q = fsdp.dispatch (%p, %g) inplace [-1]     =>     inplace [0]      when %p is not read again
+//   %q = fsdp.dispatch (%p, %g) inplace [-1]     =>     inplace [0]      if %p is not read again
 //
-// Result i may take operand j when
-//  1. their types are equal, and nothing reads the operand (or a view of its
-//     buffer) afterwards: no use later in the block or around it;
-//  2. an argument of the function is taken only by the result that updates it;
-//  3. inside, the operand is read by linalg ops at identity maps only, as is the
-//     result written: then no element is read after it is overwritten;
-//     an accumulator (the init of the op that makes the result) is always fine.
+// Result i may overwrite operand j if
+//  1. their types are equal, and nothing reads the operand (or a view of its buffer) afterwards: no
+//     use later in the block or in a loop around it;
+//  2. an argument of the function is overwritten only by the result that updates it;
+//  3. inside, linalg ops read the operand and write the result at identity maps only, so that no
+//     element is read after it is overwritten. An accumulator (the init of the op that computes the
+//     result) is always allowed.
 //
-// O(uses). Results that must be in place and cannot be are copied by the plan.
+// O(uses). Results that must be in place but cannot are copied by the stage Plan.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// The result that updates this argument, if it has one.
+/// Returns the result that updates this argument, if there is one.
 static std::optional<unsigned> updatedBy(func::FuncOp func, BlockArgument arg) {
   for (unsigned i = 0; i < func.getNumResults(); ++i)
     if (auto index = func.getResultAttrOfType<IntegerAttr>(i, FSDPDialect::updatesAttr))
@@ -42,7 +42,7 @@ static std::optional<unsigned> updatedBy(func::FuncOp func, BlockArgument arg) {
   return std::nullopt;
 }
 
-/// The value whose bytes `v` names.
+/// Returns the value of which `v` is a view, over any number of views.
 static Value rootOf(Value v) {
   while (Operation *def = v.getDefiningOp()) {
     if (!isContiguousView(def) && !isa<OwnPieceOp>(def))
@@ -52,7 +52,7 @@ static Value rootOf(Value v) {
   return v;
 }
 
-/// Does anything after `op` read the bytes of `root`?
+/// Returns true if anything after `op` reads the bytes of `root`.
 static bool isReadLater(Value root, Operation *op) {
   for (Operation *user : root.getUsers()) {
     if (isContiguousView(user) || isa<OwnPieceOp>(user)) {
@@ -69,14 +69,14 @@ static bool isReadLater(Value root, Operation *op) {
   return false;
 }
 
-/// Inside, are operand and result touched element by element at the same place?
+/// Returns true if the dispatch accesses operand and result element by element at equal indices.
 static bool isElementwise(DispatchOp dispatch, unsigned result, unsigned operand) {
   Block &body = dispatch.getBody().front();
   auto identity = [](linalg::LinalgOp op, OpOperand &use) {
     return op && op.getMatchingIndexingMap(&use).isIdentity();
   };
   auto made = cast<YieldOp>(body.getTerminator()).getOperand(result);
-  if (auto scatter = made.getDefiningOp<ScatterAddRowsOp>()) // adds into its table
+  if (auto scatter = made.getDefiningOp<ScatterAddRowsOp>()) // adds to its init in place
     return scatter.getInit() == body.getArgument(operand) && scatter.getInit().hasOneUse();
   auto producer = made.getDefiningOp<linalg::LinalgOp>();
   if (!producer)
@@ -92,11 +92,12 @@ static bool isElementwise(DispatchOp dispatch, unsigned result, unsigned operand
   });
 }
 
-/// May this value be overwritten at all?
+/// Returns true if the result may overwrite `root`: a value of a dispatch, a collective or a loop,
+/// or the argument or loop-carried value that the result updates.
 static bool isOwned(Value root, DispatchOp dispatch, unsigned result, func::FuncOp func) {
   if (auto arg = dyn_cast<BlockArgument>(root)) {
     Operation *owner = arg.getOwner()->getParentOp();
-    if (isa<scf::ForOp>(owner)) // a loop-carried sum, written back by the yield
+    if (isa<scf::ForOp>(owner)) // a loop-carried sum that the yield writes back
       return arg.getArgNumber() > 0 &&
              llvm::is_contained(arg.getOwner()->getTerminator()->getOperands(),
                                 dispatch.getResult(result));
@@ -106,7 +107,7 @@ static bool isOwned(Value root, DispatchOp dispatch, unsigned result, func::Func
     if (!index)
       return false;
     Value updated = func.getBody().front().getTerminator()->getOperand(*index);
-    while (auto gather = updated.getDefiningOp<AllGatherOp>()) // of its pieces
+    while (auto gather = updated.getDefiningOp<AllGatherOp>()) // skip the gather of its pieces
       updated = gather.getInput();
     return updated == dispatch.getResult(result);
   }
@@ -116,7 +117,8 @@ static bool isOwned(Value root, DispatchOp dispatch, unsigned result, func::Func
 
 namespace {
 struct AssignInplacePass : fsdp::impl::AssignInplacePassBase<AssignInplacePass> {
-  /// `state`: over state and sums that a loop carries, else over other operands.
+  /// Assigns an operand to the result. `state`: take arguments and loop-carried values, else other
+  /// operands.
   bool assign(DispatchOp dispatch, SmallVectorImpl<int64_t> &inplace, unsigned result,
               func::FuncOp func, bool state) {
     for (auto [index, value] : llvm::enumerate(dispatch.getInputs())) {
@@ -128,7 +130,7 @@ struct AssignInplacePass : fsdp::impl::AssignInplacePassBase<AssignInplacePass> 
         continue;
       bool twice =
           llvm::count_if(dispatch.getInputs(), [&](Value v) { return rootOf(v) == root; }) > 1;
-      // A loop-carried value lives in the loop's block; others must be of this one.
+      // The operand must be defined in the block of the dispatch; a loop-carried value is.
       bool near = root.getParentBlock() == dispatch->getBlock();
       if (twice || !near || !isOwned(root, dispatch, result, func) || isReadLater(root, dispatch) ||
           !isElementwise(dispatch, result, index))

@@ -1,4 +1,4 @@
-//===- BlockOrder.cpp - Ops in order of what they need ----------*- C++ -*-===//
+//===- BlockOrder.cpp - Sort ops after their operands -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,12 +6,11 @@
 //
 //   a(c)  b  c  d(a)  e         =>      b  c  a(c)  d(a)  e
 //
-//  1. Count for each op the ops of the block that it, or a region of it, uses and that are not
-//     placed yet.
-//  2. Of the ops that wait for none, place the one that stood first.
+// 1. Count, for each op, the ops of the block that it or its regions use and that are not placed.
+// 2. Of the ops that wait for none, place the one that stood first.
 //
-// So what waited is not put off until the end, where it would hold up reductions that wait for it,
-// and keep alive what it reads. O(ops log ops + uses).
+// An op that waited is placed as early as possible. At the end it would delay reductions that
+// depend on it, and extend the lifetimes of its operands. O(ops log ops + uses).
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +22,7 @@
 
 using namespace mlir;
 
-/// The ops of `block` that `op` uses, each once.
+/// Returns the ops of `block` that `op` uses, each once.
 static llvm::SmallSetVector<Operation *, 8> findUsed(Operation *op, Block &block) {
   llvm::SetVector<Value> values(op->operand_begin(), op->operand_end());
   if (op->getNumRegions())
@@ -64,7 +63,7 @@ void mlir::fsdp::restoreOrder(Block &block) {
       if (--open[user] == 0)
         ready.push(user);
   }
-  for (Operation *op : ops) // in circles
+  for (Operation *op : ops) // ops on a cycle
     if (op)
       op->moveBefore(&block, end ? end->getIterator() : block.end());
 }

@@ -1,4 +1,4 @@
-//===- BlockOrder.h - Ops in order of what they need ------------*- C++ -*-===//
+//===- BlockOrder.h - Sort ops after their operands -------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,9 +12,8 @@
 namespace mlir {
 namespace fsdp {
 
-/// Puts ops that stand in front of what they use after it, directly after the last of it; all
-/// others keep their order. An op whose operands lead back to itself stays where it is, in front of
-/// the terminator.
+/// Moves each op that stands before one of its operands directly after the last of them; all other
+/// ops keep their order. Ops that depend on themselves move to the end, before the terminator.
 void restoreOrder(Block &block);
 
 } // namespace fsdp

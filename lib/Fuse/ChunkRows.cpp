@@ -1,11 +1,11 @@
-//===- ChunkRows.cpp - Wide results a chunk of rows at a time ---*- C++ -*-===//
+//===- ChunkRows.cpp - Compute wide results by chunks of rows ---*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Never has a wide result of a contraction, such as the logits, whole in memory:
-// all that is computed from it is computed for a chunk of its rows at a time.
+// Avoids storing a wide result of a contraction, such as the logits, as a whole: it and the ops
+// that read it are computed for one chunk of rows at a time.
 //
 //   %z  = contract %x, %w        [N,V]         for each chunk c of the rows, written out:
 //   %l  = lse %z                 [N]             %zc = contract %x[c], %w
@@ -13,24 +13,24 @@
 //   %dx = contract %dz, %w       [N,H]           %dzc = %zc, %lc, %t[c]
 //   %dw = contract %x, %dz       [V,H]           %dxc = contract %dzc, %w
 //                                                %dw = contract %x[c], %dzc into %dw
-//                                              %l, %dx = the %lc, the %dxc, one below the other
+//                                              %l, %dx = the %lc, the %dxc, concatenated
 //
-//  1. A seed is a contraction whose result takes more than the limit; its rows
-//     are a parallel loop, the longest one that its left operand has alone.
-//  2. The group is what reads the seed, and so on through every result that is
-//     wide, and what lies between members. Each must be a linalg op which, where
-//     it has the rows, has them as a loop. A wide result that is read by
-//     anything else, or a member that waits for a sum over all rows, ends the
-//     attempt: that result has to be whole. Ops on one number per row join, so
-//     that kernels need not be cut between them and the members. A seed that is
-//     only mapped, to a narrower type, say, is never stored anyway.
-//  3. Write the chunks out. A result over rows is put together after the last
-//     one; a sum over rows goes on from the one of the chunk before.
-//  4. Sort the block: readers of the results may stand in front of the last member.
+// 1. A seed is a contraction whose result exceeds the limit. Its rows are a parallel loop that its
+//    left operand has and its right one has not, the longest first.
+// 2. The group grows from the seed by the readers of every wide result, and by ops between members.
+//    - Each must be a linalg op that has the rows, if at all, as a loop.
+//    - The attempt fails if anything else reads a wide result, or if a member needs a sum over all
+//      rows: the result then has to be whole.
+//    - Ops on one number per row join, so that kernels need not be cut between them and members.
+//    - A seed whose result is only mapped, to a narrower type, say, is not chunked: it is never
+//      stored anyway.
+// 3. Write out the chunks. A result over rows is concatenated after the last one; a sum over rows
+//    continues from the chunk before.
+// 4. Sort the block: readers of the results may stand before the last member.
 //
-// What a row holds keeps its bits; sums over rows keep their order, but a
-// contraction over rows rounds once per chunk. O(seeds · group · chunks). Not done
-// here: chunks of columns, which need every column twice.
+// Values of a row keep their bits. Sums over rows keep their order, but a contraction over rows
+// rounds once per chunk. O(seeds · group · chunks). Not done here: chunks of columns, which would
+// need every column twice.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,11 +53,11 @@ using namespace mlir::fsdp;
 // Step 3
 //===----------------------------------------------------------------------===//
 
-/// Rows [begin, begin + rows) of the dimension `dim`.
+/// Builds the slice of rows [begin, begin + rows) of the dimension `dim`.
 static Value slice(OpBuilder &b, Location loc, Value v, int64_t dim, int64_t begin, int64_t rows) {
   auto type = cast<RankedTensorType>(v.getType());
   if (Operation *fill = v.getDefiningOp();
-      fill && isa<tensor::EmptyOp, linalg::FillOp>(fill)) { // of any shape
+      fill && isa<tensor::EmptyOp, linalg::FillOp>(fill)) { // can be built in any shape
     SmallVector<int64_t> shape(type.getShape());
     shape[dim] = rows;
     Value empty = tensor::EmptyOp::create(b, loc, shape, type.getElementType());
@@ -72,8 +72,7 @@ static Value slice(OpBuilder &b, Location loc, Value v, int64_t dim, int64_t beg
   return tensor::ExtractSliceOp::create(b, loc, v, offsets, sizes, strides);
 }
 
-/// The number of a row is counted from the first chunk, but for where the row of a
-/// chunk's value is read.
+/// Adds `begin` to the row index in the body, except where it indexes a value of the chunk itself.
 static void shiftRowIndices(linalg::LinalgOp op, unsigned loop, int64_t begin,
                             llvm::function_ref<bool(OpOperand &)> isLocal) {
   if (begin == 0)
@@ -91,7 +90,8 @@ static void shiftRowIndices(linalg::LinalgOp op, unsigned loop, int64_t begin,
   }
 }
 
-/// `mapping` has the values of this chunk, and sums up to the chunk before.
+/// Writes a member for one chunk. `mapping` holds the values of this chunk, and sums up to the
+/// chunk before.
 void RowGroup::writeMember(OpBuilder &b, linalg::LinalgOp op, int64_t begin, int64_t rows,
                            IRMapping &mapping) {
   unsigned loop = rowLoops.lookup(op);
@@ -104,10 +104,10 @@ void RowGroup::writeMember(OpBuilder &b, linalg::LinalgOp op, int64_t begin, int
                   ? *findDimension(op.getMatchingIndexingMap(&operand), loop)
                   : -1;
     if (Value known = mapping.lookupOrNull(v); known && isOverRows(v))
-      v = known; // of this chunk
+      v = known; // the value of this chunk
     else if (dim >= 0)
       v = slice(b, op.getLoc(), v, dim, begin, rows);
-    else if (isInit && begin > 0) // a sum that goes on
+    else if (isInit && begin > 0) // the sum so far
       v = mapping.lookup(op.getTiedOpResult(&operand));
     operands.push_back(v);
     if (isInit)
@@ -122,7 +122,7 @@ void RowGroup::writeMember(OpBuilder &b, linalg::LinalgOp op, int64_t begin, int
     }
   auto copy = cast<linalg::LinalgOp>(clone(b, op, types, operands));
   copy->getRegion(0).walk(
-      [&](Operation *inner) { // clone() maps what the op itself reads, not its captures
+      [&](Operation *inner) { // clone() maps the operands of the op, not its captures
         for (OpOperand &operand : inner->getOpOperands())
           if (Value to = body.lookupOrNull(operand.get()))
             operand.set(to);
@@ -179,7 +179,8 @@ struct ChunkRowsPass : fsdp::impl::ChunkRowsPassBase<ChunkRowsPass> {
 };
 } // namespace
 
-/// Step 1: loops that the result and the first operand have, but not the second; long ones first.
+/// Step 1. Returns the loops that the result and the first operand have, but not the second, the
+/// longest first.
 static SmallVector<unsigned> getRowLoops(linalg::LinalgOp seed) {
   SmallVector<AffineMap> maps = seed.getIndexingMapsArray();
   SmallVector<unsigned> loops;
@@ -192,7 +193,7 @@ static SmallVector<unsigned> getRowLoops(linalg::LinalgOp seed) {
   return loops;
 }
 
-/// Rows of a chunk: equal ones where the rows have a divisor that is not much less than what fits.
+/// Returns the rows of a chunk. Chunks are equal if a divisor of `rows` is above 3/4 of what fits.
 static int64_t chooseChunkRows(int64_t rows, int64_t fitting) {
   for (int64_t size = fitting; size * 4 > fitting * 3; --size)
     if (rows % size == 0)

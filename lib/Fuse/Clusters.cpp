@@ -1,4 +1,4 @@
-//===- Clusters.cpp - Which ops share a kernel ------------------*- C++ -*-===//
+//===- Clusters.cpp - Group ops into kernels --------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,17 +12,19 @@
 //   %h = contract %y, %w        rows [N,M] cluster 1: {h, g}
 //   %g = gelu(%h + %b)          rows [N,M]
 //
-// An op joins the latest cluster that produces one of its operands when
+// An op joins the latest cluster that produces one of its operands if
 //  1. the two are at most `window` ops apart;
-//  2. they run over common leading parallel loops: a reduction's are those before
-//     its first reduced loop, a map's are all of its loops or as many as the cluster has;
-//  3. it reads the cluster's values, and writes its own, at equal rows;
-//  4. nothing it reads depends on the cluster through another kernel;
-//  5. the cluster then has at most `maxOps` ops, those in bodies included.
-// Else it opens a cluster. Contractions and scatters always open one, and only maps over their
-// whole result join it; nothing joins attention. Other ops on a handful of elements join one
-// another freely, and so do the slices that one tensor is assembled from. The op's other producers
-// are merged into the cluster that it joined where the same conditions hold.
+//  2. they run over common leading parallel loops: those of a reduction are the ones before its
+//     first reduced loop, those of a map all its loops or as many as the cluster has;
+//  3. it reads the values of the cluster, and writes its own, at equal rows;
+//  4. none of its operands depends on the cluster through another kernel;
+//  5. the cluster then has at most `maxOps` ops, including those in bodies.
+//
+// Otherwise it opens a cluster.
+//  - Contractions and scatters always open one; only maps over their whole result join it.
+//  - Nothing joins attention.
+//  - Ops on few elements join one another freely, and so do slices that assemble one tensor.
+//  - Other producers of the op are merged into its cluster under the same conditions.
 //
 // O(ops · window). Not done here: siblings that share inputs only.
 //
@@ -38,9 +40,9 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-static constexpr int64_t smallElements = 16; // "a handful"
+static constexpr int64_t smallElements = 16; // most elements of a small value
 static constexpr int64_t broadcastGain =
-    4; // a broadcast this much wider than its inputs is never stored
+    4; // a broadcast this many times larger than its inputs is not stored
 
 StringRef fsdp::stringify(ClusterKind kind) {
   static constexpr StringLiteral names[] = {"map",       "row",     "column", "contract",
@@ -68,7 +70,8 @@ SmallVector<Value> fsdp::readValues(Operation *op) {
   return values.takeVector();
 }
 
-/// Where the slice begins, in bytes, is a multiple of what kernels rely on.
+/// Returns true if the offset of the slice in bytes is a multiple of the alignment that kernels
+/// assume.
 static bool beginsAligned(tensor::ExtractSliceOp slice) {
   constexpr int64_t alignment = 64;
   RankedTensorType source = slice.getSourceType();
@@ -76,7 +79,7 @@ static bool beginsAligned(tensor::ExtractSliceOp slice) {
           offset = 0;
   for (int64_t d = source.getRank() - 1; d >= 0; --d) {
     int64_t at = slice.getStaticOffsets()[d];
-    if (ShapedType::isDynamic(at)) // a micro-batch: the plan sees to its place
+    if (ShapedType::isDynamic(at)) // a micro-batch: the stage Plan aligns it
       continue;
     offset += at * stride;
     stride *= source.getDimSize(d);
@@ -91,7 +94,7 @@ bool fsdp::isContiguousView(Operation *op) {
   if (!slice || !slice.hasUnitStride() || !slice.getSourceType().hasStaticShape() ||
       !beginsAligned(slice))
     return false;
-  bool whole = true; // of all dimensions after this one
+  bool whole = true; // all dimensions after this one are whole
   ArrayRef<int64_t> sizes = slice.getStaticSizes(), source = slice.getSourceType().getShape();
   for (int64_t d = source.size() - 1; d >= 0; --d) {
     if (!whole && sizes[d] != 1)
@@ -101,7 +104,7 @@ bool fsdp::isContiguousView(Operation *op) {
   return true;
 }
 
-/// A view of a strided view is strided as well.
+/// Returns true if the op is a strided view, or a view of one.
 static bool isStridedView(Operation *op) {
   if (!isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp>(op))
     return false;
@@ -111,7 +114,7 @@ static bool isStridedView(Operation *op) {
   return source && isStridedView(source);
 }
 
-/// An elementwise op without costly arithmetic.
+/// Returns true if the op is elementwise without costly arithmetic.
 static bool isCheapMap(linalg::GenericOp generic) {
   if (generic.getNumReductionLoops() || generic->getNumResults() != 1)
     return false;
@@ -121,8 +124,8 @@ static bool isCheapMap(linalg::GenericOp generic) {
   });
 }
 
-/// A cheap map whose result is much larger than what it reads, or only wider: each reader widens
-/// what it reads of the narrower one.
+/// Returns true for a cheap map whose result is much larger than its inputs or has only a wider
+/// type, and that only generics read. Each reader then computes what it reads from the inputs.
 static bool isCheapBroadcast(Operation *op) {
   auto generic = dyn_cast<linalg::GenericOp>(op);
   if (!generic || !isCheapMap(generic))
@@ -156,7 +159,7 @@ bool fsdp::isComputation(Operation *op) {
          !isContiguousView(op);
 }
 
-/// The leading parallel loops that the results run over.
+/// Returns the number of leading parallel loops.
 static unsigned naturalRows(linalg::LinalgOp op) {
   unsigned n = 0;
   for (utils::IteratorType type : op.getIteratorTypesArray()) {
@@ -167,7 +170,7 @@ static unsigned naturalRows(linalg::LinalgOp op) {
   return n;
 }
 
-/// How many leading results of the map are d0, d1, ...
+/// Returns how many leading results of the map are d0, d1, ...
 static unsigned alignedPrefix(AffineMap map) {
   unsigned n = 0;
   for (AffineExpr e : map.getResults()) {
@@ -179,7 +182,7 @@ static unsigned alignedPrefix(AffineMap map) {
   return n;
 }
 
-/// Contractions, scatters and attention have kernels of their own at any size.
+/// Returns true for contractions, scatters and attention, which have their own kernels at any size.
 static bool isHeavy(Operation *op) {
   return isa<linalg::ContractOp, ScatterAddRowsOp>(op) || isAttention(op);
 }
@@ -219,14 +222,15 @@ ClusterBuilder::ClusterBuilder(Block &block, unsigned window, int64_t maxOps)
   for (Operation &op : block)
     if (isComputation(&op))
       place(&op);
-  llvm::erase_if(clusters,
-                 [](const OpCluster &c) { return c.members.empty(); }); // merged into others
+  llvm::erase_if(clusters, [](const OpCluster &c) {
+    return c.members.empty();
+  }); // clusters merged into others
   for (OpCluster &cluster : clusters)
     if (cluster.small)
       cluster.kind = ClusterKind::Scalar;
 }
 
-/// Clusters that op reads from directly, or through auxiliary ops; the latest first.
+/// Returns the clusters that op reads from directly or through auxiliary ops, the latest first.
 SmallVector<unsigned> ClusterBuilder::producers(Operation *op) {
   llvm::SetVector<unsigned> found;
   SmallVector<Value> worklist = readValues(op);
@@ -259,7 +263,7 @@ void ClusterBuilder::place(Operation *op) {
   fresh.small = isSmall(op);
   fresh.size = countOps(op);
   if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op)) {
-    if (isa<linalg::ContractOp>(op)) { // joined over the whole result
+    if (isa<linalg::ContractOp>(op)) { // maps join over the whole result
       fresh.rows.assign(cast<RankedTensorType>(op->getResultTypes()[0]).getShape());
     } else {
       fresh.rows = linalgOp.getStaticLoopRanges();
@@ -271,7 +275,8 @@ void ClusterBuilder::place(Operation *op) {
   clusters.push_back(std::move(fresh));
 }
 
-/// Does op read each value of the cluster, and write, with d0, d1, .. as the first `rows` indices?
+/// Returns true if op reads each value of the cluster, and writes its results, with d0, d1, .. as
+/// the first `rows` indices.
 static bool meetsAtRows(linalg::LinalgOp op, const OpCluster &cluster, unsigned rows) {
   llvm::SmallPtrSet<Operation *, 8> members(cluster.members.begin(), cluster.members.end());
   for (OpOperand &operand : op->getOpOperands()) {
@@ -283,27 +288,27 @@ static bool meetsAtRows(linalg::LinalgOp op, const OpCluster &cluster, unsigned 
   }
   llvm::SetVector<Value> captured;
   getUsedValuesDefinedAbove(op->getRegions(), captured);
-  for (Value v : captured) // read at any row
+  for (Value v : captured) // a capture may be read at any row
     if (Operation *def = v.getDefiningOp(); def && members.contains(def))
       return false;
   return true;
 }
 
-/// A cheap map of a contraction's result that is stored anyway: what reads the
-/// map can as well compute it from there, and nothing more need be stored.
+/// Returns true for a cheap map of a contraction's result that is stored anyway. Readers of the map
+/// can compute it from there, so that nothing more is stored.
 static bool isBetterLater(linalg::GenericOp op, const OpCluster &cluster) {
   return isCheapMap(op) && llvm::any_of(op.getInputs(), [&](Value in) {
            return llvm::is_contained(cluster.members, in.getDefiningOp()) && !in.hasOneUse();
          });
 }
 
-/// The number of common loops when op joins the cluster; 0 when it cannot.
+/// Returns the number of common loops if op joins the cluster; 0 if it cannot.
 static unsigned commonRows(linalg::GenericOp op, const OpCluster &cluster) {
   ClusterKind kind = kindOf(op);
   if (kind != ClusterKind::Map && kind != ClusterKind::Row)
     return 0;
   unsigned natural = naturalRows(op), common = cluster.rows.size();
-  if (cluster.kind == ClusterKind::Map) // its rows shrink to those of a reduction
+  if (cluster.kind == ClusterKind::Map) // its rows may shrink to those of a reduction
     common = std::min(common, natural);
   else if (cluster.kind == ClusterKind::Row &&
            (kind == ClusterKind::Row ? natural != common : natural < common))
@@ -332,7 +337,7 @@ bool ClusterBuilder::join(Operation *op, unsigned index) {
   bool freely = assembles || (cluster.small && isSmall(op));
   if ((!common && !freely) || closesCycle(cluster.members, op))
     return false;
-  cluster.rows.resize(common); // none left when only smallness joined them
+  cluster.rows.resize(common); // none if only their size allowed the join
   cluster.small &= isSmall(op);
   cluster.size = size;
   if (common && kindOf(op) == ClusterKind::Row)
@@ -342,7 +347,7 @@ bool ClusterBuilder::join(Operation *op, unsigned index) {
   return true;
 }
 
-/// Takes another producer of op, now a member of cluster \p index, into that cluster.
+/// Merges another producer of op into cluster \p index, of which op is a member now.
 void ClusterBuilder::merge(Operation *op, unsigned index, unsigned other) {
   OpCluster &into = clusters[index], &from = clusters[other];
   auto generic = dyn_cast<linalg::GenericOp>(op);
@@ -353,7 +358,7 @@ void ClusterBuilder::merge(Operation *op, unsigned index, unsigned other) {
       position[op] - position[from.members.back()] > window || into.size + from.size > maxOps)
     return;
   unsigned common = commonRows(generic, from);
-  // A row kernel has one number of row loops; maps may have more than that.
+  // A row kernel has a fixed number of row loops; maps may have more.
   if (from.kind == ClusterKind::Map)
     common = std::min<unsigned>(common, into.rows.size());
   bool agree = common && common <= into.rows.size() &&
@@ -375,7 +380,8 @@ void ClusterBuilder::merge(Operation *op, unsigned index, unsigned other) {
   from.members.clear();
 }
 
-/// Would a kernel of \p members and \p op need a value that another computes from its own results?
+/// Returns true if a kernel of \p members and \p op would read a value that another kernel computes
+/// from its results.
 bool ClusterBuilder::closesCycle(ArrayRef<Operation *> members, Operation *op) {
   llvm::SmallPtrSet<Operation *, 16> inside(members.begin(), members.end()), seen;
   inside.insert(op);
@@ -386,7 +392,7 @@ bool ClusterBuilder::closesCycle(ArrayRef<Operation *> members, Operation *op) {
     return def && def->getBlock() == &block && position[def] >= first;
   };
 
-  // What they read from other kernels, directly or through what is copied into each kernel.
+  // Collect what they read from other kernels, directly or through auxiliary ops.
   SmallVector<Value> worklist;
   for (Operation *member : inside)
     llvm::append_range(worklist, readValues(member));
@@ -400,7 +406,7 @@ bool ClusterBuilder::closesCycle(ArrayRef<Operation *> members, Operation *op) {
     else
       outside.push_back(def);
   }
-  // Does any of that depend on them?
+  // Check whether any of these values depends on them.
   seen.clear();
   while (!outside.empty()) {
     Operation *def = outside.pop_back_val();

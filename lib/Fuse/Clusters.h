@@ -1,4 +1,4 @@
-//===- Clusters.h - Which ops share a kernel --------------------*- C++ -*-===//
+//===- Clusters.h - Group ops into kernels ----------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,21 +15,21 @@ namespace mlir::fsdp {
 enum class ClusterKind { Map, Row, Column, Contract, Attention, Scatter, Scalar, Copy };
 StringRef stringify(ClusterKind kind);
 
-/// Ops of one block that become one kernel: they run over common leading
-/// parallel loops ("rows") and meet one another only at equal rows.
+/// Ops of one block that become one kernel. They run over common leading parallel loops ("rows")
+/// and use one another's values at equal rows only.
 struct OpCluster {
   SmallVector<Operation *> members; ///< in program order
   ClusterKind kind = ClusterKind::Map;
   SmallVector<int64_t> rows; ///< extents of the common loops
-  bool small = false;        ///< a handful of elements in all: no loops needed
+  bool small = false;        ///< all values are small: no loops needed
   int64_t size = 0;          ///< sum of the members' countOps
 };
 
-/// Returns the number of ops inside \p op, and at least 1.
+/// Returns the number of ops in the regions of \p op, at least 1.
 int64_t countOps(Operation *op);
 
-/// Groups the tensor ops of `block`. Ops that only feed others (constants, fills, strided views,
-/// cheap broadcasts, wider copies, scalars) are in no cluster: see isAuxiliary.
+/// Groups the tensor ops of `block`. Auxiliary ops (constants, fills, strided views, cheap
+/// broadcasts, wider copies, scalars) are in no cluster: see isAuxiliary.
 class ClusterBuilder {
 public:
   /// \p maxOps bounds the size of a cluster of several members.
@@ -50,15 +50,16 @@ private:
   DenseMap<Operation *, unsigned> clusterOf, position;
 };
 
-/// Is this op copied into each dispatch that uses it, rather than a member of one?
+/// Returns true if the op is copied into each dispatch that uses it, instead of being a member of
+/// one.
 bool isAuxiliary(Operation *op);
-/// Has the op a kernel of its own, on whole tensors?
+/// Returns true if the op has a kernel of its own, on whole tensors.
 bool isAttention(Operation *op);
-/// Does this op compute (and not only move ranks, bytes or control)?
+/// Returns true if the op computes: it does not only move data between ranks or steer control flow.
 bool isComputation(Operation *op);
-/// Does this view name an aligned range of its source's bytes, in order?
+/// Returns true if the op is a view of an aligned, contiguous range of its source.
 bool isContiguousView(Operation *op);
-/// Values that `op` reads, captures of its regions included.
+/// Returns the values that `op` reads, including captures of its regions.
 SmallVector<Value> readValues(Operation *op);
 
 } // namespace mlir::fsdp

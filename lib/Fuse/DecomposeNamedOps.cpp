@@ -4,21 +4,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Writes each raised op as the generics that a row kernel is made of.
+// Writes each raised op as generics, from which row kernels are formed.
 //
 //   softmax        m = max_v x;  e = exp(x - m);  s = Σ_v e;  y = e · (1/s)
 //   cross_entropy  m, s as above; lse = m + log s; nll = lse - Σ_v (v = t ? x : 0);
 //                  loss = Σ_n nll / N
 //   ..._grad       dx = (exp(x - lse) - [v = t]) · (g / N)
 //   gather_rows    y[i.., c] = table[ids[i..], c]
-//   random, gemm, attention, attention_grad (the last two where they are not to be, or have no
-//   kernel): fsdp/IR/Decompositions.h
+//   random, gemm, attention, attention_grad: fsdp/IR/Decompositions.h
 //
-//  1. Walk the function; build the generics in place of each raised op.
-//  2. Generalise the other named linalg ops, except contract and fill.
+// 1. Walk the function; replace each raised op with its generics. Attention stays if it is to be
+//    fused and the target has a kernel for it.
+// 2. Generalise the other named linalg ops, except contract and fill.
 //
-// Sums are in f32 for narrower types. O(ops). Scatter-adds stay: a kernel of
-// their own knows how to keep their order in parallel.
+// Sums are in f32 for narrower types. O(ops). Scatter-adds stay: their own kernel keeps their order
+// in parallel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +41,7 @@ using utils::IteratorType;
 
 static constexpr double negativeInfinity = -std::numeric_limits<double>::infinity();
 
-/// v in the type `to`, rounded or widened.
+/// Converts v to the float type `to`, rounded or widened.
 static Value convert(OpBuilder &b, Location loc, Value v, Type to) {
   unsigned from = v.getType().getIntOrFloatBitWidth(), width = to.getIntOrFloatBitWidth();
   if (from < width)
@@ -58,8 +58,8 @@ static Type elementType(Value v) { return getElementTypeOrSelf(v.getType()); }
 namespace {
 using Body = function_ref<Value(OpBuilder &, Location, ValueRange)>;
 
-/// Builds generics over rows that are reduced along one dimension. Their inputs
-/// are whole (all dimensions), one value per row, or one value in all.
+/// Builds generics over rows that are reduced along one dimension. An input has all dimensions, one
+/// value per row, or a single value.
 class RowBuilder {
 public:
   RowBuilder(OpBuilder &b, Location loc, Value x, unsigned reduced)
@@ -68,21 +68,21 @@ public:
     rowShape.assign(shape.begin(), shape.end());
     rowShape.erase(rowShape.begin() + reduced);
   }
-  /// One result per element.
+  /// Builds one result per element.
   Value map(ValueRange ins, Type type, Body body) {
     return make(ins, shape, empty(shape, type), false, body);
   }
-  /// One result per row, from values per row.
+  /// Builds one result per row, from values per row.
   Value mapRows(ValueRange ins, Type type, Body body) {
     return make(ins, rowShape, empty(rowShape, type), false, body);
   }
-  /// One result per row, from elements, starting at `init`.
+  /// Builds one result per row from its elements, starting at `init`.
   Value reduce(ValueRange ins, double init, Body body) {
     Value out = linalg::FillOp::create(b, loc, constant(b, loc, wide, init), empty(rowShape, wide))
                     .getResult(0);
     return make(ins, shape, out, true, body);
   }
-  /// Sum over all rows, as a rank-0 tensor.
+  /// Builds the sum over all rows, as a rank-0 tensor.
   Value total(Value perRow) {
     int64_t rank = rowShape.size();
     Value out =
@@ -138,7 +138,7 @@ static Value buildMax(RowBuilder &rows, Value x) {
   });
 }
 
-/// exp(x - shift), inside a body.
+/// Builds exp(x - shift) inside a body.
 static Value buildShiftedExp(OpBuilder &b, Location l, Value x, Value shift, Type wide) {
   Value difference =
       arith::SubFOp::create(b, l, convert(b, l, x, wide), convert(b, l, shift, wide));
@@ -164,18 +164,19 @@ static void decompose(linalg::SoftmaxOp op, OpBuilder &b) {
   op->getResult(0).replaceAllUsesWith(y);
 }
 
-/// Is this target one to skip?
+/// Builds the test whether a target is ignored.
 static Value buildIgnored(OpBuilder &b, Location l, Value target, int64_t ignore) {
   Value c = arith::ConstantOp::create(b, l, b.getIntegerAttr(target.getType(), ignore));
   return arith::CmpIOp::create(b, l, arith::CmpIPredicate::eq, target, c);
 }
 
-/// What the sum is divided by, from the number of rows that count: over none of them the mean is 0.
+/// Builds the divisor of the sum from the number of rows that count: at least 1, so that a mean
+/// over none is 0.
 static Value buildDivisor(OpBuilder &b, Location l, Value count, Type wide) {
   return arith::MaximumFOp::create(b, l, count, constant(b, l, wide, 1));
 }
 
-/// The number of rows that count: a rank-0 tensor, or null when all do.
+/// Builds the number of rows that count as a rank-0 tensor; null if all do.
 static Value buildCount(RowBuilder &rows, Value targets, std::optional<int64_t> ignore) {
   if (!ignore)
     return {};
@@ -188,11 +189,11 @@ static Value buildCount(RowBuilder &rows, Value targets, std::optional<int64_t> 
       }));
 }
 
-/// lse[n] - x[n, t[n]], 0 in rows to skip.
+/// Builds lse[n] - x[n, t[n]], and 0 for ignored rows.
 static Value buildNegativeLogLikelihood(RowBuilder &rows, CrossEntropyOp op, Value lse) {
   Type wide = rows.wideType();
-  // The one logit as a sum over the row: it is read where all others are, so that a gradient can be
-  // written over them.
+  // The logit of the target is a sum over the row: it is read where all others are, so that a
+  // gradient can overwrite the logits.
   Value picked = rows.reduce(
       {op.getLogits(), op.getTargets()}, 0, [&](OpBuilder &b, Location l, ValueRange a) -> Value {
         Value v =
@@ -290,8 +291,8 @@ static void decompose(GatherRowsOp op, OpBuilder &b) {
 }
 
 namespace {
-/// Which attention a target has a kernel for. A model's programs and layers have the same: each
-/// reason is said once. Functions may ask at once.
+/// Asks the target for which attention it has kernels. Warns once per reason, since programs and
+/// layers of a model repeat it. Thread-safe: functions are processed in parallel.
 class AttentionKernels {
 public:
   explicit AttentionKernels(std::shared_ptr<const TargetInfo> target) : target(std::move(target)) {}
@@ -300,7 +301,7 @@ public:
     std::optional<std::string> reason = target->whyNoAttention(op);
     std::lock_guard<std::mutex> guard(mutex);
     if (reason && said.insert(*reason).second)
-      op->emitWarning("no kernel for ") << *reason << "; scores are whole in memory";
+      op->emitWarning("no kernel for ") << *reason << "; its scores are stored as a whole";
     return !reason;
   }
 
@@ -352,7 +353,7 @@ struct DecomposeNamedOpsPass : fsdp::impl::DecomposeNamedOpsPassBase<DecomposeNa
   }
 
   std::shared_ptr<AttentionKernels>
-      kernels; ///< of the target; null: there is one for each attention
+      kernels; ///< kernels of the target; null: all attention has a kernel
 };
 } // namespace
 

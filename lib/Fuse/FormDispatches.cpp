@@ -12,15 +12,15 @@
 //   %y = linalg.generic %x, %s               fsdp.yield %y
 //                                          }
 //
-//  1. What is copied into kernels but read by something else becomes a dispatch by itself.
-//  2. Group the ops of each block (Clusters.cpp).
-//  3. For each cluster: clone its members, and the auxiliary ops they need, into a
-//     dispatch. Operands are what remains, in order of first use; results are the
-//     members' values with a use outside.
-//  4. Erase the originals, sort the block topologically, drop what is dead.
+// 1. Auxiliary ops, which are copied into kernels, become dispatches if something else reads them.
+// 2. Group the ops of each block (Clusters.cpp).
+// 3. For each cluster, clone its members and the auxiliary ops that they need into a dispatch. The
+//    remaining operands are those of the dispatch, in order of first use; its results are the
+//    members' values with a use outside.
+// 4. Erase the originals, sort the block topologically, erase dead ops.
 //
-// O(ops · window). Equal clusters come out letter for letter equal, so that equal
-// layers share their kernels.
+// O(ops · window). Equal clusters become equal dispatches, so that equal layers share their
+// kernels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +40,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// What goes into one dispatch.
+/// Builds one dispatch.
 class DispatchBuilder {
 public:
   DispatchBuilder(const OpCluster &cluster, int64_t maxOps) : cluster(cluster), maxOps(maxOps) {
@@ -67,8 +67,9 @@ LogicalResult DispatchBuilder::collect(Operation *op, int64_t depth) {
   if (body.contains(op))
     return success();
   if (depth > 2 * maxOps) {
-    InFlightDiagnostic diag = op->emitError("a kernel has to compute this in a chain of more than ")
-                              << 2 * maxOps << " scalars or views, one of the other";
+    InFlightDiagnostic diag =
+        op->emitError("expected a kernel to compute this op in a chain of at most ")
+        << 2 * maxOps << " dependent scalars or views, found a longer one";
     diag.attachNote()
         << "compute the chain on tensors with elementwise ops, or join its views into one";
     return diag;
@@ -76,7 +77,7 @@ LogicalResult DispatchBuilder::collect(Operation *op, int64_t depth) {
   for (Value v : readValues(op)) {
     Operation *def = v.getDefiningOp();
     if (def && (members.contains(def) ||
-                (isAuxiliary(def) && !isAttention(op)))) { // attention reads what is whole
+                (isAuxiliary(def) && !isAttention(op)))) { // attention reads whole tensors
       if (failed(collect(def, depth + 1)))
         return failure();
       continue;
@@ -122,7 +123,7 @@ LogicalResult DispatchBuilder::build() {
     mapping.map(v, block->addArgument(v.getType(), v.getLoc()));
   for (Operation *op : body) {
     Operation *copy = b.clone(*op, mapping);
-    // What it is of is known by the call: kernels are shared by units.
+    // The unit is an attribute of the call: units share kernels.
     for (StringRef name : {FSDPDialect::rowsAttr, FSDPDialect::unitAttr})
       if (Attribute unit = copy->removeDiscardableAttr(name))
         dispatch->setAttr(name, unit);
@@ -139,9 +140,9 @@ LogicalResult DispatchBuilder::build() {
   return success();
 }
 
-/// Gives constants, fills, strided views and broadcasts that something reads which is no kernel (a
-/// collective, a loop that carries a sum, a view), or takes whole tensors (attention), a dispatch
-/// of their own.
+/// Wraps an auxiliary op (constant, fill, strided view, broadcast) in a dispatch of its own if a
+/// reader is no kernel (a collective, a loop that carries a sum, a view) or reads whole tensors
+/// (attention).
 static LogicalResult wrapLoose(Block &block, int64_t maxOps) {
   auto isLoose = [](OpOperand &use) {
     Operation *user = use.getOwner();
@@ -166,7 +167,7 @@ static LogicalResult wrapLoose(Block &block, int64_t maxOps) {
   return success();
 }
 
-/// Erases ops of the block, last first, that nothing reads.
+/// Erases unused ops of the block, the last first.
 static void eraseDead(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
     if (isOpTriviallyDead(&op))

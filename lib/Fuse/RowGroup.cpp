@@ -1,10 +1,9 @@
-//===- RowGroup.cpp - What is computed for a chunk of rows together -*- C++ -*-===//
+//===- RowGroup.cpp - Ops computed by chunks of rows ------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// See RowGroup.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +14,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-static constexpr unsigned maxMembers = 64; ///< a loss has a dozen
+static constexpr unsigned maxMembers = 64; ///< a loss has about twelve
 
 int64_t fsdp::tensorBytes(Type of) {
   auto type = cast<RankedTensorType>(of);
@@ -33,7 +32,7 @@ std::optional<int> fsdp::findDimension(AffineMap map, unsigned loop) {
   return found;
 }
 
-/// Elements that the body of `op` reads by itself.
+/// Returns the ops by which the body of `op` reads single elements of `from`.
 static SmallVector<tensor::ExtractOp> getExtracts(Operation *op, Value from) {
   SmallVector<tensor::ExtractOp> extracts;
   op->walk([&](tensor::ExtractOp extract) {
@@ -49,7 +48,8 @@ SmallVector<Value> fsdp::getCaptures(Operation *op) {
   return captures.takeVector();
 }
 
-/// The loop that is the rows of what `op` reads from the group.
+/// Returns the loop of `op` that runs over the rows of its operands in the group, or nothing if
+/// they disagree.
 std::optional<unsigned> RowGroup::findRowLoop(linalg::LinalgOp op) const {
   std::optional<unsigned> found;
   auto agree = [&](unsigned loop) {
@@ -74,7 +74,7 @@ std::optional<unsigned> RowGroup::findRowLoop(linalg::LinalgOp op) const {
   return found;
 }
 
-/// Is a sum over rows kept in less than f32? It would be rounded once more per chunk.
+/// Returns true if a sum over rows is narrower than f32: chunks would round it once more each.
 static bool roundsSums(linalg::LinalgOp op, unsigned loop) {
   return llvm::any_of(op.getDpsInitsMutable(), [&](OpOperand &init) {
     auto type = dyn_cast<FloatType>(getElementTypeOrSelf(init.get()));
@@ -82,7 +82,7 @@ static bool roundsSums(linalg::LinalgOp op, unsigned loop) {
   });
 }
 
-/// Is every operand either without rows, or has them as one dimension?
+/// Returns true if every operand has the rows as one dimension, or not at all.
 bool RowGroup::readsRowsByLoop(linalg::LinalgOp op, unsigned loop) const {
   for (OpOperand &operand : op->getOpOperands()) {
     if (!isa<RankedTensorType>(operand.get().getType()))
@@ -94,7 +94,7 @@ bool RowGroup::readsRowsByLoop(linalg::LinalgOp op, unsigned loop) const {
     if (known != rowDims.end() && *dim != int(known->second))
       return false;
   }
-  for (Value capture : getCaptures(op)) // nothing but elements may be read
+  for (Value capture : getCaptures(op)) // only single elements may be read
     if (isOverRows(capture) && llvm::any_of(capture.getUsers(), [&](Operation *user) {
           return op->isProperAncestor(user) && !isa<tensor::ExtractOp>(user);
         }))
@@ -125,7 +125,7 @@ bool RowGroup::addMember(Operation *op) {
   return true;
 }
 
-/// Whatever reads a wide result has to be a member.
+/// Adds all readers of a wide result. Returns false if one cannot be a member.
 bool RowGroup::addUsers(Value wide) {
   return llvm::all_of(wide.getUsers(), [&](Operation *user) {
     Operation *op = block->findAncestorOpInBlock(*user);
@@ -133,14 +133,14 @@ bool RowGroup::addUsers(Value wide) {
   });
 }
 
-/// Operands, and what the regions read.
+/// Returns the operands and captures of `op`.
 static SmallVector<Value> getRead(Operation *op) {
   SmallVector<Value> read(op->getOperands());
   llvm::append_range(read, getCaptures(op));
   return read;
 }
 
-/// Ops up to `end` that are no members and wait for one.
+/// Returns the ops up to `end` that are no members and depend on one.
 llvm::SetVector<Operation *> RowGroup::findReaders(Operation *end) const {
   llvm::SetVector<Operation *> readers;
   for (Operation *op = getOrdered().front(); op != end; op = op->getNextNode())
@@ -152,7 +152,7 @@ llvm::SetVector<Operation *> RowGroup::findReaders(Operation *end) const {
   return readers;
 }
 
-/// Ops that wait for a member, and that a member waits for.
+/// Adds the ops that depend on a member and that a member depends on.
 bool RowGroup::addBetween() {
   llvm::SetVector<Operation *> readers = findReaders(last()), between;
   SmallVector<Operation *> worklist(members.begin(), members.end());
@@ -164,7 +164,7 @@ bool RowGroup::addBetween() {
                       [&](Operation *op) { return !between.contains(op) || addMember(op); });
 }
 
-/// Maps of numbers per row that wait for members alone.
+/// Adds maps of one number per row that depend on members only.
 void RowGroup::addRowScalars() {
   llvm::SetVector<Operation *> readers = findReaders(block->getTerminator());
   for (Operation *op : readers) {
@@ -193,7 +193,7 @@ bool RowGroup::grow() {
       return false;
   }
   addRowScalars();
-  // A member must not wait for a sum over all rows, nor read rows that it has not as a loop.
+  // A member must not depend on a sum over all rows, nor read rows that are no loop of its own.
   return llvm::all_of(members, [&](Operation *op) {
     return llvm::all_of(getRead(op), [&](Value v) {
       Operation *def = v.getDefiningOp();
@@ -223,7 +223,7 @@ int64_t RowGroup::countRows() const {
   return cast<RankedTensorType>(seed.getType()).getDimSize(rowDims.lookup(seed));
 }
 
-/// A result of the type of an operand that ends there takes its place.
+/// A result of the type of an operand that ends there takes its place in the count.
 int64_t RowGroup::countRowBytes() const {
   SmallVector<Operation *> ordered = getOrdered();
   llvm::SmallDenseMap<Value, Operation *> lastReaders;
@@ -239,7 +239,7 @@ int64_t RowGroup::countRowBytes() const {
         alive -= tensorBytes(v);
         ending.push_back(v.getType());
       }
-    int64_t meanwhile = 0; // what ends here and is not taken
+    int64_t meanwhile = 0; // bytes that end here and are not reused
     for (Value result : op->getResults())
       if (isOverRows(result) && tensorBytes(result) > limit) {
         alive += tensorBytes(result);

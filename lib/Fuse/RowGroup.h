@@ -1,10 +1,10 @@
-//===- RowGroup.h - What is computed for a chunk of rows together -*- C++ -*-===//
+//===- RowGroup.h - Ops computed by chunks of rows --------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Step 2 of ChunkRows.cpp: the ops around a wide result, and their rows.
+// Step 2 of ChunkRows.cpp: the group of ops around a wide result, and their rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,13 +20,13 @@ namespace mlir::fsdp {
 int64_t tensorBytes(Type of);
 inline int64_t tensorBytes(Value v) { return tensorBytes(v.getType()); }
 
-/// The dimension of an operand that is the loop `loop`: -1 where it has none, or nothing where it
-/// is not a dimension alone.
+/// Returns the dimension of an operand that is the loop `loop`, or -1 if it has none. Returns
+/// nothing if the loop occurs in any other form.
 std::optional<int> findDimension(AffineMap map, unsigned loop);
-/// Values that the bodies of `op` read from outside.
+/// Returns the values that the bodies of `op` read from outside.
 SmallVector<Value> getCaptures(Operation *op);
 
-/// The ops that one wide result is computed by and used up in.
+/// The ops that compute one wide result and use it up.
 class RowGroup {
 public:
   RowGroup(linalg::LinalgOp seed, unsigned rowLoop, int64_t limit)
@@ -35,15 +35,15 @@ public:
     members.insert(seed);
   }
 
-  /// Steps 2: false where a result would have to be whole.
+  /// Step 2. Returns false if a result would have to be whole.
   bool grow();
-  /// Step 3, in front of `last()`.
+  /// Step 3. Writes the chunks after `last()`.
   void write(int64_t chunkRows);
 
-  /// Is a wide result used up: summed over columns or rows?
+  /// Returns true if a wide result is used up: summed over columns or rows.
   bool reduces() const;
   int64_t countRows() const;
-  /// Of the wide results that are alive together, for one row.
+  /// Returns the bytes of one row of the wide results that are alive at the same time.
   int64_t countRowBytes() const;
   Operation *last() const;
 
@@ -65,7 +65,7 @@ private:
   int64_t limit;
   llvm::SetVector<Operation *> members;
   llvm::SmallDenseMap<Operation *, unsigned> rowLoops;
-  llvm::SmallDenseMap<Value, unsigned> rowDims; ///< results with a dimension of rows
+  llvm::SmallDenseMap<Value, unsigned> rowDims; ///< results with a dimension that is the rows
 };
 
 } // namespace mlir::fsdp

@@ -1,4 +1,4 @@
-//===- VerifyFused.cpp - What holds after the Fuse stage --------*- C++ -*-===//
+//===- VerifyFused.cpp - Contract after Fuse --------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -31,7 +31,7 @@ struct VerifyFusedPass : fsdp::impl::VerifyFusedPassBase<VerifyFusedPass> {
   LogicalResult check(Operation *op) {
     ++numChecked;
     if (!mayStandOutside(op))
-      return op->emitError("'") << op->getName() << "' is in no dispatch after the fuse stage";
+      return op->emitError("'") << op->getName() << "' is outside a dispatch after the stage Fuse";
     auto dispatch = dyn_cast<DispatchOp>(op);
     if (!dispatch)
       return success();

@@ -17,10 +17,10 @@ static constexpr std::pair<OptionGroup, StringRef> groups[] = {
     {OptionGroup::Precision, "PRECISION"}, {OptionGroup::Training, "TRAINING"},
     {OptionGroup::Target, "TARGET"},       {OptionGroup::Output, "OUTPUT"}};
 
-/// Columns of a line of help, and where its text begins.
+/// Columns of a line of help; column at which the text begins.
 static constexpr size_t lineWidth = 100, textColumn = 32;
 
-/// Returns "--name=VALUE", as it may be written.
+/// Returns the syntax of an option: "--name=VALUE".
 static std::string spellUse(const OptionRow &row) {
   std::string use = (row.name.size() == 1 ? "-" : "--") + row.name.str();
   if (row.valueName.empty())
@@ -36,7 +36,8 @@ static StringRef summarise(StringRef help) {
   return end == StringRef::npos ? help : help.take_front(end + 1);
 }
 
-/// Prints `text` in lines that begin at textColumn; the first goes on where the line stands.
+/// Prints `text` wrapped in lines that begin at textColumn; the first line continues the present
+/// one.
 static void printWrapped(llvm::raw_ostream &os, StringRef text) {
   size_t column = textColumn;
   llvm::SmallVector<StringRef> words;
@@ -72,7 +73,7 @@ void mlir::fsdp::printOptionHelp(llvm::raw_ostream &os, bool all) {
   }
 }
 
-/// Returns the stages that read an option, in words.
+/// Returns the names of the stages that read an option.
 static std::string listReaders(const OptionRow &row) {
   static constexpr std::pair<Stage, StringRef> names[] = {{Stage::import, "import"},
                                                           {Stage::shard, "shard"},
@@ -90,7 +91,7 @@ static std::string listReaders(const OptionRow &row) {
   return llvm::join(readers, ", ");
 }
 
-/// Returns `text` with the signs escaped that Markdown's tables know.
+/// Returns `text` with the special characters of Markdown tables escaped.
 static std::string escape(StringRef text) {
   std::string escaped;
   for (char c : text)

@@ -6,7 +6,7 @@
 //
 //   FSDP_SHARD_OPTION(int64_t, gradAccum, "grad-accum", 1, ...)
 //     struct     ShardOptions { int64_t gradAccum = 1; }                      Options.h
-//     row        {"grad-accum", read: text -> options.shard.gradAccum, print: the other way}
+//     row        {"grad-accum", read: text -> options.shard.gradAccum, print: the inverse}
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,10 +20,10 @@ using namespace mlir::fsdp;
 using llvm::StringRef;
 
 //===----------------------------------------------------------------------===//
-// What rows ask
+// Conditions and checks of rows
 //===----------------------------------------------------------------------===//
 
-/// Whether f32 can hold a number and its inverse.
+/// Returns true if f32 can hold a number and its inverse.
 static bool isFactor(double number) { return number >= 1e-30 && number <= 1e30; }
 
 static std::string checkMagnitude(double number) {
@@ -35,7 +35,7 @@ static std::string checkMagnitude(double number) {
 }
 
 static std::string checkDecay(double number) {
-  return number >= 0 && number < 1 ? "" : "expected a number from 0 up to, but not 1";
+  return number >= 0 && number < 1 ? "" : "expected a number of at least 0 and below 1";
 }
 
 static std::string checkInteger(StringRef text) {
@@ -63,10 +63,10 @@ static bool isAdamW(const StepOptions &o) { return o.update.optimizer == Optimiz
 static bool isForCpu(const StepOptions &o) { return o.codegen.isForCpu(); }
 static bool isForGpu(const StepOptions &o) { return !o.codegen.isForCpu(); }
 
-/// Whether collectives are scheduled; the plans of --what-if are.
+/// Returns true if collectives are scheduled, which the plans of --what-if always are.
 static bool isScheduled(const StepOptions &o) { return o.plan.overlap || !o.driver.whatIf.empty(); }
 
-/// Whether the strategy keeps parameters gathered, or whole, until the backward.
+/// Returns true if the strategy keeps parameters whole until the backward.
 static bool keepsParameters(const StepOptions &o) {
   return o.shard.strategy != ShardingStrategy::FullShard &&
          o.shard.strategy != ShardingStrategy::HybridShard &&
@@ -157,7 +157,7 @@ std::string OptionRow::printOne(const StepOptions &options) const {
   return llvm::join(print(options), ",");
 }
 
-/// Conditions of what ptxas is asked.
+/// Conditions of options of ptxas.
 #define ASSEMBLES                                                                                  \
   .isNoPlan()                                                                                      \
       .needs(isForGpu, " needs GPU kernels: give --target=sm_80, sm_90a or sm_100a")               \
@@ -211,7 +211,7 @@ std::optional<std::string> mlir::fsdp::findNearest(StringRef name) {
   return nearest;
 }
 
-/// Returns "--name" as it is written.
+/// Returns "--name", or "-n" for a name of one letter.
 static std::string spell(StringRef name) { return (name.size() == 1 ? "-" : "--") + name.str(); }
 
 std::optional<std::string> mlir::fsdp::setOption(StepOptions &options, StringRef name,

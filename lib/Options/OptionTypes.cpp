@@ -1,4 +1,4 @@
-//===- OptionTypes.cpp - What options hold, read and printed ----*- C++ -*-===//
+//===- OptionTypes.cpp - Types of option values -----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -84,7 +84,7 @@ Problem mlir::fsdp::readValue(StringRef text, std::vector<std::string> &value) {
   return std::nullopt;
 }
 
-/// Whether `text` has the form of a number of bytes, and is too large for one.
+/// Returns true if `text` has the form of a number of bytes but is too large.
 static bool isTooManyBytes(StringRef text) {
   StringRef digits = text.rtrim("kKmMgG");
   return !digits.empty() && text.size() - digits.size() < 2 &&
@@ -106,7 +106,7 @@ Problem mlir::fsdp::readValue(StringRef text, Bytes &value) {
     unit = int64_t(1) << 20;
   else if (digits.consume_back_insensitive("G"))
     unit = int64_t(1) << 30;
-  // Digits on both sides of a dot, and a unit: what is left of a byte is dropped.
+  // Digits on both sides of a dot, and a unit: fractions of a byte are dropped.
   if (unit > 1 && digits.contains('.') &&
       digits.find_first_not_of("0123456789.") == StringRef::npos && !digits.starts_with(".") &&
       !digits.ends_with(".") && !digits.getAsDouble(fraction)) {
@@ -121,7 +121,7 @@ Problem mlir::fsdp::readValue(StringRef text, Bytes &value) {
     return std::nullopt;
   }
   return isTooManyBytes(text)
-             ? "expected a number of bytes of at most 9223372036854775807, which are 8 EiB"
+             ? "expected a number of bytes of at most 9223372036854775807 (8 EiB)"
              : "expected a number of bytes of at least 0, also as 512k, 13.5M or 2G";
 }
 
@@ -219,8 +219,8 @@ Problem mlir::fsdp::readValue(StringRef text, OffloadKinds &value) {
                                             : nullptr;
     if (!kind || *kind ||
         (word.starts_with("optimizer") && (kinds.optimizer || kinds.optimizerFile)))
-      return "expected none, or each once of parameters, gradients, optimizer (or optimizer:file) "
-             "and activations, with + between";
+      return "expected none, or each of parameters, gradients, optimizer (or optimizer:file) and "
+             "activations at most once, joined by +";
     *kind = true;
   }
   kinds.optimizer |= kinds.optimizerFile;

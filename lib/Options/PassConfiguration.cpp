@@ -1,4 +1,4 @@
-//===- PassConfiguration.cpp - Passes take options by name ------*- C++ -*-===//
+//===- PassConfiguration.cpp - Options of passes by name --------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,7 +13,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// The rows that some stages read, as options of a pipeline.
+/// The options of a pipeline: the rows that its stages read.
 struct StepPipelineOptions : PassPipelineOptions<StepPipelineOptions> {
   explicit StepPipelineOptions(unsigned stages) {
     for (const OptionRow &row : getOptionRows()) {
@@ -29,7 +29,7 @@ struct StepPipelineOptions : PassPipelineOptions<StepPipelineOptions> {
     }
   }
 
-  /// Sets what is given; returns what is wrong with it.
+  /// Sets the given options. Returns an error about them, or nothing.
   std::optional<std::string> set(StepOptions &options) const {
     for (const auto &[row, option] : texts) {
       if (!option->hasValue())
@@ -54,14 +54,14 @@ private:
 };
 } // namespace
 
-/// Returns `value` as the text of a pipeline has it.
+/// Quotes `value` for the text of a pipeline if needed.
 static std::string quote(StringRef value) {
   char mark = value.contains('\'') ? '"' : '\'';
   return value.find_first_of(" ,{}'\"") == StringRef::npos ? value.str()
                                                            : mark + value.str() + mark;
 }
 
-/// Sets the option `name` of a pass; one that the pass does not have is left out.
+/// Sets the option `name` of a pass. Does nothing if the pass has no such option.
 static void assign(Pass &pass, StringRef name, ArrayRef<std::string> values) {
   if (values.empty())
     return;

@@ -4,15 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A translation without decisions: symbols become indices, slices of buffers
-// ranges of the arena.
+// A translation without decisions: symbols become indices, and slices of buffers become ranges of
+// the arena.
 //
 //   fsdp.buffer @b .. at 4096            Buffer {offset 4096}
 //   fsdp.launch @k_1f..(@b[64, 32])  =>  Launch {kernel 0, bindings [{4160, 32, 0}]}
 //
-// Units, kernels, layouts and programs keep the order of the module; parameters stand
-// unit by unit. Parts are made one after the other, so that the bytes do not
-// depend on the order in which a compiler evaluates arguments.
+// Units, kernels, layouts and programs keep the order of the module; parameters are listed unit by
+// unit. Parts are built in separate statements, so that the bytes do not depend on the order in
+// which a C++ compiler evaluates arguments.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Symbols to indices; the mesh on which the programs communicate.
+/// Numbers the symbols and finds the mesh on which the programs communicate.
 LogicalResult ManifestBuilder::number() {
   unsigned numUnits = 0, numParams = 0, numLayouts = 0, numKernels = 0;
   for (Operation &op : module.getOps()) {
@@ -97,7 +97,7 @@ std::vector<Offset<fb::Axis>> ManifestBuilder::addMesh() {
   return axes;
 }
 
-/// After all programs, which name them.
+/// Must run after all programs are added, because these number the neighbours.
 std::vector<Offset<fb::Neighbours>> ManifestBuilder::addNeighbours() {
   std::vector<Offset<fb::Neighbours>> list;
   for (StringRef name : neighbours)
@@ -107,7 +107,7 @@ std::vector<Offset<fb::Neighbours>> ManifestBuilder::addNeighbours() {
   return list;
 }
 
-/// Where a parameter's values are; null when there are none.
+/// Adds the offset and size of a parameter's values; null if there are none.
 FailureOr<Offset<fb::Value>> ManifestBuilder::addValue(StringRef param, Location loc) {
   auto place = values.places.find(param);
   if (place == values.places.end())
@@ -236,12 +236,12 @@ FailureOr<Offset<fb::Collective>> ManifestBuilder::addCollective(CollectiveOp op
   FailureOr<fb::DType> dtype = getDType(op.getDtype(), op.getLoc());
   if (failed(dtype))
     return failure();
-  std::vector<uint32_t> axes; // In the order of the mesh.
+  std::vector<uint32_t> axes; // in the order of the mesh
   for (auto [index, axis] : llvm::enumerate(mesh.getAxes().getAsRange<AxisAttr>()))
     if (llvm::is_contained(op.getAxes().getAsValueRange<StringAttr>(), axis.getName()))
       axes.push_back(index);
   for (StringRef axis : op.getAxes().getAsValueRange<StringAttr>())
-    if (axis.contains(':')) // alone: Plan makes no others
+    if (axis.contains(':')) // the only axis: Plan makes no others
       axes.push_back(mesh.getAxes().size() + getNeighbours(axis));
   auto axesVector = builder.CreateVector(axes);
   fb::Slice source = getSlice(layout, op.getSource()), target = getSlice(layout, op.getTarget());
@@ -252,7 +252,7 @@ FailureOr<Offset<fb::Collective>> ManifestBuilder::addCollective(CollectiveOp op
                               op.getChannel(), unit, op.getRoot());
 }
 
-/// The index of a state among those of its layout.
+/// Returns the index of a state among those of its layout.
 static unsigned findState(LayoutOp layout, InitialiseOp op) {
   unsigned index = 0;
   for (auto state : layout.getOps<StateSlotOp>()) {

@@ -12,7 +12,7 @@
 
 namespace mlir::fsdp {
 
-/// The FlatBuffer of runtime/schema/artifact.fbs, finished with its identifier.
+/// Returns the finished FlatBuffer of runtime/schema/artifact.fbs, with its identifier.
 FailureOr<std::vector<char>> buildManifest(ModuleOp module, const CompiledKernels &kernels,
                                            const Values &values, const StepOptions &options);
 

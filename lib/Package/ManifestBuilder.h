@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// See Manifest.cpp.
+// The algorithm is described in Manifest.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,7 +55,7 @@ private:
   FailureOr<Offset<fb::Product>> addProduct(const PhaseInfo &phase, Location loc);
   LogicalResult addKernels();
 
-  /// The axes of a piece, outermost first.
+  /// Returns the code of the axes of a piece, outermost first.
   uint64_t getSplit(ArrayAttr axes) {
     if (!axes || axes.empty())
       return uint64_t(fb::Split::whole);
@@ -66,14 +66,14 @@ private:
       return uint64_t(fb::Split::replicate) + 1 + getNeighbours(axis);
     return uint64_t(axis == "shard" ? fb::Split::shard : fb::Split::replicate);
   }
-  /// The number of "shard:2" among the neighbours; adds it the first time.
+  /// Returns the number of a group such as "shard:2" among the neighbours; adds it the first time.
   uint64_t getNeighbours(StringRef axis) {
     auto found = llvm::find(neighbours, axis);
     if (found == neighbours.end())
       found = neighbours.insert(found, axis.str());
     return found - neighbours.begin();
   }
-  /// Of a state that is one of `pieces`.
+  /// Returns the split of a state that is one of `pieces` pieces.
   fb::Split getSplit(int64_t pieces) {
     if (pieces == 1)
       return fb::Split::whole;
@@ -82,7 +82,8 @@ private:
   BufferOp getBuffer(LayoutOp layout, FlatSymbolRefAttr name) {
     return tables.lookupSymbolIn<BufferOp>(layout, name);
   }
-  /// After the arena, offsets are those of the host's, and after that, those of the file.
+  /// Returns the offset of a buffer. Offsets of the host's arena follow those of the device's, and
+  /// offsets of the file follow those of the host's.
   uint64_t getOffset(LayoutOp layout, BufferOp buffer) {
     uint64_t host = llvm::alignTo(layout.getArenaBytes(), FSDPRT_HOST_ARENA_ALIGNMENT);
     Memory memory = getMemory(buffer);
@@ -103,7 +104,7 @@ private:
     BufferOp buffer = getBuffer(layout, name);
     return {getOffset(layout, buffer), buffer.getBytes(), 0, 0, 0};
   }
-  /// Elements of the tokens of a step, or of its first input.
+  /// Returns the number of elements of the input `tokens`, or of the first input.
   uint64_t countTokens();
   FailureOr<Offset<flatbuffers::Vector<Offset<fb::Lookup>>>> addLookups();
 
@@ -116,13 +117,12 @@ private:
   flatbuffers::FlatBufferBuilder builder;
 
   MeshOp mesh;
-  /// The place of every unit, layout, program and kernel among its kind; the first parameter of
-  /// each unit.
+  /// Index of every unit, layout, program and kernel among its kind; first parameter of each unit.
   llvm::DenseMap<Attribute, unsigned> indices, firstParams;
   std::vector<Offset<fb::Unit>> units;
   std::vector<Offset<fb::Param>> params;
   std::vector<Offset<fb::Kernel>> kernels;
-  /// Groups that collectives and pieces are over, as "shard:2".
+  /// Groups over which collectives and pieces are, such as "shard:2".
   std::vector<std::string> neighbours;
 };
 

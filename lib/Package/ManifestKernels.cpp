@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Kernels with their phases, grids and products; the lookups that are checked when they run.
+// Adds kernels with their phases, grids and products, and the lookups that are checked at run time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// How a phase is launched on a GPU; nothing on a CPU.
+/// Adds the grid of a phase on a GPU; null on a CPU.
 Offset<fb::Grid> ManifestBuilder::addGrid(const PhaseInfo &phase) {
   if (!gpuCode.isPresent() || gpuCode.products.contains(phase.symbol))
     return {};
@@ -46,7 +46,7 @@ FailureOr<Offset<fb::Matrix>> ManifestBuilder::addMatrix(const GpuMatrix &matrix
                           matrix.batchStride, matrix.isTransposed);
 }
 
-/// Nothing where the phase is no library's.
+/// Adds the product of a phase that a library computes; null for other phases.
 FailureOr<Offset<fb::Product>> ManifestBuilder::addProduct(const PhaseInfo &phase, Location loc) {
   if (!gpuCode.isPresent() || !gpuCode.products.contains(phase.symbol))
     return Offset<fb::Product>();
@@ -75,7 +75,7 @@ LogicalResult ManifestBuilder::addKernels() {
     const KernelInfo *kernel = known.lookup(function.getName());
     if (!kernel || kernel->bindingBytes.size() != function.getNumArguments() ||
         kernel->phases.empty())
-      return function.emitError("the image expected code for this kernel and its ")
+      return function.emitError("expected the image to hold code for this kernel with ")
              << function.getNumArguments() << " bindings, found "
              << (kernel ? "another signature" : "none");
     std::vector<Offset<fb::Phase>> phases;
@@ -104,7 +104,7 @@ LogicalResult ManifestBuilder::addKernels() {
   return success();
 }
 
-/// Adds the lookups that are checked in each step; none where there are none.
+/// Adds the lookups that are checked in each step; null if there are none.
 FailureOr<Offset<flatbuffers::Vector<Offset<fb::Lookup>>>> ManifestBuilder::addLookups() {
   std::vector<Offset<fb::Lookup>> lookups;
   auto list = module->getAttrOfType<ArrayAttr>(lookupsAttr);

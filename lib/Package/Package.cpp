@@ -1,4 +1,4 @@
-//===- Package.cpp - Programs and code into one file ------------*- C++ -*-===//
+//===- Package.cpp - Artifact files -----------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,10 +7,10 @@
 //     0        128 (64-byte aligned)         (4096)            (4096)
 //     | header | manifest: FlatBuffer "FSDP" | image: ELF .so | values |
 //
-//  1. The manifest (Manifest.cpp), then the image on a page of its own.
-//  2. The values of parameters that came with the model (Values.cpp), from where they are in
-//     memory.
-//  3. The header with the hash of everything, its own field as zero.
+// 1. Append the manifest (Manifest.cpp), and the image at the begin of a page.
+// 2. Append the values of parameters that came with the model (Values.cpp). They are written from
+//    where they are in memory.
+// 3. Fill in the header with the hash of all bytes, in which the field of the hash is zero.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,9 +25,9 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 static_assert(bufferAlignment == FSDPRT_BUFFER_ALIGNMENT,
-              "what a run measures is rounded as the plan is");
+              "the runtime must round buffers as the plan does");
 
-/// The header up to its hash; the values lie after the rest.
+/// Returns the header without its hash. The values are the last section.
 static fsdprt_artifact_header layOut(uint64_t manifestSize, uint64_t imageSize,
                                      uint64_t valuesSize) {
   fsdprt_artifact_header header = {};
@@ -80,7 +80,7 @@ FailureOr<ArtifactPieces> fsdp::buildArtifact(ModuleOp module, const CompiledKer
   llvm::copy(*manifest, head.begin() + header.manifest_offset);
   llvm::copy(image.elf, head.begin() + header.image_offset);
   std::memcpy(head.data(), &header, sizeof(header));
-  fsdprt_sha256 hash; // its own field is still zero
+  fsdprt_sha256 hash; // its field is still zero
   fsdprt_sha256_begin(&hash);
   fsdprt_sha256_update(&hash, head.data(), head.size());
   for (ArrayRef<char> piece : file.values)

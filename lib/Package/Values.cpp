@@ -1,4 +1,4 @@
-//===- Values.cpp - Initial values that came with a model -------*- C++ -*-===//
+//===- Values.cpp - Initial values of a model -------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -8,7 +8,7 @@
 //                  ln = dense<1.0>,             =>    ^ head, wte           ^ one element
 //                  wte = dense_resource<w.1>}
 //
-// Values keep the element type of the file; the runtime converts floats. Booleans take a byte each.
+// Values keep the element type of the file; the runtime converts floats. A boolean takes one byte.
 // Equal bytes (w and w.1 above) are stored once. Nothing is copied here: the pieces are written
 // from where the parser put them, so that a model's weights are in memory once. O(bytes).
 //
@@ -27,7 +27,7 @@ using namespace mlir::fsdp;
 
 static constexpr char zeros[FSDPRT_ARTIFACT_VALUE_ALIGNMENT] = {};
 
-/// The bytes of all elements, or of the one that all are; empty when they are not there.
+/// Returns the bytes of all elements, or of the single one of a splat; empty if they are missing.
 static ArrayRef<char> getBytes(ElementsAttr value) {
   if (auto resource = dyn_cast<DenseResourceElementsAttr>(value)) {
     AsmResourceBlob *blob = resource.getRawHandle().getBlob();
@@ -37,14 +37,15 @@ static ArrayRef<char> getBytes(ElementsAttr value) {
   return dense ? dense.getRawData() : ArrayRef<char>();
 }
 
-/// Does a parameter take values of type `element`? Floats are converted.
+/// Returns true if values of type `element` can initialise a parameter of type `param`. Floats are
+/// converted.
 static bool isTaken(Type element, Type param) {
   if (isa<IntegerType>(param))
     return element == param;
   return element.isF64() || element.isF32() || element.isF16() || element.isBF16();
 }
 
-/// Booleans in bits, spread over one byte each; empty where they are not in bits.
+/// Returns booleans that are stored as bits as one byte each; empty for other values.
 static std::vector<char> unpackBits(ElementsAttr value) {
   auto dense = dyn_cast<DenseElementsAttr>(value);
   if (!dense || !dense.getElementType().isInteger(1))
@@ -55,7 +56,8 @@ static std::vector<char> unpackBits(ElementsAttr value) {
   return std::vector<char>(bits.begin(), bits.end());
 }
 
-/// Equal shape, elements that are there and can be converted.
+/// Checks that values have the shape of the parameter, that they are present, and that they can be
+/// converted.
 static LogicalResult check(ParamAttr param, Attribute attr, Location loc) {
   auto value = dyn_cast<ElementsAttr>(attr);
   auto type = value ? dyn_cast<RankedTensorType>(value.getShapedType()) : RankedTensorType();
@@ -72,7 +74,7 @@ static LogicalResult check(ParamAttr param, Attribute attr, Location loc) {
                 << (value ? Attribute(TypeAttr::get(value.getType())) : attr);
   }
   if (isa<DenseElementsAttr>(value) && type.getElementType().isInteger(1))
-    return success(); // the parser counted its bits
+    return success(); // the parser has checked the number of bits
   ArrayRef<char> bytes = getBytes(value);
   uint64_t all = getStorageBytes(type), each = all / type.getNumElements(), found = bytes.size();
   if (type.getElementType().isInteger(1) &&
@@ -86,7 +88,7 @@ static LogicalResult check(ParamAttr param, Attribute attr, Location loc) {
 }
 
 namespace {
-/// Puts pieces one after another, each distinct content once.
+/// Appends pieces to the section, each distinct content once.
 class Section {
 public:
   explicit Section(Values &values) : values(values) {}

@@ -1,4 +1,4 @@
-//===- Values.h - Initial values that came with a model ---------*- C++ -*-===//
+//===- Values.h - Initial values of a model ---------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,21 +15,21 @@
 
 namespace mlir::fsdp {
 
-/// The section of values of an artifact: where each parameter's are, and the bytes, which stay
-/// where the module has them.
+/// The section of values of an artifact: offsets by parameter, and the bytes, which stay in the
+/// memory of the module.
 struct Values {
   struct Place {
     Type element;
     uint64_t offset = 0, bytes = 0;
   };
-  llvm::StringMap<Place> places; // by parameter
+  llvm::StringMap<Place> places; // offsets by parameter
   std::vector<ArrayRef<char>> pieces;
   std::deque<std::vector<char>> unpacked; // pieces that the module holds in another form
   uint64_t size = 0;
 };
 
-/// Collects the values of all parameters of the module's units, equal ones once. They must outlive
-/// the result.
+/// Collects the values of the parameters of all units; equal values are stored once. The module
+/// must outlive the result.
 FailureOr<Values> collectValues(ModuleOp module);
 
 } // namespace mlir::fsdp

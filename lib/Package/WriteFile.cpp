@@ -1,4 +1,4 @@
-//===- WriteFile.cpp - All of a file or nothing -----------------*- C++ -*-===//
+//===- WriteFile.cpp - Write a file as a whole or not at all ----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,20 +16,20 @@ static LogicalResult emitCannotWrite(Location loc, StringRef path, const Twine &
   return emitError(loc) << "cannot write '" << path << "': " << why.str();
 }
 
-/// Writes and, for a file, waits until the disk has it. The descriptor stays open.
+/// Writes the pieces and, for a file, waits until they are on disk. Does not close the descriptor.
 static std::error_code writeAll(int descriptor, ArrayRef<ArrayRef<char>> pieces) {
   llvm::raw_fd_ostream os(descriptor, /*shouldClose=*/false, /*unbuffered=*/true);
   for (ArrayRef<char> piece : pieces)
     os.write(piece.data(), piece.size());
   std::error_code error = os.error();
-  os.clear_error(); // Else the stream's destructor ends the process.
+  os.clear_error(); // otherwise the stream's destructor would end the process
   if (!error && ::fsync(descriptor) != 0 && errno != EINVAL &&
-      errno != EROFS) // Devices and pipes have no disk.
+      errno != EROFS) // devices and pipes have no disk
     error = std::error_code(errno, std::generic_category());
   return error;
 }
 
-/// To a device or a pipe.
+/// Writes to a device or a pipe.
 static LogicalResult writeInPlace(StringRef path, ArrayRef<ArrayRef<char>> pieces, Location loc) {
   std::error_code error;
   llvm::raw_fd_ostream os(path, error, llvm::sys::fs::CD_OpenExisting);

@@ -38,7 +38,8 @@ static LogicalResult runPipeline(StepCompilation &step) {
   return pm.run(*step.module);
 }
 
-/// Kernels, and the workspace that they need: from here on the plan is exact, and is checked again.
+/// Compiles the kernels and adds their workspace. After this the plan is exact, and is verified
+/// again.
 static LogicalResult compileKernels(StepCompilation &step) {
   PassManager pm(step.module->getContext(), ModuleOp::getOperationName());
   auto kernels = std::make_shared<CompiledKernels>();
@@ -51,7 +52,7 @@ static LogicalResult compileKernels(StepCompilation &step) {
   return success();
 }
 
-/// Writes the artifact to the file that -o names; nothing is left there on failure.
+/// Writes the artifact to the file of -o. On failure no file is left.
 static LogicalResult packageStep(StepCompilation &step) {
   return packArtifact(*step.module, step.kernels, step.options, step.options.driver.output);
 }
@@ -65,10 +66,10 @@ ArrayRef<Phase> fsdp::getPhases() {
 }
 
 //===----------------------------------------------------------------------===//
-// Their order
+// Order of phases
 //===----------------------------------------------------------------------===//
 
-/// Milliseconds of a phase, printed when asked for.
+/// Prints the milliseconds of a phase when it ends, if enabled.
 namespace {
 class PhaseTimer {
 public:
@@ -86,7 +87,7 @@ private:
 };
 } // namespace
 
-/// Writes `03.differentiate.mlir` and its like.
+/// Writes a dump such as `03.differentiate.mlir`.
 static LogicalResult dump(ModuleOp module, StringRef directory, unsigned number,
                           StringRef mnemonic) {
   if (std::error_code ec = llvm::sys::fs::create_directories(directory))
@@ -129,16 +130,17 @@ LogicalResult fsdp::runPhases(StepCompilation &step, StringRef first, StringRef 
 }
 
 namespace {
-/// Says each warning and remark once, of plans that are made again and again.
-class SaidOnce {
+/// Drops warnings and remarks that were reported before, because plans are made repeatedly.
+class RepeatFilter {
 public:
-  explicit SaidOnce(MLIRContext *context)
+  explicit RepeatFilter(MLIRContext *context)
       : handler(context, [this](Diagnostic &diag) {
           if (diag.getSeverity() == DiagnosticSeverity::Error)
             return failure();
           std::string text;
           llvm::raw_string_ostream(text) << diag.getLocation() << diag;
-          return success(!said.insert(text).second); // taken, or left to the next handler
+          return success(
+              !said.insert(text).second); // success: handled; failure: left to the next handler
         }) {}
 
 private:
@@ -156,9 +158,9 @@ LogicalResult fsdp::planWithinLimit(StepCompilation &step) {
   static constexpr unsigned mostTries = 5;
   const int64_t asked = limit;
   llvm::scope_exit restore([&] { limit = asked; });
-  SaidOnce once(step.module->getContext());
+  RepeatFilter once(step.module->getContext());
   OwningOpRef<ModuleOp> imported = std::move(step.module), best;
-  int64_t least = std::numeric_limits<int64_t>::max(); // its peak
+  int64_t least = std::numeric_limits<int64_t>::max(); // bytes of the arena of `best`
   for (unsigned attempt = 1; attempt <= mostTries && limit > 0; ++attempt) {
     step.module = imported->clone();
     if (failed(runPhases(step, "shard", "plan")))

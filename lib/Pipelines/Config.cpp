@@ -1,4 +1,4 @@
-//===- Config.cpp - A file of options ---------------------------*- C++ -*-===//
+//===- Config.cpp - Configuration files -------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -8,11 +8,10 @@
 //    "fsdp_config": {"min_num_params": 1000},   --auto-wrap-policy=size --min-num-params=1000
 //    "gradient_clipping": 1.0}                  --clip-grad-norm=1.0
 //
-//  1. Walk the objects. A key is looked up in the table (ConfigKeys.def), then
-//     among our options, with dashes or underscores.
-//  2. Its value is checked for its kind and mapped to settings; "auto" and null
-//     set nothing.
-//  3. Two keys that set one option to different values contradict each other.
+// 1. Walk the objects. Look up each key in the table (ConfigKeys.def), then among our options, with
+//    dashes or underscores.
+// 2. Check the kind of its value and map it to settings; "auto" and null set nothing.
+// 3. Report two keys that set one option to different values.
 //
 // O(keys · rows).
 //
@@ -67,7 +66,7 @@ private:
   ConfigReport report;
   Config config;
   bool failed = false;
-  /// Keys that decide together how units are made.
+  /// Keys that together decide how units are made.
   std::optional<ConfigFact> minNumParams;
   std::optional<ConfigOrigin> layerClasses;
   bool foreignPolicy = false;
@@ -79,7 +78,7 @@ private:
 // Keys
 //===----------------------------------------------------------------------===//
 
-/// Returns our option of this name, with dashes or underscores.
+/// Returns the option of this name, with dashes or underscores.
 static const OptionRow *findOwn(StringRef key) {
   std::string name = key.str();
   std::replace(name.begin(), name.end(), '_', '-');
@@ -104,7 +103,7 @@ void ConfigReader::failUnknown(const ConfigOrigin &place) {
   for (const std::string &name : spellConfigKeys())
     consider(name);
   fail(place, nearest.empty()
-                  ? Twine("unknown key; docs/reference/config-files.md lists those that are known")
+                  ? Twine("unknown key; docs/reference/config-files.md lists the known keys")
                   : "unknown key; did you mean \"" + nearest + "\"?");
 }
 
@@ -141,7 +140,7 @@ void ConfigReader::visit(const JsonMember &member, const ConfigOrigin &place, bo
 // Values
 //===----------------------------------------------------------------------===//
 
-/// 1e8 and 4.0 are integers, too.
+/// Returns the value as an integer, also of 1e8 and 4.0.
 static std::optional<int64_t> readInteger(const JsonValue &value) {
   int64_t integer = 0;
   if (value.is(Kind::integer) && !StringRef(value.text).getAsInteger(10, integer))
@@ -157,7 +156,7 @@ static bool isNumber(const JsonValue &value) {
   return value.is(Kind::integer) || value.is(Kind::number);
 }
 
-/// The value as the command line writes it; nothing when its kind is wrong.
+/// Returns the value as on the command line; nothing if its kind is wrong.
 static std::optional<std::vector<std::string>> spell(const JsonValue &value, OptionKind kind) {
   using Texts = std::vector<std::string>;
   switch (kind) {
@@ -198,7 +197,7 @@ void ConfigReader::applyOwn(const OptionRow &option, const JsonValue &value,
   set(option.name, std::move(*values), place);
 }
 
-/// "FULL_SHARD, SHARD_GRAD_OP or NO_SHARD"
+/// Returns the choices of a row as text: "FULL_SHARD, SHARD_GRAD_OP or NO_SHARD".
 static std::string listChoices(const ConfigRow &row) {
   std::vector<std::string> choices;
   for (const ConfigMapping &mapping : row.mappings)
@@ -246,7 +245,7 @@ void ConfigReader::applyPair(const ConfigRow &row, const JsonValue &value,
     set(option, {element.text}, place);
 }
 
-/// Words of a string, or of a list of strings.
+/// Returns the words of a string or of a list of strings.
 static std::optional<std::vector<std::string>> splitWords(const JsonValue &value) {
   std::vector<std::string> words;
   auto add = [&](StringRef text) {
@@ -271,7 +270,7 @@ static std::optional<std::vector<std::string>> splitWords(const JsonValue &value
 void ConfigReader::applyRow(const ConfigRow &row, const JsonValue &value,
                             const ConfigOrigin &place) {
   if (row.kind == ConfigRowKind::any) {
-    // {"enabled": false}: what is off is not asked for.
+    // {"enabled": false} sets nothing.
     const JsonMember *enabled = value.find("enabled");
     bool off =
         value.is(Kind::boolean) ? value.text == "false" : enabled && enabled->value.text == "false";
@@ -337,7 +336,7 @@ void ConfigReader::setFact(std::optional<ConfigFact> &fact, StringRef text,
   fact = {value, place};
 }
 
-/// What is no option, or depends on other keys.
+/// Handles settings that are no option, or that depend on other keys. Returns false for any other.
 bool ConfigReader::setSpecial(StringRef option, StringRef text, const ConfigOrigin &place) {
   if (option == "batch")
     setFact(config.batch, text, place);
@@ -354,7 +353,7 @@ bool ConfigReader::setSpecial(StringRef option, StringRef text, const ConfigOrig
   return true;
 }
 
-/// {"fp16": {"enabled": false, "loss_scale": 0}}: what is off scales no loss.
+/// Drops settings of a disabled fp16: {"fp16": {"enabled": false, "loss_scale": 0}}.
 void ConfigReader::dropUnused(const JsonValue &root) {
   const JsonMember *half = root.find("fp16");
   const JsonMember *enabled =
@@ -369,8 +368,8 @@ void ConfigReader::dropUnused(const JsonValue &root) {
   });
 }
 
-/// How units are made: see Trainer (a number alone means by size) and Accelerate (whose
-/// default is there whatever the policy).
+/// Decides how units are made. In the Trainer's format a number alone means units by size;
+/// Accelerate writes its default number for every policy.
 void ConfigReader::reconcile() {
   if (config.ranks && !config.find("mesh"))
     set("mesh", {"shard=" + std::to_string(config.ranks->value)}, config.ranks->origin);
@@ -385,7 +384,7 @@ void ConfigReader::reconcile() {
                       "\")");
   if (!policy && layerClasses)
     return fail(place, "contradicts \"" + layerClasses->key +
-                           "\": units by size, or by layer? say so in \"auto_wrap_policy\"");
+                           "\": units by size or by layer; say which in \"auto_wrap_policy\"");
   if (!policy)
     set("auto-wrap-policy", {"size"}, place);
   set("min-num-params", {std::to_string(minNumParams->value)}, place);
@@ -432,8 +431,8 @@ bool mlir::fsdp::checkBatch(const Config &config, int64_t ranks, int64_t batch,
   int64_t total = config.totalBatch->value, each = std::max<int64_t>(batch * ranks, 1);
   if (accumulation == 0 && total % each != 0) {
     report(true, config.totalBatch->origin,
-           Twine(total) + " sequences in a step, but " + Twine(batch) +
-               " per rank and micro-batch x " + Twine(ranks) + " ranks do not divide them");
+           Twine(total) + " sequences in a step, but expected a multiple of " + Twine(batch) +
+               " per rank and micro-batch x " + Twine(ranks) + " ranks");
     return false;
   }
   if (accumulation == 0)

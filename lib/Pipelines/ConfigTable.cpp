@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// ConfigKeys.def taken apart, searched, and printed for docs/reference/config-files.md.
+// Parses ConfigKeys.def, looks up keys, and prints the table for docs/reference/config-files.md.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,7 +45,7 @@ static const std::vector<ConfigRow> &getRows() {
   return rows;
 }
 
-/// What stands in the table for `fsdp_config.fsdp_KEY`, `fsdp_config.KEY` and `fsdp_KEY`.
+/// Returns the key of the table for `fsdp_config.fsdp_KEY`, `fsdp_config.KEY` and `fsdp_KEY`.
 static StringRef stripFsdp(StringRef key) {
   key.consume_front("fsdp_config.");
   key.consume_front("fsdp_");
@@ -74,7 +74,8 @@ bool mlir::fsdp::isConfigContainer(StringRef key) {
   if (key == "fsdp_config")
     return true;
   auto holds = [](StringRef container, StringRef k) {
-    // What is not looked into is no container, but where single members are.
+    // A key with `.*` is no container: its members are not visited. Keys of single members make
+    // one.
     return !k.ends_with(".*") && k.consume_front(container) && k.starts_with(".");
   };
   return llvm::any_of(getRows(), [&](const ConfigRow &row) {
@@ -114,7 +115,7 @@ std::vector<std::string> mlir::fsdp::getConfigTargets() {
 // Markdown
 //===----------------------------------------------------------------------===//
 
-/// What a row does with a value, in words.
+/// Returns in words what a row does with a value.
 static std::string describe(const ConfigRow &row, const ConfigMapping &mapping) {
   std::string theirs = "`" + llvm::join(mapping.theirs, "`, `") + "`: ";
   if (mapping.theirs.front() == "*")

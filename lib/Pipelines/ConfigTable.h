@@ -17,13 +17,13 @@ namespace mlir::fsdp {
 enum class ConfigFamily { FSDP, Trainer, DeepSpeed };
 enum class ConfigRowKind { flag, integer, number, word, words, pair, any };
 
-/// `THEIRS|THEIRS = OURS`
+/// A mapping `THEIRS|THEIRS = OURS` of values.
 struct ConfigMapping {
   llvm::SmallVector<llvm::StringRef> theirs;
   llvm::StringRef ours;
 };
 
-/// A row of ConfigKeys.def, taken apart.
+/// A parsed row of ConfigKeys.def.
 struct ConfigRow {
   ConfigFamily family;
   llvm::SmallVector<llvm::StringRef> keys;
@@ -33,12 +33,12 @@ struct ConfigRow {
   std::string why;
 };
 
-/// The row of a key, its path joined by dots; null when there is none. A key in full
-/// wins over one that ends in `.*`.
+/// Returns the row of a key, whose path is joined by dots, or null. A full key takes precedence
+/// over one that ends in `.*`.
 const ConfigRow *findConfigRow(llvm::StringRef key);
-/// An object whose members have rows.
+/// Returns true if the key is an object whose members have rows.
 bool isConfigContainer(llvm::StringRef key);
-/// All keys, as people may have meant to write them.
+/// Returns all spellings of keys, for suggestions.
 std::vector<std::string> spellConfigKeys();
 
 } // namespace mlir::fsdp

@@ -29,14 +29,14 @@ void fsdp::registerDialects(DialectRegistry &registry) {
   registry.insert<FSDPDialect>();
 }
 
-/// Returns what is wrong with options that a pipeline of fsdp-opt is given.
+/// Returns an error about the options of a pipeline of fsdp-opt, or nothing.
 static std::optional<std::string> checkPipeline(const StepOptions &options) {
   if (std::optional<std::string> problem = findUnknownTarget(options))
     return problem;
   return std::nullopt;
 }
 
-/// Appends the stages up to the plan.
+/// Appends all stages up to Plan.
 static void buildStepPipeline(OpPassManager &pm, const StepOptions &options) {
   buildImportPipeline(pm, options);
   buildShardPipeline(pm, options);
@@ -46,7 +46,7 @@ static void buildStepPipeline(OpPassManager &pm, const StepOptions &options) {
   buildPlanPipeline(pm, options);
 }
 
-/// --fsdp-import, --fsdp-shard, ..., and the whole way.
+/// Registers --fsdp-import, --fsdp-shard, ..., and --fsdp-step for all stages up to Plan.
 static void registerPipelines() {
   auto add = [](StringRef name, StringRef description, unsigned stages, auto build) {
     registerStepPipeline(name, description, stages, build, checkPipeline);

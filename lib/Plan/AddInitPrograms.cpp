@@ -1,16 +1,16 @@
-//===- AddInitPrograms.cpp - Programs that set the first state --*- C++ -*-===//
+//===- AddInitPrograms.cpp - Programs that initialise the state --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 //   fsdp.state_slot @u parameter @s       fsdp.program @init {
-//   fsdp.state_slot @u momentum @m   =>     fsdp.fill @s    (padding and gaps stay zero for ever)
+//   fsdp.state_slot @u momentum @m   =>     fsdp.fill @s    (padding and gaps stay zero)
 //                                           fsdp.initialise @u parameter 0 "w"
 //                                           fsdp.initialise @u parameter 1 "b"
 //                                           fsdp.fill @m  }
 //
-// A master copy starts like its parameter. O(states x parameters of their units).
+// A master is initialised like its parameter. O(states x parameters of their units).
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +39,7 @@ class AddInitProgramsPass : public fsdp::impl::AddInitProgramsPassBase<AddInitPr
       std::string name = (prefix + "init").str();
       if (Operation *other = symbols.lookup(name)) {
         other->emitError("takes the name @")
-            << name << ", which the program that sets the first state needs";
+            << name << ", which is reserved for the program that initialises the state";
         return signalPassFailure();
       }
       addProgram(layout, name, symbols);

@@ -1,13 +1,13 @@
-//===- AddWorkspace.cpp - Scratch of kernels in the arena ----------*- C++ -*-===//
+//===- AddWorkspace.cpp - Workspace of kernels in the arena -----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Of each layout, find the kernels that its programs launch.
-//  2. The shared scratch is that of the launch that needs most; each worker has the same of its
-//  own.
-//  3. It begins on a page after the last buffer of the device.
+// 1. For each layout, find the kernels that its programs launch.
+// 2. The shared workspace is the largest that a launch needs. Each worker has its own workspace,
+//    likewise the largest.
+// 3. The workspace begins on a page after the last buffer of the device.
 //
 // O(programs · commands + buffers).
 //
@@ -36,7 +36,7 @@ static llvm::StringSet<> getKernels(ModuleOp module, LayoutOp layout) {
   return names;
 }
 
-/// Returns where the buffers of a layout end.
+/// Returns the end of the last device buffer of a layout.
 static int64_t getEnd(LayoutOp layout) {
   int64_t end = 0;
   for (auto buffer : layout.getOps<BufferOp>())

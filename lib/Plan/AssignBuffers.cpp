@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A value becomes a range of a buffer, an op a command.
+// Values become ranges of buffers, ops become commands.
 //
 //   func.func @step(%p {state})                   fsdp.layout @arena { @state.0 64 bytes, .. }
 //     %w = fsdp.unshard %p                        fsdp.program @step {
@@ -12,15 +12,17 @@
 //     %q = fsdp.kernel_call @u(%p, %y) [0]    =>    fsdp.launch @k(@step.0[0, 32], @step.1[0, 32])
 //     return %q {updates = 0}                       fsdp.launch @u(@state.0[0, 64], @step.1[0, 32])
 //
-//  1. Arguments lie in buffers that always live (LayoutBuilder.cpp).
-//  2. Reserve the flat buffer of each reduce-scatter and the kernel results that are
-//     written straight into it (CollectivePlan.cpp).
-//  3. Walk the ops in order (FunctionPlan.cpp). A view lies in its source. A result in
-//     place takes its operand's range if no value that lies there is read later
-//     (Aliasing.cpp says until when); otherwise the operand is copied first.
-//     A loop carries its sums in one place each. All else gets a new buffer.
-//  4. At the return, what is not where it belongs is moved there.
-//  5. Lifetimes of the buffers, on the line of commands (Commands.cpp).
+// 1. Place the arguments in buffers that always live (LayoutBuilder.cpp).
+// 2. Reserve the flat buffer of each reduce-scatter, and in it the places of the kernel results
+//    that are written straight into it (CollectivePlan.cpp).
+// 3. Walk the ops in order (FunctionPlan.cpp).
+//    - A view is a range of its source.
+//    - A result in place takes the range of its operand if no value there is read later
+//      (Aliasing.cpp); otherwise the operand is copied first.
+//    - A loop carries each of its sums in one place.
+//    - Any other result gets a new buffer.
+// 4. At the return, move values to the places of the arguments that they update.
+// 5. Set the lifetimes of the buffers, on the line of commands (Commands.cpp).
 //
 // O(ops + accesses to each buffer). Not done here: the order of commands, and offsets
 // in the arena (PackArenas.cpp).
@@ -42,7 +44,7 @@ using namespace mlir::fsdp;
 
 static constexpr StringLiteral referenceProgram = "reference";
 
-/// Kernels that no launch uses: fills became commands.
+/// Erases kernels that no launch uses, because their fills became commands.
 static void eraseUnusedKernels(ModuleOp module) {
   llvm::DenseSet<Attribute> used;
   module.walk([&](LaunchOp launch) { used.insert(launch.getKernelAttr().getAttr()); });
@@ -67,7 +69,7 @@ class AssignBuffersPass : public fsdp::impl::AssignBuffersPassBase<AssignBuffers
     eraseUnusedKernels(module);
   }
 
-  /// Functions of one layout, the step first: what it has decides.
+  /// Returns the functions of one layout, the step first: its arguments define the slots.
   SmallVector<func::FuncOp> getFunctions(StringRef layout) {
     SmallVector<func::FuncOp> functions;
     for (auto function : getOperation().getOps<func::FuncOp>()) {
@@ -84,7 +86,7 @@ class AssignBuffersPass : public fsdp::impl::AssignBuffersPassBase<AssignBuffers
       return success();
     if (Operation *other = SymbolTable::lookupSymbolIn(getOperation(), name))
       return other->emitError("takes the name @")
-             << name << ", which the arena of the programs needs";
+             << name << ", which is reserved for the arena of the programs";
     LayoutBuilder layout(getOperation(), name);
     FunctionPlan::Counts counts;
     for (func::FuncOp function : functions) {

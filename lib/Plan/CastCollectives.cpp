@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Collectives move bytes; a change of type is a kernel of its own, on the shard.
+// Collectives move bytes without changing their type. The conversion becomes a kernel on the shard.
 //
 //   %w = fsdp.unshard %p : f32 -> bf16         %h = fsdp.dispatch (%p) truncf
 //                                        =>    %w = fsdp.unshard %h : bf16 -> bf16
@@ -31,12 +31,12 @@ static Value convertScalar(OpBuilder &builder, Location loc, Value value, Type t
     return arith::ExtFOp::create(builder, loc, to, value);
   if (value.getType().getIntOrFloatBitWidth() > to.getIntOrFloatBitWidth())
     return arith::TruncFOp::create(builder, loc, to, value);
-  // f16 and bf16: through f32, which holds both.
+  // f16 and bf16 are converted through f32, which holds both.
   Value wide = arith::ExtFOp::create(builder, loc, builder.getF32Type(), value);
   return arith::TruncFOp::create(builder, loc, to, wide);
 }
 
-/// A dispatch that converts the 1-D `value` to elements of type `to`.
+/// Builds a dispatch that converts the 1-D `value` to elements of type `to`.
 static Value convert(OpBuilder &builder, Location loc, Value value, Type to) {
   auto from = cast<RankedTensorType>(value.getType());
   auto type = RankedTensorType::get(from.getShape(), to);

@@ -1,4 +1,4 @@
-//===- Checkpointing.cpp - What the backward computes again -----*- C++ -*-===//
+//===- Checkpointing.cpp - Policy of activation checkpointing ---*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,7 +16,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Those that fsdp-outline-kernels gives to kernels.
+/// Kinds that fsdp-outline-kernels gives to kernels.
 static constexpr StringRef kinds[] = {"contract", "attention", "row", "map",
                                       "column",   "scatter",   "copy"};
 

@@ -1,31 +1,32 @@
-//===- CollectivePlan.cpp - Buffers around collectives ----------*- C++ -*-===//
+//===- CollectivePlan.cpp - Buffers of collectives --------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Nothing is packed before a reduce-scatter or unpacked after a gather:
+// No data is packed before a reduce-scatter or unpacked after a gather:
 //
 //   unshard @u         state -> | w        .| b  . pad |     results: ranges of the gathered buffer
 //   reduce_scatter @u           | dw       .| db . pad | -> shard
-//                                 ^ kernels write here    ^ '.' and pad are filled with zero
+//                                ^ kernels write here    ^ '.' and pad are filled with zeros
 //
-// What only feeds a gather (the cast of a shard) is written into this rank's piece of the gathered
-// buffer, and a rank that updates its own piece of a parameter gathers the others around it:
+// A kernel result that only a gather reads (the cast of a shard) is written into this rank's piece
+// of the gathered buffer. A rank that updates its own piece of a parameter gathers the others
+// around it:
 //
 //   kernel -> | . | own | . |      all_gather in place      | 0 | own | 2 |
 //
-// A gather among N neighbours needs an N-th part of the whole, which was copied out of the first
+// A gather among N neighbours reads an N-th part of the whole, which is copied out of the first
 // gather:
 //
-//   shard @u           | . | own |  -> kept         the whole is free for other buffers
+//   shard @u           | . | own |  -> kept        the buffer of the whole is free again
 //   unshard @u site 1  kept -> | 0 | own |          all_gather over "shard:2"
 //
-// Which kernel result becomes the slot of gradient g of the flat buffer: follow g
-// backwards over reshapes, results in place and sums of loops. The walk
-// must end at a result with a buffer of its own in the block of the
-// reduce-scatter, and each step back over a write in place must be free
-// (Aliasing::mayOverwrite). Otherwise, and where the slot is not aligned, the gradient is copied.
+// To find the kernel result that can be written to the slot of gradient g in the flat buffer,
+// follow g backwards over reshapes, results in place and sums of loops. The walk must end at a
+// result with a buffer of its own in the block of the reduce-scatter, and each step back over a
+// write in place must be allowed (Aliasing::mayOverwrite). Otherwise, or if the slot is not
+// aligned, the gradient is copied.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,7 +50,7 @@ static int64_t getWidth(Type element) {
 // Flat gradient buffers
 //===----------------------------------------------------------------------===//
 
-/// Whether the loop may keep its sum where `init` lies.
+/// Returns true if the loop may keep its sum in the place of `init`.
 static bool mayCarry(scf::ForOp loop, unsigned index, Aliasing &aliasing) {
   Value init = loop.getInitArgs()[index];
   if (aliasing.getEnd(init) > aliasing.getPosition(loop))
@@ -158,9 +159,9 @@ FailureOr<std::string> FunctionPlan::getShardAxis(Operation *op, int64_t ranks) 
   auto name = function->getAttrOfType<FlatSymbolRefAttr>(FSDPDialect::meshAttr);
   auto mesh = name ? tables.lookupNearestSymbolFrom<MeshOp>(function, name) : MeshOp();
   if (!mesh)
-    return op->emitOpError("leaves the rank, but @")
+    return op->emitOpError("communicates with other ranks, but @")
            << function.getName() << " has no '" << FSDPDialect::meshAttr << "'";
-  // What is kept for neighbours is gathered among these; all else is over the whole axis.
+  // Parts that are kept for neighbours are gathered among these, all others over the whole axis.
   auto unshard = dyn_cast<UnshardOp>(op);
   auto keep = unshard ? unshard.getShard().getDefiningOp<ShardOp>() : dyn_cast<ShardOp>(op);
   auto unit = keep ? tables.lookupNearestSymbolFrom<UnitOp>(op, keep.getUnitAttr()) : UnitOp();
@@ -184,14 +185,16 @@ LogicalResult FunctionPlan::planOwnPiece(OwnPieceOp op) {
     std::optional<Place> part = place.getPiece(axis, ranks);
     if (!part)
       return op.emitOpError(
-          "is a piece of a piece that does not follow the others; expected whole tensors");
+          "takes a piece of a piece whose parts are not contiguous; expected a piece of a whole "
+          "tensor");
     place = *part;
   }
   setPlace(op.getResult(), place);
   return success();
 }
 
-/// A kernel whose result nothing but a gather reads writes to its piece.
+/// Lets a kernel whose result only a gather reads write it to the rank's piece of the gathered
+/// buffer.
 void FunctionPlan::reserveGathered() {
   function.walk([&](UnshardOp op) {
     auto call = op.getShard().getDefiningOp<KernelCallOp>();
@@ -253,7 +256,7 @@ LogicalResult FunctionPlan::planShard(ShardOp op) {
   if (!unshard || unshard.getUnit() != op.getUnit() ||
       ValueRange(unshard.getParams()) != ValueRange(op.getParams()))
     return op.emitOpError("expected the parameters as 'fsdp.unshard' of the unit gathered them");
-  // From parameter 0 back to the start of the flat buffer that it lies in.
+  // Extend the place of parameter 0 to the flat buffer around it.
   Place whole = getPlace(op.getParams()[0]);
   whole.offset -= unit.getParam(0).getOffset() * width;
   whole.bytes = unit.getFlatSize() * width;
@@ -278,7 +281,8 @@ LogicalResult FunctionPlan::planCollective(Operation *op, CollectiveKind kind, A
     label =
         (isa<FloatType>(type.getElementType()) ? "rows of " : "ids of ") + rows.getValue().str();
   Place source = getPlace(op->getOperand(0));
-  // In place, where nobody reads what was there: a sum over its terms, pieces around the own one.
+  // A reduction is in place over its terms, and a gather around its own piece, if nothing reads
+  // what was there.
   std::optional<Place> home;
   if (kind == CollectiveKind::all_reduce && category == Category::gradients)
     home = source;

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The walk over a function (step 3 of AssignBuffers.cpp): every op gives its results
-// a place, and most add a command.
+// The walk over a function (step 3 of AssignBuffers.cpp): every op places its results, and most ops
+// add a command.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,7 +52,7 @@ LogicalResult FunctionPlan::placeArguments() {
     if (!type || !type.hasStaticShape())
       return emitError(argument.getLoc())
              << "argument " << argument.getArgNumber() << " of @" << function.getName()
-             << " expected a tensor of static shape, found " << argument.getType();
+             << ": expected a tensor of static shape, found " << argument.getType();
     FailureOr<Place> place = layout.getArgument(function, argument.getArgNumber());
     if (failed(place))
       return failure();
@@ -95,7 +95,7 @@ LogicalResult FunctionPlan::planOp(Operation *op) {
       })
       .Case([&](scf::ForOp loop) { return planLoop(loop); })
       .Case([&](func::ReturnOp ret) { return planReturn(ret); })
-      .Case<scf::YieldOp>([](auto) { return success(); }) // planLoop does it.
+      .Case<scf::YieldOp>([](auto) { return success(); }) // planned by planLoop
       .Default([&](Operation *other) -> LogicalResult {
         bool isIndex = other->getNumRegions() == 0 && other->getNumResults() == 1 &&
                        isa<IndexType, IntegerType>(other->getResult(0).getType());
@@ -120,7 +120,7 @@ LogicalResult FunctionPlan::planView(Operation *op, Value source) {
     place.offset += offset->bytes;
     place.stride += offset->stride;
   }
-  // A unit within one rank: its parameters are ranges of its state.
+  // The parameters of a unit within one rank are ranges of its state.
   if (auto unshard = dyn_cast<UnshardOp>(op)) {
     auto unit = tables.lookupNearestSymbolFrom<UnitOp>(op, unshard.getUnitAttr());
     for (auto [index, result] : llvm::enumerate(op->getResults())) {
@@ -135,7 +135,7 @@ LogicalResult FunctionPlan::planView(Operation *op, Value source) {
   return success();
 }
 
-/// Whether the kernel does nothing but fill its results with zero bytes.
+/// Returns true if the kernel only fills its results with zero bytes.
 static bool isZeroFill(func::FuncOp kernel) {
   if (kernel.isDeclaration())
     return false;
@@ -156,7 +156,7 @@ LogicalResult FunctionPlan::planCall(KernelCallOp call) {
   auto kernel = tables.lookupNearestSymbolFrom<func::FuncOp>(call, call.getKernelAttr());
   SmallVector<Place> bindings, results(call.getNumResults()), claimed;
   for (auto [index, input] :
-       llvm::enumerate(call.getInputs())) // What is written over is claimed below.
+       llvm::enumerate(call.getInputs())) // operands written in place are claimed below
     bindings.push_back(llvm::is_contained(call.getInplace(), index) ? getPlace(input)
                                                                     : align(input, call));
   for (auto [index, operand] : llvm::enumerate(call.getInplace())) {
@@ -205,8 +205,9 @@ LogicalResult FunctionPlan::planLoop(scf::ForOp loop) {
   if (!count || *count < 1)
     return loop.emitOpError("expected constant bounds and at least one iteration");
   if (loop->getParentOp() != function)
-    return loop.emitOpError("stands in another loop; expected one level of micro-batches");
-  // What the iterations carry has one place, from before the loop on.
+    return loop.emitOpError(
+        "is nested in another loop; expected one level of loops over micro-batches");
+  // Values carried by the loop have one place, from before the loop on.
   SmallVector<Place> carried;
   for (auto [init, argument] : llvm::zip_equal(loop.getInitArgs(), loop.getRegionIterArgs())) {
     if (!isa<RankedTensorType>(init.getType()))
@@ -238,8 +239,8 @@ LogicalResult FunctionPlan::planReturn(func::ReturnOp op) {
     if (!updates || updates.getInt() < 0 || updates.getInt() >= function.getNumArguments() ||
         !seen.insert(updates.getInt()).second)
       return op.emitOpError("result ")
-             << index << " of @" << function.getName() << " expected '" << FSDPDialect::updatesAttr
-             << "' naming an argument of its own";
+             << index << " of @" << function.getName() << ": expected '" << FSDPDialect::updatesAttr
+             << "' to name an argument that no other result updates";
     BlockArgument home = function.getArgument(updates.getInt());
     if (home.getType() != value.getType())
       return op.emitOpError("result ")

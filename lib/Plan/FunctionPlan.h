@@ -12,7 +12,7 @@
 
 namespace mlir::fsdp {
 
-/// Writes the program of one function. See AssignBuffers.cpp for the algorithm.
+/// Builds the program of one function. AssignBuffers.cpp describes the algorithm.
 class FunctionPlan {
 public:
   struct Counts {
@@ -21,7 +21,7 @@ public:
 
   FunctionPlan(func::FuncOp function, LayoutBuilder &layout, Counts &counts);
 
-  /// Adds an `fsdp.program` after the function, which is left as it is.
+  /// Adds an `fsdp.program` after the function, which is not changed.
   LogicalResult run();
 
 private:
@@ -45,7 +45,8 @@ private:
                                std::optional<ReductionKind> reduction, int64_t root);
   LogicalResult planOwnPiece(OwnPieceOp op);
   LogicalResult planShard(ShardOp op);
-  /// The axis or the groups of neighbours that are `ranks` long; an error where there are none.
+  /// Returns the shard axis, or its groups of neighbours, of `ranks` ranks. Fails with an error if
+  /// neither has that size.
   FailureOr<std::string> getShardAxis(Operation *op, int64_t ranks);
   void emitCollective(Operation *op, CollectiveKind kind, const Place &source, const Place &target,
                       Type element, ArrayAttr axes, std::optional<ReductionKind> reduction,
@@ -56,17 +57,18 @@ private:
   Place getPlace(Value value) { return places.at(value); }
   void setPlace(Value value, const Place &place);
   Place addBuffer(const Twine &label, Category category, int64_t bytes, Location loc);
-  /// Whether the op at hand may write over the place of `value`, or over `place`, where it lies.
+  /// Returns true if `op` may overwrite `place`: it is aligned, no value in it is read later, and
+  /// it overlaps none of `taken`.
   bool isFree(const Place &place, Operation *op, ArrayRef<Place> taken = {});
-  /// The place of `value`, which the op at hand writes over: its own when no one reads it any more
-  /// and it meets none of `taken`, else that of a copy.
+  /// Returns a place with the content of `value` that `op` may overwrite: its own if it is free,
+  /// else that of a copy.
   Place claim(Value value, Operation *op, ArrayRef<Place> taken);
-  /// The place of `value` as a kernel reads it: moves it to a buffer of its own when it is not
+  /// Returns the place of `value` for a kernel. Copies the value to a new buffer if it is not
   /// aligned.
   Place align(Value value, Operation *op);
-  /// Writes the content of `value` to `target`.
+  /// Copies the content of `value` to `target`.
   void materialise(Value value, const Place &target, Location loc);
-  /// All at once, as if every source was read before any target is written.
+  /// Makes all moves as if every source were read before any target is written.
   void moveAll(ArrayRef<std::pair<Value, Place>> moves, Location loc);
   void emitFill(const Place &target, Location loc, const Twine &label);
   void emitCopy(const Place &source, const Place &target, Location loc, const Twine &label);
@@ -74,7 +76,8 @@ private:
   // Labels.cpp
   void findGradients();
   Category classify(Value result, KernelCallOp call);
-  /// What a human calls `value`: a parameter, a state; empty for intermediate values.
+  /// Returns a name of `value` for messages: that of a parameter, a gradient or a state, else an
+  /// empty text.
   std::string describe(Value value);
   std::string describe(KernelCallOp call);
 
@@ -88,17 +91,17 @@ private:
   int64_t nextBuffer = 0, nextId = 0;
 
   DenseMap<Value, Place> places;
-  /// The values that lie in a buffer.
+  /// Values that are placed in a buffer.
   DenseMap<Operation *, SmallVector<Value>> residents;
-  /// Values that are all zero bytes: a copy of one is a fill.
+  /// Values whose bytes are all zero: a copy of one is a fill.
   llvm::DenseSet<Value> zeros;
   /// Values that hold gradients after their reduction.
   llvm::DenseSet<Value> gradients;
-  /// The flat buffer of each reduce-scatter, and the kernel results that are written straight into
-  /// one.
+  /// The flat buffer of each reduce-scatter.
   DenseMap<Operation *, Place> flatBuffers;
   /// The buffers of gathers whose source is written straight into its piece.
   DenseMap<Operation *, Place> gatheredBuffers;
+  /// Places of kernel results that are written straight into a flat or gathered buffer.
   DenseMap<Value, Place> reserved;
   DenseMap<Value, std::string> slotNames;
 };

@@ -1,4 +1,4 @@
-//===- JoinCollectives.cpp - Undo starts that overlap nothing ---*- C++ -*-===//
+//===- JoinCollectives.cpp - Undo starts without overlap --------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,10 +7,10 @@
 //   %t = fsdp.all_reduce_start %x .. channel 1 id 4
 //   %y = fsdp.await %t                                ->   %y = fsdp.all_reduce %x ..
 //
-//  1. Find the awaits whose start is the op before them.
-//  2. Put the op without token in their place.              O(ops)
+// 1. Find the awaits whose start is the op directly before them.
+// 2. Replace both with the op without token.               O(ops)
 //
-// Attributes that are not the op's own stay. Not done here: moving what stands between.
+// Discardable attributes are kept. Not done here: moving ops between start and await.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,11 +1,11 @@
-//===- Labels.cpp - What people call values and buffers ---------*- C++ -*-===//
+//===- Labels.cpp - Labels and categories of values -------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Categories and labels come from what is known for sure: the parameters and
-// states a kernel reads, the gradients it writes.
+// Categories and labels are derived from the parameters and states that a kernel reads, and from
+// the gradients that it writes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +19,9 @@ static bool haveOneShape(Value a, Value b) {
          cast<RankedTensorType>(b.getType()).getShape();
 }
 
-/// Values of the shape of a reduced gradient that are computed from one: sums over micro-batches,
-/// clipped gradients; over loops both ways.
+/// Finds the values that hold gradients after their reduction: values of the shape of a reduced
+/// gradient that are computed from one (sums over micro-batches, clipped gradients), in both
+/// directions through loops.
 void FunctionPlan::findGradients() {
   SmallVector<Value> work;
   auto add = [&](Value value) {
@@ -28,7 +29,7 @@ void FunctionPlan::findGradients() {
       work.push_back(value);
   };
   function.walk([&](ReduceScatterOp op) { add(op.getShard()); });
-  // Of rows that came from other ranks.
+  // Gradients of rows that came from other ranks.
   function.walk([&](KernelCallOp call) {
     auto name = call->getAttrOfType<FlatSymbolRefAttr>(FSDPDialect::unitAttr);
     auto unit = name ? tables.lookupNearestSymbolFrom<UnitOp>(call, name) : UnitOp();
@@ -54,7 +55,7 @@ void FunctionPlan::findGradients() {
   }
 }
 
-/// Scalars (losses, norms) steer the step.
+/// Returns true for a scalar (a loss, a norm), which steers the step.
 static bool isScalar(Value value) {
   return cast<RankedTensorType>(value.getType()).getNumElements() == 1;
 }
@@ -64,7 +65,7 @@ Category FunctionPlan::classify(Value result, KernelCallOp call) {
     return Category::gradients;
   if (isScalar(result))
     return Category::control;
-  // Sums of rows on their way to the rank that has them.
+  // Sums of rows that are sent to the rank that owns them.
   bool isStaging =
       call->hasAttr(FSDPDialect::rowsAttr) ||
       llvm::any_of(result.getUsers(), [](Operation *user) { return isa<UnshardOp>(user); });
@@ -83,7 +84,7 @@ std::string FunctionPlan::describe(Value value) {
   return "";
 }
 
-/// The parameter that `value` is, when it is one.
+/// Returns the name of the parameter that `value` is, or an empty text.
 static std::string describeParameter(Value value, Aliasing &aliasing,
                                      SymbolTableCollection &tables) {
   while (Operation *op = value.getDefiningOp()) {

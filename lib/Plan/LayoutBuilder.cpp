@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What lives from step to step is found by its name: programs over one layout
-// that take the same state or input get the same bytes.
+// Buffers that live across steps are found by name: programs over one layout that take the same
+// state or input get the same bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,7 +67,7 @@ static Place getWhole(LayoutOp layout, FlatSymbolRefAttr name) {
   return {buffer, 0, static_cast<int64_t>(buffer.getBytes()), 0};
 }
 
-/// The type of a slot that two programs share.
+/// Reports that two programs use one slot with different types.
 static InFlightDiagnostic emitClash(func::FuncOp function, unsigned index, Type found,
                                     Location other) {
   InFlightDiagnostic diag = emitError(function.getArgument(index).getLoc())
@@ -85,7 +85,7 @@ FailureOr<Place> LayoutBuilder::getState(func::FuncOp function, unsigned index) 
   std::optional<StateRole> role = name ? symbolizeStateRole(name.getValue()) : std::nullopt;
   if (!role)
     return emitError(loc)
-           << "argument " << index << " of @" << function.getName() << " expected '"
+           << "argument " << index << " of @" << function.getName() << ": expected '"
            << FSDPDialect::stateAttr
            << "' to be parameter, first_moment, second_moment, momentum or master, found "
            << (name ? Attribute(name) : builder.getUnitAttr());
@@ -130,7 +130,7 @@ FailureOr<Place> LayoutBuilder::getInput(func::FuncOp function, unsigned index) 
   if (microBatches > 1 && (type.getRank() == 0 || type.getDimSize(0) != microBatches))
     return emitError(function.getArgument(index).getLoc())
            << "batch argument " << name << " of @" << function.getName()
-           << " expected a leading dimension of " << microBatches << " micro-batches, found "
+           << ": expected a leading dimension of " << microBatches << " micro-batches, found "
            << type;
   Location loc = function.getArgument(index).getLoc();
   Place place = addPersistent(("input." + Twine(numInputs++)).str(), name.getValue(),
@@ -165,7 +165,7 @@ FailureOr<Place> LayoutBuilder::getArgument(func::FuncOp function, unsigned inde
   } else {
     return emitError(argument.getLoc())
            << "argument " << index << " of @" << function.getName()
-           << " expected to be a state, an input, the step block or the rank block";
+           << ": expected a state, an input, the step block or the rank block";
   }
   if (auto type = cast<RankedTensorType>(argument.getType()); place.bytes != getStorageBytes(type))
     return emitClash(function, index, type, place.buffer.getLoc());

@@ -14,11 +14,11 @@
 
 namespace mlir::fsdp {
 
-/// Where a value lies.
+/// Place of a value: a range of a buffer, in bytes.
 struct Place {
   BufferOp buffer;
   int64_t offset = 0, bytes = 0, stride = 0;
-  /// One of `pieces` pieces, `piece` bytes apart: that of the rank's index on `axes`.
+  /// If `pieces` > 1, the piece of the rank's index on `axes`; pieces are `piece` bytes apart.
   int64_t piece = 0, pieces = 1;
   ArrayAttr axes = {};
 
@@ -30,35 +30,37 @@ struct Place {
     return buffer == other.buffer && offset == other.offset && bytes == other.bytes &&
            stride == other.stride && piece == other.piece && axes == other.axes;
   }
-  /// Whether a kernel may be given it.
+  /// Returns true if a kernel may use the place as a binding.
   bool isAligned() const {
     return offset % bufferAlignment == 0 && stride % bufferAlignment == 0 &&
            piece % bufferAlignment == 0;
   }
-  /// Whether they share a byte in any iteration, on any rank (ranges with a stride have no end).
+  /// Returns true if both share a byte in any iteration, on any rank. A range with a stride counts
+  /// as unbounded.
   bool overlaps(const Place &other) const {
     return buffer == other.buffer && (other.stride || offset < other.getEnd()) &&
            (stride || other.offset < getEnd());
   }
   int64_t getEnd() const { return offset + piece * (pieces - 1) + bytes; }
-  /// Of `ranks` equal pieces of this, the one of the rank's index on `axis`; nothing when the
-  /// pieces would not follow each other.
+  /// Returns, of `ranks` equal pieces of this place, the one of the rank's index on `axis`. Returns
+  /// nothing if the pieces would not be contiguous.
   std::optional<Place> getPiece(StringRef axis, int64_t ranks) const;
-  /// What this is a piece of, on `axis`; nothing when it is none.
+  /// Returns the place of which this is the piece on `axis`, or nothing if it is none.
   std::optional<Place> getWhole(StringRef axis, int64_t ranks) const;
 };
 
-/// An `fsdp.layout` being filled by the functions that share it.
+/// Fills an `fsdp.layout`, which several functions share.
 class LayoutBuilder {
 public:
   LayoutBuilder(ModuleOp module, StringRef name);
 
   LayoutOp getLayout() { return layout; }
-  /// A buffer of one program; its lifetime is set later.
+  /// Adds a buffer of one program. Its lifetime is set later.
   Place addBuffer(StringRef symbol, StringRef label, Category category, int64_t bytes,
                   Location loc);
-  /// The place of an argument of a program: a state, an input, the step block or the rank block,
-  /// found or made. Emits an error when it does not fit what another program has.
+  /// Returns the place of an argument of a program (a state, an input, the step block or the rank
+  /// block), which it adds if no program had it before. Fails with an error if another program has
+  /// the argument with another type.
   FailureOr<Place> getArgument(func::FuncOp function, unsigned index);
 
 private:

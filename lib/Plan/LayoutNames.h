@@ -1,4 +1,4 @@
-//===- LayoutNames.h - What the layouts are called --------------*- C++ -*-===//
+//===- LayoutNames.h - Names of the layouts ---------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,8 +11,8 @@
 
 namespace mlir::fsdp {
 
-/// The layouts of the project: the reference has its own arena, whose name ends with that of the
-/// other.
+/// Names of the layouts. The reference has its own arena, whose name ends with that of the main
+/// one.
 inline constexpr llvm::StringLiteral mainLayout = "arena", referenceLayout = "reference_arena";
 
 } // namespace mlir::fsdp

@@ -1,30 +1,29 @@
-//===- MemorySearch.cpp - What waits in the arena under a limit -*- C++ -*-===//
+//===- MemorySearch.cpp - Search for a plan within a limit ------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The arena decides, not a sum of sizes: every choice that is tried is planned, scheduled and
-// packed.
+// Every choice that is tried is planned, scheduled and packed: the size of the arena decides, not a
+// sum of sizes.
 //
 //   bytes per second   item                               R0 = {}       too large
-//   saved by each  |   gather h.0 again   fc of h.0 away   R4 = first 4  fits: bisected
+//   saved by each  |   gather h.0 again   h.0 {fc} to host R4 = first 4  fits: bisected
 //                  v   h.0 {ln} again     h.0 {fc} again   R4 - {h.0 ln} fits: less time
 //
-//  1. Items, each of which takes something out of the arena for some time:
-//       - a call of the forward that is computed again, with the calls before it whose results are
-//         not kept: in each segment, again and again the one that frees most for its time. What one
-//         frees beside the others counts;
-//       - results of a call that wait on the host; last of all, whatever else waits for long;
-//       - a gather of the backward. Without it what the forward gathered stays.
-//  2. What copies and gathers cost is asked of the schedule, which hides most of them: the plan
-//     with all of a kind against that with none, in equal parts per byte.
-//  3. All items by bytes per second, those of early segments first (they wait longest).
-//  4. The shortest list from the front that fits: bisection.
-//  5. Items that are not needed after all: from the most expensive on, and late segments first,
-//     drop as many as still fit, first half of them, then a quarter, ...; of the plans tried the
-//     one that takes least time.
-//  6. Where no plan fits, all that once more with schedules that hide less for it.
+// 1. Collect items, each of which takes data out of the arena for some time:
+//    - Compute a call of the forward again, with the calls before it whose results are not kept.
+//      Per segment, take repeatedly the call that frees most bytes per second, beside those taken
+//      before.
+//    - Let the results of a call wait on the host. The last item does so for all other long waits.
+//    - Repeat a gather in the backward; without this item the gathered parameters stay.
+// 2. Rate copies and gathers. A schedule hides most of their cost, so compare the plan with all
+//    items of a kind with the plan without any; divide the difference in time by the bytes.
+// 3. Sort all items by bytes per second, those of early segments first (they wait longest).
+// 4. Bisect for the shortest prefix of the list that fits.
+// 5. Drop items that are not needed, from the most expensive and from late segments on: half of
+//    them, then a quarter, ..., as long as the plan fits. Keep the fastest of the plans tried.
+// 6. If no plan fits, repeat all this with schedules that hide less to stay within the limit.
 //
 // O(log items) plans for 4, at most `maxPlans` in all.
 //
@@ -43,7 +42,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 static constexpr unsigned maxPlans = 36;
-/// Of a second a byte, at least: what costs nothing is still not done without need.
+/// Least cost of a byte in seconds, so that free items are not taken without need.
 static constexpr double leastSecondsPerByte = 1e-18;
 
 SmallVector<Block *> fsdp::getStepBlocks(func::FuncOp function) {
@@ -52,7 +51,7 @@ SmallVector<Block *> fsdp::getStepBlocks(func::FuncOp function) {
   return blocks;
 }
 
-/// Gathers last: what they take away, a conversion of the shard, may be a call of the forward's
+/// Gathers are applied last: a call that they make dead (a conversion of the shard) may be in the
 /// graph.
 int64_t fsdp::applyChoice(func::FuncOp function, unsigned block, const MemoryChoice &choice) {
   Block &body = *getStepBlocks(function)[block];
@@ -75,12 +74,12 @@ namespace {
 
 struct Item {
   enum class Kind { recompute, offload, gather, rest } kind = Kind::recompute;
-  SmallVector<unsigned, 4> numbers; // of calls, or of the gather
+  SmallVector<unsigned, 4> numbers; // numbers of calls, or number of the gather
   unsigned segment = 0;
   int64_t bytes = 0;
   double bytesPerSecond = 0;
 
-  /// The order of items that are worth the same.
+  /// Returns the key that orders items of equal worth.
   auto getPlace() const { return std::make_tuple(segment, kind, numbers.front()); }
 };
 
@@ -113,14 +112,14 @@ private:
   unsigned blockIndex = 0, plans = 0;
   std::unique_ptr<RecomputeGraph> graph;
   SmallVector<RepeatedGather> gathers;
-  SmallVector<double> seconds; // by call
+  SmallVector<double> seconds; // seconds by call
   SmallVector<Item> items;
-  FoundChoice smallest; // of those tried
+  FoundChoice smallest; // smallest choice tried so far
 };
 
 } // namespace
 
-/// The block whose forward leaves most to its backward.
+/// Selects the block whose forward saves most bytes for its backward.
 Search::Search(func::FuncOp step, const Cluster &cluster, const MemorySearchOptions &options,
                bool atAllCosts)
     : step(step), cluster(cluster), options(options), atAllCosts(atAllCosts) {
@@ -172,8 +171,8 @@ FailureOr<FoundChoice> Search::run() {
   return finish(*best);
 }
 
-/// Where both together do not fit: a copy of what is computed again brings nothing, and comes back
-/// too early.
+/// Tries recomputation and offloading alone. Together they may not fit: a copy of a recomputed
+/// result frees nothing and comes back too early.
 LogicalResult Search::tryOneWay() {
   for (Item::Kind left : {Item::Kind::recompute, Item::Kind::offload}) {
     llvm::BitVector taken(items.size(), true);
@@ -186,8 +185,8 @@ LogicalResult Search::tryOneWay() {
   return success();
 }
 
-/// What was tried was packed until it was known whether it fits; the choice is packed as it will
-/// be.
+/// Packs the choice to the end. While searching, packing stops once it is known whether a plan
+/// fits.
 FailureOr<FoundChoice> Search::finish(FoundChoice choice) {
   if (failed(pack(choice, /*enough=*/0)))
     return failure();
@@ -208,7 +207,8 @@ double Search::getSeconds(const llvm::BitVector &calls) const {
   return sum;
 }
 
-/// `call`, and the calls of its segment before it whose results would not be there.
+/// Adds to `closure` the call and the calls before it in its segment whose results would be
+/// missing.
 void Search::addClosure(unsigned call, const llvm::BitVector &taken,
                         llvm::BitVector &closure) const {
   if (closure[call] || taken[call])
@@ -256,8 +256,8 @@ std::optional<Item> Search::findBest(unsigned segment, const llvm::BitVector &ta
   return best;
 }
 
-/// Results of the last segments, too, are tried: how long they wait is seen when the copies are
-/// made.
+/// Results of the last segments are items, too: how long they wait is known only when copies are
+/// planned.
 void Search::findCopies() {
   if (!options.offload)
     return;
@@ -341,7 +341,7 @@ FailureOr<FoundChoice> Search::plan(const llvm::BitVector &taken) {
   return choice;
 }
 
-/// As scheduled, else one command after the other.
+/// Returns the seconds of the schedule, or the sum over all commands without one.
 static double estimateSeconds(ProgramOp program, const Cluster &cluster) {
   if (auto schedule = program->getAttrOfType<DictionaryAttr>(scheduleAttr))
     return schedule.getAs<FloatAttr>("scheduled").getValueAsDouble();
@@ -352,7 +352,8 @@ static double estimateSeconds(ProgramOp program, const Cluster &cluster) {
   return seconds;
 }
 
-/// The arena and the time of the step alone, in a module of its own: kernels without bodies.
+/// Measures arena and time of a choice. Plans the step alone in a new module; kernels have no
+/// bodies there.
 LogicalResult Search::pack(FoundChoice &choice, int64_t enough) {
   auto module = step->getParentOfType<ModuleOp>();
   OwningOpRef<ModuleOp> copy = ModuleOp::create(module.getLoc());
@@ -382,9 +383,9 @@ LogicalResult Search::pack(FoundChoice &choice, int64_t enough) {
   return success();
 }
 
-/// Step 4. `count`: how many items from the front it takes.
+/// Step 4. Sets `count` to the number of items in the prefix.
 FailureOr<FoundChoice> Search::bisect(FoundChoice all, unsigned &count) {
-  unsigned low = 0; // does not fit
+  unsigned low = 0; // largest prefix known not to fit
   count = items.size();
   FoundChoice best = std::move(all);
   while (count - low > 1) {
@@ -400,12 +401,12 @@ FailureOr<FoundChoice> Search::bisect(FoundChoice all, unsigned &count) {
   return best;
 }
 
-/// Step 5, of the first `count` items.
+/// Step 5, for the first `count` items.
 LogicalResult Search::dropNeedless(unsigned count, FoundChoice &best) {
   llvm::BitVector taken(items.size());
   taken.set(0, count);
   for (size_t chunk = std::max<size_t>(1, count / 2), at = 0; at < count && plans < maxPlans;) {
-    // The last items are the most expensive; of those worth the same the late segments stand last.
+    // The last items are the most expensive; among equals, those of late segments are last.
     llvm::BitVector fewer = taken;
     size_t end = std::min<size_t>(at + chunk, count);
     fewer.reset(count - end, count - at);
@@ -420,7 +421,7 @@ LogicalResult Search::dropNeedless(unsigned count, FoundChoice &best) {
     } else if (chunk > 1) {
       chunk /= 2;
     } else {
-      ++at; // this one is needed
+      ++at; // this item is needed
       chunk = std::max<size_t>(1, (count - at) / 8);
     }
   }

@@ -1,4 +1,4 @@
-//===- MemorySearch.h - What waits in the arena under a limit ---*- C++ -*-===//
+//===- MemorySearch.h - Search for a plan within a limit --------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,50 +15,50 @@
 
 namespace mlir::fsdp {
 
-/// The blocks of a function that may hold a forward and a backward: its body and those of its
-/// loops.
+/// Returns the blocks of a function that may hold a forward and a backward: its body and the bodies
+/// of its loops.
 SmallVector<Block *> getStepBlocks(func::FuncOp function);
 
-/// What of the forward does not wait for the backward in the arena.
+/// Results of the forward that do not wait for the backward in the arena.
 struct MemoryChoice {
-  /// Calls of the block's RecomputeGraph whose results are computed again, and whose results wait
-  /// on the host.
+  /// Calls of the block's RecomputeGraph whose results are computed again; calls whose results may
+  /// wait on the host.
   llvm::BitVector recomputed, offloaded;
-  /// Whatever else waits for long may wait on the host, too.
+  /// Whether all other long-lived activations may wait on the host, too.
   bool offloadsRest = false;
-  /// Of findRepeatedGathers, those that wait in the arena.
+  /// Numbers in findRepeatedGathers of gathers whose parameters stay in the arena.
   llvm::BitVector kept;
 };
 
-/// Makes the choice in a block. Returns the bytes that wait for the backward without it, less those
-/// that do with it.
+/// Applies the choice to a block. Returns the bytes that wait for the backward without it, minus
+/// those that wait with it.
 int64_t applyChoice(func::FuncOp function, unsigned block, const MemoryChoice &choice);
 
 struct FoundChoice : MemoryChoice {
-  /// Which of getStepBlocks.
+  /// Index of the block in getStepBlocks.
   unsigned block = 0;
-  /// Bytes of the arena without the workspace of kernels; estimated seconds of the step.
+  /// Bytes of the arena without the workspace of kernels; estimated seconds of a step.
   int64_t bytes = 0;
   double seconds = 0;
-  /// Calls and gathers there are to choose from; plans that were packed on the way.
+  /// Number of calls and gathers to choose from; number of plans that were packed.
   unsigned numCalls = 0, numGathers = 0, plans = 0;
 };
 
 struct MemorySearchOptions {
-  /// Of the arena, without workspace.
+  /// Most bytes of the arena, without workspace.
   int64_t limit = 0;
-  /// Whether gathers may be kept, and results of calls may wait on the host: such of `minBytes` and
-  /// more.
+  /// Whether gathered parameters may be kept, and whether results of calls of at least `minBytes`
+  /// bytes may wait on the host.
   bool keepGathers = false, offload = false;
   int64_t minBytes = 0;
-  /// Adds what stands between buffers and offsets. Where nothing fits otherwise and `schedules`,
-  /// the schedule keeps to the limit at all costs.
+  /// `addSchedule` adds the passes between buffers and offsets. If `schedules` and nothing fits
+  /// otherwise, the schedule keeps to the limit even if it hides less.
   bool schedules = false;
   std::function<void(OpPassManager &, bool atAllCosts)> addSchedule;
 };
 
-/// The choice that takes least time among those tried whose arena takes at most the limit; where
-/// none does, the smallest arena found. Failure: a plan could not be made.
+/// Returns the fastest of the choices tried whose arena is within the limit, or the one with the
+/// smallest arena if none is. Fails if a plan could not be made.
 FailureOr<FoundChoice> searchMemory(func::FuncOp step, const Cluster &cluster,
                                     const MemorySearchOptions &options);
 

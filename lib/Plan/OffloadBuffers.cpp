@@ -1,11 +1,10 @@
-//===- OffloadBuffers.cpp - What lies in the host's memory ------*- C++ -*-===//
+//===- OffloadBuffers.cpp - Buffers in host memory --------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Buffers of some kinds move to the host's arena, and copies bring them to where they
-// are computed with.
+// Moves buffers of the chosen kinds to the arena of the host, and adds copies where they are used.
 //
 //   reduce_scatter @flat -> @grad            reduce_scatter @flat -> @grad.0
 //   launch update(@param, @grad, @moment)    copy @grad.0 -> @host.0
@@ -13,20 +12,18 @@
 //   with @moment on the host                 launch update(@host.1, @host.0, @moment)
 //                                            copy @host.1 -> @param
 //
-//  1. Mark what has its home there: states by their role, and the gradients that no
-//     collective reads any more.
-//  2. A launch that needs one of them, and otherwise nothing but parameters, gradients, optimizer
-//     state, staging and numbers that steer, runs on the host: what it needs from the device is
-//     copied there first, and what it writes for it, back. Not where the device alone computes, as
-//     GPUs do.
-//  3. Any other launch, and any collective, runs on the device: the same the other
-//     way round. Copies and fills reach both arenas.
-//     What lies in the rank's file comes to where it is computed with, and goes back, the same way.
-//  4. Activations that wait for long, all or those that are marked: a copy to the host after the
-//     last use before, and one into another buffer in front of the first use after it.
+// 1. Mark the buffers of the host: states by their role, and gradients that no collective reads any
+//    more.
+// 2. A launch runs on the host if it needs one of them, and otherwise only parameters, gradients,
+//    optimizer state, staging and control values. Its operands on the device are copied to the host
+//    first, and its results back. Targets whose kernels do not run on the host skip this step.
+// 3. Any other launch, and any collective, runs on the device; copies go the other way round.
+//    Copies and fills reach both arenas. Buffers in the rank's file are copied likewise.
+// 4. For activations that wait for long (all, or those that are marked), add a copy to the host
+//    after the last use before the wait, and a copy to a new buffer before the first use after it.
 //
 // O(commands · bindings), and for activations O(accesses of a buffer). Lifetimes are set again. Not
-// done here: copies beside compute (ScheduleCollectives.cpp), copies that are shared between
+// done here: overlapping copies with compute (ScheduleCollectives.cpp), sharing copies between
 // launches.
 //
 //===----------------------------------------------------------------------===//
@@ -45,12 +42,13 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Commands between two uses of an activation that a copy there and back is worth: a layer or so.
+/// Least number of commands between two uses of an activation for which copies are added: about a
+/// layer.
 static constexpr int64_t minCommandsAway = 16;
 
 namespace {
 
-/// One layout and its programs.
+/// Offloads the buffers of one layout and its programs.
 class Offloader {
 public:
   Offloader(LayoutOp layout, const OffloadKinds &kinds, int64_t minBytes, bool marked,
@@ -81,8 +79,8 @@ private:
                      bool host, Location loc);
   SliceAttr getWhole(BufferOp buffer);
   void copy(SliceAttr from, SliceAttr to, StringRef label, Location loc);
-  /// What a command at `op` has instead of `access`, which lies elsewhere, when it runs on the host
-  /// (the device).
+  /// Returns the slice that a command on the host (or the device) uses instead of `access`, which
+  /// is in another memory. Adds the copies around `op`.
   SliceAttr stage(const Access &access, bool host, Operation *op);
 
   LayoutOp layout;
@@ -91,8 +89,8 @@ private:
   bool marked, hostComputes;
   OpBuilder builder;
   ProgramOp program;
-  DenseMap<StringAttr, BufferOp> buffers; ///< of the layout, new ones too
-  SymbolTableCollection tables;           ///< of kernels
+  DenseMap<StringAttr, BufferOp> buffers; ///< buffers of the layout, including new ones
+  SymbolTableCollection tables;           ///< symbol tables, for kernels
   unsigned numBuffers = 0;
 };
 
@@ -112,7 +110,7 @@ void Offloader::markStates() {
   }
 }
 
-/// What a collective reads stays: it is not yet what the optimizer takes.
+/// Marks gradients for the host, except those that a collective still reads.
 void Offloader::markGradients() {
   llvm::DenseSet<Attribute> read, used;
   program.walk([&](Operation *op) {
@@ -152,7 +150,7 @@ void Offloader::copy(SliceAttr from, SliceAttr to, StringRef label, Location loc
   ++numCopies;
 }
 
-/// What a copy is called.
+/// Returns the label of a copy.
 static std::string describeCopy(Memory from, Memory to, StringRef what) {
   StringRef way = to == Memory::file     ? "to the file: "
                   : from == Memory::file ? "from the file: "
@@ -229,7 +227,7 @@ void Offloader::placeCollective(CollectiveOp collective) {
 // Step 4
 //===----------------------------------------------------------------------===//
 
-/// Replaces what a command has of `from`.
+/// Replaces the buffer `from` with `to` in the slices of a command.
 static void redirect(Operation *op, FlatSymbolRefAttr from, FlatSymbolRefAttr to) {
   AttrTypeReplacer replacer;
   replacer.addReplacement([&](SliceAttr slice) -> std::optional<Attribute> {
@@ -241,7 +239,7 @@ static void redirect(Operation *op, FlatSymbolRefAttr from, FlatSymbolRefAttr to
   replacer.replaceElementsIn(op);
 }
 
-/// At the widest gap between `uses`, in order, where one is wide enough.
+/// Splits a buffer at the widest gap between `uses`, if that gap is wide enough.
 void Offloader::split(BufferOp buffer, ArrayRef<Operation *> uses) {
   size_t at = 0;
   int64_t widest = 0;
@@ -256,7 +254,7 @@ void Offloader::split(BufferOp buffer, ArrayRef<Operation *> uses) {
   }
   if (widest < minCommandsAway)
     return;
-  // Only what one command wrote as a whole is whole.
+  // Only a buffer that one command wrote as a whole can be copied as a whole.
   auto whole = getWhole(buffer);
   bool isWhole = llvm::any_of(uses.take_front(at), [&](Operation *op) {
     return llvm::any_of(getAccesses(op, tables), [&](const Access &access) {

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The layers of a model are alike, so most dispatches have twins: they share a kernel.
+// The layers of a model are alike, so that most dispatches are equal to others and share a kernel.
 //
 //   %y = fsdp.dispatch (%a) inplace [-1]      %y = fsdp.kernel_call @k_1f..(%a) inplace [-1]
 //        attributes {kind = "map"} {
@@ -13,12 +13,12 @@
 //     fsdp.yield %r : tensor<8xf32>               %out: tensor<8xf32> {fsdp.out = 0})
 //   }                                         { ... return %r }
 //
-//  1. Build the function: the region's block with one destination per result that is not in place.
-//     The body does not use the destinations.
-//  2. Print it without locations, under a fixed name, and hash the text: the
-//     printer numbers values in order, so equal structure is equal text. Large
-//     tables of constants stand in it as hashes.
-//  3. The first with a text stays and is called k_<hash>; its twins are erased.
+// 1. Build the function: the region's block with one destination per result that is not in place.
+//    The body does not use the destinations.
+// 2. Print it without locations, under a fixed name, and hash the text. The printer numbers values
+//    in order, so that equal structure gives equal text. Large tables of constants are printed as
+//    hashes.
+// 3. The first function with a text is kept as k_<hash>; later ones are erased.
 //
 // O(size of the dispatches). Not done here: kernels that differ in a constant only.
 //
@@ -41,7 +41,7 @@ using namespace mlir::fsdp;
 /// Attribute `kind` of a dispatch: map, row, column, contract, ...
 static constexpr StringLiteral dispatchKindAttr = "kind";
 
-/// Step 1; takes the body of the dispatch.
+/// Step 1. Moves the body of the dispatch.
 static func::FuncOp buildKernel(DispatchOp dispatch) {
   Builder builder(dispatch.getContext());
   Block &body = dispatch.getBody().front();
@@ -76,7 +76,7 @@ static std::string hashText(StringRef text) {
 
 namespace {
 
-/// Step 2. A table of constants is printed and hashed once, however many dispatches hold it.
+/// Step 2. A table of constants is hashed once, even if many dispatches hold it.
 class StructurePrinter {
 public:
   std::string print(func::FuncOp kernel) {
@@ -138,7 +138,7 @@ class OutlineKernelsPass : public fsdp::impl::OutlineKernelsPassBase<OutlineKern
     numKernels += kernels.size();
   }
 
-  /// Step 3. Kernels stand at the end of the module, in the order of first use.
+  /// Step 3. Kernels are at the end of the module, in the order of first use.
   func::FuncOp findOrInsert(func::FuncOp kernel, llvm::StringMap<func::FuncOp> &kernels,
                             SymbolTable &symbols) {
     std::string text = printer.print(kernel);

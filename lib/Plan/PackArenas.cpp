@@ -5,17 +5,17 @@
 //===----------------------------------------------------------------------===//
 //
 //   | states, block, rank, inputs | step's buffers  ......... |
-//   |          (in order)         | eval's buffers ....       |   the same room
+//   |          (in order)         | eval's buffers ....       |   the same bytes
 //   0                             base                        arena_bytes
 //
-//  1. Buffers without a program one after another.
-//  2. For each program: pack its buffers by lifetime (Analysis/Packing.cpp).
-//  3. The arena ends where the largest program does. Its lower bound: what always
-//     lives, and the most that is alive at once.
-//  4. The same for the buffers of the host, in an arena of their own; those of the file one after
-//     the other, each from a page on.
+// 1. Place the buffers without a program one after another.
+// 2. For each program, pack its buffers by lifetime (Analysis/Packing.cpp).
+// 3. The arena ends where the largest program does. Its lower bound is the sum of what always lives
+//    and the most bytes alive at one moment.
+// 4. Pack the buffers of the host likewise, in their own arena. Place those of the file one after
+//    another, each at the begin of a page.
 //
-// The workspace of kernels comes after the arena when they are compiled.
+// The workspace of kernels is added after the arena when kernels are compiled.
 //
 //===----------------------------------------------------------------------===//
 
@@ -72,8 +72,8 @@ int64_t fsdp::measureArena(LayoutOp layout, StringAttr program,
           {static_cast<int64_t>(buffer.getBytes()), lifetime->second.first, lifetime->second.last});
   }
   ArenaFront front = packFront(arena, [](BufferOp, int64_t) {});
-  int64_t room = packIntervals(intervals, std::max<int64_t>(1, enough - front.base)).bytes;
-  return room == 0 ? front.end : front.base + room;
+  int64_t packed = packIntervals(intervals, std::max<int64_t>(1, enough - front.base)).bytes;
+  return packed == 0 ? front.end : front.base + packed;
 }
 
 /// Steps 1 to 3, for the buffers of one arena.
@@ -86,7 +86,7 @@ static ArenaSize pack(ArrayRef<BufferOp> arena, int64_t enough) {
   for (BufferOp buffer : arena)
     if (!buffer.isPersistent())
       programs[buffer.getProgramAttr().getAttr()].push_back(buffer);
-  int64_t room = 0, bound = 0;
+  int64_t packed = 0, bound = 0;
   for (auto &[program, buffers] : programs) {
     SmallVector<Interval> intervals;
     for (BufferOp buffer : buffers)
@@ -97,13 +97,13 @@ static ArenaSize pack(ArrayRef<BufferOp> arena, int64_t enough) {
         packIntervals(intervals, enough > 0 ? std::max<int64_t>(1, enough - front.base) : 0);
     for (auto [buffer, offset] : llvm::zip_equal(buffers, packing.offsets))
       place(buffer, front.base + offset);
-    room = std::max(room, packing.bytes);
+    packed = std::max(packed, packing.bytes);
     bound = std::max(bound, packing.lowerBound);
   }
-  return {room == 0 ? front.end : front.base + room, front.bytes + bound};
+  return {packed == 0 ? front.end : front.base + packed, front.bytes + bound};
 }
 
-/// Step 4, for the file; returns its bytes.
+/// Step 4 for the file. Returns its bytes.
 static int64_t packFile(ArrayRef<BufferOp> buffers) {
   int64_t end = 0;
   for (BufferOp buffer : buffers) {
@@ -130,7 +130,7 @@ class PackArenasPass : public fsdp::impl::PackArenasPassBase<PackArenasPass> {
       }
       ArenaSize arena = pack(device, enough);
       if (arena.bytes == 0) {
-        layout.emitError("holds no byte; expected at least one state or input");
+        layout.emitError("has no bytes; expected at least one state or input");
         return signalPassFailure();
       }
       layout.setArenaBytes(arena.bytes);

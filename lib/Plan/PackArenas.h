@@ -13,18 +13,18 @@
 
 namespace mlir::fsdp {
 
-/// What of an arena always lives: buffers without a program, one after another.
+/// The part of an arena that always lives: buffers without a program, one after another.
 struct ArenaFront {
-  /// After the last of them; where buffers of programs begin; bytes, each rounded up to the
+  /// End of the last of them; begin of the buffers of programs; bytes, each rounded up to the
   /// alignment.
   int64_t end = 0, base = 0, bytes = 0;
 };
 
-/// `arena`: all of its buffers. `place` is told of those that always live.
+/// Places the buffers of `arena` that always live, and calls `place` with the offset of each.
 ArenaFront packFront(ArrayRef<BufferOp> arena, llvm::function_ref<void(BufferOp, int64_t)> place);
 
-/// Bytes of the device's arena when the buffers of `program` live as `lifetimes` says, beside no
-/// other program: as packed, up to the first packing of at most `enough`.
+/// Returns the bytes of the device's arena if the buffers of `program` have `lifetimes` and there
+/// are no other programs. Stops at the first packing of at most `enough` bytes.
 int64_t measureArena(LayoutOp layout, StringAttr program,
                      const llvm::MapVector<StringAttr, Lifetime> &lifetimes, int64_t enough);
 

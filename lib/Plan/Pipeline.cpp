@@ -16,20 +16,20 @@ void fsdp::buildPlanPipeline(OpPassManager &pm, const StepOptions &options) {
   std::string hostComputes = getTargetInfo(options.codegen)->hostComputes() ? "true" : "false",
               keepGathers = options.isGiven("reshard-after-forward") ? "false" : "true";
   PassSetting host{"host-computes", hostComputes}, cluster{"cluster", chooseCluster(options)};
-  // Conversions become dispatches, so they come before the kernels.
+  // Conversions become dispatches, so they are made before kernels are outlined.
   pm.addNestedPass<func::FuncOp>(createCastCollectivesPass());
   pm.addPass(createOutlineKernelsPass());
-  // A program has one level of loops. After outlining: a call is smaller than what it calls.
+  // A program has one level of loops. Unroll after outlining: a call is smaller than its body.
   pm.addNestedPass<func::FuncOp>(createUnrollLoopsPass());
-  // Before lifetimes are looked at.
+  // Sink before lifetimes are computed.
   pm.addNestedPass<func::FuncOp>(createSinkToUsesPass());
   if (plan.checkpointing != "none") {
     pm.addPass(configure(createRematerialisePass(), options,
                          {host, cluster, {"keep-gathers", keepGathers}}));
     pm.addNestedPass<func::FuncOp>(createSinkToUsesPass());
   }
-  // Values to buffers, buffers to offsets: one after the other, so that either can be read and
-  // tested.
+  // Buffers are assigned before offsets, in passes of their own, so that each result can be read
+  // and tested.
   pm.addPass(createAssignBuffersPass());
   if (plan.offload.any())
     pm.addPass(configure(createOffloadBuffersPass(), options,

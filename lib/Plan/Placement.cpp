@@ -41,7 +41,7 @@ Place FunctionPlan::claim(Value value, Operation *op, ArrayRef<Place> taken) {
   std::string name = describe(value);
   Place copy = addBuffer("copy" + (name.empty() ? "" : " of " + name), Category::staging,
                          place.bytes, op->getLoc());
-  // A sum stays what it is: gradients.
+  // The copy of a gradient sum has the category gradients.
   if (gradients.contains(value))
     copy.buffer.setCategory(Category::gradients);
   materialise(value, copy, op->getLoc());
@@ -71,7 +71,7 @@ void FunctionPlan::moveAll(ArrayRef<std::pair<Value, Place>> moves, Location loc
   SmallVector<std::pair<Value, Place>> open;
   llvm::copy_if(moves, std::back_inserter(open),
                 [&](auto &move) { return !(getPlace(move.first) == move.second); });
-  // A source that another move writes over goes by way of a buffer of its own.
+  // A source that another move overwrites is copied to a buffer of its own first.
   SmallVector<std::pair<Place, Place>> direct;
   for (auto &[value, target] : open) {
     Place source = getPlace(value);
@@ -92,7 +92,7 @@ void FunctionPlan::moveAll(ArrayRef<std::pair<Value, Place>> moves, Location loc
   }
 }
 
-/// No label where there is nothing to say.
+/// Returns null for an empty label.
 static StringAttr getLabel(Builder &builder, const Twine &label) {
   std::string text = label.str();
   return text.empty() ? StringAttr() : builder.getStringAttr(text);

@@ -1,4 +1,4 @@
-//===- RecomputeGraph.cpp - What the backward may compute again -*- C++ -*-===//
+//===- RecomputeGraph.cpp - Calls that the backward can repeat --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,18 +12,17 @@
 //   %g = call @l.grad(%a, %v)        %b = call @k(%x, %v)
 //                                    %g = call @l.grad(%b, %v)
 //
-//  1. The moment: the op in front of the first gradient of a parameter; where there is none, that
-//     after which the results of kernel calls that a later op reads have most bytes. Calls up to
-//     there are the forward. Where logits are computed in chunks, the loss of the first chunk is
-//     part of it.
-//  2. Segments: calls that read parameters of one unit, and those after them that read none.
-//  3. A call whose result another segment reads is a boundary.
-//  4. Apply: each op after the moment that reads a result of a recomputed call reads that of a
-//     copy instead, and so do copies. A copy stands before the first such reader of its segment,
-//     and reads the parameters that are gathered for the backward.
+// 1. The moment is the op before the first gradient of a parameter. If there is none, it is the op
+//    after which the results of kernel calls that a later op reads have most bytes. Calls up to it
+//    are the forward. With chunked logits, the loss of the first chunk is part of the forward.
+// 2. A segment is the calls that read parameters of one unit, and those after them that read none.
+// 3. A call whose result another segment reads is a boundary.
+// 4. To apply a choice, each op after the moment that reads a result of a recomputed call reads
+//    that of a copy instead; so do the copies. A copy stands before the first such reader of its
+//    segment, and reads the parameters that are gathered for the backward.
 //
-// The copies are the same kernels on the same values, so no bit changes. O(uses). Not done here:
-// the last place that is early enough (SinkToUses.cpp, which runs after this).
+// The copies are the same kernels on the same values, so that no bit changes. O(uses). Not done
+// here: moving copies to the last possible place (SinkToUses.cpp, which runs afterwards).
 //
 //===----------------------------------------------------------------------===//
 
@@ -65,8 +64,8 @@ void RecomputeGraph::visitUses(Value base, Visitor visit) {
   }
 }
 
-/// What is reduced over ranks, whether or not there are several, or a sum that goes on in its place
-/// until it is.
+/// Returns true if `base` is reduced over ranks (even if there is only one), or is accumulated in
+/// place into a value that is.
 bool RecomputeGraph::isGradient(Value base) {
   bool isReduced = false;
   SmallVector<Value> values{base};
@@ -88,7 +87,7 @@ bool RecomputeGraph::isGradient(Value base) {
 
 void RecomputeGraph::findMoment() {
   SmallVector<int64_t> changes(ops.size() + 1, 0);
-  unsigned end = ops.size(); // the first gradient
+  unsigned end = ops.size(); // number of the first gradient
   for (Operation *op : ops) {
     auto call = dyn_cast<KernelCallOp>(op);
     for (Value result : call ? ValueRange(call.getResults()) : ValueRange()) {
@@ -125,7 +124,8 @@ void RecomputeGraph::findCalls() {
     }
 }
 
-/// The gather that `value` is a view of, or null. That of one rank is a view itself.
+/// Returns the gather of which `value` is a view, or null. A gather within one rank is a view
+/// itself.
 static UnshardOp getUnshard(Value value, Aliasing &aliasing) {
   while (Operation *source = value.getDefiningOp()) {
     if (auto unshard = dyn_cast<UnshardOp>(source))
@@ -137,7 +137,7 @@ static UnshardOp getUnshard(Value value, Aliasing &aliasing) {
   return nullptr;
 }
 
-/// The unit whose gathered parameters a call reads; of several, the one that is gathered last.
+/// Returns the unit whose gathered parameters a call reads, or the one gathered last of several.
 StringRef RecomputeGraph::getUnit(KernelCallOp call) {
   UnshardOp last;
   for (Value operand : call.getInputs())
@@ -148,7 +148,7 @@ StringRef RecomputeGraph::getUnit(KernelCallOp call) {
   return last ? last.getUnit() : StringRef();
 }
 
-/// A unit and its parts of another type (`h.0` and `h.0.frozen`).
+/// Returns true if both are one unit or its parts of other types (`h.0` and `h.0.frozen`).
 static bool isPartOf(StringRef a, StringRef b) {
   if (a.size() < b.size())
     std::swap(a, b);
@@ -233,7 +233,7 @@ int64_t RecomputeGraph::getSavedBytes(const llvm::BitVector &recomputed) const {
 // Step 4
 //===----------------------------------------------------------------------===//
 
-/// Moves `op` and what it reads in front of `place`, which is before it.
+/// Moves `op` and its operands before `place`, if they are not there yet.
 void RecomputeGraph::moveBefore(Operation *op, Operation *place) {
   if (op->getBlock() != &block || op->isBeforeInBlock(place) || op == place)
     return;
@@ -243,7 +243,7 @@ void RecomputeGraph::moveBefore(Operation *op, Operation *place) {
   op->moveBefore(place);
 }
 
-/// The parameter as the backward gathers it, where it does.
+/// Returns the parameter as the backward gathers it, or the forward's if it does not.
 Value RecomputeGraph::remapParameter(UnshardOp unshard, unsigned result) {
   for (auto other : block.getOps<UnshardOp>())
     if (other != unshard && other.getUnit() == unshard.getUnit() &&
@@ -284,8 +284,7 @@ Value RecomputeGraph::remap(Value value, const llvm::BitVector &recomputed) {
 }
 
 void RecomputeGraph::apply(const llvm::BitVector &recomputed) {
-  // The first reader of each segment after the moment, be it a view: they are made to read copies,
-  // too.
+  // Find the first reader of each segment after the moment, views included: views read copies, too.
   auto segmentOf = [&](Value value) -> std::optional<unsigned> {
     Operation *def = aliasing.getBase(value).getDefiningOp();
     auto number = def ? numbers.find(def) : numbers.end();

@@ -1,4 +1,4 @@
-//===- RecomputeGraph.h - What the backward may compute again ---*- C++ -*-===//
+//===- RecomputeGraph.h - Calls that the backward can repeat ----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,19 +12,19 @@
 
 namespace mlir::fsdp {
 
-/// The kernel calls of the forward in one block: those before the moment at which most of their
+/// The kernel calls of the forward in one block: those up to the moment at which most of their
 /// results wait for a later reader.
 class RecomputeGraph {
 public:
   struct Call {
     KernelCallOp op;
-    /// Calls that belong to the same unit, one after another.
+    /// Number of the unit that the call belongs to, in order.
     unsigned segment = 0;
-    /// Its results are what segments hand to each other: always kept.
+    /// Whether its results are read by other segments; they are always kept.
     bool isBoundary = false;
-    /// After the moment someone reads a result.
+    /// Whether a result is read after the moment.
     bool isSaved = false;
-    /// Of the results that someone reads then; of all results.
+    /// Bytes of the results that are read after the moment; bytes of all results.
     int64_t savedBytes = 0, bytes = 0;
     /// Calls of the forward whose results it reads.
     SmallVector<unsigned, 4> producers;
@@ -34,17 +34,18 @@ public:
 
   ArrayRef<Call> getCalls() const { return calls; }
   unsigned getNumSegments() const { return segments; }
-  /// Calls that may be computed again: none of the last segment, whose backward begins at once.
+  /// Returns true if the call may be computed again. Calls of the last segment may not: its
+  /// backward begins at once.
   bool isCandidate(unsigned call) const {
     return !calls[call].isBoundary && calls[call].segment + 1 < segments;
   }
-  /// Bytes that wait for the backward when `recomputed` calls are computed again.
+  /// Returns the bytes that wait for the backward if the `recomputed` calls are computed again.
   int64_t getSavedBytes(const llvm::BitVector &recomputed) const;
-  /// The calls of `recomputed` that are computed again in the end: whose results someone needs.
+  /// Returns the calls of `recomputed` that have to be computed again because a result of theirs is
+  /// read.
   llvm::BitVector getNeeded(const llvm::BitVector &recomputed) const;
 
-  /// Computes `recomputed` calls again where the backward reads their results. The graph is not
-  /// valid after it.
+  /// Lets the backward read copies of the `recomputed` calls. The graph is invalid afterwards.
   void apply(const llvm::BitVector &recomputed);
 
 private:
@@ -55,7 +56,8 @@ private:
   StringRef getUnit(KernelCallOp call);
   bool isGradient(Value base);
   template <typename Visitor>
-  void visitUses(Value base, Visitor visit); // of it and its views, at the op of this block
+  void visitUses(Value base,
+                 Visitor visit); // visits uses of the value and its views, at the op of this block
 
   Value remap(Value value, const llvm::BitVector &recomputed);
   Value remapParameter(UnshardOp unshard, unsigned result);
@@ -65,12 +67,12 @@ private:
   Aliasing &aliasing;
   SmallVector<Operation *> ops;
   DenseMap<Operation *, unsigned> positions;
-  unsigned moment = 0; // the op after which most is saved
+  unsigned moment = 0; // number of the op after which most is saved
   SmallVector<Call> calls;
-  DenseMap<Operation *, unsigned> numbers; // of calls
+  DenseMap<Operation *, unsigned> numbers; // numbers of calls
   unsigned segments = 0;
 
-  // While it is applied.
+  // State of apply().
   DenseMap<Value, Value> remapped;
   Operation *place = nullptr;
 };

@@ -1,19 +1,20 @@
-//===- Rematerialise.cpp - Compute activations again ------------*- C++ -*-===//
+//===- Rematerialise.cpp - Recompute activations ----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Activation checkpointing: what the forward computed is computed again in the backward, rather
-// than kept (RecomputeGraph.cpp shows how).
+// Activation checkpointing: the backward computes results of the forward again instead of keeping
+// them (RecomputeGraph.cpp).
 //
-//   none                  nothing
-//   full                  all of a unit but what it hands on
-//   selective=KINDS       the same, but results of these kinds of kernels are kept; of KIND/N those
-//                         of the first of each N calls of a unit, in their order
+//   none                  nothing is computed again
+//   full                  all results of a unit except those that other units read
+//   selective=KINDS       like full, but results of these kinds of kernels are kept; with KIND/N
+//                         only those of the first of each N calls of a unit, in order
 //
-//  1. Each block of the program `step`: its forward, and what of it waits for the backward.
-//  2. The calls of the policy are computed again.
+// 1. In each block of the program `step`, find the forward and its results that wait for the
+//    backward.
+// 2. Compute the calls of the policy again.
 //
 // O(uses).
 //
@@ -49,7 +50,8 @@ class RematerialisePass : public fsdp::impl::RematerialisePassBase<Rematerialise
     std::string problem;
     std::optional<CheckpointingPolicy> parsed = CheckpointingPolicy::parse(policy, problem);
     if (!parsed) {
-      getOperation().emitError("activations to compute again, '") << policy << "': " << problem;
+      getOperation().emitError("policy of activation checkpointing '")
+          << policy << "': " << problem;
       return signalPassFailure();
     }
     if (parsed->mode == CheckpointingPolicy::Mode::None)
@@ -72,12 +74,12 @@ class RematerialisePass : public fsdp::impl::RematerialisePassBase<Rematerialise
     return success();
   }
 
-  /// The candidates whose results the policy does not keep. Calls that are kept anyway count, too.
+  /// Returns the candidates whose results the policy does not keep. Boundaries count as calls, too.
   static llvm::BitVector findRecomputed(const RecomputeGraph &graph,
                                         const CheckpointingPolicy &parsed) {
     SymbolTableCollection tables;
     llvm::BitVector recomputed(graph.getCalls().size());
-    llvm::StringMap<int64_t> counts; // of calls of the segment
+    llvm::StringMap<int64_t> counts; // number of calls in the segment, by kind
     unsigned segment = 0;
     for (auto [number, call] : llvm::enumerate(graph.getCalls())) {
       if (call.segment != segment)
@@ -121,10 +123,9 @@ class RematerialisePass : public fsdp::impl::RematerialisePassBase<Rematerialise
 
   void describe(func::FuncOp function, const FoundChoice &choice,
                 const MemorySearchOptions &options) {
-    InFlightDiagnostic diag = function.emitRemark("activations of ")
-                              << choice.recomputed.count()
-                              << " kernel calls are computed again, of " << choice.numCalls
-                              << " in the forward, ";
+    InFlightDiagnostic diag = function.emitRemark("results of ")
+                              << choice.recomputed.count() << " of " << choice.numCalls
+                              << " kernel calls of the forward are computed again, ";
     if (options.offload)
       diag << "those of " << choice.offloaded.count() << " may wait on the host, ";
     if (options.keepGathers)

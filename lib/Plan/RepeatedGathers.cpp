@@ -11,13 +11,13 @@
 //   %v = unshard %d @h.0 site 1
 //   %g = call @k.grad(%a, %v)                %g = call @k.grad(%a, %w)
 //
-//  1. Gathers of one unit with the same pieces, those being one value or the same kernels on the
-//     same values.
-//  2. What the second brings the first brought; what was done for the second alone goes.
+// 1. Find gathers of one unit whose shards are one value, or results of the same kernels on the
+//    same values.
+// 2. Let readers of the second gather read the first, and erase ops that become dead.
 //
-// Shards change after the backward only, so no bit changes. O(gathers²). Not done here: gathers
-// among other neighbours than those of the forward, which have other pieces; gathers of loops that
-// a later loop repeats.
+// Shards change only after the backward, so that no bit changes. O(gathers²). Not done here:
+// gathers among fewer neighbours than in the forward, which have other pieces; gathers that a later
+// loop repeats.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Whether both are one value, or what the same kernels make of one.
+/// Returns true if both are one value, or results of the same kernels on one.
 static bool isSame(Value a, Value b) {
   if (a == b)
     return true;
@@ -62,7 +62,7 @@ SmallVector<RepeatedGather> fsdp::findRepeatedGathers(Block &block) {
   return found;
 }
 
-/// Erases `op` and what was there for it alone.
+/// Erases `op` and kernel calls that only it used.
 static void eraseDead(Operation *op) {
   SmallVector<Value> operands = llvm::to_vector(op->getOperands());
   op->erase();

@@ -12,16 +12,16 @@
 
 namespace mlir::fsdp {
 
-/// A gather of the backward that brings what one of the forward brought.
+/// A gather of the backward that repeats one of the forward.
 struct RepeatedGather {
   UnshardOp first, again;
 };
 
-/// Those of `block`, in the order of the forward.
+/// Returns the repeated gathers of `block`, in the order of the forward.
 SmallVector<RepeatedGather> findRepeatedGathers(Block &block);
 
-/// What the `kept` of findRepeatedGathers brought in the forward stays until the backward, which
-/// does not gather it again.
+/// Keeps the parameters gathered in the forward until the backward for the gathers `kept` (numbers
+/// in findRepeatedGathers), and erases their repetitions.
 void keepGathers(Block &block, const llvm::BitVector &kept);
 
 } // namespace mlir::fsdp

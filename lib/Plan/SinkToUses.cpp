@@ -1,28 +1,29 @@
-//===- SinkToUses.cpp - Compute late what is needed late --------*- C++ -*-===//
+//===- SinkToUses.cpp - Move ops to their first use -------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The stages before put an op where its operands are ready. What is recomputed for
-// the backward, and the parameters that are gathered again for it, would then live
-// from the end of the forward on, all layers at once.
+// Earlier stages place an op where its operands are ready. Values that are recomputed for the
+// backward, and parameters that are gathered again for it, would then live from the end of the
+// forward on, for all layers at once.
 //
 //   %w1 = unshard @h.1        %w1 = unshard @h.1
 //   %w0 = unshard @h.0   =>   use(%w1)
 //   use(%w1)                  %w0 = unshard @h.0
 //   use(%w0)                  use(%w0)
 //
-// Ops from the last to the first, so that users have their places:
-//  1. The limit is the first op after that uses a result, or writes in place over an
-//     operand. (A write in place by the op itself stays after other readers: they are before it.)
-//  2. Gain: bytes of the results, times the way to the limit (none for gradients: their
-//     place is in the flat buffer). Price: for each operand of which this op is the last
-//     reader, its bytes times the way that its life becomes longer. Arguments cost nothing.
-//  3. Move the op in front of the limit when it gains. Views move at no price.
+// Visit ops from the last to the first, so that users are placed already:
+//  1. The limit is the first later op that uses a result, or overwrites an operand in place. (An op
+//     that writes in place itself stays after the other readers, which are before it.)
+//  2. The gain is the bytes of the results times the distance to the limit. It is none for
+//     gradients, whose place is in the flat buffer. The price, for each operand of which this op is
+//     the last reader, is its bytes times the distance by which its lifetime grows. Arguments are
+//     free.
+//  3. Move the op before the limit if the gain exceeds the price. Views move for free.
 //
-// Kernel calls and gathers move; other collectives keep their order. The positions
-// are those of the beginning of a block: O(ops + uses).
+// Kernel calls and gathers move; other collectives keep their order. Distances are measured in the
+// original order of the block: O(ops + uses).
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,7 +46,7 @@ static int64_t getBytes(Value value) {
 
 namespace {
 
-/// One block.
+/// Sinks the ops of one block.
 class Sinker {
 public:
   Sinker(Block &block, Aliasing &aliasing) : block(block), aliasing(aliasing) {}
@@ -72,12 +73,12 @@ public:
   }
 
 private:
-  /// The op of this block that `user` is or stands in.
+  /// Returns the op of this block that is or contains `user`.
   Operation *getAncestor(Operation *user) { return block.findAncestorOpInBlock(*user); }
 
   bool isBefore(Operation *a, Operation *b) { return !b || a->isBeforeInBlock(b); }
 
-  /// All values that share memory with `value`: its base and the views of that.
+  /// Collects `base` and all views of it.
   void collectViews(Value base, SmallVectorImpl<Value> &views) {
     views.push_back(base);
     for (Operation *user : base.getUsers())
@@ -86,7 +87,7 @@ private:
           collectViews(view, views);
   }
 
-  /// Step 1; null when no result is used here.
+  /// Step 1. Returns null if no result is used in this block.
   Operation *findLimit(Operation *op) {
     Operation *limit = nullptr;
     for (Operation *user : op->getUsers())
@@ -100,17 +101,17 @@ private:
       for (Value view : views)
         for (Operation *user : view.getUsers()) {
           Operation *here = getAncestor(user);
-          bool isBehind = here && here != op && op->isBeforeInBlock(here);
-          if (isBehind && overwrites(user, view) && isBefore(here, limit))
+          bool isLater = here && here != op && op->isBeforeInBlock(here);
+          if (isLater && overwrites(user, view) && isBefore(here, limit))
             limit = here;
         }
     }
     return limit;
   }
 
-  /// Whether `user` writes over the memory of `value`.
+  /// Returns true if `user` overwrites the memory of `value`.
   static bool overwrites(Operation *user, Value value) {
-    if (isa<scf::ForOp>(user)) // It may carry its sum there.
+    if (isa<scf::ForOp>(user)) // a loop may carry its sum there
       return true;
     auto call = dyn_cast<KernelCallOp>(user);
     return call && llvm::any_of(call.getInplace(), [&](int64_t operand) {
@@ -118,11 +119,11 @@ private:
            });
   }
 
-  /// Whether all that becomes of `value` is part of a flat gradient buffer, which begins with its
+  /// Returns true if `value` only ends up in a flat gradient buffer, whose lifetime begins with its
   /// first part.
   bool isGradient(Value value) {
     return llvm::all_of(value.getUsers(), [&](Operation *user) {
-      if (auto call = dyn_cast<KernelCallOp>(user)) // a sum that goes on in its place
+      if (auto call = dyn_cast<KernelCallOp>(user)) // a sum that continues in place
         return llvm::any_of(call.getResults(), [&](OpResult result) {
           int64_t operand = call.getInplace()[result.getResultNumber()];
           return operand >= 0 && call.getInputs()[operand] == value && isGradient(result);
@@ -146,7 +147,7 @@ private:
       bool isLocal = base.getDefiningOp() && base.getDefiningOp()->getBlock() == &block;
       if (!isLocal)
         continue;
-      // The parameters of a unit live and die together.
+      // The parameters of a unit have one lifetime.
       ValueRange group =
           base.getDefiningOp<UnshardOp>() ? base.getDefiningOp()->getResults() : ValueRange(base);
       if (!counted.insert(group.front()).second)
@@ -161,7 +162,7 @@ private:
     return balance > 0;
   }
 
-  /// The place of the last reader of `base` or a view of it, other than `op`.
+  /// Returns the position of the last reader of `base` or of a view of it, other than `op`.
   int64_t findLastReader(Value base, Operation *op) {
     SmallVector<Value> views;
     collectViews(base, views);

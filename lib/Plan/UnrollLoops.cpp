@@ -1,11 +1,11 @@
-//===- UnrollLoops.cpp - One level of loops ---------------------*- C++ -*-===//
+//===- UnrollLoops.cpp - Unroll to one level of loops -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The reference program adds up ranks in micro-batches in replicas: a nest of loops.
-// Programs have one level, so the loop with the most iterations stays.
+// The reference program sums over ranks, micro-batches and replicas in a nest of loops. Programs
+// have one level of loops: the loop with the most iterations is kept, the others are unrolled.
 //
 //   for r in 0..2 {                      for a in 0..8 { f(a) }
 //     for a in 0..8 { f(8 r + a) }  =>   for a in 0..8 { f(8 + a) }
@@ -37,7 +37,7 @@ class UnrollLoopsPass : public fsdp::impl::UnrollLoopsPassBase<UnrollLoopsPass> 
   }
 
   LogicalResult unrollNest(scf::ForOp outer) {
-    SmallVector<scf::ForOp> loops; // Inner ones first.
+    SmallVector<scf::ForOp> loops; // inner ones first
     outer.walk([&](scf::ForOp loop) { loops.push_back(loop); });
     scf::ForOp kept;
     int64_t most = -1;

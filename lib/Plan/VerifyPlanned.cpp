@@ -1,24 +1,25 @@
-//===- VerifyPlanned.cpp - What holds after the Plan stage ------*- C++ -*-===//
+//===- VerifyPlanned.cpp - Contract after Plan ------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Checked from the programs alone; nothing of the packer or of the assignment is used.
+// Checks the programs alone, independent of the packer and of the assignment.
 //
-//  1. Nothing of the stages before is left; every buffer has an offset.
-//  2. Memory: sweep over the moments of a program with the buffers alive, ordered by
-//     offset; a buffer that begins must not reach its neighbours.      O(n log n)
-//  3. Commands, in order:
-//     - each touches buffers that are alive; in a loop they are alive in all of it, unless they
-//       live within one iteration;
-//     - each reads bytes that were written before (states and inputs always are; a buffer that
-//       lives within one iteration holds nothing when the iteration begins);
-//     - a launch has its buffers in one arena, the device's or the host's; a collective has the
-//       device's;
-//     - none writes the source, or touches the target, of a collective or a copy in flight.
+// 1. No ops of earlier stages are left; every buffer has an offset.
+// 2. Memory: sweep over the moments of a program with the live buffers, ordered by offset. A buffer
+//    that begins must not overlap its neighbours.                     O(n log n)
+// 3. Commands, in order:
+//    - Each accesses buffers that are alive. In a loop they are alive in all of it, unless they
+//      live within one iteration.
+//    - Each reads bytes that were written before. States and inputs always are; a buffer that lives
+//      within one iteration holds nothing when the iteration begins.
+//    - A launch has its buffers in one arena, of the device or the host; a collective in the
+//      device's.
+//    - None writes the source, or accesses the target, of a collective or a copy in flight.
 //
-// One walk is enough for a loop: from one iteration to the next, what is written only grows.
+// One walk over a loop is enough: from one iteration to the next, the set of written bytes only
+// grows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -78,7 +79,7 @@ static InFlightDiagnostic emitOverlap(BufferOp buffer, BufferOp other) {
 
 /// Step 2, for the buffers of one program and those that always live.
 static LogicalResult checkMemory(ArrayRef<BufferOp> buffers) {
-  // At one moment, ends come after beginnings: both borders are included.
+  // Ends come after begins of the same moment: both borders are included.
   struct Event {
     int64_t moment;
     bool ends;
@@ -152,14 +153,14 @@ public:
   }
 
 private:
-  /// A collective or a copy between its start and its wait.
+  /// A collective or a copy in flight.
   struct Started {
     Operation *op;
     SmallVector<Access> accesses;
   };
 
-  /// The end of what a slice covers in all iterations. (A written slice with a step
-  /// smaller or larger than itself does not occur: only inputs are sliced by step.)
+  /// Returns the end of the bytes that a slice covers in all iterations. (Written slices have no
+  /// stride other than their size: only inputs are sliced by stride.)
   static int64_t getReach(SliceAttr slice, const NumberedCommand &command) {
     return slice.getOffset() + slice.getBytes() + slice.getStride() * (command.turns - 1);
   }
@@ -235,8 +236,8 @@ private:
       StringRef what = isa<CopyOp>(started.op) ? "copy" : "collective";
       InFlightDiagnostic diag = command.op->emitError("command ")
                                 << command.number << " (" << describeCommand(command.op)
-                                << ") touches what " << what << " " << id
-                                << " still uses; expected a wait for it before";
+                                << ") accesses bytes that " << what << " " << id
+                                << " in flight uses; expected a wait for it before";
       diag.attachNote(started.op->getLoc()) << "the " << what << " starts here";
       return diag;
     }
@@ -252,7 +253,7 @@ private:
   LayoutOp layout;
   SymbolTableCollection &tables;
   DenseMap<Attribute, Ranges> written;
-  std::map<int64_t, Started> inFlight; // by id
+  std::map<int64_t, Started> inFlight; // transfers in flight by id
 };
 
 class VerifyPlannedPass : public fsdp::impl::VerifyPlannedPassBase<VerifyPlannedPass> {
@@ -262,7 +263,7 @@ class VerifyPlannedPass : public fsdp::impl::VerifyPlannedPassBase<VerifyPlanned
     SymbolTableCollection tables;
     for (auto program : getOperation().getOps<ProgramOp>()) {
       auto layout = tables.lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr());
-      SmallVector<BufferOp> buffers[3]; // by memory
+      SmallVector<BufferOp> buffers[3]; // buffers by memory
       for (auto buffer : layout.getOps<BufferOp>())
         if (buffer.isPersistent() || buffer.getProgramAttr().getAttr() == program.getSymNameAttr())
           buffers[static_cast<unsigned>(getMemory(buffer))].push_back(buffer);

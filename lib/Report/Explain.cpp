@@ -1,4 +1,4 @@
-//===- Explain.cpp - What a plan needs, for people --------------*- C++ -*-===//
+//===- Explain.cpp - Explain a plan in text or JSON -------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,10 +14,10 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// How many of the buffers alive at the peak are listed.
+/// Number of buffers alive at the peak that are listed.
 static constexpr unsigned maxBuffers = 10;
 
-/// The rows of the table, in its order.
+/// Categories in the order of the table's rows.
 static constexpr Category categories[] = {
     Category::parameters,  Category::gradients, Category::optimizer,
     Category::activations, Category::gathered,  Category::staging,
@@ -173,7 +173,7 @@ static void explainJson(ModuleOp module, raw_ostream &os, ArrayRef<ChoiceReport>
 // Text
 //===----------------------------------------------------------------------===//
 
-/// ": optimizer 1.2 MiB, staging 32.0 KiB", what is there of each category.
+/// Returns the bytes on the host by category: ": optimizer 1.2 MiB, staging 32.0 KiB".
 static std::string describeHost(const MemoryReport &memory) {
   std::string text;
   for (Category category : categories)
@@ -192,7 +192,8 @@ static void writeRow(raw_ostream &os, StringRef name, int64_t bytes, const Twine
   os << "\n";
 }
 
-/// Parameters, gradients and optimizer state here and on one rank, and the arenas.
+/// Writes parameters, gradients and optimizer state, and the arena, as fractions of an unsharded
+/// rank.
 static void writeReduction(const MemoryReport &memory, raw_ostream &os) {
   int64_t owned =
       memory[Category::parameters] + memory[Category::gradients] + memory[Category::optimizer];
@@ -206,7 +207,7 @@ static void writeReduction(const MemoryReport &memory, raw_ostream &os) {
   write("arena", memory.peak, memory.unshardedPeak);
 }
 
-/// The moment of the peak as a sum.
+/// Writes the live bytes at the peak as a sum.
 static void writeSum(const MemoryReport &memory, raw_ostream &os) {
   int64_t named = memory.getAtPeak(Category::activations) + memory.getAtPeak(Category::gathered) +
                   memory.getOwnedAtPeak();
@@ -232,16 +233,16 @@ static void writeMemory(const MemoryReport &memory, raw_ostream &os) {
   std::string packed;
   llvm::raw_string_ostream(packed) << llvm::format("%.1f %% of the lower bound", quality);
   writeRow(os, "peak (arena)", memory.peak, packed);
-  writeRow(os, "lower bound", memory.lowerBound, "the most that is alive at once");
+  writeRow(os, "lower bound", memory.lowerBound, "most bytes alive at one moment");
   if (memory.host)
-    writeRow(os, "on the host", memory.host, "in an arena beside it" + describeHost(memory));
+    writeRow(os, "on the host", memory.host, "in an arena of its own" + describeHost(memory));
   if (memory.file)
     writeRow(os, "in a file", memory.file, "of each rank");
-  writeRow(os, "padding", memory.padding, "of the parameters of all ranks together");
+  writeRow(os, "padding", memory.padding, "of parameters, over all ranks");
   writeReduction(memory, os);
   if (!memory.peakCommand)
     return;
-  os << "\nMost is alive at command " << memory.peakNumber << " of @"
+  os << "\nMemory peaks at command " << memory.peakNumber << " of @"
      << memory.peakCommand->getParentOfType<ProgramOp>().getSymName() << " ("
      << describeCommand(memory.peakCommand) << "): " << formatSize(memory.peakBytes) << "\n";
   writeSum(memory, os);

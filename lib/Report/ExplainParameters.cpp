@@ -1,10 +1,10 @@
-//===- ExplainParameters.cpp - What is trained, for people ------*- C++ -*-===//
+//===- ExplainParameters.cpp - Explain parameters ---------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Counts the parameters of all units, and the constants that Import left untrained.
+// Counts the parameters of all units, and the constants that the stage Import left untrained.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,10 +1,10 @@
-//===- ExplainPlan.cpp - The plan as a table --------------------*- C++ -*-===//
+//===- ExplainPlan.cpp - Pass that explains a plan --------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Explain.h as a pass.
+// Runs explain() of Explain.h as a pass.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,13 +1,13 @@
-//===- ExplainUnits.cpp - Units, for people ---------------------*- C++ -*-===//
+//===- ExplainUnits.cpp - Explain units in text or JSON ---------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   root            4 parameters ...          The components of names nest; a name
+//   root            4 parameters ...          Components of names nest. A component
 //   transformer                               that is no unit is a heading. Units that
-//     h                                       are alike but for their number follow
-//       0 .. 11    12 parameters ...          one another as one line.
+//     h                                       differ in their number only share
+//       0 .. 11    12 parameters ...          one line.
 //
 // O(total length of the names).
 //
@@ -24,7 +24,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 //===----------------------------------------------------------------------===//
-// What there is to say
+// Measures
 //===----------------------------------------------------------------------===//
 
 static std::string describeReshard(UnitOp unit, bool gathered, bool again) {
@@ -67,7 +67,7 @@ SmallVector<UnitReport> fsdp::measureUnits(ModuleOp module) {
     if (op.getKind() != CollectiveKind::all_gather || !op.getUnitAttr() || op.getRows())
       return;
     auto found = reports.find(op.getUnitAttr().getAttr());
-    // A gather of updated parameters into the state is no gather for their use.
+    // A gather of updated parameters into the state does not count: it does not serve their use.
     if (found == reports.end() ||
         !SymbolTable::lookupNearestSymbolFrom(layout, op.getTarget().getBuffer()))
       return;
@@ -130,12 +130,12 @@ void fsdp::writeUnits(ArrayRef<UnitReport> units, llvm::json::OStream &json) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A component of names.
+/// A node of the tree of names.
 struct Node {
   llvm::MapVector<StringRef, std::unique_ptr<Node>> children;
   const UnitReport *unit = nullptr;
 
-  /// One after the other in a model, and otherwise the same.
+  /// Returns true if both are units without children that differ in names only.
   bool isLike(const Node &other) const {
     return unit && other.unit && children.empty() && other.children.empty() &&
            unit->isLike(*other.unit);
@@ -181,7 +181,7 @@ static void writeNode(const Node &node, unsigned depth, raw_ostream &os) {
     if (times > 1)
       name += " .. " + std::prev(next)->first.str();
     const Node *inner = child->second.get();
-    // A heading with one child continues on the same line.
+    // A heading with one child shares its line.
     while (times == 1 && !inner->unit && inner->children.size() == 1 &&
            !inner->children.front().second->unit) {
       name += "." + inner->children.front().first.str();
@@ -204,7 +204,7 @@ void fsdp::writeUnits(ArrayRef<UnitReport> units, raw_ostream &os) {
     Node *node = &root;
     SmallVector<StringRef> components;
     StringRef name = UnitOp(report.unit).getSymName();
-    // The deepest names would nest out of sight.
+    // Limit the depth: deeper levels would not fit on a line.
     name.split(components, '.', /*MaxSplit=*/16);
     for (StringRef component : components) {
       std::unique_ptr<Node> &child = node->children[component];

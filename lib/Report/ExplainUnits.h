@@ -1,4 +1,4 @@
-//===- ExplainUnits.h - Units, for people -----------------------*- C++ -*-===//
+//===- ExplainUnits.h - Explain units in text or JSON -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,14 +12,16 @@
 
 namespace mlir::fsdp {
 
-/// The array `units`.
+/// Writes the JSON array `units`.
 void writeUnits(ArrayRef<UnitReport> units, llvm::json::OStream &json);
-/// The tree of names; neighbours that differ in their number alone are one line.
+/// Writes the units as a tree of names. Adjacent units that differ in their number only share one
+/// line.
 void writeUnits(ArrayRef<UnitReport> units, raw_ostream &os);
 
-/// The object `parameters`: how many are trained and frozen, and the names of constants.
+/// Writes the JSON object `parameters`: numbers of trained and frozen parameters, and names of
+/// constants.
 void writeParameters(ModuleOp module, llvm::json::OStream &json);
-/// One line of the same numbers.
+/// Writes these numbers as one line of text.
 void writeParameters(ModuleOp module, raw_ostream &os);
 
 std::string printType(Type type);

@@ -1,10 +1,10 @@
-//===- ReportPage.cpp - A plan as a page ------------------------*- C++ -*-===//
+//===- ReportPage.cpp - Report a plan as an HTML page -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The page (ReportPage.html) has one place for data, a JSON object:
+// The page (ReportPage.html) has one placeholder for data, a JSON object:
 //
 //   title, mesh, cluster
 //   memory, unsharded, moment_of_peak, units, communication, schedule, dtypes   as --explain=json
@@ -13,9 +13,9 @@
 //                it
 //   buffers      [name, category, bytes, offset, first, last]   commands, both included; -1: always
 //   host_buffers the same of the host's arena
-//   moments      when each command begins; one more for the end
+//   moments      when each command begins, and when the last one ends
 //
-// A loop is shown once, with how often it runs. O(commands + buffers).
+// A loop is shown once, with its number of iterations. O(commands + buffers).
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,12 +35,12 @@ using namespace mlir::fsdp;
 static const char page[] =
 #include "fsdp/Report/ReportPage.inc"
     ;
-/// Where the data goes.
+/// Placeholder of the data.
 static constexpr StringLiteral mark = "\"@data@\"";
 
 namespace {
 
-/// The step on lanes, loops once.
+/// Simulates the step on lanes; loops run once.
 class Lanes {
 public:
   Lanes(ProgramOp step, CostModel &costs) : commands(numberCommands(step)) {
@@ -73,7 +73,7 @@ public:
         });
       }
     });
-    json.attributeArray("stalls", [&] { // what waits cost, by the number of the wait's command
+    json.attributeArray("stalls", [&] { // stalls by the number of the wait's command
       for (size_t index = 0; index < commands.size(); ++index)
         if (moments[index + 1] - moments[index] > 1e-9 && isa<WaitOp>(commands[index].op))
           json.array([&] {
@@ -89,7 +89,7 @@ public:
   }
 
 private:
-  /// Lanes are numbered as channels are.
+  /// Returns the lane of a transfer, which is the number of its channel.
   static int64_t getLane(Operation *op) {
     if (isa<CopyOp>(op))
       return getChannel(op);
@@ -126,7 +126,7 @@ private:
 
 } // namespace
 
-/// Those of the device's arena, or of the host's.
+/// Writes the buffers of the device's arena, or of the host's.
 static void writeBuffers(LayoutOp layout, ProgramOp step, bool host, llvm::json::OStream &json) {
   json.attributeArray(host ? "host_buffers" : "buffers", [&] {
     for (auto buffer : layout.getOps<BufferOp>()) {
@@ -170,7 +170,7 @@ static std::string makeData(ModuleOp planned, ProgramOp step, const Cluster &clu
       writeBuffers(layout, step, host, json);
   });
   os.flush();
-  // Nothing of the data may end the page's script.
+  // Escape '<', so that the data cannot end the script of the page.
   std::string safe;
   for (char c : text)
     safe += c == '<' ? std::string("\\u003c") : std::string(1, c);
@@ -183,6 +183,6 @@ void fsdp::writeReport(ModuleOp planned, const Cluster &cluster, ArrayRef<DtypeR
   for (auto program : planned.getOps<ProgramOp>())
     if (!step || program.getSymName() == "step")
       step = program;
-  auto [before, behind] = StringRef(page).split(mark);
-  os << before << (step ? makeData(planned, step, cluster, dtypes, title) : "null") << behind;
+  auto [before, after] = StringRef(page).split(mark);
+  os << before << (step ? makeData(planned, step, cluster, dtypes, title) : "null") << after;
 }

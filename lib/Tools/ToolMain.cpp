@@ -1,12 +1,12 @@
-//===- ToolMain.cpp - What every command-line tool does ---------*- C++ -*-===//
+//===- ToolMain.cpp - Common parts of command-line tools --------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// LLVM's streams end the process when they are destroyed with an error that nobody
-// looked at, in words that speak of LLVM. Its handler for that is ours here; the
-// process then exits with 1. (A closed pipe comes before as SIGPIPE, quietly.)
+// LLVM's streams end the process if they are destroyed with an unchecked error, with a message
+// about LLVM. The handler here replaces that message; the process then exits with 1. (A closed pipe
+// ends it earlier, by SIGPIPE and without a message.)
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@
 using namespace mlir;
 namespace sys = llvm::sys;
 
-/// Writes without LLVM's streams, one of which is being destroyed.
+/// Reports an error without LLVM's streams, one of which is being destroyed.
 static void reportFatal(void *name, const char *reason, bool) {
   llvm::StringRef why = reason;
   why.consume_front("IO failure on output stream: ");
@@ -37,10 +37,9 @@ static void reportFatal(void *name, const char *reason, bool) {
 
 void fsdp::startTool(const char *name) {
   llvm::install_fatal_error_handler(reportFatal, const_cast<char *>(name));
-  // After what llvm::cl prints for --help it ends the process itself, so what stdout holds is
-  // written at the exit.
+  // llvm::cl ends the process itself after --help, so stdout is flushed at exit.
   static const char *tool = name;
-  llvm::outs(); // made first, so that it outlives this
+  llvm::outs(); // constructed first, so that it outlives the exit handler
   std::atexit([] {
     llvm::outs().flush();
     if (!llvm::outs().has_error())
@@ -74,7 +73,8 @@ bool fsdp::printedHelp(int argc, char **argv, const char *name, llvm::StringRef 
   return false;
 }
 
-/// The error of opening `path`; what had to be made for that is taken away again.
+/// Returns the error of opening `path` for writing, or 0. A file that this creates is removed
+/// again.
 static int tryToOpen(const std::string &path) {
   int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   bool made = descriptor >= 0;
@@ -102,8 +102,9 @@ std::optional<std::string> fsdp::whyNotWritable(llvm::StringRef path, llvm::Stri
   if (exists && sys::fs::is_regular_file(status) && !input.empty() && input != "-" &&
       !sys::fs::equivalent(path, input, same) && same)
     return because("it is the input");
-  int error = exists && !sys::fs::is_regular_file(status) // a pipe would wait for its reader
-                  ? (::access(path.str().c_str(), W_OK) == 0 ? 0 : errno)
-                  : tryToOpen(path.str());
+  int error =
+      exists && !sys::fs::is_regular_file(status) // opening a pipe would wait for its reader
+          ? (::access(path.str().c_str(), W_OK) == 0 ? 0 : errno)
+          : tryToOpen(path.str());
   return error ? std::optional(because(std::generic_category().message(error))) : std::nullopt;
 }

@@ -15,21 +15,22 @@
 //                       reduce(loss, g over shard), reduce(.. over replicate)
 //            reference  for r, for s, for a: ...
 //
-//  1. Sharded programs: average loss and gradients over the axis shard. The
-//     reduce_scatter of a unit whose optimizer state is in pieces does it;
-//     where the state is whole it only lays the gradient out, an all_reduce
-//     follows. With no_sync step 1 comes after step 2.
-//  2. Put the body in a nest of loops, one per level that is more than one long; a loop carries
-//     sums from +0 and is followed by · 1/n. Gathers of hoisted units stay in front of it. What
-//     looked-up rows add to the gradient of a table has sums of its own over the axis shard, since
-//     it crosses ranks by itself; after that level it is added to the rest. Checks of lookups have
-//     no mean: a loop keeps the largest, as unsigned numbers. A loss with a weight: that comes from
-//     counts of targets, all of which are counted in front of the loops (LossWeights.cpp).
-//  3. Sharded programs: average everything over the axis replicate: in pieces
-//     where the optimizer's state is in pieces, else whole.
+// 1. Sharded programs: average loss and gradients over the axis shard. The reduce_scatter of a unit
+//    with sharded optimizer state does this. With whole state it only lays the gradient out, and an
+//    all_reduce follows. With no_sync, step 1 comes after step 2.
+// 2. Put the body in a nest of loops, one per level of size above 1. A loop carries sums from +0
+//    and is followed by · 1/n.
+//    - Gathers of hoisted units stay in front of the nest.
+//    - Gradients of looked-up rows are summed apart over the axis shard, since they cross ranks by
+//      themselves. After that level they are added to the gradient of the table.
+//    - Checks of lookups have no mean: a loop keeps the largest, as unsigned numbers.
+//    - The weight of a loss follows from counts of targets, all of which are counted in front of
+//      the loops (LossWeights.cpp).
+// 3. Sharded programs: average everything over the axis replicate, in pieces if the optimizer state
+//    is in pieces, else whole.
 //
-// Both programs add the same numbers in the same order and round at the same
-// places, level by level. O(ops).
+// Both programs add the same numbers in the same order and round at the same points, level by
+// level. O(ops).
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,17 +51,16 @@ using namespace mlir::fsdp;
 
 namespace {
 
-/// A loop of the nest: its length, and what its index is multiplied by in the
-/// number of the micro-batch.
+/// A loop of the nest: its length, and the factor of its index in the number of the micro-batch.
 struct Level {
   int64_t size, stride;
-  bool crossesRanks;     ///< where the step has a collective
-  bool addsRows = false; ///< after it rows are added to the gradients they belong to
+  bool crossesRanks;     ///< the step has a collective at this level
+  bool addsRows = false; ///< rows are added to their gradients after this level
 };
 
 } // namespace
 
-/// The element type in which a reduce_scatter adds; else the value's own.
+/// Returns the element type in which a reduce_scatter adds, or the type of the value itself.
 static Type getReduceType(Value value) {
   if (auto rows = value.getDefiningOp<ReduceRowsOp>())
     return getElementTypeOrSelf(rows.getRows());
@@ -80,7 +80,7 @@ public:
         ret(cast<func::ReturnOp>(func.getBody().front().getTerminator())),
         types(ret.getOperandTypes()), reduceTypes(reduceTypes) {}
 
-  /// Puts everything before the return into the loops; the means.
+  /// Moves the body into the loops; returns the means.
   SmallVector<Value> build();
 
 private:
@@ -91,11 +91,11 @@ private:
 
   func::FuncOp func;
   ArrayRef<Level> levels;
-  ArrayRef<unsigned> rowOwners; ///< of the last results, which are added to others
+  ArrayRef<unsigned> rowOwners; ///< results that the last results are added to
   func::ReturnOp ret;
-  SmallVector<Type> types;    ///< of the loss and the gradients
-  ArrayRef<Type> reduceTypes; ///< element types in which they cross ranks
-  Value numbers; ///< of the first samples of micro-batches, for random numbers; or none
+  SmallVector<Type> types;    ///< types of the loss and the gradients
+  ArrayRef<Type> reduceTypes; ///< element types in which these cross ranks
+  Value numbers; ///< numbers of the first samples of micro-batches, for random numbers; or null
   SmallVector<Operation *> body;
 };
 
@@ -109,12 +109,12 @@ private:
   void average(const Program &program, StringRef axis);
 
   Programs programs;
-  SmallVector<Type> reduceTypes; ///< of the program: loss, then gradients
+  SmallVector<Type> reduceTypes; ///< element types of the program's loss, then its gradients
 };
 
 } // namespace
 
-/// Adds the last of `values` to those that they belong to.
+/// Adds the last of `values`, the gradients of rows, to the results that own them.
 static void addRows(OpBuilder &builder, SmallVectorImpl<Value> &values,
                     ArrayRef<unsigned> rowOwners) {
   auto rows = llvm::to_vector(ArrayRef<Value>(values).take_back(rowOwners.size()));
@@ -133,10 +133,10 @@ static void addRows(OpBuilder &builder, SmallVectorImpl<Value> &values,
   }
 }
 
-/// Whether a result is the check of a lookup: an integer, of which the largest is kept.
+/// Returns true if a result is the check of a lookup: an integer, of which the largest is kept.
 static bool isLookup(Type type) { return isa<IntegerType>(getElementTypeOrSelf(type)); }
 
-/// max(largest, value) of unsigned numbers, in place of `largest`.
+/// Builds max(largest, value) of unsigned numbers, in place of `largest`.
 static Value createLargest(OpBuilder &builder, Location loc, Value largest, Value value) {
   auto body = [](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
     return {arith::MaxUIOp::create(b, args[1], args[0])};
@@ -144,15 +144,15 @@ static Value createLargest(OpBuilder &builder, Location loc, Value largest, Valu
   return createElementwise(builder, loc, value, largest, body).front();
 }
 
-/// The type in which numbers of `type`'s elements are added that are rounded to
-/// `rounded` first.
+/// Returns the type in which numbers of the element type of `type`, first rounded to `rounded`, are
+/// added.
 static RankedTensorType getSumType(Type type, Type rounded) {
   auto tensor = cast<RankedTensorType>(type);
   Type wide = getComputeType(tensor.getElementType());
   return tensor.clone(rounded.isF64() ? rounded : wide);
 }
 
-/// sum + value, in place of the sum; the value is rounded to `rounded` first.
+/// Builds sum + value, in place of the sum; the value is rounded to `rounded` first.
 static Value createAdd(OpBuilder &builder, Location loc, Value sum, Value value, Type rounded) {
   return createElementwise(builder, loc, value, sum,
                            [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
@@ -163,7 +163,7 @@ static Value createAdd(OpBuilder &builder, Location loc, Value sum, Value value,
       .front();
 }
 
-/// The elements of `value` in another type.
+/// Converts the elements of `value` to another type.
 static Value createCast(OpBuilder &builder, Location loc, Value value, Type element) {
   auto type = cast<RankedTensorType>(value.getType());
   if (type.getElementType() == element)
@@ -176,7 +176,7 @@ static Value createCast(OpBuilder &builder, Location loc, Value value, Type elem
       .front();
 }
 
-/// sum · 1/n, rounded to `rounded`, as `type`.
+/// Builds sum · 1/n, rounded to `rounded`, as `type`.
 static Value createMean(OpBuilder &builder, Location loc, Value sum, int64_t n, Type rounded,
                         Type type) {
   return createElementwise(builder, loc, sum, createEmpty(builder, loc, type),
@@ -189,7 +189,8 @@ static Value createMean(OpBuilder &builder, Location loc, Value sum, int64_t n, 
       .front();
 }
 
-/// The argument that numbers the first sample becomes a list, one number per micro-batch.
+/// Builds a list of the numbers of the first samples, one per micro-batch, from the argument
+/// `sample`.
 void NestBuilder::numberSamples(OpBuilder &builder, int64_t count, int64_t samples) {
   for (BlockArgument arg : func.getArguments()) {
     auto key = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), FSDPDialect::keyAttr);
@@ -209,7 +210,7 @@ void NestBuilder::numberSamples(OpBuilder &builder, int64_t count, int64_t sampl
   }
 }
 
-/// The batch arguments get a leading dimension: all micro-batches.
+/// Gives batch arguments a leading dimension over all micro-batches.
 void NestBuilder::addBatchDimension() {
   int64_t count = 1;
   for (const Level &level : levels)
@@ -226,7 +227,7 @@ void NestBuilder::addBatchDimension() {
                                  func.getResultTypes()));
 }
 
-/// The body itself, on micro-batch `number`.
+/// Moves the body to the innermost loop and lets it read micro-batch `number`.
 SmallVector<Value> NestBuilder::buildInnermost(OpBuilder &builder, Value number) {
   for (BlockArgument arg : func.getArguments()) {
     if (!func.getArgAttr(arg.getArgNumber(), FSDPDialect::batchAttr))
@@ -253,8 +254,8 @@ SmallVector<Value> NestBuilder::buildInnermost(OpBuilder &builder, Value number)
   return llvm::to_vector_of<Value>(ret.getOperands());
 }
 
-/// Loop `level` and those in it; `number` is the part of the micro-batch's
-/// number that the loops around give, null for none.
+/// Builds loop `level` and the loops inside it. `number` is the sum of the contributions of the
+/// outer loops to the number of the micro-batch, null for none.
 SmallVector<Value> NestBuilder::buildLevel(OpBuilder &builder, unsigned level, Value number) {
   if (level == levels.size())
     return buildInnermost(builder, number);
@@ -263,12 +264,12 @@ SmallVector<Value> NestBuilder::buildLevel(OpBuilder &builder, unsigned level, V
     return arith::ConstantIndexOp::create(builder, loc, value);
   };
   auto [size, stride, crossesRanks, addsRows] = levels[level];
-  // Rows are added within, or here.
+  // Rows are added in an inner loop, or at this level.
   bool within =
       llvm::any_of(levels.drop_front(level + 1), [](const Level &inner) { return inner.addsRows; });
   ArrayRef<Type> types = ArrayRef(this->types).drop_back(within ? rowOwners.size() : 0);
   SmallVector<Value> zeros, means;
-  // Between ranks in the type in which the step's collectives add.
+  // A level that crosses ranks rounds to the type in which the step's collectives add.
   bool crosses = crossesRanks; // structured bindings are not captured
   auto roundingOf = [&, crosses](unsigned i) {
     return crosses ? reduceTypes[i] : getElementTypeOrSelf(types[i]);
@@ -303,7 +304,7 @@ SmallVector<Value> NestBuilder::buildLevel(OpBuilder &builder, unsigned level, V
   return means;
 }
 
-/// Whether the op is the same for all micro-batches and stays in front of the
+/// Returns true if the op gives the same result for all micro-batches and stays in front of the
 /// loops.
 static bool isHoisted(Operation &op) {
   auto unshard = dyn_cast<UnshardOp>(op);
@@ -329,8 +330,8 @@ SmallVector<Value> NestBuilder::build() {
   return buildLevel(builder, 0, Value());
 }
 
-/// The gradients of a step as they leave the backward: pieces over the axis
-/// shard where they cross it at once and end up in pieces, else whole.
+/// Sets the types of gradients at the end of the backward: pieces if they cross the axis shard at
+/// once and end up in pieces, else whole.
 void AccumulateGradientsPass::layOut(const Program &program) {
   ValueRange grads = program.getReturn().getOperands().drop_front().drop_back(
       program.numLookups + program.rowOwners.size());
@@ -343,8 +344,8 @@ void AccumulateGradientsPass::layOut(const Program &program) {
   }
 }
 
-/// Replaces loss and gradients by their means over the ranks of the axis;
-/// gradients in pieces where the optimizer's state is.
+/// Replaces loss and gradients with their means over the ranks of the axis; gradients are in pieces
+/// if the optimizer state is.
 void AccumulateGradientsPass::average(const Program &program, StringRef axis) {
   int64_t ranks = programs.mesh.getAxisSize(axis);
   if (ranks == 1)
@@ -370,7 +371,7 @@ void AccumulateGradientsPass::average(const Program &program, StringRef axis) {
     Value grad = ret.getOperand(index + 1);
     UnitOp op = unit.unit;
     bool pieces = llvm::is_contained(op.getOptimizerAxes(), axis);
-    // The adjoint of the gather has done it.
+    // The adjoint of the gather has averaged it already.
     if (pieces && axis == "shard" &&
         cast<RankedTensorType>(grad.getType()).getDimSize(0) == int64_t(op.getShardSize()))
       continue;
@@ -399,8 +400,8 @@ LogicalResult AccumulateGradientsPass::run(const Program &program) {
   if (!program.rowOwners.empty() && (batch.sumFirst || batch.shard == 1))
     return func::FuncOp(program.func)
         .emitError(
-            "expected no rows that were looked up in a table in pieces where gradients do not "
-            "cross the ranks of the axis 'shard' with each micro-batch");
+            "found gradients of rows of a sharded table; expected gradients to be reduced over "
+            "the axis 'shard' with every micro-batch");
   if (program.isSharded() && !program.rowOwners.empty()) {
     OpBuilder builder(ret);
     auto values = llvm::to_vector_of<Value>(ret.getOperands());

@@ -1,4 +1,4 @@
-//===- AddStepBlock.cpp - Measure the gradients -----------------*- C++ -*-===//
+//===- AddStepBlock.cpp - Norm of the gradients and step block --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -9,19 +9,18 @@
 //   sum of a shard           |     t      |     t      |     t      |
 //   sum of the unit                 ((t + t) + t)
 //
-//  1. Per gradient: sum of squares of each block, then of each shard's blocks. A
-//     sharded gradient is one row of this, a whole gradient is all rows: the
-//     same two reductions.
-//  2. Over pieces of one shard, then over shards, in rank order: an all_reduce
-//     of all units' sums at once per axis; in the reference chains of additions, loops where
-//     they are long.
-//  3. Over units, in order; root; clip factor; finite; the next loss scale: one
-//     elementwise op on the step block, each slot from its old value.
-//  4. Where the backward starts from a scale: that of the block, read first.
-//  5. Where lookups are checked: on how many ranks one was out of range, beside the sums
-//     of squares; nothing is updated then. The rank's own index goes into its block.
+// 1. Per gradient: sum the squares of each block, then the blocks of each shard. A sharded gradient
+//    is one row of the picture, a whole gradient all rows; both need the same two reductions.
+// 2. Sum over the pieces of one shard, then over shards, in rank order: per axis one all_reduce of
+//    the sums of all units. The reference has chains of additions, or loops for long ones.
+// 3. Sum over units, in order. One elementwise op on the step block computes the norm, the clip
+//    factor, whether all is finite, and the next loss scale, each slot from its old value.
+// 4. If the backward starts from a scale, read the scale of the block first.
+// 5. If lookups are checked, count the ranks with a lookup out of range, beside the sums of
+//    squares; nothing is updated then. Each rank writes its own index into its block.
 //
-// eval only stores its loss, and checks. O(units) ops. Clipping itself: ApplyOptimizer.cpp.
+// The program eval only stores its loss and its checks. O(units) ops. Clipping is done by
+// ApplyOptimizer.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,8 +40,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// The loss scale of this step and the steps since it changed, as scalars; null
-/// where nothing is scaled.
+/// The loss scale of this step and the steps since it changed, as scalars; null without a scale.
 struct Scaling {
   Value scale, growth;
 };
@@ -72,13 +70,13 @@ private:
   LogicalResult readDivisor();
 
   double fixedScale = 0; ///< 0: dynamic
-  double gradFactor = 1; ///< from the mean that was taken to what was asked for
+  double gradFactor = 1; ///< factor from the computed mean to the requested divisor
 };
 
 } // namespace
 
-/// The sum of squares of a gradient: of its pieces one after the other, those of
-/// one shard first. On a rank there is one piece.
+/// Builds the sum of squares of a gradient: over its pieces in order, those of one shard first. A
+/// sharded gradient has one piece.
 Value AddStepBlockPass::measureUnit(OpBuilder &builder, UnitOp unit, Value grad, Type type) {
   Location loc = grad.getLoc();
   int64_t size = unit.getPieceSize(unit.getOptimizerAxes(), programs.mesh);
@@ -89,8 +87,8 @@ Value AddStepBlockPass::measureUnit(OpBuilder &builder, UnitOp unit, Value grad,
   return createSum(builder, loc, pieces, {count / perShard, perShard}, builder.getIndexAttr(0));
 }
 
-/// Adds the sums of other ranks to those units whose gradient is in pieces over
-/// the axis, and to the number of ranks with a failed lookup, all in one reduction.
+/// Adds, in one reduction over the axis, the sums of other ranks for units whose gradient is in
+/// pieces over it, and the number of ranks with a failed lookup.
 void AddStepBlockPass::addOverAxis(OpBuilder &builder, const Program &program, StringRef axis,
                                    MutableArrayRef<Value> sums, Value &failedLookups) {
   if (!program.isSharded() || programs.mesh.getAxisSize(axis) == 1)
@@ -116,8 +114,7 @@ void AddStepBlockPass::addOverAxis(OpBuilder &builder, const Program &program, S
     failedLookups = createElementView(builder, loc, vector, inPieces.size());
 }
 
-/// The sum of squares of each unit's gradient, as scalars in the order of
-/// units.
+/// Builds the sum of squares of the gradient of each unit, as scalars in the order of units.
 SmallVector<Value> AddStepBlockPass::measure(OpBuilder &builder, const Program &program,
                                              Value &failedLookups) {
   ValueRange grads = program.getReturn().getOperands().drop_front().drop_back(program.numLookups);
@@ -130,8 +127,8 @@ SmallVector<Value> AddStepBlockPass::measure(OpBuilder &builder, const Program &
   return sums;
 }
 
-/// Tokens that one run of the program sees: elements of the batch argument
-/// `tokens`, else rows of the first batch argument.
+/// Returns the tokens of one run of the program: elements of the batch argument `tokens`, else rows
+/// of the first batch argument.
 static int64_t countTokens(func::FuncOp func) {
   auto microBatches = func->getAttrOfType<IntegerAttr>(FSDPDialect::microBatchesAttr);
   unsigned rowDims = microBatches && microBatches.getInt() > 1 ? 2 : 1;
@@ -149,7 +146,7 @@ static int64_t countTokens(func::FuncOp func) {
   return rows;
 }
 
-/// What the backward starts from: the scale of the block, or the first one.
+/// Replaces the argument that seeds the backward with the scale of the block, or the initial scale.
 Scaling AddStepBlockPass::addScaling(const Program &program, Value block) {
   func::FuncOp func = program.func;
   auto isScale = [&](BlockArgument arg) {
@@ -184,8 +181,8 @@ Scaling AddStepBlockPass::addScaling(const Program &program, Value block) {
   return {made[0], made[1]};
 }
 
-/// Half the scale after a step that was not finite; twice after enough that were.
-/// It stays a normal number, and so does its inverse.
+/// Sets the next scale: half after a step that was not finite, twice after enough steps that were.
+/// The scale and its inverse stay normal numbers.
 void AddStepBlockPass::updateScale(ImplicitLocOpBuilder &b, SlotSelector &slots, Value finite,
                                    Value scale, Value growth) {
   if (fixedScale == 0) {
@@ -209,8 +206,8 @@ void AddStepBlockPass::updateScale(ImplicitLocOpBuilder &b, SlotSelector &slots,
   slots.set(StepSlot::Growth, growth);
 }
 
-/// Returns 1 where loss and norm are finite and no rank had a lookup out of range, else 0.
-/// `failedRanks`: their number, or null where nothing is looked up.
+/// Returns 1 if loss and norm are finite and no rank had a lookup out of range, else 0.
+/// `failedRanks` is their number, or null without lookups.
 static Value getFinite(ImplicitLocOpBuilder &b, Value loss, Value norm, Value failedRanks,
                        Type type) {
   auto isFinite = [&](Value value) -> Value {
@@ -228,8 +225,8 @@ static Value getFinite(ImplicitLocOpBuilder &b, Value loss, Value norm, Value fa
                                  createConstant(b, type, 0.0));
 }
 
-/// Returns what gradients are multiplied by: the clip factor, the inverse of the loss scale
-/// (`unscale`, or null), and the divisor that was asked for.
+/// Returns the factor of gradients: the clip factor times the inverse of the loss scale (`unscale`,
+/// or null) times the factor of the requested divisor.
 Value AddStepBlockPass::getClipFactor(ImplicitLocOpBuilder &b, Value norm, Value unscale) {
   auto constant = [&](double value) { return createConstant(b, norm.getType(), value); };
   Value clip = constant(1.0);
@@ -245,7 +242,7 @@ Value AddStepBlockPass::getClipFactor(ImplicitLocOpBuilder &b, Value norm, Value
   return clip;
 }
 
-/// The block after a step; each element from its own old value.
+/// Builds the block after a step, each element from its own old value.
 Value AddStepBlockPass::updateBlock(OpBuilder &builder, Value block, Value loss,
                                     ArrayRef<Value> squares, int64_t tokens, const Scaling &scaling,
                                     const LookupResult &lookups) {
@@ -306,7 +303,7 @@ Value AddStepBlockPass::updateBlock(OpBuilder &builder, Value block, Value loss,
       .front();
 }
 
-/// The block after an evaluation.
+/// Builds the block after an evaluation.
 Value AddStepBlockPass::storeLoss(OpBuilder &builder, const Program &program, Value block,
                                   Value loss, LookupResult lookups) {
   SmallVector<Value> ins{loss};
@@ -327,7 +324,7 @@ Value AddStepBlockPass::storeLoss(OpBuilder &builder, const Program &program, Va
       .front();
 }
 
-/// Adds the two blocks as arguments after the units; the step block.
+/// Adds the two blocks as arguments after the units. Returns the step block.
 static FailureOr<BlockArgument> addBlockArguments(Program &program) {
   func::FuncOp func = program.func;
   Builder builder(func.getContext());
@@ -391,7 +388,7 @@ LogicalResult AddStepBlockPass::run(Program &program) {
   return success();
 }
 
-/// A factor that f32 can hold, and its inverse, too.
+/// Returns true if f32 holds the factor and its inverse as normal numbers.
 static bool isScale(double value) { return value >= 1e-30 && value <= 1e30; }
 
 static std::string describe(double number) {
@@ -400,7 +397,7 @@ static std::string describe(double number) {
   return text;
 }
 
-/// A dynamic scale, of which options say something, is there for f16.
+/// Warns about options of a dynamic loss scale if the scale is not dynamic.
 void AddStepBlockPass::warnOfScale(const Program &program) {
   func::FuncOp func = program.func;
   bool isScaled = false;
@@ -423,7 +420,7 @@ void AddStepBlockPass::warnOfScale(const Program &program) {
     warn("loss-scale-growth-interval");
 }
 
-/// Reads the options that are words; says what is wrong with the others.
+/// Parses the options that are text, and checks the others.
 LogicalResult AddStepBlockPass::readOptions() {
   Location loc = getOperation().getLoc();
   fixedScale = 0;
@@ -441,21 +438,20 @@ LogicalResult AddStepBlockPass::readOptions() {
   return success();
 }
 
-/// Gradients are means by now; where another divisor is asked for, they are
-/// multiplied by a constant where they are measured and applied.
+/// Sets `gradFactor`. Gradients are means already; for another divisor they are multiplied by a
+/// constant when they are measured and applied.
 LogicalResult AddStepBlockPass::readDivisor() {
   const BatchLevels &levels = programs.levels;
   double terms = double(levels.replicate) * levels.shard * levels.accumulate, divisor = terms;
   if (gradDivide == "sum")
     divisor = 1;
-  else if (gradDivide != "average" &&
-           gradDivide != "tokens" && // weights of the losses have done it
+  else if (gradDivide != "average" && gradDivide != "tokens" && // the weights of the losses divide
            (StringRef(gradDivide).getAsDouble(divisor) || !isScale(divisor)))
     return mlir::emitError(
                getOperation().getLoc(),
                "grad-divide: expected 'average' (over ranks and micro-batches), 'tokens' (that "
-               "count in the "
-               "loss), 'sum' or a number from 1e-30 to 1e30 to divide the sum by, found '")
+               "count in the loss), 'sum' or a number from 1e-30 to 1e30 to divide the sum by, "
+               "found '")
            << gradDivide << "'";
   if (!isScale(gradPredivide))
     return mlir::emitError(getOperation().getLoc(),

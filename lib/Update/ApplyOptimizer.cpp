@@ -1,28 +1,24 @@
-//===- ApplyOptimizer.cpp - Parameters and state of the next step -*- C++
-//-*-===//
+//===- ApplyOptimizer.cpp - State of the next step --------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   flat shard        | p p p p | p p p p p p p | p p p |      one elementwise
-//   op global index      0         .          border              on p, m, v in
-//   place
+//   flat shard        | p p p p | p p p p p p p | p p p |      one elementwise op
+//   global index      0         .          border              on p, m, v in place
 //                     <- weight decay ->|<- none ->
 //
-//  1. Add the state of each trainable unit after its parameters.
-//  2. Once per step and compute type: the factors of the rule (Optimizers.cpp),
-//  in f64.
-//  3. Per unit: the rule on each element. Decay is chosen by comparing the global
-//     index, shard index · shard_size + i, with the borders between decay and
-//     none.
-//  4. Where the step is not finite every new value is the old one.
-//  5. State in bf16: computed in f32, then rounded to one of the two neighbours with probabilities
-//     that keep the mean. Steps that are small against a moment would be lost, all of them, if each
-//     went to the nearest. The random bits follow from the seed, the number of the step, the unit
-//     and the global index: Philox's counter is (index, index / 2^32, step, 2^31 + number of the
-//     unit), and the low half of its first word is for the first state, the high half for the
-//     second. The unit's number is an operand, so that equal units share a kernel.
+// 1. Add the state of each trainable unit as arguments after its parameters.
+// 2. Build the factors of the rule (Optimizers.cpp), in f64, once per step and compute type.
+// 3. Per unit, apply the rule to each element. Weight decay is selected by comparing the global
+//    index, shard index · shard_size + i, with the borders between decay and none.
+// 4. If the step is not finite, every new value is the old one.
+// 5. State in bf16 is computed in f32, then rounded to one of the two neighbours with probabilities
+//    that keep the mean. Rounding to nearest would lose every step that is small against a moment.
+//    The random bits follow from the seed, the step, the unit and the global index. Philox's
+//    counter is (index, index / 2^32, step, 2^31 + number of the unit). The low half of its first
+//    word is for the first state, the high half for the second. The number of the unit is an
+//    operand, so that equal units share a kernel.
 //
 // O(units) ops.
 //
@@ -46,7 +42,7 @@ using namespace mlir::fsdp;
 
 namespace {
 
-/// A stretch of a flat buffer, up to `end`, with or without weight decay.
+/// A range of a flat buffer, up to element `end`, with or without weight decay.
 struct DecaySpan {
   int64_t end;
   bool decay;
@@ -57,7 +53,7 @@ class UpdateBuilder {
 public:
   UpdateBuilder(const Program &program, MeshOp mesh, const Optimizer &optimizer, bool stochastic);
 
-  /// The new parameter and state of a unit; `old` are the arguments.
+  /// Returns the new parameter and state of a unit; `old` holds its arguments.
   SmallVector<Value> update(UnitOp unit, Value grad, ValueRange old);
 
 private:
@@ -70,14 +66,14 @@ private:
 
   MeshOp mesh;
   const Optimizer &optimizer;
-  bool stochastic; ///< how narrow state is rounded
+  bool stochastic; ///< whether narrow state is rounded stochastically
   OpBuilder builder;
   Location loc;
   Value block;
   Value clip, finite;                         ///< slots of the block
   Value seed, stepNumber;                     ///< slots of the rank block
-  Value sites;                                ///< of random numbers, one per unit
-  Value shardIndex, replicaIndex;             ///< of this rank; null: alone
+  Value sites;                                ///< sites of random numbers, one per unit
+  Value shardIndex, replicaIndex;             ///< indices of this rank; null without a mesh
   DenseMap<Type, SmallVector<Value>> factors; ///< by compute type
 };
 
@@ -100,7 +96,7 @@ private:
 
 } // namespace
 
-/// The argument marked by a unit attribute; null when there is none.
+/// Returns the argument with a unit attribute, or null.
 static BlockArgument findMarked(func::FuncOp func, StringRef attr) {
   for (BlockArgument arg : func.getArguments())
     if (func.getArgAttr(arg.getArgNumber(), attr))
@@ -147,8 +143,8 @@ ArrayRef<Value> UpdateBuilder::getFactors(Type type) {
   return found;
 }
 
-/// Where decay changes in the unit's flat buffer. Neighbours of one kind are
-/// one span; what lies between parameters belongs to the span before. At least one.
+/// Returns the ranges of the unit's flat buffer with and without decay, at least one. Adjacent
+/// parameters of one kind share a range; padding between parameters belongs to the range before it.
 static SmallVector<DecaySpan> getDecaySpans(UnitOp unit) {
   SmallVector<DecaySpan> spans;
   for (auto param : unit.getParams().getAsRange<ParamAttr>()) {
@@ -164,8 +160,8 @@ static SmallVector<DecaySpan> getDecaySpans(UnitOp unit) {
   return spans;
 }
 
-/// The index of the element in the unit's flat buffer. `indices`: of the rank on
-/// the axes over which the state is in pieces; none where it is whole.
+/// Builds the index of the element in the unit's flat buffer. `indices` are those of the rank on
+/// the axes over which the state is in pieces, none if it is whole.
 Value UpdateBuilder::buildGlobalIndex(ImplicitLocOpBuilder &b, UnitOp unit, ValueRange indices) {
   Value index = linalg::IndexOp::create(b, 0);
   int64_t size = unit.getFlatSize();
@@ -178,10 +174,11 @@ Value UpdateBuilder::buildGlobalIndex(ImplicitLocOpBuilder &b, UnitOp unit, Valu
   return index;
 }
 
-/// Where random numbers of a unit's state are, beside those of fsdp.random, whose sites are small.
+/// Builds the site of the random numbers of a unit's state, apart from the small sites of
+/// fsdp.random.
 Value UpdateBuilder::getSite(UnitOp unit) {
   constexpr int64_t firstSite = int64_t(1) << 31,
-                    perLine = 8; // a line of the cache each: aligned views
+                    perLine = 8; // one cache line each, so that views are aligned
   auto units = llvm::to_vector(unit->getParentOfType<ModuleOp>().getOps<UnitOp>());
   if (!sites) {
     auto type = RankedTensorType::get({perLine * int64_t(units.size())}, builder.getI64Type());
@@ -198,7 +195,7 @@ Value UpdateBuilder::getSite(UnitOp unit) {
                            perLine * (llvm::find(units, unit) - units.begin()));
 }
 
-/// 16 random bits for each state of the element `index`. `key`: seed, step and site.
+/// Builds 16 random bits for each state of the element `index`. `key`: seed, step and site.
 static SmallVector<Value> buildNoise(ImplicitLocOpBuilder &b, Value index, ValueRange key) {
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantOp::create(b, b.getI64IntegerAttr(value));
@@ -214,7 +211,7 @@ static SmallVector<Value> buildNoise(ImplicitLocOpBuilder &b, Value index, Value
   return {low(block, 0xffff), arith::ShRUIOp::create(b, block, constant(16))};
 }
 
-/// Axes over which the state is in pieces, and the parameters are not.
+/// Returns the axes over which the state is in pieces and the parameters are not.
 SmallVector<StringRef> UpdateBuilder::getGatheredAxes(UnitOp unit) {
   if (!shardIndex)
     return {};
@@ -243,8 +240,9 @@ SmallVector<Value> UpdateBuilder::update(UnitOp unit, Value grad, ValueRange old
   return updated;
 }
 
-/// `old`: the parameters, with `hasMaster` their masters, and the state. Masters are
-/// what the rule works on, parameters then a rounding of them.
+/// Builds the update of the pieces of a unit. `old` holds the parameters, their masters if
+/// `hasMaster`, and the state. With masters, the rule updates these, and parameters are rounded
+/// from them.
 SmallVector<Value> UpdateBuilder::updatePieces(UnitOp unit, Value grad, ValueRange old,
                                                bool hasMaster) {
   FloatType type = getComputeType(unit.getDtype());
@@ -336,8 +334,8 @@ LogicalResult ApplyOptimizerPass::addState(Program &program) {
   return success();
 }
 
-/// A unit whose parameters are narrower than what the rule computes in has
-/// masters of that type.
+/// Returns the names of the state of a unit. A unit with parameters narrower than the compute type
+/// of the rule has masters of that type.
 SmallVector<StringRef> ApplyOptimizerPass::getStateNames(UnitOp unit) {
   SmallVector<StringRef> names = optimizer->getStateNames();
   if (masters && getComputeType(unit.getDtype()) != unit.getDtype())
@@ -345,7 +343,8 @@ SmallVector<StringRef> ApplyOptimizerPass::getStateNames(UnitOp unit) {
   return names;
 }
 
-/// Masters are as wide as the rule; other state may be narrower.
+/// Returns the type of a state. Masters have the compute type of the rule; other state may be
+/// narrower.
 Type ApplyOptimizerPass::getStateType(UnitOp unit, StringRef name) {
   if (narrow && name != "master")
     return BFloat16Type::get(&getContext());
@@ -362,8 +361,8 @@ LogicalResult ApplyOptimizerPass::readOptions() {
            << stateRounding << "'";
   narrow = stateDtype == "bf16";
   if (stateRounding != "stochastic" && !narrow)
-    return mlir::emitError(loc, "optimizer-state-rounding needs optimizer-state-dtype 'bf16', "
-                                "found 'f32', which is not rounded");
+    return mlir::emitError(loc, "optimizer-state-rounding: expected optimizer-state-dtype "
+                                "'bf16', found 'f32', which is not rounded");
   OptimizerOptions options{optimizerName, beta1, beta2, eps, weightDecay, momentum};
   optimizer = createOptimizer(options, [&] { return mlir::emitError(loc); });
   if (optimizer && narrow && optimizer->getStateNames().empty())
@@ -373,7 +372,7 @@ LogicalResult ApplyOptimizerPass::readOptions() {
   return success(optimizer != nullptr);
 }
 
-/// Narrow state is rounded from f32.
+/// Checks that narrow state is rounded from f32, not f64.
 LogicalResult ApplyOptimizerPass::checkUnits() {
   if (narrow)
     for (auto unit : getOperation().getOps<UnitOp>())

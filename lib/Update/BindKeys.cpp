@@ -1,20 +1,21 @@
-//===- BindKeys.cpp - What random numbers follow from -----------*- C++ -*-===//
+//===- BindKeys.cpp - Keys of random numbers --------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Numbers that the run provides come from the rank block.
+// Replaces the arguments that key random numbers with values of the rank block, which the run
+// provides.
 //
 //   func @step(.., %rank,                     func @step(.., %rank, ..)
 //              %seed {fsdp.key = "seed"},       %seed = %rank[4], %step = %rank[5]
 //              %step {.. "step"},         =>    %first = %rank[0] · samples of a rank and step
 //              %first {.. "sample"})
 //
-//  1. seed, step: views of the rank block.
-//  2. sample: the rank's place in the global batch; 0 in the reference, whose batch
-//     is the global one. (Micro-batches are counted in AccumulateGradients.cpp.)
-//  3. The arguments go. O(arguments).
+// 1. seed, step: views of the rank block.
+// 2. sample: the number of the rank's first sample in the global batch; 0 in the reference, whose
+//    batch is the global one. (Micro-batches are counted in AccumulateGradients.cpp.)
+// 3. Erase the arguments. O(arguments).
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,10 +33,10 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Samples that a run of the program sees, over all its micro-batches.
+/// Returns the number of samples of a run of the program, over all its micro-batches.
 static int64_t countAllSamples(func::FuncOp func) {
   auto microBatches = func->getAttrOfType<IntegerAttr>(FSDPDialect::microBatchesAttr);
-  int64_t samples = countSamples(func); // the leading dimension, where there is one
+  int64_t samples = countSamples(func); // the leading dimension, if there is one
   if (!microBatches || microBatches.getInt() <= 1)
     return samples;
   for (BlockArgument arg : func.getArguments()) {
@@ -77,8 +78,8 @@ struct BindKeysPass : fsdp::impl::BindKeysPassBase<BindKeysPass> {
       if (arg.use_empty())
         continue;
       if (!rank)
-        return func.emitError("expected the rank block, which '")
-               << FSDPDialect::keyAttr << "' is read from";
+        return func.emitError("expected an argument for the rank block, from which '")
+               << FSDPDialect::keyAttr << "' is read";
       if (key.getValue() == "sample" && isReference)
         arg.replaceAllUsesWith(
             arith::ConstantOp::create(builder, arg.getLoc(),

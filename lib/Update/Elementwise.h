@@ -13,16 +13,16 @@
 namespace mlir {
 namespace fsdp {
 
-/// Builds the values of one element; the arguments are those of the inputs,
-/// then those of the outputs.
+/// Builds the results of one element. The arguments are the elements of the inputs, then of the
+/// outputs.
 using ElementFn = function_ref<SmallVector<Value>(ImplicitLocOpBuilder &, ValueRange)>;
 
-/// A linalg.generic over `outs`, which are of one shape. Inputs have this shape
-/// or rank 0: a scalar, the same for all elements.
+/// Builds a linalg.generic over `outs`, which have one shape. Inputs have this shape, or rank 0: a
+/// scalar that all elements read.
 SmallVector<Value> createElementwise(OpBuilder &builder, Location loc, ValueRange ins,
                                      ValueRange outs, ElementFn body);
 
-/// Element `index` of a 1-D tensor as a rank-0 tensor: a view.
+/// Returns element `index` of a 1-D tensor as a rank-0 tensor: a view.
 Value createElementView(OpBuilder &builder, Location loc, Value tensor, OpFoldResult index);
 inline Value createElementView(OpBuilder &builder, Location loc, Value tensor, int64_t index) {
   return createElementView(builder, loc, tensor, OpFoldResult(builder.getIndexAttr(index)));
@@ -31,16 +31,16 @@ inline Value createElementView(OpBuilder &builder, Location loc, Value block, St
   return createElementView(builder, loc, block, static_cast<int64_t>(slot));
 }
 
-/// An empty tensor of this type.
+/// Builds an empty tensor of this type.
 Value createEmpty(OpBuilder &builder, Location loc, Type type);
-/// A tensor of +0.
+/// Builds a tensor of +0.
 Value createZeros(OpBuilder &builder, Location loc, Type type);
 
-/// A floating-point value as `type`, extended, rounded or as it is.
+/// Converts a floating-point value to `type`: extended, rounded or unchanged.
 Value castFloat(ImplicitLocOpBuilder &builder, Value value, Type type);
 Value createConstant(ImplicitLocOpBuilder &builder, Type type, double value);
 
-/// The type that numbers of `type` are summed and updated in: at least f32.
+/// Returns the type in which numbers of `type` are summed and updated: f64 for f64, else f32.
 FloatType getComputeType(Type type);
 
 } // namespace fsdp

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// n ranks have R rows of a table each, rank r those from r · R on; each looks up T ids.
+// Each of n ranks holds R rows of a table, rank r those from r · R on, and looks up T ids.
 //
 //   unshard_rows    ids of all   all_gather                      [n · T]
 //                   picked       own rows at them, else 0        [n · T, D]
@@ -15,12 +15,12 @@
 //                   table        0, plus rows of all, in order   [R + 1, D]
 //                   shard        · 1/n, without the last row
 //
-//  1. `first`, the rank's first row, is the rank's piece of 0, R, 2R, ...
-//  2. What lies on another rank is picked as 0, and added into row R, which nobody reads.
-//  3. Where one program has it all (the reference): gather_rows and scatter_add_rows.
+// 1. `first`, the rank's first row, is the rank's piece of 0, R, 2R, ...
+// 2. A row of another rank is picked as 0, and its gradient is added into row R, which is dropped.
+// 3. If one program holds the whole table (the reference): gather_rows and scatter_add_rows.
 //
-// Of n numbers that the sum adds one is not 0, so it is exact in any type; and -0 becomes 0, which
-// the reference does, too. Rows that cross are of static count: all ids may lie on one rank.
+// Of the n numbers in the sum at most one is not 0, so it is exact in any type. It turns -0 into 0,
+// as the reference does. The number of rows that cross is static: all ids may lie on one rank.
 // O(lookups) ops.
 //
 //===----------------------------------------------------------------------===//
@@ -71,7 +71,7 @@ private:
   UnitOp unit;
   MeshOp mesh;
   int64_t ranks, columns;
-  int64_t rows, allRows; ///< of a rank, and of all, padding included
+  int64_t rows, allRows; ///< rows of a rank, and of all ranks, padding included
 };
 
 struct ExchangeRowsPass : fsdp::impl::ExchangeRowsPassBase<ExchangeRowsPass> {
@@ -81,14 +81,15 @@ struct ExchangeRowsPass : fsdp::impl::ExchangeRowsPassBase<ExchangeRowsPass> {
 
 } // namespace
 
-/// Reports tell it from collectives of a whole unit, and what is on the way from activations.
+/// Marks an op that moves rows, so that reports count it apart from collectives of whole units and
+/// from activations.
 template <typename Op>
 Value RowExchange::mark(Op op) {
   op->setAttr(FSDPDialect::rowsAttr, FlatSymbolRefAttr::get(unit.getSymNameAttr()));
   return op.getResult();
 }
 
-/// Those of all ranks, one after another, as one list.
+/// Gathers the values of all ranks, one after another, as one list.
 Value RowExchange::gather(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
   Value flat = reshape(value, type.getNumElements());
@@ -96,7 +97,7 @@ Value RowExchange::gather(Value value) {
   return mark(AllGatherOp::create(b, loc, all, flat, meshName(), axes()));
 }
 
-/// The number of the rank's first row.
+/// Builds the number of the rank's first row.
 Value RowExchange::createFirst() {
   auto each = RankedTensorType::get({ranks}, b.getI64Type()),
        own = RankedTensorType::get({1}, b.getI64Type());
@@ -108,8 +109,8 @@ Value RowExchange::createFirst() {
   return createElementView(b, loc, OwnPieceOp::create(b, loc, own, firsts, meshName(), axes()), 0);
 }
 
-/// Of all ids of all ranks, the number of the row in this rank's shard; `rows` for those of other
-/// ranks.
+/// Builds, for the ids of all ranks, the number of the row in this rank's shard, or `rows` for rows
+/// of other ranks.
 Value RowExchange::createLocalIds(Value ids) {
   auto type =
       RankedTensorType::get(cast<RankedTensorType>(ids.getType()).getShape(), b.getI64Type());
@@ -119,14 +120,14 @@ Value RowExchange::createLocalIds(Value ids) {
                    : Value(arith::ExtSIOp::create(b, b.getI64Type(), args[0]));
     Value local = arith::SubIOp::create(b, id, args[1]),
           count = arith::ConstantIntOp::create(b, rows, 64);
-    // As unsigned, numbers below 0 are large.
+    // Negative numbers are large as unsigned ones.
     Value own = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, local, count);
     return {arith::SelectOp::create(b, own, local, count)};
   };
   return createElementwise(b, loc, {ids, createFirst()}, createEmpty(b, loc, type), body).front();
 }
 
-/// The rank's own rows at `ids`, as `element`, and zeros where it has none.
+/// Builds the rank's own rows at `ids`, as `element`, and zeros for rows of other ranks.
 Value RowExchange::pick(Value shard, Value ids, Type element) {
   Value table = reshape(shard, {rows, columns}), local = createLocalIds(ids);
   auto type = RankedTensorType::get({cast<RankedTensorType>(ids.getType()).getDimSize(0), columns},
@@ -173,7 +174,7 @@ Value RowExchange::unshard(UnshardRowsOp op) {
   return reshape(rows, type.getShape());
 }
 
-/// In the type that gradients are added in.
+/// Converts the elements to the type in which gradients are added.
 Value RowExchange::widen(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
   Type wide = getComputeType(type.getElementType());

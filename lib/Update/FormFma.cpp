@@ -1,27 +1,25 @@
-//===- FormFma.cpp - Multiply-adds of one rounding, written out -*- C++ -*-===//
+//===- FormFma.cpp - Products and sums as fma -------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What the flag `contract` would let a code generator choose is chosen here, once,
-// and kept by all that follows:
+// Forms fused multiply-adds once, so that all later stages keep the same rounding. (The flag
+// `contract` would leave the choice to a code generator.)
 //
 //   %p = arith.mulf %x, %y         addf %p, %z   ->   %r = math.fma %x, %y, %z
 //                                  subf %z, %p   ->   %r = math.fma -%x, %y, %z
 //                                  subf %p, %z   ->   %r = math.fma %x, %y, -%z
 //
-//  1. In each body of a linalg.generic, visit the sums from first to last.
-//  2. A product moves into the sum when the sum is its only reader, in the same
-//     block. Where both terms are such products, the left one moves and the right one
-//     stays rounded: a b + c d = fma(a, b, c d).
-//  3. Of a product that is subtracted, the constant factor changes its sign, or the
-//     left one when there is none.
+// 1. In each body of a linalg.generic, visit the sums from first to last.
+// 2. A product moves into the sum if the sum is its only reader, in the same block. If both terms
+//    are such products, the left one moves and the right one stays rounded: a b + c d =
+//    fma(a, b, c d).
+// 3. If the product is subtracted, its constant factor changes sign, or else its left factor.
 //
-// f32 and f64 alone: 16-bit floats are computed in f32 and rounded after every
-// operation, so between their product and their sum there is a rounding, as there is
-// where a body casts. The body of linalg.contract is left alone; there, what one
-// position adds is Codegen's (it is an fma too).
+// Only f32 and f64: 16-bit floats are computed in f32 and rounded after every operation, so that
+// there is a rounding between their product and their sum, as there is at a cast. The body of
+// linalg.contract is left alone: Codegen makes the fma of one position there.
 //
 // Linear in the ops. Not done here: distributing or reordering sums.
 //
@@ -41,7 +39,7 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// The product that `term` is, if `sum` may take it in.
+/// Returns the product that defines `term` if `sum` may take it in, else null.
 static arith::MulFOp getProduct(Operation *sum, Value term) {
   auto product = term.getDefiningOp<arith::MulFOp>();
   return product && product->hasOneUse() && product->getBlock() == sum->getBlock()
@@ -57,7 +55,7 @@ static Value negate(IRRewriter &rewriter, Location loc, Value value) {
   return arith::NegFOp::create(rewriter, loc, value);
 }
 
-/// Rewrites lhs + rhs, or lhs - rhs; false when neither is a product of its own.
+/// Rewrites lhs + rhs or lhs - rhs. Returns false if neither is a product with one reader.
 static bool formFma(IRRewriter &rewriter, Operation *sum) {
   Type type = sum->getResult(0).getType();
   if (!type.isF32() && !type.isF64())

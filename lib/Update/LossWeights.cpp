@@ -1,4 +1,4 @@
-//===- LossWeights.cpp - Losses weighed by what counts in them --*- C++ -*-===//
+//===- LossWeights.cpp - Weights of losses by their targets -----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -8,13 +8,13 @@
 //   after    f(x)                           total = all_reduce(Σ_k count(x[k]))
 //                                           for k: count(x[k]) · n / total * loss
 //
-//  1. Count the targets that are not ignored; the weight follows from that count and the total.
-//  2. Once the micro-batches have their loop: count again, for all of them, in front of everything;
-//     add the counts of the other ranks.
+// 1. Count the targets that are not ignored; the weight follows from this count and the total.
+// 2. Once the micro-batches have their loop, count the targets of all of them at the begin of the
+//    program, and add the counts of the other ranks.
 //
 // Weights have the mean n / n = 1, so that means of losses and gradients, level by level, are those
-// of one merged batch. Where nothing counts at all, weights are 0. Counts are f64: sums of them are
-// exact, in any order, so that programs agree. O(ops that make the targets).
+// of one merged batch. If no target counts, weights are 0. Counts are f64: their sums are exact in
+// any order, so that all programs agree. O(ops that compute the targets).
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// How many targets are not `ignored`, as an f64.
+/// Counts the targets that are not `ignored`, as an f64.
 static Value createCount(OpBuilder &builder, CrossEntropyOp loss, int64_t ignored) {
   Location loc = loss.getLoc();
   Value targets = loss.getTargets();
@@ -48,7 +48,7 @@ static Value createCount(OpBuilder &builder, CrossEntropyOp loss, int64_t ignore
   return count.getResult(0);
 }
 
-/// count · terms / total, or 0 where nothing counts.
+/// Builds count · terms / total, or 0 if no target counts.
 static Value createWeight(OpBuilder &builder, Location loc, Value count, Value total, int64_t terms,
                           Type type) {
   Value ins[] = {count, total};
@@ -57,7 +57,7 @@ static Value createWeight(OpBuilder &builder, Location loc, Value count, Value t
     Value zero = createConstant(b, wide, 0.0), one = createConstant(b, wide, 1.0);
     Value any = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, args[1], zero);
     Value divisor =
-        arith::SelectOp::create(b, any, args[1], one); // where nothing counts, count is 0
+        arith::SelectOp::create(b, any, args[1], one); // if no target counts, count is 0
     Value scaled = arith::MulFOp::create(b, args[0], createConstant(b, wide, terms));
     Value weight = arith::DivFOp::create(b, scaled, divisor);
     return {castFloat(b, weight, args[2].getType())};
@@ -65,7 +65,7 @@ static Value createWeight(OpBuilder &builder, Location loc, Value count, Value t
   return createElementwise(builder, loc, ins, createEmpty(builder, loc, type), body).front();
 }
 
-/// The ops that `value` is made by, in order.
+/// Returns the ops that compute `value`, in order.
 static SmallVector<Operation *> collectOps(Value value) {
   llvm::SetVector<Operation *> ops;
   SmallVector<Operation *> work{value.getDefiningOp()};
@@ -110,8 +110,8 @@ FailureOr<LossWeight> fsdp::createLossWeight(const Program &program, int64_t ter
           !isMemoryEffectFree(op) ||
           (outer && !func.getArgAttr(outer.getArgNumber(), FSDPDialect::batchAttr)))
         return op->emitError(
-            "expected targets that follow from the batch alone, to count them before a step; use "
-            "--grad-divide=average");
+            "expected targets that depend on the batch alone, so that they can be counted before a "
+            "step; use --grad-divide=average");
   Type type = arg.getType();
   arg.setType(cast<RankedTensorType>(count.getType()));
   Value weight = createWeight(builder, loss.getLoc(), count, arg, terms, type);
@@ -119,12 +119,12 @@ FailureOr<LossWeight> fsdp::createLossWeight(const Program &program, int64_t ter
   return LossWeight{arg, count, std::move(ops)};
 }
 
-/// The count of micro-batch `number`, or of the only one where it is null.
+/// Builds the count of micro-batch `number`, or of the only one if it is null.
 static Value cloneCount(OpBuilder &builder, const LossWeight &weight, Value number) {
   IRMapping map;
   for (Operation *op : weight.ops) {
     for (OpOperand &operand : op->getOpOperands()) {
-      // What the loop takes from a batch argument.
+      // The slice that the loop takes of a batch argument.
       auto slice = operand.get().getDefiningOp<tensor::ExtractSliceOp>();
       if (!number || !slice || !isa<BlockArgument>(slice.getSource()) ||
           map.contains(slice.getResult()))

@@ -1,4 +1,4 @@
-//===- LossWeights.h - Losses weighed by what counts in them ----*- C++ -*-===//
+//===- LossWeights.h - Weights of losses by their targets -------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,22 +12,22 @@
 namespace mlir {
 namespace fsdp {
 
-/// The weight of a program's loss, on its way from an argument to a value.
+/// The weight of a program's loss, while it is rewritten from an argument to a computed value.
 struct LossWeight {
-  BlockArgument total;          ///< stands for the sum of all counts; null: the loss has no weight
-  Value count;                  ///< of the micro-batch at hand
-  SmallVector<Operation *> ops; ///< what makes `count` from the batch, in order
+  BlockArgument total; ///< placeholder of the sum of all counts; null: the loss has no weight
+  Value count;         ///< count of targets in the current micro-batch
+  SmallVector<Operation *> ops; ///< the ops that compute `count` from the batch, in order
 
   explicit operator bool() const { return static_cast<bool>(total); }
 };
 
-/// Counts the targets of a micro-batch and computes the weight of its loss, one of `terms`, while
-/// the program is still the body of one micro-batch.
+/// Counts the targets of a micro-batch and computes the weight of its loss, one of `terms` losses.
+/// Must run while the program is still the body of one micro-batch.
 FailureOr<LossWeight> createLossWeight(const Program &program, int64_t terms);
 
-/// Counts the targets of all micro-batches of all ranks in front of everything else, once batch
-/// arguments have their leading dimension of `microBatches` (where it is not 1). Erases the
-/// argument.
+/// Counts the targets of all micro-batches of all ranks at the begin of the program, and erases the
+/// argument. Batch arguments must already have their leading dimension of `microBatches`, if that
+/// is not 1.
 LogicalResult createTotalCount(const Program &program, LossWeight weight, int64_t microBatches,
                                MeshOp mesh);
 

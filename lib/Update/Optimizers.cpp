@@ -4,16 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   AdamW   p' = p - lr·wd·p                          where there is decay
+//   AdamW   p' = p - lr·wd·p                          for elements with decay
 //           m  = m + (1-β1)(g - m)
 //           v  = β2·v + (1-β2)·g²
 //           p  = p' - lr/(1-β1^t) · m / (sqrt(v)/sqrt(1-β2^t) + eps)
 //
-//   SGD     g' = g + wd·p                             where there is decay
+//   SGD     g' = g + wd·p                             for elements with decay
 //           b  = momentum·b + g'
 //           p  = p - lr·b
 //
-// β^t is exp(t · ln β) in f64: no state beside the step count.
+// β^t is exp(t · ln β) in f64, so that the step count is the only state.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ using namespace mlir::fsdp;
 
 namespace {
 
-/// Short names for what the rules are made of.
+/// Short names for the ops of the rules.
 struct Arithmetic {
   ImplicitLocOpBuilder &b;
   Type type;
@@ -80,7 +80,7 @@ private:
 
 } // namespace
 
-/// 1 - base^step for step >= 1.
+/// Builds 1 - base^step for step >= 1.
 static Value buildCorrection(Arithmetic a, double base, Value step) {
   Value one = a.constant(1.0);
   if (base == 0)

@@ -14,27 +14,27 @@
 namespace mlir {
 namespace fsdp {
 
-/// Chooses between the value of an element with weight decay and without.
+/// Selects the value of an element with weight decay or without.
 using DecayFn = function_ref<Value(Value with, Value without)>;
 
-/// An update rule. It is written once, for one element.
+/// An update rule, written once for one element.
 class Optimizer {
 public:
   virtual ~Optimizer() = default;
 
-  /// Values of `fsdp.state` of the state, one flat buffer each.
+  /// Returns the values of `fsdp.state` of the optimizer state, one flat buffer each.
   virtual SmallVector<StringRef> getStateNames() const = 0;
 
-  /// Whether `buildElement` tells elements with weight decay from others.
+  /// Returns true if `buildElement` treats elements with weight decay differently.
   virtual bool hasDecay() const = 0;
 
-  /// What `buildElement` needs of a step, computed once: from the learning rate
-  /// and the number of this step (from 1), f64 all.
+  /// Build the f64 factors that `buildElement` needs, once per step, from the learning rate and the
+  /// number of the step (from 1).
   virtual unsigned getNumFactors() const = 0;
   virtual SmallVector<Value> buildFactors(ImplicitLocOpBuilder &b, Value lr, Value step) const = 0;
 
-  /// The new parameter and state. `old` are the parameter and the state; all
-  /// values are of one type.
+  /// Returns the new parameter and state. `old` holds the old parameter and state. All values have
+  /// the type of `grad`.
   virtual SmallVector<Value> buildElement(ImplicitLocOpBuilder &b, Value grad, ValueRange old,
                                           ValueRange factors, DecayFn decay) const = 0;
 };
@@ -44,8 +44,8 @@ struct OptimizerOptions {
   double beta1, beta2, eps, weightDecay, momentum;
 };
 
-/// The optimizer called so; null when an option is wrong, which is said through
-/// `emitError`.
+/// Returns the optimizer named in the options. Returns null and emits an error if an option is
+/// invalid.
 std::unique_ptr<Optimizer> createOptimizer(const OptimizerOptions &options,
                                            function_ref<InFlightDiagnostic()> emitError);
 

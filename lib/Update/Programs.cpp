@@ -30,7 +30,7 @@ static bool isTrainable(UnitOp unit) {
                       [](ParamAttr param) { return param.getTrainable(); });
 }
 
-/// The units among the arguments of the program.
+/// Finds the units among the arguments of the program.
 static LogicalResult readUnits(Program &program, SymbolTable &symbols, MeshOp mesh) {
   func::FuncOp func = program.func;
   for (BlockArgument arg : func.getArguments()) {
@@ -54,7 +54,7 @@ static LogicalResult readUnits(Program &program, SymbolTable &symbols, MeshOp me
   return success();
 }
 
-/// One leading result, then one gradient per trainable unit (none in eval).
+/// Checks that the results are a leading one, then one gradient per trainable unit (none in eval).
 static LogicalResult checkResults(const Program &program, MeshOp mesh, StringRef leading,
                                   GradientForm form) {
   func::FuncOp func = program.func;
@@ -81,8 +81,8 @@ static LogicalResult checkResults(const Program &program, MeshOp mesh, StringRef
   return success();
 }
 
-/// Finds what looked-up rows add to the gradients of which units; results of their types, after
-/// the gradients.
+/// Finds the results after the gradients that hold gradients of looked-up rows, and the results
+/// that they belong to, which have the same types.
 static LogicalResult readRows(Program &program) {
   func::FuncOp func = program.func;
   SmallVector<UnitArgument> units = program.getTrainable();
@@ -92,7 +92,7 @@ static LogicalResult readRows(Program &program) {
       return name && unit.unit.getSymName() == name.getValue();
     });
     if (!name)
-      return success(); // checkResults() says how many there are
+      return success(); // checkResults() reports the number of results
     unsigned result = owner - units.begin() + 1;
     if (owner == units.end() || func.getResultTypes()[result] != func.getResultTypes()[i])
       return mlir::emitError(func.getLoc(), "expected result ")
@@ -135,7 +135,7 @@ static FailureOr<Program> readProgram(func::FuncOp func, StringAttr name, Symbol
   return program;
 }
 
-/// Sizes of the levels; the attribute on each program must agree with them.
+/// Reads the sizes of the levels and checks the attribute of each program against them.
 static LogicalResult readLevels(Programs &programs) {
   auto countOf = [](func::FuncOp func) -> int64_t {
     auto attr = func->getAttrOfType<IntegerAttr>(FSDPDialect::microBatchesAttr);
@@ -188,7 +188,7 @@ Value fsdp::createAllReduce(OpBuilder &builder, Location loc, Value value, MeshO
       builder.getStrArrayAttr({axis}), ReductionKindAttr::get(builder.getContext(), kind));
 }
 
-/// The mesh of the one step.
+/// Returns the mesh of the one step.
 static FailureOr<MeshOp> readMesh(ModuleOp module, SymbolTable &symbols) {
   MeshOp found;
   for (auto func : module.getOps<func::FuncOp>()) {

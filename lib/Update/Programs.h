@@ -18,8 +18,8 @@ enum class ProgramKind { Step, Eval, Reference };
 /// A unit as an argument of a program.
 struct UnitArgument {
   UnitOp unit;
-  unsigned index; ///< of the argument that is its parameters
-  bool trainable; ///< has parameters that are trained
+  unsigned index; ///< number of the argument that holds its parameters
+  bool trainable; ///< has trainable parameters
 };
 
 /// A function with `fsdp.program`.
@@ -27,18 +27,18 @@ struct Program {
   func::FuncOp func;
   ProgramKind kind;
   SmallVector<UnitArgument> units;
-  /// Results after the gradients, which are added to them after the mean over the axis shard:
-  /// what rows that were looked up add. Of each the number of the result that it belongs to.
+  /// For each of the last results, which hold gradients of looked-up rows: the number of the result
+  /// that it is added to after the mean over the axis shard.
   SmallVector<unsigned> rowOwners;
-  /// Results after the gradients (in eval: after the loss), in front of those of rows:
-  /// `fsdp.lookup`.
+  /// Number of results with `fsdp.lookup`, after the gradients (in eval: after the loss) and before
+  /// those of rows.
   unsigned numLookups = 0;
 
   func::ReturnOp getReturn() const {
     Block &body = func::FuncOp(func).getBody().front();
     return cast<func::ReturnOp>(body.getTerminator());
   }
-  /// Runs on the mesh, among other ranks.
+  /// Returns true if the program runs on the mesh, as one of its ranks.
   bool isSharded() const { return kind != ProgramKind::Reference; }
   SmallVector<UnitArgument> getTrainable() const {
     return llvm::to_vector(
@@ -46,36 +46,35 @@ struct Program {
   }
 };
 
-/// How many pieces the mean over a global batch has, level by level.
+/// Number of terms of the mean over a global batch, by level.
 struct BatchLevels {
   int64_t replicate = 1, accumulate = 1, shard = 1;
-  /// Gradients of micro-batches are summed before they cross ranks (no_sync):
-  /// micro-batches are the innermost level, not the ranks of the axis shard.
+  /// Whether gradients of micro-batches are summed before they cross ranks (no_sync). Micro-batches
+  /// are then the innermost level, instead of the ranks of the axis shard.
   bool sumFirst = false;
 };
 
-/// What a program returns for a unit: what Differentiate makes, in the pieces of
-/// the parameters; or what is left behind all reductions, in those of the
-/// optimizer's state.
+/// Form of the gradient of a unit. Adjoint: as Differentiate makes it, in the pieces of the
+/// parameters. Reduced: after all reductions, in the pieces of the optimizer state.
 enum class GradientForm { Adjoint, Reduced };
 
-/// The programs of a module with the mesh that the step runs on.
+/// The programs of a module and the mesh that the step runs on.
 struct Programs {
   SmallVector<Program> list;
   MeshOp mesh;
   BatchLevels levels;
 };
 
-/// Samples of a micro-batch, before it gets its leading dimension: rows of the argument `tokens`,
-/// else of the first batch argument; 1 without any.
+/// Returns the number of samples of a micro-batch: rows of the argument `tokens`, else of the first
+/// batch argument, or 1 without any. Call it before arguments get their leading dimension.
 int64_t countSamples(func::FuncOp func);
 
-/// The reduction of a value over the ranks of one axis.
+/// Builds the reduction of a value over the ranks of one axis.
 Value createAllReduce(OpBuilder &builder, Location loc, Value value, MeshOp mesh, StringRef axis,
                       ReductionKind kind);
 
-/// Reads and checks what every pass of Update relies on: programs, units, and
-/// that a step returns `leading`, then one gradient per trainable unit, then checks of lookups.
+/// Reads the programs and units that every pass of Update relies on. Fails with an error unless a
+/// step returns `leading`, then one gradient per trainable unit, then checks of lookups.
 FailureOr<Programs> readPrograms(ModuleOp module, StringRef leading, GradientForm form);
 
 } // namespace fsdp

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Sums have one order, whatever the mesh: blocks of a shard, shards of a unit, units of a step
-// (AddStepBlock.cpp draws it).
+// Sums have one order on every mesh: blocks of a shard, shards of a unit, units of a step (drawn in
+// AddStepBlock.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,13 +25,13 @@ Type fsdp::getSquaresType(const Program &program) {
   return anyF64 ? builder.getF64Type() : builder.getF32Type();
 }
 
-/// Elements of the blocks whose squares are summed first: the largest power of
-/// two up to 1024 that divides a shard.
+/// Returns the size of the blocks whose squares are summed first: the largest power of two up to
+/// 1024 that divides a shard.
 static int64_t getBlockSize(int64_t shardSize) {
   return std::min<int64_t>(1024, shardSize & -shardSize);
 }
 
-/// Sums each row of a matrix; `square`: its squares.
+/// Sums each row of a matrix, or its squares if `square`.
 static Value createRowSums(OpBuilder &builder, Location loc, Value matrix, Type type, bool square) {
   auto rows = cast<RankedTensorType>(matrix.getType()).getDimSize(0);
   Value zeros = createZeros(builder, loc, RankedTensorType::get({rows}, type));
@@ -51,7 +51,7 @@ static Value createRowSums(OpBuilder &builder, Location loc, Value matrix, Type 
       .getResult(0);
 }
 
-/// A 1-D tensor as rows of `columns` elements: a view.
+/// Views a 1-D tensor as rows of `columns` elements.
 static Value createRows(OpBuilder &builder, Location loc, Value flat, int64_t columns) {
   auto type = cast<RankedTensorType>(flat.getType());
   SmallVector<int64_t> shape{type.getDimSize(0) / columns, columns};
@@ -68,7 +68,7 @@ Value fsdp::createSquares(OpBuilder &builder, Location loc, Value grad, int64_t 
                        /*square=*/false);
 }
 
-/// ((x0 + x1) + x2) + ... of scalars.
+/// Builds ((x0 + x1) + x2) + ... of scalars.
 static Value createChain(OpBuilder &builder, Location loc, ArrayRef<Value> parts) {
   if (parts.size() == 1)
     return parts.front();
@@ -101,7 +101,7 @@ Value fsdp::createVector(OpBuilder &builder, Location loc, ArrayRef<Value> scala
       .front();
 }
 
-/// at + i · stride.
+/// Builds at + i · stride.
 static OpFoldResult addIndices(OpBuilder &builder, Location loc, OpFoldResult at, OpFoldResult i,
                                int64_t stride) {
   std::optional<int64_t> fixedAt = getConstantIntValue(at), fixedI = getConstantIntValue(i);
@@ -140,7 +140,7 @@ Value fsdp::createSum(OpBuilder &builder, Location loc, Value vector, ArrayRef<i
     return arith::ConstantIndexOp::create(builder, loc, value);
   };
   Type type = RankedTensorType::get({}, getElementTypeOrSelf(vector));
-  Value zero = createZeros(builder, loc, type); // of squares: +0 + x is x
+  Value zero = createZeros(builder, loc, type); // exact for squares: +0 + x is x
   auto loop =
       scf::ForOp::create(builder, loc, constant(0), constant(counts.front()), constant(1), zero);
   OpBuilder inside = OpBuilder::atBlockBegin(loop.getBody());

@@ -22,7 +22,7 @@ Value createSquares(OpBuilder &builder, Location loc, Value grad, int64_t shardS
 Value createVector(OpBuilder &builder, Location loc, ArrayRef<Value> scalars);
 
 /// Returns the sum, in order, of `counts.front()` sums of `counts.drop_front()` elements each, from
-/// element `at`: a chain, or a loop where a chain would be long.
+/// element `at` on. Builds a chain of additions, or a loop for more than 64 terms.
 Value createSum(OpBuilder &builder, Location loc, Value vector, ArrayRef<int64_t> counts,
                 OpFoldResult at);
 

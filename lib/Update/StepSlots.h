@@ -13,13 +13,13 @@
 
 namespace mlir::fsdp {
 
-/// What the checks of a program's lookups say, as scalars; null where there are none.
+/// Combined result of the checks of a program's lookups, as scalars; null if there are none.
 struct LookupResult {
-  Value failed;              ///< 1 where a lookup is out of range; then summed over the ranks
-  SmallVector<Value> report; ///< number of the lookup and three parts of its index, in f32
+  Value failed;              ///< 1 if a lookup is out of range; later the sum over the ranks
+  SmallVector<Value> report; ///< number of the lookup and its index in three parts, in f32
 };
 
-/// Picks values by the slot of the block that an element is.
+/// Selects a value by the slot of the step block that an element belongs to.
 struct SlotSelector {
   ImplicitLocOpBuilder &b;
   Value slot, value;
@@ -27,11 +27,11 @@ struct SlotSelector {
   void set(StepSlot which, Value newValue);
 };
 
-/// Combines the checks of a program: the first lookup that was out of range, and its index in parts
-/// that f32 holds.
+/// Combines the checks of a program: the first lookup that is out of range, and its index in parts
+/// that f32 holds exactly.
 LookupResult combineLookups(OpBuilder &builder, const Program &program);
 
-/// Writes what the checks say into their slots. `args`: the report, then the number of ranks.
+/// Writes the results of the checks into their slots. `args`: the report, then the number of ranks.
 void setLookups(ImplicitLocOpBuilder &b, SlotSelector &slots, ValueRange args);
 
 } // namespace mlir::fsdp

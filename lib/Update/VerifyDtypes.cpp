@@ -1,19 +1,19 @@
-//===- VerifyDtypes.cpp - Nothing is narrower than asked --------*- C++ -*-===//
+//===- VerifyDtypes.cpp - No type narrower than asked -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   part        what                                     at least
-//   gradient    what crosses ranks, and roundings        the reduce dtype
+//   part        values                                   at least
+//   gradient    values that cross ranks, and roundings   the reduce dtype
 //   gradient    sums in bodies, loops and products       f32
 //   loss, norm  everything                               f32
 //   optimizer   arithmetic, masters                      f32
-//   optimizer   other state but parameters               the state dtype
+//   optimizer   state except masters and parameters      the state dtype
 //
-// Where parameters themselves are what is updated, and narrower than f32, a warning says
-// what that does. The model is the user's: what it computes narrowly is not judged (its
-// loss gets a warning), but the sums that make gradients of parameters are. O(ops).
+// Parameters that are updated themselves and are narrower than f32 get a warning. Types of the
+// model are the user's choice and are not checked, with two exceptions: its loss gets a warning,
+// and the sums that make gradients of parameters are checked. O(ops).
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// How many places are named.
+/// Largest number of ops that are reported.
 static constexpr int64_t maxErrors = 8;
 
 namespace {
@@ -66,7 +66,7 @@ struct VerifyDtypesPass : fsdp::impl::VerifyDtypesPassBase<VerifyDtypesPass> {
 
 static Type elementType(Value v) { return getElementTypeOrSelf(v.getType()); }
 
-/// An error (`warns`: a warning) unless `found` is no float or holds all of `least`.
+/// Reports an error (a warning if `warns`) if `found` is a float that does not hold all of `least`.
 void DtypeChecker::require(Operation *op, Type found, FloatType least, const Twine &what,
                            bool warns) {
   auto type = dyn_cast<FloatType>(found);
@@ -86,7 +86,8 @@ void DtypeChecker::require(Operation *op, Type found, FloatType least, const Twi
       diag.attachNote(def.getLoc()) << "for unit '" << def.getSymName() << "'";
 }
 
-/// Optimizer state but parameters is as asked at least; parameters alone get a warning.
+/// Checks that optimizer state has at least the requested type; parameters without masters get a
+/// warning.
 void DtypeChecker::checkState() {
   llvm::SmallDenseSet<Attribute> mastered;
   for (bool masters : {true, false})
@@ -123,10 +124,10 @@ void DtypeChecker::checkState() {
     }
 }
 
-/// What is computed in a body, conversions aside.
+/// Checks the ops of a body, conversions aside.
 void DtypeChecker::checkBody(linalg::LinalgOp op, StepPart part) {
   std::string what = (stringifyStepPart(part) + " arithmetic").str();
-  bool warns = part == StepPart::loss; // the model's own
+  bool warns = part == StepPart::loss; // computed by the model
   for (Operation &inner : op.getBlock()->without_terminator()) {
     if (!isa_and_nonnull<arith::ArithDialect, math::MathDialect>(inner.getDialect()) ||
         inner.getNumResults() != 1 || isa<arith::ExtFOp, arith::ConstantOp>(inner))
@@ -156,7 +157,7 @@ void DtypeChecker::checkCollective(Operation *op, StepPart part) {
     require(op, found, f32, (stringifyStepPart(part) + " reduction over ranks").str());
 }
 
-/// The op that sums up a cotangent of a parameter, before it is rounded.
+/// Checks the op that sums up a cotangent of a parameter before it is rounded.
 void DtypeChecker::checkCotangent(Value grad, ReduceScatterOp reduce) {
   require(reduce, elementType(grad), asked, "gradient reduction over ranks");
   Operation *def = grad.getDefiningOp();
@@ -176,7 +177,7 @@ void DtypeChecker::checkOp(Operation *op) {
       checkCotangent(grad, reduce);
     return;
   }
-  // Rows of a table cross ranks as numbers of the model do, and their gradients in a gather.
+  // Looked-up rows of a table cross ranks in the model's type; their gradients cross in a gather.
   bool gathersRows = isa<AllGatherOp>(op) && part == StepPart::gradient;
   if (isa<AllReduceOp>(op) || (isa<FlatReduceScatterOp>(op) && part != StepPart::model) ||
       gathersRows)
@@ -189,7 +190,7 @@ void DtypeChecker::checkOp(Operation *op) {
   bool roundsForReduction =
       op->getNumResults() != 0 && llvm::all_of(op->getUsers(), llvm::IsaPred<ReduceScatterOp>);
   if (part == StepPart::model || (part == StepPart::gradient && roundsForReduction))
-    return; // what is reduced is judged where it is
+    return; // the operand of a reduction is checked at the reduction
   if (auto entropy = dyn_cast<CrossEntropyOp>(op))
     return require(op, elementType(entropy.getLoss()), f32, "loss", /*warns=*/true);
   if (auto structured = dyn_cast<linalg::LinalgOp>(op))

@@ -1,13 +1,13 @@
-//===- VerifyUpdated.cpp - What Update promises -----------------*- C++ -*-===//
+//===- VerifyUpdated.cpp - Contract after Update ----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Arguments, in order: per unit the parameter, then its state; the step block;
-//     the rank block; the batch. The same roles in every program.
-//  2. Results: each updates one argument of its type, none twice; all state of
-//     trained units in step and reference, the block in all.
+// 1. Arguments, in order: per unit the parameter, then its state; the step block; the rank block;
+//    the batch. The roles are equal in every program.
+// 2. Results: each updates one argument of its type, none twice. Step and reference update all
+//    state of trained units; all programs update the block.
 //
 // All errors are reported.
 //
@@ -41,12 +41,12 @@ private:
   void checkResults(func::FuncOp func, bool isEval);
 
   bool anyFailed = false;
-  func::FuncOp first;              ///< the program seen first ...
+  func::FuncOp first;              ///< the first program ...
   SmallVector<Attribute> expected; ///< ... and the roles of its arguments
 };
 } // namespace
 
-/// What an argument is, as an attribute; null when it is nothing or several.
+/// Returns the role of an argument as an attribute; null if it has none or several.
 static Attribute getRole(func::FuncOp func, unsigned index) {
   MLIRContext *context = func.getContext();
   auto unit = func.getArgAttr(index, FSDPDialect::unitAttr);
@@ -62,7 +62,7 @@ static Attribute getRole(func::FuncOp func, unsigned index) {
   return roles.size() == 1 ? roles.front() : Attribute();
 }
 
-/// Roles of all arguments; says which have none or a wrong type.
+/// Returns the roles of all arguments. Reports those without a role or of a wrong type.
 SmallVector<Attribute> VerifyUpdatedPass::checkArguments(func::FuncOp func) {
   Builder b(&getContext());
   Type block = RankedTensorType::get({kStepBlockSize}, b.getF32Type());
@@ -117,8 +117,8 @@ void VerifyUpdatedPass::checkProgram(func::FuncOp func, StringRef program) {
     first = func;
     expected = roles;
   } else if (roles != expected) {
-    fail(func.getLoc()) << "the kinds of arguments of '@" << first.getSymName() << "' in '@"
-                        << func.getSymName() << "'";
+    fail(func.getLoc()) << "the arguments of '@" << func.getSymName()
+                        << "' to have the roles of those of '@" << first.getSymName() << "'";
   }
   checkResults(func, program == "eval");
 }

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Each function is its C++ counterpart inside guard(), which turns exceptions into a
+// Each function calls its C++ counterpart inside guard(), which turns exceptions into a
 // status and a message. Structs are copied in and out by the size that the caller gives.
 //
 //===----------------------------------------------------------------------===//
@@ -123,7 +123,8 @@ fsdprt_status fsdprt_artifact_dump(const fsdprt_artifact *handle,
     if (!dumpArtifact(*handle->artifact, [&](const std::string &text) {
           return write(user, text.data(), text.size()) == 0;
         }))
-      failed("%s: the dump could not be written", handle->artifact->getFile().c_str());
+      failed("%s: the dump could not be written: the callback 'write' failed",
+             handle->artifact->getFile().c_str());
   });
 }
 
@@ -196,7 +197,7 @@ fsdprt_status fsdprt_session_fail(fsdprt_session *handle, fsdprt_status status,
                                   fsdprt_error *error) {
   return guard(error, [&] {
     if (status == FSDPRT_OK)
-      badInput("expected the status of a failure, found FSDPRT_OK");
+      badInput("status: expected a failure, found FSDPRT_OK");
     handle->session->getRanks().getCommunicator().abort(status);
   });
 }
@@ -237,14 +238,14 @@ fsdprt_status fsdprt_session_get_state(const fsdprt_session *handle, uint64_t pa
     const fb::State *state =
         session.state(session.getRanks(), param, static_cast<fb::StateRole>(role));
     if (!state)
-      badInput("no such state");
+      badInput("the parameter has no state of this role");
     *dtype = static_cast<fsdprt_dtype>(state->dtype());
   });
 }
 
 static fb::StateRole roleOf(fsdprt_state_role role) {
   if (role < FSDPRT_PARAMETER || role > FSDPRT_MASTER)
-    badInput("expected a role of states, found number %d", static_cast<int>(role));
+    badInput("role: expected an fsdprt_state_role, found %d", static_cast<int>(role));
   return static_cast<fb::StateRole>(role);
 }
 

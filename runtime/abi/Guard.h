@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What stands behind the C interface's handles, and what no exception passes.
+// Defines the C interface's handles and guard(), which keeps exceptions from leaving a call.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,6 +27,8 @@ struct fsdprt_session {
 
 namespace fsdprt {
 
+/// Copies status and message to `error`, which may be null, as far as its struct_size reaches.
+/// Returns the status.
 inline fsdprt_status report(fsdprt_error *error, fsdprt_status status,
                             const char *message) noexcept {
   if (!error || error->struct_size < offsetof(fsdprt_error, message) + 1)
@@ -37,7 +39,7 @@ inline fsdprt_status report(fsdprt_error *error, fsdprt_status status,
   return status;
 }
 
-/// Calls body() and turns what it throws into a status and a message.
+/// Calls body(). Returns FSDPRT_OK, or the status of what it throws, with the message in `error`.
 template <typename Body>
 fsdprt_status guard(fsdprt_error *error, Body body) noexcept {
   try {
@@ -46,7 +48,7 @@ fsdprt_status guard(fsdprt_error *error, Body body) noexcept {
   } catch (const Error &failure) {
     return report(error, failure.status, failure.what());
   } catch (const std::bad_alloc &) {
-    return report(error, FSDPRT_FAILED, "no memory left");
+    return report(error, FSDPRT_FAILED, "out of memory");
   } catch (const std::exception &failure) {
     return report(error, FSDPRT_FAILED, failure.what());
   } catch (...) {

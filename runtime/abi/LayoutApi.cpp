@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What is needed to save a run, and to say what a save holds without the artifact.
+// Describes the sharded layout, so that a save can be written and later read without the artifact.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,6 +13,7 @@
 
 using namespace fsdprt;
 
+/// Returns state `index` of the program 'step', or null.
 static const fb::State *stateAt(const Artifact &artifact, uint64_t index) {
   const fb::Program *step = artifact.program("step");
   const auto *states =

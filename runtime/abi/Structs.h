@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An older caller's struct is shorter: what it lacks reads as zero and is not written.
+// An older caller's struct is shorter: missing members read as zero and are not written.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,17 +17,19 @@
 
 namespace fsdprt {
 
+/// Returns a full struct with the members that the caller gives; all zero if `from` is null.
 template <typename Struct>
 Struct takeStruct(const Struct *from) {
   Struct result = {};
   if (from && (from->struct_size < sizeof(size_t) || from->struct_size > (size_t(1) << 20)))
-    badInput("expected struct_size to be set");
+    badInput("struct_size: expected the size of the struct, at most 1 MiB");
   if (from)
     std::memcpy(&result, from, std::min(from->struct_size, sizeof result));
   result.struct_size = sizeof result;
   return result;
 }
 
+/// Copies the members of `filled` that fit into the caller's struct_size.
 template <typename Struct>
 void giveStruct(Struct &filled, Struct *to) {
   size_t size = std::min(to->struct_size, sizeof filled);

@@ -4,12 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Offsets of a layout count through both of its arenas and the rank's file:
+// Offsets of a layout address both of its arenas and the rank's offload file:
 //
 //   0          arena_bytes   hostBegin             mappedBytes   fileBegin     + file_bytes
-//   | device's |    no one's | host's              |    no one's | file's      |
+//   | device    |    gap      | host                |    gap      | file          |
 //
-// Where the device is the CPU, a rank maps the arenas as one range.
+// If the device is the CPU, a rank maps both arenas as one range.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,10 +22,10 @@
 
 namespace fsdprt {
 
-/// The most bytes that a verified layout has in either arena.
+/// Most bytes of either arena of a verified layout.
 constexpr uint64_t maxArenaBytes = uint64_t(1) << 48;
 
-/// Arenas are verified to have at most maxArenaBytes: nothing here overflows.
+/// The following do not overflow, since arenas are verified to have at most maxArenaBytes.
 inline uint64_t hostBegin(const fb::Layout &layout) {
   uint64_t mask = FSDPRT_HOST_ARENA_ALIGNMENT - 1;
   return (layout.arena_bytes() + mask) & ~mask;
@@ -33,8 +33,8 @@ inline uint64_t hostBegin(const fb::Layout &layout) {
 inline uint64_t mappedBytes(const fb::Layout &layout) {
   return layout.host_bytes() ? hostBegin(layout) + layout.host_bytes() : layout.arena_bytes();
 }
-/// Where the room of a buffer ends whose last byte is before `end`: buffers are packed in steps of
-/// the alignment, but the host's arena may end with its last byte.
+/// Returns the end of the space of a buffer whose last byte is before `end`. Buffers are padded to
+/// FSDPRT_BUFFER_ALIGNMENT, except that the host arena may end with its last byte.
 inline uint64_t alignedEnd(const fb::Layout &layout, uint64_t end) {
   uint64_t mask = FSDPRT_BUFFER_ALIGNMENT - 1;
   return std::min((end + mask) & ~mask, mappedBytes(layout));
@@ -52,7 +52,7 @@ inline bool isOnHost(const fb::Layout &layout, uint64_t offset) {
 inline bool isOnDevice(const fb::Layout &layout, uint64_t offset) {
   return !isOnHost(layout, offset) && !isInFile(layout, offset);
 }
-/// Whether [begin, last + bytes) lies in one of them.
+/// Returns true if [begin, last + bytes) lies in one of them.
 inline bool liesInArena(const fb::Layout &layout, uint64_t begin, uint64_t last, uint64_t bytes) {
   uint64_t end = isInFile(layout, begin)   ? fileBegin(layout) + layout.file_bytes()
                  : isOnHost(layout, begin) ? mappedBytes(layout)

@@ -1,4 +1,4 @@
-//===- Artifact.cpp - A .fsdp file that has been checked --------*- C++ -*-===//
+//===- Artifact.cpp - A checked .fsdp file ----------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,8 +7,8 @@
 // 1. read        the whole file, 64-byte aligned
 // 2. header      magic, version, sizes and sections in bounds, then the hash
 // 3. manifest    FlatBuffers' own verifier, then every rule of Verifier.h
-// 4. image       loaded by Image.cpp; each phase's symbol is looked up; without one, programs can
-//                be read but not run
+// 4. image       loaded by Image.cpp; each phase's symbol is looked up. Without an image, programs
+//                can be read but not run
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@ using namespace fsdprt;
 static std::byte *allocate(size_t size, const std::string &file) {
   void *memory = std::aligned_alloc(64, (size + 64) / 64 * 64);
   if (!memory)
-    failed("%s: no memory for its %s", file.c_str(), bytesText(size).c_str());
+    failed("%s: out of memory for its %s", file.c_str(), bytesText(size).c_str());
   return static_cast<std::byte *>(memory);
 }
 
@@ -45,7 +45,7 @@ struct Descriptor {
 } // namespace
 
 std::unique_ptr<Artifact> Artifact::open(const std::string &path, Rules rules) {
-  // Without O_NONBLOCK a named pipe would wait for somebody who writes.
+  // Without O_NONBLOCK, opening a named pipe that has no writer would wait.
   Descriptor descriptor{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   struct stat status;
   if (descriptor.fd < 0 || fstat(descriptor.fd, &status) != 0)
@@ -62,7 +62,7 @@ std::unique_ptr<Artifact> Artifact::open(const std::string &path, Rules rules) {
       continue;
     if (got <= 0)
       badInput("%s: cannot read the artifact: %s", path.c_str(),
-               got < 0 ? strerror(errno) : "the file became shorter");
+               got < 0 ? strerror(errno) : "the file shrank while it was read");
     done += got;
   }
   artifact->check(rules);
@@ -172,7 +172,7 @@ void Artifact::check(Rules rules) {
              (unsigned long long)header.manifest_size);
   flatbuffers::Verifier verifier(manifestBytes, header.manifest_size, /*max_depth=*/64,
                                  /*max_tables=*/50'000'000);
-  // 8 bytes is the least that the identifier's check reads.
+  // The check of the identifier reads 8 bytes.
   if (header.manifest_size < 8 || !fb::VerifyManifestBuffer(verifier))
     badInput("%s: the manifest is not a well-formed FlatBuffer of this release's schema",
              file.c_str());

@@ -1,13 +1,12 @@
-//===- Artifact.h - A .fsdp file that has been checked ----------*- C++ -*-===//
+//===- Artifact.h - A checked .fsdp file ------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Nothing behind this class sees a byte that the verifier has not been over. With Rules::form there
-// is no code, and what its commands touch may be anywhere.
-//
-// The file is read into memory of our own, so that it cannot change after the check.
+// Gives access to a file only after the verifier has checked all of it. With Rules::form, code is
+// not loaded, and ranges of commands are not checked. The file is read into private memory, so that
+// it cannot change after the check.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,6 +34,7 @@ struct KernelPhase {
 
 class Artifact {
 public:
+  /// Read and check an artifact, from a file or from memory. Throw Error on failure.
   static std::unique_ptr<Artifact> open(const std::string &path, Rules rules = Rules::all);
   static std::unique_ptr<Artifact> fromMemory(const void *bytes, size_t size,
                                               const std::string &name, Rules rules = Rules::all);
@@ -43,16 +43,15 @@ public:
   const fb::Manifest &manifest() const { return *root; }
   const fsdprt_artifact_header &getHeader() const { return header; }
   const Mesh &getMesh() const { return mesh; }
-  /// Whether its programs can run: fsdp-compile --no-code leaves the kernels' code out.
+  /// Returns true if its programs can run: fsdp-compile --no-code leaves out the kernels' code.
   bool hasCode() const {
     return header.image_size != 0 || !root->kernels() || root->kernels()->size() == 0;
   }
-  /// The phases of kernel i. Needs code for a CPU.
+  /// Returns the phases of kernel i. Needs code for a CPU.
   const std::vector<KernelPhase> &kernel(uint32_t i) const { return kernels[i]; }
-  /// Null when its kernels are for a CPU.
+  /// Returns null if its kernels are for a CPU.
   const fb::Gpu *gpu() const { return root->gpu(); }
-  /// The kernels' text, of an artifact for a GPU that has code.
-  /// Empty where there is none.
+  /// Return the machine code and the PTX of an artifact for a GPU; empty if it has none.
   std::string_view cubin() const {
     const fb::Gpu &gpu = *root->gpu();
     return {reinterpret_cast<const char *>(bytes.get() + header.image_offset + gpu.cubin_offset()),
@@ -62,11 +61,11 @@ public:
     return {reinterpret_cast<const char *>(bytes.get() + header.image_offset),
             root->gpu()->ptx_bytes()};
   }
-  /// The values of a parameter; 64-byte aligned.
+  /// Returns the stored values of a parameter, 64-byte aligned.
   const std::byte *values(const fb::Value &value) const {
     return bytes.get() + header.values_offset + value.offset();
   }
-  /// Null when there is none.
+  /// Returns the program `name`, or null.
   const fb::Program *program(const char *name) const;
 
 private:
@@ -88,7 +87,7 @@ private:
   std::vector<std::vector<KernelPhase>> kernels;
 };
 
-/// True for the programs that run on the one unsharded rank.
+/// Returns true for the programs that run on the one unsharded rank.
 bool isReferenceProgram(const std::string &name);
 
 } // namespace fsdprt

@@ -1,4 +1,4 @@
-//===- CpuFeatures.cpp - What this processor can execute --------*- C++ -*-===//
+//===- CpuFeatures.cpp - Features of this processor -------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -161,7 +161,7 @@ static Feature featureOfThis(const char *name) {
 
 #endif
 
-//===- Hidden ones --------------------------------------------------------===//
+//===- Hidden features ----------------------------------------------------===//
 
 static bool isHidden(const char *name) {
   const char *variable = std::getenv("FSDPRT_HIDE_FEATURES");
@@ -169,8 +169,8 @@ static bool isHidden(const char *name) {
   bool hidden = false;
   for (std::string word; std::getline(names, word, ',');) {
     if (featureOfThis(word.c_str()) == Feature::unknown)
-      badInput("the environment's FSDPRT_HIDE_FEATURES: expected names of processor features with "
-               "commas between, found '%s'",
+      badInput("the environment's FSDPRT_HIDE_FEATURES: expected names of processor features "
+               "separated by commas, found '%s'",
                printable(word).c_str());
     hidden |= word == name;
   }

@@ -1,10 +1,10 @@
-//===- CpuFeatures.h - What this processor can execute ----------*- C++ -*-===//
+//===- CpuFeatures.h - Features of this processor ---------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// From CPUID and XGETBV, in the spelling of /proc/cpuinfo.
+// Queries CPUID and XGETBV. Names are those of /proc/cpuinfo.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,19 +18,19 @@ namespace fsdprt {
 
 enum class Feature { present, absent, unknown };
 
-/// `unknown`: a name that this runtime does not know how to ask for. `absent` also for what
-/// FSDPRT_HIDE_FEATURES names, "avx512f,avx512_bf16": an artifact for a newer machine is refused
-/// then as an older one refuses it. Throws Error when a name there is unknown.
+/// Returns whether this processor has a feature; `unknown` if the runtime has no query for it.
+/// Features named in FSDPRT_HIDE_FEATURES ("avx512f,avx512_bf16") count as absent, to test how an
+/// artifact for a newer machine is refused. Throws Error if that variable has an unknown name.
 Feature cpuFeature(const char *name);
 
 #if defined(__x86_64__)
-/// What the instructions CPUID and XGETBV say.
+/// Results of the instructions CPUID and XGETBV.
 struct Processor {
   std::function<bool(uint32_t leaf, uint32_t subleaf, uint32_t (&registers)[4])>
-      cpuid;                             ///< false: no such leaf
-  std::function<uint32_t()> savedStates; ///< by the operating system, where it tells (OSXSAVE)
+      cpuid;                             ///< returns false if there is no such leaf
+  std::function<uint32_t()> savedStates; ///< low half of XCR0; called if OSXSAVE is set
 };
-/// Of another processor than this one.
+/// Returns whether `processor` has a feature.
 Feature cpuFeature(const char *name, const Processor &processor);
 #endif
 

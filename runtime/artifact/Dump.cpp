@@ -51,7 +51,7 @@ private:
   static std::string text(const flatbuffers::String *string) {
     return string ? printable(string->str()) : "";
   }
-  /// An axis of the mesh, or "shard:2".
+  /// Returns the name of an axis of the mesh, or of groups of neighbours on one, as "shard:2".
   std::string axis(uint32_t number) const {
     uint32_t axes = count(manifest.mesh());
     if (number < axes)
@@ -78,7 +78,7 @@ private:
       result += std::to_string(dims->Get(i)) + "x";
     return result;
   }
-  /// How a parameter starts.
+  /// Returns how a parameter is initialised.
   static std::string start(const fb::Param &param) {
     if (const fb::Value *value = param.value())
       return format("values [%llu, +%llu) %s", (ull)value->offset(), (ull)value->bytes(),
@@ -161,10 +161,10 @@ void Dumper::layout(const fb::Layout &layout, uint32_t index) {
              layout.workspace() ? slice(layout.workspace()).c_str() : "none", layout.workers(),
              (ull)layout.shared_bytes(), (ull)layout.worker_bytes()));
   if (layout.host_bytes())
-    put(format("  the host's arena: %llu bytes, from offset %llu on\n", (ull)layout.host_bytes(),
+    put(format("  host arena: %llu bytes at offset %llu\n", (ull)layout.host_bytes(),
                (ull)hostBegin(layout)));
   if (layout.file_bytes())
-    put(format("  a file of each rank: %llu bytes, from offset %llu on\n", (ull)layout.file_bytes(),
+    put(format("  file of each rank: %llu bytes at offset %llu\n", (ull)layout.file_bytes(),
                (ull)fileBegin(layout)));
   for (uint32_t i = 0; i < count(layout.states()); ++i) {
     const fb::State &state = *layout.states()->Get(i);
@@ -195,7 +195,7 @@ void Dumper::layout(const fb::Layout &layout, uint32_t index) {
   }
 }
 
-/// What a library does after the sums.
+/// Returns the epilogue of a library's product as text.
 static std::string afterSums(const fb::Product &product) {
   std::string text = product.addend() ? ", added" : "";
   text += product.bias() ? ", bias" : "";

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For people: what fsdp-run --dump prints.
+// Text for people, printed by fsdp-run --dump.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@
 
 namespace fsdprt {
 
-/// Gives `write` a piece of text at a time; false when it returned false.
+/// Passes the text to `write` in pieces. Returns false as soon as `write` returns false.
 bool dumpArtifact(const Artifact &artifact, const std::function<bool(const std::string &)> &write);
 
 } // namespace fsdprt

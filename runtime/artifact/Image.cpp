@@ -5,16 +5,15 @@
 //===----------------------------------------------------------------------===//
 //
 // 1. headers    ELF64, little-endian, ET_DYN, this machine
-// 2. segments   PT_LOADs on pages of their own, none both writable and executable;
+// 2. segments   PT_LOADs on separate pages, none both writable and executable;
 //               copied into one anonymous mapping
-// 3. dynamic    tables are found through PT_DYNAMIC; needed libraries but the
-//               C library's, initialisers and text relocations are refused
-// 4. symbols    counted by DT_HASH or DT_GNU_HASH; an undefined one is refused unless
-//               it is a function of the oracle's (MathFunctions.h); functions inside
-//               executable segments are kept by name
-// 5. relocate   RELATIVE and those against own symbols; only in writable segments
-// 6. protect    each segment to its flags, relocated read-only data (RELRO) too
-//
+// 3. dynamic    tables are found through PT_DYNAMIC. Refused: initialisers, text relocations,
+//               and needed libraries other than libc and libm
+// 4. symbols    counted by DT_HASH or DT_GNU_HASH. An undefined symbol is refused unless it
+//               is one of MathFunctions.h. Functions inside executable segments are kept by
+//               name
+// 5. relocate   RELATIVE, and relocations against these symbols; only in writable segments
+// 6. protect    each segment according to its flags, and the relocated read-only data (RELRO)
 // Linear in the image's size. No lazy binding, no thread-local storage, no RELR.
 //
 //===----------------------------------------------------------------------===//
@@ -68,17 +67,19 @@ private:
     badInput("%s: kernel image: %s", file.c_str(), why.c_str());
   }
 
+  /// Reads a value at an offset of the file; `what` is for messages.
   template <typename T>
   T fromFile(uint64_t offset, const char *what) {
     if (offset > size || size - offset < sizeof(T))
-      refuse(format("%s at offset %llu is after the end of the image's %zu bytes", what,
+      refuse(format("%s at offset %llu is beyond the image's %zu bytes", what,
                     (unsigned long long)offset, size));
     T value;
     std::memcpy(&value, bytes + offset, sizeof value);
     return value;
   }
 
-  /// [address, address + length) in one segment that has `flags`, or null.
+  /// Returns the memory of [address, address + length), if it is in one segment with `flags`, or
+  /// null.
   std::byte *find(uint64_t address, uint64_t length, uint32_t flags = PF_R) {
     for (const Elf64_Phdr &segment : segments)
       if (address >= segment.p_vaddr && length <= segment.p_memsz &&
@@ -88,6 +89,7 @@ private:
     return nullptr;
   }
 
+  /// Reads a value at an address of the loaded image; `what` is for messages.
   template <typename T>
   T fromMemory(uint64_t address, const char *what) {
     const std::byte *from = find(address, sizeof(T));
@@ -140,7 +142,7 @@ void ImageLoader::readHeaders() {
     refuse(format("expected 1 to 64 program headers of %zu bytes, found %d of %d",
                   sizeof(Elf64_Phdr), header.e_phnum, header.e_phentsize));
   if (header.e_phoff > size)
-    refuse("the program headers are after the end of the image");
+    refuse("the program headers are beyond the end of the image");
   for (int i = 0; i < header.e_phnum; ++i) {
     auto entry = fromFile<Elf64_Phdr>(header.e_phoff + i * sizeof(Elf64_Phdr), "a program header");
     if (entry.p_type == PT_LOAD && entry.p_memsz != 0)
@@ -169,7 +171,7 @@ void ImageLoader::addSegment(const Elf64_Phdr &header) {
     const Elf64_Phdr &last = segments.back();
     uint64_t end = (last.p_vaddr + last.p_memsz + page - 1) / page * page;
     if (header.p_vaddr / page * page < end)
-      refuse("expected segments in ascending order on pages of their own");
+      refuse("expected segments in ascending order on separate pages");
   }
   segments.push_back(header);
 }
@@ -189,23 +191,24 @@ void ImageLoader::map() {
                 segment.p_filesz);
 }
 
-/// Refuses an entry of the dynamic section that asks for what an image must not need.
+/// Refuses an entry of the dynamic section that asks for an initialiser, text relocations or an
+/// unsupported form of relocations.
 void ImageLoader::refuseEntry(int64_t tag, uint64_t value) {
   switch (tag) {
   case DT_INIT:
   case DT_FINI:
-    refuse("has an initialiser");
+    refuse("expected no initialiser, found one");
   case DT_INIT_ARRAYSZ:
   case DT_FINI_ARRAYSZ:
   case DT_PREINIT_ARRAYSZ:
     if (value != 0)
-      refuse("has an initialiser");
+      refuse("expected no initialiser, found one");
     break;
   case DT_TEXTREL:
-    refuse("relocates its code");
+    refuse("expected no relocations of code, found some");
   case DT_FLAGS:
     if (value & DF_TEXTREL)
-      refuse("relocates its code");
+      refuse("expected no relocations of code, found some");
     break;
   case DT_REL:
   case 36 /* DT_RELR */:
@@ -224,7 +227,7 @@ void ImageLoader::readDynamic() {
       {DT_JMPREL, &jumps},       {DT_PLTRELSZ, &jumpsSize}, {DT_PLTREL, &jumpsKind}};
   for (uint64_t at = 0;; at += sizeof(Elf64_Dyn)) {
     if (at + sizeof(Elf64_Dyn) > dynamic.p_memsz)
-      refuse("the dynamic section does not end");
+      refuse("the dynamic section has no end marker");
     auto entry = fromMemory<Elf64_Dyn>(dynamic.p_vaddr + at, "the dynamic section");
     if (entry.d_tag == DT_NULL)
       break;
@@ -241,18 +244,19 @@ void ImageLoader::readDynamic() {
     refuse("expected a table of symbols");
   if (!find(strings, stringsSize) ||
       fromMemory<char>(strings + stringsSize - 1, "the names of symbols") != '\0')
-    refuse("the names of symbols do not lie in a segment or do not end");
+    refuse("the names of symbols do not lie in one segment or are not terminated");
   for (uint64_t name : needed)
     if (std::string library = stringAt(name); library != "libm.so.6" && library != "libc.so.6")
-      refuse("needs the library '" + printable(library) + "'");
+      refuse("needs the library '" + printable(library) + "'; expected libm.so.6 or libc.so.6");
 }
 
 std::string ImageLoader::stringAt(uint64_t offset) {
   if (offset >= stringsSize)
-    refuse("a name is after the end of the table of names");
+    refuse("a name is beyond the end of the table of names");
   return reinterpret_cast<const char *>(find(strings, stringsSize)) + offset;
 }
 
+/// Returns the number of symbols, read from a hash table.
 uint32_t ImageLoader::countSymbols() {
   if (hash)
     return fromMemory<uint32_t>(hash + 4, "the hash table");
@@ -288,7 +292,7 @@ void ImageLoader::readSymbols() {
   }
 }
 
-/// Where a symbol lies in this process.
+/// Returns the address of a symbol in this process.
 uint64_t ImageLoader::addressOf(uint32_t index) {
   if (index == 0 || index >= symbolCount)
     refuse(format("a relocation names symbol %u of %u", index, symbolCount));

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Loads the ELF shared object of an artifact without the system's loader, which
-// trusts what it reads and runs initialisers. Here every offset is checked first,
-// no code runs, and what the kernels do not need is refused.
+// Loads the ELF shared object of an artifact without the system's loader, which trusts its input
+// and runs initialisers. Here every offset is checked, no code runs, and a file with anything that
+// kernels do not need is refused.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,13 +23,13 @@ namespace fsdprt {
 class Image {
 public:
   Image() = default;
-  /// Throws Error with `file` in its text. The bytes may go away afterwards.
+  /// Loads a copy of `bytes`. Throws Error with `file` in its text.
   Image(const std::string &file, const std::byte *bytes, size_t size);
   ~Image();
   Image(const Image &) = delete;
   Image &operator=(const Image &) = delete;
 
-  /// The function of that name, or null.
+  /// Returns the function `name`, or null.
   const void *function(const std::string &name) const;
 
 private:

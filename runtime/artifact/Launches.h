@@ -1,4 +1,4 @@
-//===- Launches.h - Collectives that start as one ---------------*- C++ -*-===//
+//===- Launches.h - Collectives started by one launch ------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,8 +12,8 @@
 
 namespace fsdprt {
 
-/// Whether two collectives on a channel, one directly after the other, are one launch: of one kind
-/// over the same axes.
+/// Returns true if two consecutive collectives on a channel are started by one launch: they have
+/// the same kind and axes.
 inline bool areOneLaunch(const fb::Command &first, const fb::Command &second) {
   const fb::Collective *a = first.body_as_Collective(), *b = second.body_as_Collective();
   if (!a || !b || a->channel() == 0 || a->channel() != b->channel() || a->kind() != b->kind() ||

@@ -1,4 +1,4 @@
-//===- MathFunctions.cpp - What an oracle's kernels may call ----*- C++ -*-===//
+//===- MathFunctions.cpp - C library functions for kernels ------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,7 +17,7 @@ struct Entry {
 };
 } // namespace
 
-// One row per function of double and its sibling of float.
+// Each row adds a function on double and its variant on float.
 #define UNARY(name)                                                                                \
   {#name, reinterpret_cast<const void *>(static_cast<double (*)(double)>(::name))}, {              \
     #name "f", reinterpret_cast<const void *>(static_cast<float (*)(float)>(::name##f))            \

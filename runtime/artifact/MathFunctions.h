@@ -1,11 +1,11 @@
-//===- MathFunctions.h - What an oracle's kernels may call ------*- C++ -*-===//
+//===- MathFunctions.h - C library functions for kernels --------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Kernels compiled with --target=reference call the C library's mathematics
-// instead of ours: that is their point. The loader resolves these names and no others.
+// Kernels compiled with --target=reference call the C library's mathematics instead of generated
+// code. The loader resolves the names below and no others.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@
 
 namespace fsdprt {
 
-/// The address of `expf` and its like; null when the name is none of them.
+/// Returns the address of a function such as `expf`, or null if the name is not in the table.
 const void *findMathFunction(std::string_view name);
 
 } // namespace fsdprt

@@ -4,14 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Rank = row-major index over the mesh's axes, the last one fastest. A group is the
-// ranks that differ only on some axes, in row-major order over those:
+// Rank = row-major index over the mesh's axes, the last one fastest. The members of a group differ
+// only on the group's axes, and are in row-major order over those:
 //
 //     mesh [replicate = 2, shard = 3]      axis shard:      {0 1 2} {3 4 5}
 //     rank 4 = (1, 1)                      axis replicate:  {0 3} {1 4} {2 5}
 //
-// After the axes, numbers name groups of neighbours on one: 2 on [shard = 6] are {0 1} {2 3} {4
-// 5}.
+// The numbers after those of the axes name groups of neighbours on one axis. Neighbours of 2 on
+// [shard = 6] are {0 1} {2 3} {4 5}.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ public:
 
   struct Neighbours {
     uint32_t axis;
-    uint64_t size; // divides that of the axis
+    uint64_t size; // divides the axis's size
   };
 
   Mesh() = default;
@@ -48,29 +48,30 @@ public:
       product *= axis.size;
     return product;
   }
-  /// "replicate=2,shard=3"; "one rank" without axes.
+  /// Returns "replicate=2,shard=3"; "one rank" without axes.
   std::string text() const;
-  /// The same axes with one rank each: where the unsharded reference runs.
+  /// Returns the same axes with one rank each, on which the unsharded reference runs.
   Mesh solo() const;
 
-  uint64_t sizeOf(const std::string &axis) const;                 // 1 when there is none
-  uint64_t indexOn(const std::string &axis, uint64_t rank) const; // 0 when there is none
+  uint64_t sizeOf(const std::string &axis) const;                 // 1 if there is no such axis
+  uint64_t indexOn(const std::string &axis, uint64_t rank) const; // 0 if there is no such axis
   uint64_t coordinate(size_t axis, uint64_t rank) const {
     return rank / strideOf(axis) % sizeAt(axis);
   }
 
-  /// Of how many pieces, and which one, something is on this rank that is in pieces over the axes
-  /// shard, shard and replicate, or replicate, or over neighbours. (The numbers of the schema's
-  /// Split.)
+  /// Return the number of pieces of a buffer, and the number of the piece on `rank`. `split` is a
+  /// value of the schema's Split (whole, shard, shard and replicate, replicate), or 4 + the number
+  /// of neighbours.
   uint64_t pieces(uint64_t split) const;
   uint64_t pieceOf(uint64_t split, uint64_t rank) const;
 
-  /// The members of the group of `rank` over `along` (strictly ascending), in order.
+  /// Returns the members of the group of `rank` over the axes `along` (strictly ascending), in
+  /// order.
   std::vector<uint32_t> group(uint64_t rank, const std::vector<uint32_t> &along) const;
   uint64_t groupSize(const std::vector<uint32_t> &along) const;
 
 private:
-  /// Of an axis, or of neighbours after the axes.
+  /// Returns the size of an axis, or of neighbours for numbers after the axes.
   uint64_t sizeAt(size_t axis) const {
     return axis < axes.size() ? axes[axis].size : neighbours[axis - axes.size()].size;
   }

@@ -1,12 +1,12 @@
-//===- Verifier.h - Every rule a manifest has to meet -----------*- C++ -*-===//
+//===- Verifier.h - Rules for manifests -------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// FlatBuffers' verifier has shown that the manifest can be read; this shows that it
-// can be run: whatever passes touches only its arena, ends, and calls only kernels
-// whose bindings are large enough. The rules are numbered (V1..) in the two files.
+// FlatBuffers' verifier checks that the manifest can be read; this verifier checks that it can be
+// run: programs touch only their arena, end, and call only kernels whose bindings are large enough.
+// Rules are numbered V1, V2, ... in the Verify*.cpp files.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,49 +21,50 @@
 
 namespace fsdprt {
 
-/// What is asked of an artifact: everything, to run it; or that commands can be read and name what
-/// there is, to walk it (null/NullDevice.h), which finds out itself about arenas, alignment, what
-/// overlaps and what is in flight: all but (V5), (V6), (V15), and what (V12), (V13), (V14), (V16)
-/// and (V19) say of where ranges lie.
+/// Rules to check. all: everything, to run the artifact. form: commands can be read and refer to
+/// existing objects, so that the null device can walk them and find faults itself. `form` omits
+/// (V5), (V6), (V15), and the parts of (V12), (V13), (V14), (V16) and (V19) about where ranges lie.
 enum class Rules { all, form };
 
-/// Throws Error with the file, the place, what was expected and what was found. `valuesBytes`: the
-/// size of the file's section of values.
+/// Checks a manifest, including its programs, and returns its mesh. `valuesBytes` is the size of
+/// the file's section of values. Throws Error with file, location, expected and found value.
 Mesh verifyManifest(const std::string &file, const fb::Manifest &manifest, uint64_t valuesBytes,
                     Rules rules);
 
-/// The part over programs, called by verifyManifest once the rest has passed.
+/// Checks programs. Called by verifyManifest after everything else.
 void verifyPrograms(const std::string &file, const fb::Manifest &manifest, const Mesh &mesh,
                     Rules rules);
 
-/// Of the scratch of kernels on a GPU.
+/// Alignment in bytes of the scratch of kernels on a GPU.
 constexpr uint64_t gpuScratchAlignment = 256;
 
-/// What is wrong with a phase, as a launch on a GPU or a function of a CPU; empty: nothing
-/// (VerifyGpu.cpp).
+/// Returns what is wrong with a phase as a launch on a GPU or as a function of a CPU; empty if
+/// nothing is (VerifyGpu.cpp).
 std::string problemOfPhase(const fb::Kernel &kernel, const fb::Phase &phase, bool isForGpu);
-/// What is wrong with where the tensor maps, or matrices, of a well-formed launch lie in its
-/// bindings; empty: nothing.
+/// Returns an error if a tensor map or matrix of a well-formed phase does not lie in its binding,
+/// else nothing.
 std::string problemOfPlaces(const fb::Kernel &kernel, const fb::Phase &phase);
-/// The same of a library's product, and of where its matrices lie (VerifyProducts.cpp).
+/// Return errors of a library's product: its form, and whether its matrices lie in their bindings
+/// (VerifyLibraryGemm.cpp).
 std::string problemOfProduct(const fb::Kernel &kernel, const fb::Product &product);
 std::string problemOfMatrices(const fb::Kernel &kernel, const fb::Product &product);
-/// Throws Error when the image of `imageBytes` does not hold what an artifact for a GPU says.
+/// Throws Error if the image of `imageBytes` does not hold the PTX and machine code that `gpu`
+/// declares.
 void verifyGpuImage(const std::string &file, const fb::Gpu &gpu, uint64_t imageBytes);
 
-/// [offset, offset + bytes) lies in [0, limit).
+/// Returns true if [offset, offset + bytes) lies in [0, limit).
 inline bool isInside(uint64_t offset, uint64_t bytes, uint64_t limit) {
   return bytes <= limit && offset <= limit - bytes;
 }
 
-/// FlatBuffers' verifier looks at the place of a vector's length, not at that of its elements,
-/// which may be of 8 bytes.
+/// Returns true if the elements of a vector are aligned to 8 bytes. FlatBuffers' verifier checks
+/// only the alignment of the vector's length.
 template <typename T>
 bool isAligned(const flatbuffers::Vector<T> *vector) {
   return !vector || vector->size() == 0 || reinterpret_cast<uintptr_t>(vector->Data()) % 8 == 0;
 }
 
-/// The product of a shape; false when it overflows or is not aligned.
+/// Computes the product of a shape. Returns false if it exceeds 2^48 or the shape is not aligned.
 bool elementsOf(const flatbuffers::Vector<uint64_t> *shape, uint64_t &elements);
 
 } // namespace fsdprt

@@ -4,12 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// (V19) an artifact for a GPU names its chip; each phase of a kernel is a launch of 1 to 2^31 - 1
+// (V19) an artifact for a GPU names its chip. Each phase of a kernel is a launch of 1 to 2^31 - 1
 //       blocks (its extent) of 1 to 1024 threads with at most 227 KiB of shared memory, in clusters
-//       of at most 16; tensor maps begin in a binding or the scratch and have 1 to 5 dimensions,
-//       boxes of 1 to 256 elements along each; of an artifact for a CPU no phase is a launch;
-//       tensor maps lie within what their binding (the scratch) has at least, at multiples of 16
-//       bytes, as their strides are
+//       of at most 16. Tensor maps refer to a binding or the scratch and have 1 to 5 dimensions,
+//       boxes of 1 to 256 elements along each. No phase of an artifact for a CPU is a launch.
+//       Tensor maps lie within the least size of their binding (or scratch), with offset and
+//       strides in multiples of 16 bytes
 // (V20) PTX and machine code lie in the image, and there is PTX
 //
 //===----------------------------------------------------------------------===//
@@ -30,7 +30,7 @@ static uint32_t count(const flatbuffers::Vector<T> *vector) {
   return vector ? vector->size() : 0;
 }
 
-/// Nothing when a map is well formed; else what is wrong.
+/// Returns what is wrong with a tensor map, or nothing.
 static std::string problemOf(const fb::TensorMap &map, uint64_t bindings) {
   uint32_t rank = count(map.sizes());
   if (map.binding() >= bindings)
@@ -84,8 +84,8 @@ std::string fsdprt::problemOfPhase(const fb::Kernel &kernel, const fb::Phase &ph
   return "";
 }
 
-/// Bytes from where a map's binding begins to after its last element; nothing when they are too
-/// many to count.
+/// Returns the bytes from the beginning of a map's binding to the end of its last element; nothing
+/// on overflow.
 static std::optional<uint64_t> endOf(const fb::TensorMap &map) {
   uint64_t end = map.offset(), row;
   for (uint32_t i = 0; i < map.sizes()->size(); ++i) {
@@ -93,7 +93,7 @@ static std::optional<uint64_t> endOf(const fb::TensorMap &map) {
     if (size == 0)
       return map.offset();
     uint64_t steps = i == 0 ? size : size - 1,
-             step = i == 0 ? 2 : map.strides()->Get(i - 1); // of 16 bits
+             step = i == 0 ? 2 : map.strides()->Get(i - 1); // in bytes; elements have 2
     if (__builtin_mul_overflow(steps, step, &row) || __builtin_add_overflow(end, row, &end))
       return std::nullopt;
   }
@@ -110,9 +110,9 @@ std::string fsdprt::problemOfPlaces(const fb::Kernel &kernel, const fb::Phase &p
     uint64_t limit = isScratch ? kernel.shared_bytes() : kernel.binding_bytes()->Get(map.binding());
     std::optional<uint64_t> end = endOf(map);
     if (!end || *end > limit)
-      return format("tensor map %u: expected it within the %llu bytes of %s, found it to end %s", i,
+      return format("tensor map %u: expected an end within the %llu bytes of %s, found %s", i,
                     (ull)limit, isScratch ? "scratch" : format("binding %u", map.binding()).c_str(),
-                    end ? format("at %llu", (ull)*end).c_str() : "nowhere");
+                    end ? format("%llu", (ull)*end).c_str() : "more than 2^64");
     bool isOnGrid = map.offset() % mapAlignment == 0;
     for (uint32_t d = 0; d < count(map.strides()); ++d)
       isOnGrid &= map.strides()->Get(d) % mapAlignment == 0;

@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// (V21) a product has sizes of 1 to 2^31 - 1; factors of one type, f32, bf16 or f16, and a result
-//       in that type or f32, in which all else is; rows that do not overlap; a bias or an
-//       activation for one batch only; an auxiliary matrix with GELU or its derivative, not with a
-//       bias in the latter case; matrices that lie in their bindings, of which it writes the
-//       result's and GELU's argument's, and reads no factor there
+// (V21) a product has sizes of 1 to 2^31 - 1. Factors have one type: f32, bf16 or f16. The result
+//       has that type or f32, and so have addend, bias and auxiliary matrix. Rows do not overlap.
+//       A bias or an activation needs a single batch. An auxiliary matrix needs GELU or its
+//       derivative, and the latter excludes bias and addend. Matrices lie in their bindings. The
+//       result and GELU's stored argument lie in bindings that are written, and no factor in those
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,7 +46,7 @@ static std::array<Operand, 6> operandsOf(const fb::Product &p) {
 static std::string problemOf(const Operand &operand, const fb::Kernel &kernel) {
   const fb::Matrix *matrix = operand.matrix;
   if (!matrix)
-    return operand.isNeeded ? "expected one, found none" : "";
+    return operand.isNeeded ? "expected a matrix, found none" : "";
   uint32_t bindings = kernel.binding_bytes() ? kernel.binding_bytes()->size() : 0;
   if (matrix->binding() >= bindings)
     return format("expected one of %u bindings, found number %u", bindings, matrix->binding());
@@ -71,7 +71,7 @@ static std::string problemOfTypes(const fb::Product &product) {
                   nameOf(factor), nameOf(product.rhs()->dtype()), nameOf(result));
   for (const fb::Matrix *other : {product.addend(), product.bias(), product.aux()})
     if (other && other->dtype() != result)
-      return format("expected all that is added in the result's %s, found %s", nameOf(result),
+      return format("expected addend, bias and aux in the result's %s, found %s", nameOf(result),
                     nameOf(other->dtype()));
   return "";
 }
@@ -87,7 +87,7 @@ static std::string problemOfForm(const fb::Product &product) {
   if (product.aux() && product.activation() == fb::Activation::none)
     return "expected an auxiliary matrix with an activation only";
   if (isGradient && (product.bias() || product.addend()))
-    return "expected nothing added where there is the derivative of GELU";
+    return "expected neither bias nor addend with the derivative of GELU";
   if (product.batches() > 1 && (product.bias() || product.activation() != fb::Activation::none))
     return "expected a bias or an activation for one batch only";
   return "";

@@ -4,22 +4,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// (V1)  the mesh has axes with distinct names and factors of at least 1; at most 16384 ranks;
-//       neighbours divide one
-// (V2)  a unit has a dtype, 1 or S shards (S: the axis "shard"), a size without overflow
-// (V3)  a parameter lies in its unit, apart from its neighbours, under a name of its own; its
-//       values, where the file has them, are floats for all elements or one, aligned to 64, within
-//       the section of values
-// (V4)  a kernel has 1..64 phases of extent, tile >= 1, and a size per binding
+// (V1)  the mesh has axes with distinct names and factors of at least 1, and at most 16384 ranks;
+//       the size of neighbours divides their axis
+// (V2)  a unit has a dtype, 1 or S shards (S: size of the axis "shard"), a size without overflow
+// (V3)  a parameter lies in its unit, does not overlap others, and has a unique name. Its values,
+//       if the file has them, are floats for all elements or one, aligned to 64, within the section
+//       of values
+// (V4)  a kernel has 1 to 64 phases with extent and tile of at least 1, and a size per binding
 // (V5)  the processor has every feature that the image needs
 // (V6)  in a layout the states, inputs, block, rank block and workspace lie in the
-//       arena, aligned to 64, apart from each other
+//       arena, aligned to 64, and do not overlap
 // (V7)  a state has the size of its unit's shard (or of the whole unit); one per unit and role
-// (V8)  an input's bytes are its shape's; its leading dimension is its micro-batches; limits fit
-//       ids; extra ids are for ids with a limit and outside of it
-// (V9)  the workspace holds the shared and every worker's scratch, workers >= 1; it is no piece,
-//       nor is the rank block; on a GPU it begins at a multiple of 256
-// (V10) threads_per_rank is between 1 and the workers of each layout
+// (V8)  an input has the bytes of its shape, and its micro-batches as leading dimension; limits fit
+//       ids; extra ids belong to ids with a limit and lie outside of it
+// (V9)  the workspace holds the shared scratch and that of every worker, of which there is at least
+//       one. Neither it nor the rank block is a piece. On a GPU it begins at a multiple of 256
+// (V10) threads_per_rank is between 1 and the number of workers of each layout
 // (V22) at most 2^20 lookups are checked; each has a location, a description and an extent from 1
 //       to 2^63 - 1
 //
@@ -196,13 +196,14 @@ void ManifestVerifier::verifyParams() { // (V3)
     if (!isFloat(param.dtype()) &&
         (param.dtype() != unit.dtype() || param.trainable() ||
          param.init() != fb::InitKind::constant || !isHeldBy(param.dtype(), param.a())))
-      refuse("parameter '%s': expected integers of its unit's dtype, not trained, all starting "
-             "from one that %s can hold",
+      refuse("parameter '%s': expected integers of its unit's dtype, not trained, all initialised "
+             "to one value that %s can hold",
              name.c_str(), nameOf(param.dtype()));
     uint64_t elements, flat = unit.shards() * unit.shard_size();
     if (!elementsOf(param.shape(), elements) || !isInside(param.offset(), elements, flat))
-      refuse("parameter '%s': expected its elements, from %llu on, within the %llu of unit '%s'",
-             name.c_str(), (ull)param.offset(), (ull)flat, printable(unit.name()->str()).c_str());
+      refuse(
+          "parameter '%s': expected its elements, from element %llu, within the %llu of unit '%s'",
+          name.c_str(), (ull)param.offset(), (ull)flat, printable(unit.name()->str()).c_str());
     if (param.value())
       verifyValue(*param.value(), param.dtype(), name, elements);
     if (elements)
@@ -230,8 +231,7 @@ void ManifestVerifier::verifyValue(const fb::Value &value, DType dtype, const st
   if (value.offset() % FSDPRT_ARTIFACT_VALUE_ALIGNMENT != 0 ||
       !isInside(value.offset(), value.bytes(), valuesBytes))
     refuse("parameter '%s': expected its values at a multiple of 64 within the file's %llu bytes "
-           "of values, found "
-           "[%llu, +%llu)",
+           "of values, found [%llu, +%llu)",
            name.c_str(), (ull)valuesBytes, (ull)value.offset(), (ull)value.bytes());
 }
 
@@ -273,7 +273,7 @@ void ManifestVerifier::verifyFeatures() { // (V5)
     std::string name = nameOrRefuse(manifest.isa()->Get(i), "processor feature", i);
     Feature feature = cpuFeature(name.c_str());
     if (feature == Feature::unknown)
-      refuse("the kernels need the processor feature '%s', which this runtime does not know",
+      refuse("the kernels need the processor feature '%s', which this runtime cannot query",
              printable(name).c_str());
     if (feature == Feature::absent)
       missing += (missing.empty() ? "" : " ") + printable(name);
@@ -284,7 +284,7 @@ void ManifestVerifier::verifyFeatures() { // (V5)
            missing.c_str());
 }
 
-/// Takes a range of the arena for something that stays there.
+/// Adds a range of the arena to `ranges`, which must not overlap.
 void ManifestVerifier::claim(const fb::Layout &layout, uint64_t offset, uint64_t bytes,
                              std::string what) { // (V6)
   if (rules == Rules::form)
@@ -312,7 +312,7 @@ void ManifestVerifier::verifyStates(const fb::Layout &layout, uint32_t index) { 
     const fb::Unit &unit = *manifest.units()->Get(state.unit());
     bool isKept = state.role() == fb::StateRole::parameter && state.dtype() == unit.dtype();
     if (isFloat(unit.dtype()) ? !isFloat(state.dtype()) : !isKept)
-      refuse("%s: expected floats for a unit of floats, and nothing but the parameter for one of "
+      refuse("%s: expected floats for a unit of floats, and only the parameter for a unit of "
              "integers",
              what.c_str());
     if (state.split() > fb::Split::shard_replicate)
@@ -361,7 +361,7 @@ void ManifestVerifier::verifyInputs(const fb::Layout &layout, uint32_t index) { 
                what.c_str(), (long long)id, (ull)input.limit());
     }
     if (rules == Rules::all && isInFile(layout, input.offset()))
-      refuse("%s: expected to be in an arena, found it in the file", what.c_str());
+      refuse("%s: expected a range in an arena, found one in the file", what.c_str());
     claim(layout, input.offset(), input.bytes(), what);
   }
 }
@@ -371,7 +371,7 @@ void ManifestVerifier::verifyBlock(const fb::Layout &layout, const fb::Slice *sl
   if (!slice || slice->bytes() < least || slice->stride() != 0 || slice->piece() != 0)
     refuse("%s: expected at least %llu bytes", what.c_str(), (ull)least);
   if (rules == Rules::all && !isOnDevice(layout, slice->offset()))
-    refuse("%s: expected to be on the device", what.c_str());
+    refuse("%s: expected a range in the device's arena", what.c_str());
   claim(layout, slice->offset(), slice->bytes(), std::move(what));
 }
 
@@ -381,7 +381,7 @@ void ManifestVerifier::verifyLayout(const fb::Layout &layout, uint32_t index) {
     refuse("layout %u: expected an arena of at most 2^48 bytes, found %llu", index,
            (ull)layout.arena_bytes());
   if (layout.host_bytes() > maxArenaBytes)
-    refuse("layout %u: expected a host's arena of at most 2^48 bytes, found %llu", index,
+    refuse("layout %u: expected a host arena of at most 2^48 bytes, found %llu", index,
            (ull)layout.host_bytes());
   if (layout.file_bytes() > maxArenaBytes)
     refuse("layout %u: expected a file of at most 2^48 bytes, found %llu", index,
@@ -389,7 +389,7 @@ void ManifestVerifier::verifyLayout(const fb::Layout &layout, uint32_t index) {
   verifyStates(layout, index);
   verifyInputs(layout, index);
   verifyBlock(layout, layout.block(), 64, format("layout %u, step block", index));
-  if (layout.rank() && layout.rank()->bytes() != 0) // a program may do without
+  if (layout.rank() && layout.rank()->bytes() != 0) // the rank block is optional
     verifyBlock(layout, layout.rank(), 32, format("layout %u, rank block", index));
   for (const fb::Slice *slice : {layout.rank(), layout.workspace()})
     if (slice && (slice->stride() != 0 || slice->piece() != 0))
@@ -398,8 +398,7 @@ void ManifestVerifier::verifyLayout(const fb::Layout &layout, uint32_t index) {
   if (layout.workers() < 1 || layout.workers() > maxWorkers || layout.shared_bytes() % 64 != 0 ||
       layout.worker_bytes() % 64 != 0)
     refuse("layout %u: expected 1 to %llu workers and scratch in multiples of 64 bytes, found %u, "
-           "%llu shared and %llu "
-           "each",
+           "%llu shared and %llu each",
            index, (ull)maxWorkers, layout.workers(), (ull)layout.shared_bytes(),
            (ull)layout.worker_bytes());
   if (layout.shared_bytes() > workspace ||
@@ -436,7 +435,7 @@ void ManifestVerifier::verifyLayout(const fb::Layout &layout, uint32_t index) {
 
 void ManifestVerifier::verifyLookups() { // (V22)
   if (count(manifest.lookups()) > 1u << 20)
-    refuse("expected at most 2^20 lookups that are checked, found %u", count(manifest.lookups()));
+    refuse("expected at most 2^20 checked lookups, found %u", count(manifest.lookups()));
   for (uint32_t i = 0; i < count(manifest.lookups()); ++i) {
     const fb::Lookup &lookup = *manifest.lookups()->Get(i);
     nameOrRefuse(lookup.location(), "location of lookup", i);

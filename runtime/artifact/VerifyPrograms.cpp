@@ -4,21 +4,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// (V11) programs have distinct names and a layout; init, step and eval share one,
+// (V11) programs have distinct names and a layout; init, step and eval share one layout,
 //       reference and reference_init another, whose states are whole
-// (V12) every slice lies in the arena for every iteration of its loop and every rank; a stride only
-//       in a loop
-// (V13) a launch gives each binding, 64-aligned and large enough, and its layout has the scratch
-//       that the kernel needs; all are in one of the two arenas, of a GPU's kernel in the device's
-// (V14) a collective is over distinct axes of the mesh or over neighbours, its slices have the
-//       sizes that its kind, count and group say, and do not overlap; a gather may be in place
-// (V15) a wait ends a start of the same block, of a collective or a copy; each start has one, and
-//       in between nothing writes what it sends or touches what it receives
-// (V16) a copy has two slices of one size, the same or apart, not both in the file
+// (V12) every slice lies in the arena for every iteration of its loop and every rank; strides only
+//       occur in loops
+// (V13) a launch has slices for all bindings, 64-aligned and large enough, and its layout has the
+//       scratch that the kernel needs. All slices are in one of the two arenas; for a GPU's kernel,
+//       in the device's
+// (V14) a collective is over distinct axes of the mesh or over neighbours. Its slices have the
+//       sizes that follow from kind, count and group, and do not overlap; a gather may be in place
+// (V15) a wait belongs to a start of the same block, of a collective or a copy; each start has one.
+//       In between no command writes the source or accesses the target
+// (V16) a copy has two slices of one size, equal or disjoint, not both in the file
 // (V17) initial values go to a parameter or master state of the parameter's unit
-// (V18) loops run 1..2^20 times and are not nested
+// (V18) loops run 1 to 2^20 times and are not nested
 //
-// Linear in the commands, times what is in flight.
+// Linear in the commands, times the number of transfers in flight.
 //
 //===----------------------------------------------------------------------===//
 
@@ -89,7 +90,7 @@ private:
   const fb::Program &program;
   const fb::Layout &layout;
   Mesh mesh;
-  uint32_t number = 0; // of the command, loops counted with their bodies
+  uint32_t number = 0; // of the command; bodies of loops are counted once
   std::string label;
   uint32_t iterations = 1;
   bool inLoop = false;
@@ -131,8 +132,8 @@ void ProgramVerifier::verifyCommand(const fb::Command &command) {
   }
 }
 
-/// Whether `piece` is what this rank contributes to `whole` in a gather over `axes`, and lies in
-/// its place.
+/// Returns true if `piece` is the contribution of this rank to `whole` in a gather over `axes`, at
+/// its final offset.
 bool ProgramVerifier::isOwnPiece(const fb::Slice &piece, const fb::Slice &whole,
                                  const std::vector<uint32_t> &axes) const {
   if (axes.size() != 1 || piece.offset() != whole.offset() || piece.stride() != whole.stride() ||
@@ -147,12 +148,12 @@ bool ProgramVerifier::isOwnPiece(const fb::Slice &piece, const fb::Slice &whole,
          mesh.pieces(split) * piece.bytes() == whole.bytes();
 }
 
-/// Bytes from the start of a slice on the first rank to its end on the last.
+/// Returns the bytes from the start of a slice on the first rank to its end on the last.
 uint64_t ProgramVerifier::spanOf(const fb::Slice &slice) const {
   return slice.piece() * (mesh.pieces(slice.split()) - 1) + slice.bytes();
 }
 
-/// Whether two slices meet in some iteration of the loop around them, on some rank.
+/// Returns true if two slices overlap in some iteration of the loop around them, on some rank.
 bool ProgramVerifier::overlap(const fb::Slice &a, const fb::Slice &b) const {
   if (a.bytes() == 0 || b.bytes() == 0)
     return false;
@@ -165,6 +166,7 @@ bool ProgramVerifier::overlap(const fb::Slice &a, const fb::Slice &b) const {
   return false;
 }
 
+/// Checks (V12) and (V15) for a slice and returns it; `what` is for messages.
 const fb::Slice &ProgramVerifier::verifySlice(const fb::Slice *slice, const char *what,
                                               uint64_t alignment, Access access) {
   if (!slice)
@@ -224,14 +226,14 @@ void ProgramVerifier::verifyLaunch(const fb::Launch &launch) { // (V13)
       refuse(format("%s: expected at least %llu bytes, found %llu", what.c_str(),
                     (ull)kernel.binding_bytes()->Get(i), (ull)slice.bytes()));
     if (rules == Rules::all && isInFile(layout, slice.offset()))
-      refuse(format("%s: expected to lie in an arena, found it in the file", what.c_str()));
+      refuse(format("%s: expected a range in an arena, found one in the file", what.c_str()));
     if (rules == Rules::all && manifest.gpu() && isOnHost(layout, slice.offset()))
-      refuse(format("%s: expected to lie in the device's arena, where kernels of a GPU run, found "
-                    "the host's; compile it again",
+      refuse(format("%s: expected a range in the device's arena, where kernels of a GPU run, found "
+                    "one in the host's; compile the model again",
                     what.c_str()));
     if (rules == Rules::all &&
         isOnHost(layout, slice.offset()) != isOnHost(layout, launch.bindings()->Get(0)->offset()))
-      refuse(format("%s: expected to lie in the arena of binding 0, the %s", what.c_str(),
+      refuse(format("%s: expected a range in the arena of binding 0, the %s", what.c_str(),
                     isOnHost(layout, slice.offset()) ? "device's, found the host's"
                                                      : "host's, found the device's"));
   }
@@ -274,8 +276,7 @@ void ProgramVerifier::verifyCollective(const fb::Collective &collective) { // (V
   const fb::Slice &target = verifySlice(collective.target(), "target", alignment, writes);
   if (source.bytes() != sent || target.bytes() != received)
     refuse(format("expected a source of %llu bytes and a target of %llu (%s of %llu elements of %s "
-                  "over %llu ranks), found %llu "
-                  "and %llu",
+                  "over %llu ranks), found %llu and %llu",
                   (ull)sent, (ull)received, fb::EnumNameCollectiveKind(collective.kind()),
                   (ull)collective.count(), nameOf(collective.dtype()), (ull)group,
                   (ull)source.bytes(), (ull)target.bytes()));
@@ -297,13 +298,14 @@ void ProgramVerifier::verifyCollective(const fb::Collective &collective) { // (V
     begin("collective", collective.id(), source, target);
 }
 
+/// Records a transfer in flight. (V15)
 void ProgramVerifier::begin(const char *what, uint32_t id, const fb::Slice &source,
                             const fb::Slice &target) {
   if (rules == Rules::form)
     return;
   for (const Pending &start : pending)
     if (start.id == id)
-      refuse(format("%s %u is started again before it was waited for", start.what, id));
+      refuse(format("%s %u is started again before its wait", start.what, id));
   pending.push_back({what, id, source, target});
 }
 
@@ -313,7 +315,7 @@ void ProgramVerifier::verifyWait(const fb::Wait &wait) { // (V15)
   auto start = std::find_if(pending.begin(), pending.end(),
                             [&](const Pending &start) { return start.id == wait.id(); });
   if (start == pending.end())
-    refuse(format("waits for number %u, which has not been started", wait.id()));
+    refuse(format("waits for %u, which has not been started", wait.id()));
   pending.erase(start);
 }
 
@@ -350,7 +352,7 @@ void ProgramVerifier::verifyInitialise(const fb::Initialise &initialise) { // (V
 
 void ProgramVerifier::verifyLoop(const fb::Loop &loop) { // (V18)
   if (inLoop)
-    refuse("a loop in a loop");
+    refuse("expected no loop inside of a loop");
   if (loop.count() < 1 || loop.count() > maxIterations)
     refuse(format("expected 1 to %u iterations, found %u", maxIterations, loop.count()));
   inLoop = true;
@@ -369,12 +371,12 @@ void ProgramVerifier::verifyLoop(const fb::Loop &loop) { // (V18)
   if (pending.size() != outer)
     refuse(format("the loop's body ends without a wait for %s %u", pending.back().what,
                   pending.back().id));
-  --number; // the caller counts the loop itself
+  --number; // verifyBlock counts the loop itself
   inLoop = false;
   iterations = 1;
 }
 
-/// (V11), for what programs have in common.
+/// Checks which programs share a layout. (V11)
 static void verifySharing(const std::string &file, const fb::Manifest &manifest) {
   int64_t layouts[2] = {-1, -1};
   for (uint32_t i = 0; i < manifest.programs()->size(); ++i) {
@@ -383,7 +385,7 @@ static void verifySharing(const std::string &file, const fb::Manifest &manifest)
     std::string name = printable(program.name()->str());
     int64_t &layout = layouts[reference];
     if (layout >= 0 && layout != program.layout())
-      badInput("%s: program '%s': expected layout %lld, as of the others which run on that arena, "
+      badInput("%s: program '%s': expected layout %lld, as the other programs on that arena, "
                "found %u",
                file.c_str(), name.c_str(), (long long)layout, program.layout());
     layout = program.layout();
@@ -404,7 +406,7 @@ void fsdprt::verifyPrograms(const std::string &file, const fb::Manifest &manifes
     const fb::Program &program = *manifest.programs()->Get(i);
     if (!program.name() || program.name()->size() == 0 ||
         !names.insert(program.name()->str()).second)
-      badInput("%s: program %u: expected a name of its own", file.c_str(), i);
+      badInput("%s: program %u: expected a unique name", file.c_str(), i);
     if (program.layout() >= count(manifest.layouts()))
       badInput("%s: program '%s': expected one of %u layouts, found number %u", file.c_str(),
                printable(program.name()->str()).c_str(), count(manifest.layouts()),

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// SOCK_SEQPACKET keeps messages whole; SCM_RIGHTS brings descriptors.
+// SOCK_SEQPACKET preserves message boundaries; SCM_RIGHTS transfers descriptors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ Channel::~Channel() {
 
 void Channel::pair(int (&ends)[2]) {
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
-    failed("cannot make a socket for a rank: %s", strerror(errno));
+    failed("cannot create a socket for a rank: %s", strerror(errno));
 }
 
 static constexpr size_t wordsAt = offsetof(Message, text);

@@ -4,17 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One end of a Unix socket pair; a message may carry a descriptor. What a rank and the process that
-// started it say to each other:
+// One end of a Unix socket pair. A message may carry a file descriptor. A rank and the process that
+// started it (the host) exchange:
 //
 //     rank                                      host
-//     hello (version, ranks, agreement)  -->    all there, all the same?
+//     hello (version, ranks, agreement)  -->    waits for all, and compares
 //                                        <--    welcome + control block, or refusal
-//     arena (bytes, schedule) + memfd    -->    all there, the same schedule?
-//                                        <--    a peer + memfd, for every rank, or refusal
+//     arena (bytes, schedule) + memfd    -->    waits for all, and compares the schedules
+//                                        <--    a peer + memfd for every rank, or refusal
 //     failure (status, text)             -->    at any time
 //
-// and join (rank), by which a rank that another launcher started takes its end
+// A rank that another launcher started first sends join (rank) to get its end of a channel
 // (launch/Rendezvous.h).
 //
 //===----------------------------------------------------------------------===//
@@ -33,7 +33,7 @@ struct Message {
   uint32_t kind = 0, rank = 0;
   uint64_t version = 0, ranks = 0, bytes = 0, schedule = 0;
   int32_t status = 0;
-  char text[6144] = {}; // as much of it is sent as is used
+  char text[6144] = {}; // only the used part is sent
 };
 
 class Channel {
@@ -46,15 +46,16 @@ public:
 
   int descriptor() const { return file; }
   int release() { return std::exchange(file, -1); }
-  /// The other end is gone.
+  /// Returns true if the other end is closed.
   bool isClosed() const;
-  /// Both ends of a new one. Neither is inherited by other programs.
+  /// Creates a channel and returns both ends. Child programs inherit neither. Throws Error.
   static void pair(int (&ends)[2]);
 
-  /// Returns false when the other end is gone.
+  /// Sends a message and the descriptor `attached`, if it is not -1. Returns false if the other end
+  /// is closed.
   bool send(const Message &message, int attached = -1);
   enum class Received { message, nothing, end };
-  /// Waits at most so long. `attached` becomes the descriptor that came along, or -1.
+  /// Waits for a message for at most `seconds`. Sets `attached` to the received descriptor, or -1.
   Received receive(Message &message, int &attached, double seconds);
 
 private:

@@ -1,10 +1,10 @@
-//===- Communicator.cpp - How ranks meet ------------------------*- C++ -*-===//
+//===- Communicator.cpp - Collectives between ranks -------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What all backends share: groups, counters, and words for messages.
+// Shared by all backends: groups, counters, and text for messages.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,7 +51,7 @@ void Communicator::wait(uint32_t collective, uint32_t rank, WorkerPool &pool) {
   const CollectiveKey &key = collectives[collective].key;
   bool grows =
       key.kind == fb::CollectiveKind::all_gather || key.kind == fb::CollectiveKind::reduce_scatter;
-  // Of two threads, see (R9).
+  // Atomic, because two threads of the rank may wait. See (R9).
   __atomic_fetch_add(&exchanged[static_cast<size_t>(key.kind)],
                      key.count * sizeOf(key.dtype) *
                          (grows ? membersOf(collective, rank).size() : 1),
@@ -68,7 +68,7 @@ uint64_t Communicator::wireBytes(uint32_t collective) const {
   uint64_t members = membersOf(collective, localRange.first).size(),
            bytes = key.count * sizeOf(key.dtype) * (members - 1);
   if (key.kind == fb::CollectiveKind::all_gather || key.kind == fb::CollectiveKind::reduce_scatter)
-    return bytes; // `count` is of one member
+    return bytes; // `count` is that of one member
   return bytes / members * (key.kind == fb::CollectiveKind::all_reduce ? 2 : 1);
 }
 
@@ -88,7 +88,7 @@ std::string Communicator::describeProgress(uint32_t rank) const {
   std::string text = watchdog->describeProgress(rank);
   uint32_t last = watchdog->lastCollective(rank);
   if (last < collectives.size())
-    text += ", which began " + describe(last) + " last";
+    text += ", which last started " + describe(last);
   return text;
 }
 

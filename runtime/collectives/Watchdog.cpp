@@ -1,15 +1,15 @@
-//===- Watchdog.cpp - Who is alive, and where -------------------*- C++ -*-===//
+//===- Watchdog.cpp - Progress of ranks -------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Words for messages, and the flight recorder:
+// Text for messages, and the flight record:
 //
 //     {"reason": ..., "ranks": [{"rank": 0, "at": ...,
 //         "collectives": [{"what", "run", "began_ms_ago", "took_ms"}, ...]}, ...]}
 //
-// the oldest first; one that is in flight has no "took_ms".
+// Collectives are in the order of their starts. One in flight has no "took_ms".
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +39,7 @@ std::string Watchdog::describeProgress(uint32_t rank) const {
   return text + ")";
 }
 
-//===- CollectiveRecord recorder ----------------------------------------------------===//
+//===- Flight recorder ----------------------------------------------------===//
 
 static uint64_t nanoseconds() {
   timespec time;
@@ -62,7 +62,7 @@ void Watchdog::beginCollective(uint32_t rank, uint32_t collective) {
   progress.numRecords.store(number + 1, std::memory_order_release);
 }
 
-/// Few are in flight at once: it is among the last.
+/// Searches backwards, since only a few collectives are in flight at once.
 void Watchdog::endCollective(uint32_t rank, uint32_t collective) {
   if (!meets)
     return;
@@ -77,7 +77,7 @@ void Watchdog::endCollective(uint32_t rank, uint32_t collective) {
   }
 }
 
-/// In quotes.
+/// Returns the text as a JSON string.
 static std::string quoted(const std::string &text) {
   std::string result = "\"";
   for (char c : text) {

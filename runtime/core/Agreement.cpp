@@ -1,11 +1,10 @@
-//===- Agreement.cpp - What all ranks have to say the same of ----*- C++ -*-===//
+//===- Agreement.cpp - Values that must be equal on all ranks ----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Values are compared line by line, by name: ranks with other versions of the runtime may have
-// other lines.
+// Values are compared by name, since ranks with other versions of the runtime may have other lines.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +17,7 @@ using namespace fsdprt;
 
 static constexpr size_t longestDetail = 100;
 
-/// Replaces the characters that separate lines and their parts.
+/// Replaces the characters that separate lines and their parts by spaces.
 static std::string plain(std::string text) {
   for (char &c : text)
     c = c == '\n' || c == '\t' ? ' ' : c;
@@ -32,9 +31,9 @@ void Agreement::add(const std::string &name, const std::string &value, const std
   else if (!detail.empty())
     line += "\t" + plain(detail);
   if (lines.size() + line.size() + 1 > limit)
-    failed(
-        "what ranks have to agree on is too long: expected at most %zu bytes, found more, at '%s'",
-        limit, printable(name).c_str());
+    failed("the values that ranks must agree on are too long: expected at most %zu bytes, found "
+           "more at '%s'",
+           limit, printable(name).c_str());
   lines += line + "\n";
 }
 
@@ -56,6 +55,7 @@ static std::vector<Line> linesOf(const std::string &text) {
   return lines;
 }
 
+/// Returns the line `name`, or an empty one.
 static Line find(const std::vector<Line> &lines, const std::string &name) {
   for (const Line &line : lines)
     if (line.name == name)
@@ -63,9 +63,9 @@ static Line find(const std::vector<Line> &lines, const std::string &name) {
   return {};
 }
 
-/// "'64 bytes' (a.txt)".
+/// Returns a value with its detail, as in "'64 bytes' (a.txt)".
 static std::string textOf(const Line &line) {
-  return (line.value.empty() ? "nothing" : "'" + printable(line.value) + "'") +
+  return (line.value.empty() ? "not set" : "'" + printable(line.value) + "'") +
          (line.detail.empty() ? "" : " (" + printable(line.detail) + ")");
 }
 
@@ -79,8 +79,8 @@ void fsdprt::compareAgreements(const std::vector<std::string> &texts) {
       for (const Line &line : *names)
         if (Line a = find(first, line.name), b = find(other, line.name); a.value != b.value)
           badInput("ranks do not agree: %s is %s on rank 0 and %s on rank %zu; start all ranks of "
-                   "a job with the same "
-                   "program, model, options and inputs, and each job at an address of its own",
+                   "a job with the same program, model, options and inputs, and give each job its "
+                   "own address",
                    printable(line.name).c_str(), textOf(a).c_str(), textOf(b).c_str(), rank);
   }
 }

@@ -1,12 +1,12 @@
-//===- Agreement.h - What all ranks have to say the same of ------*- C++ -*-===//
+//===- Agreement.h - Values that must be equal on all ranks ------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Lines of "name=value", with a tab and a detail after some, exchanged when ranks meet, before they
-// take memory: artifact, versions, mesh, processor, and the options and contents of files that have
-// to be the same.
+// A text of lines "name=value", some with a tab and a detail after the value. Ranks exchange it
+// when they meet, before they allocate memory. It holds artifact, versions, mesh, processor, and
+// the options and file contents that must be equal.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,11 +20,11 @@ namespace fsdprt {
 
 class Agreement {
 public:
-  /// The most bytes that an agreement's text may have.
+  /// Most bytes that the text may have.
   static constexpr size_t limit = 6000;
 
-  /// `detail` is for the message and not compared: the path of a file, say. Of a long one the end
-  /// is kept.
+  /// Adds a line. `detail`, such as the path of a file, is for messages and not compared; only its
+  /// end is kept if it is long. Throws Error beyond `limit`.
   void add(const std::string &name, const std::string &value, const std::string &detail = "");
   const std::string &text() const { return lines; }
 
@@ -32,8 +32,8 @@ private:
   std::string lines;
 };
 
-/// Throws Error at the first line in which a rank differs from rank 0; it names both values.
-/// `texts` are of all ranks.
+/// Throws Error at the first line in which a rank differs from rank 0, and names both values.
+/// `texts` holds the texts of all ranks.
 void compareAgreements(const std::vector<std::string> &texts);
 
 } // namespace fsdprt

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Sizes, names and conversions. Narrowing rounds to nearest, ties to even.
+// Sizes, names and conversions of element types. Narrowing rounds to nearest, ties to even.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,7 +63,7 @@ Integer loadInteger(const void *from) {
   return value;
 }
 
-/// One element as f64: exactly, but for integers beyond 2^53.
+/// Returns one element as f64, which is exact except for integers beyond 2^53.
 inline double loadElement(DType type, const void *from) {
   switch (type) {
   case DType::f64: {
@@ -96,14 +96,14 @@ inline double loadElement(DType type, const void *from) {
   return 0;
 }
 
-/// A whole number that `Integer` can hold.
+/// Stores `value`, a whole number that `Integer` can hold.
 template <typename Integer>
 void storeInteger(double value, void *to) {
   Integer narrow = static_cast<Integer>(value);
   std::memcpy(to, &narrow, sizeof narrow);
 }
 
-/// Whether an integer of `type` can be `value`.
+/// Returns true if an integer of `type` can represent `value`.
 inline bool isHeldBy(DType type, double value) {
   if (type == DType::i1)
     return value == 0 || value == 1;
@@ -115,8 +115,8 @@ inline bool isHeldBy(DType type, double value) {
          value == static_cast<double>(static_cast<int64_t>(value));
 }
 
-/// Types below f32 are rounded from f32, so that a parameter is its f32 master, rounded. Integers
-/// take what they can hold.
+/// Stores `value` as one element. Types narrower than f32 are rounded from f32, so that a parameter
+/// equals its f32 master, rounded. `value` must fit integer types.
 inline void storeElement(DType type, double value, void *to) {
   switch (type) {
   case DType::f64:

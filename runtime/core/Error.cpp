@@ -1,10 +1,6 @@
-//===- Error.cpp - What can go wrong, as text -------------------*- C++ -*-===//
-// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for licence information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===----------------------------------------------------------------------===//
+//===- Error.cpp - Errors and their messages --------------------*- C++ -*-===//
 //
-// Formatting for messages.
+// Formats messages.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,10 +1,10 @@
-//===- Error.h - What can go wrong, as text ---------------------*- C++ -*-===//
+//===- Error.h - Errors and their messages ----------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One exception type inside the runtime; the C interface turns it into a status.
+// The runtime's only exception type. The C interface turns it into a status and a message.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,24 +26,25 @@ public:
   std::string message;
 };
 
-/// Returns the status of a failure that another process reports: one of those that a process ends
-/// with, and FSDPRT_FAILED for anything else. So no message of another process makes this one end
-/// as if it had succeeded.
+/// Returns the status of a failure reported by another process: `reported` if it is a status that
+/// a process ends with, else FSDPRT_FAILED. So a corrupt message never counts as success.
 inline fsdprt_status failureStatus(int32_t reported) {
   bool known = reported >= FSDPRT_FAILED && reported <= FSDPRT_HUNG;
   return known ? static_cast<fsdprt_status>(reported) : FSDPRT_FAILED;
 }
 
-/// printf into a string.
+/// Formats as printf into a string.
 std::string format(const char *text, ...) __attribute__((format(printf, 1, 2)));
 
+/// Throw Error with the status FSDPRT_BAD_INPUT or FSDPRT_FAILED.
 [[noreturn]] void badInput(const char *text, ...) __attribute__((format(printf, 1, 2)));
 [[noreturn]] void failed(const char *text, ...) __attribute__((format(printf, 1, 2)));
 
-/// "1.5 GiB (1,610,612,736 bytes)".
+/// Returns a size such as "1.5 GiB (1,610,612,736 bytes)".
 std::string bytesText(uint64_t bytes);
 
-/// Names from files in messages: control characters become '?', long ones are cut.
+/// Returns a name from a file for use in a message: control characters become '?', and text beyond
+/// 120 bytes is cut.
 std::string printable(const char *text, size_t size);
 inline std::string printable(const std::string &text) {
   return printable(text.data(), text.size());

@@ -1,19 +1,19 @@
-//===- FutexEvent.h - Waiting without burning a core ------------*- C++ -*-===//
+//===- FutexEvent.h - Waiting on a counter without busy loops ---*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A event is a counter that is notified. To wait: read it, look at what is waited for,
-// and if that has not come, sleep until the counter is no longer what was read.
+// An event is a counter that is incremented by notify(). To wait: read the counter, test the
+// condition, and if it does not hold, sleep until the counter has another value.
 //
 //     waiter                          notifier
 //     seen = event.read()              publish
 //     published? no                   event.notify(): ++counter, wake if any sleep
-//     event.sleep(seen, at most)
+//     event.sleep(seen, limit)
 //
 // A waiter spins for a few microseconds first, unless the process has more threads
-// than the machine has cores. A shared event may lie in memory that processes share.
+// than the machine has cores. A SharedFutexEvent may lie in memory shared by processes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +41,8 @@ public:
       syscall(SYS_futex, &counter, FUTEX_WAKE | flag, INT_MAX, nullptr, nullptr, 0);
   }
 
-  /// Returns when notified since `seen` was read, after `milliseconds`, or for no reason.
+  /// Sleeps until notify() is called after `seen` was read, or for `milliseconds`. May return
+  /// early.
   void sleep(uint32_t seen, uint32_t milliseconds) {
     timespec limit = {milliseconds / 1000, static_cast<long>(milliseconds % 1000) * 1000000};
     sleepers.fetch_add(1, std::memory_order_seq_cst);
@@ -64,10 +65,10 @@ inline void pauseBriefly() {
 #endif
 }
 
-/// How often a waiter looks before it sleeps, when `threads` want to run.
+/// Returns how often a waiter tests its condition before it sleeps, if `threads` compete for cores.
 uint32_t spinsFor(uint32_t threads);
 
-/// Waits until `ready` holds; calls `idle` about every `milliseconds` meanwhile.
+/// Waits until `ready` returns true. Calls `idle` about every `milliseconds` meanwhile.
 template <typename AnyEvent, typename Ready, typename Idle>
 void waitFor(AnyEvent &event, uint32_t spins, uint32_t milliseconds, Ready ready, Idle idle) {
   for (uint32_t i = 0; i < spins; ++i) {
@@ -86,7 +87,7 @@ void waitFor(AnyEvent &event, uint32_t spins, uint32_t milliseconds, Ready ready
   }
 }
 
-/// Seconds of a clock that only goes forward.
+/// Returns seconds of the machine's monotonic clock.
 inline double monotonicSeconds() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);

@@ -15,7 +15,7 @@ namespace fsdprt {
 
 /// Returns the hash of `size` bytes as 64 hexadecimal digits.
 std::string sha256Text(const void *data, size_t size);
-/// Returns a hash that was computed as such text.
+/// Returns a computed hash as 64 hexadecimal digits.
 std::string hexText(const uint8_t (&digest)[32]);
 
 } // namespace fsdprt

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Block i / 2 of the parameter's Philox stream makes elements i and i + 1 (i even): two uniform
-// numbers, or by Box and Muller two normal ones, in f64, then rounded.
+// Block i / 2 of the parameter's Philox stream yields elements i and i + 1 (i even): two uniform
+// numbers, or two normal ones by the Box-Muller transform, computed in f64 and then rounded.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Element i of a parameter depends on the seed, the parameter's name and i alone; or it
-// is element i of the values that came with the model.
+// Element i of a parameter depends only on the seed, the parameter's name and i, or it is element i
+// of the values stored in the artifact.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,17 +16,18 @@
 
 namespace fsdprt {
 
-/// constant: a. normal: mean a, standard deviation b. uniform: in [a, b).
+/// constant: value a. normal: mean a, standard deviation b. uniform: in [a, b).
 struct Distribution {
   fb::InitKind kind;
   double a, b;
 };
 
-/// Writes elements [first, first + count) of the parameter whose name has the stream `stream`.
+/// Writes elements [first, first + count) of the parameter whose name hashes to `stream`
+/// (streamOf), as `type`.
 void initialValues(const Distribution &distribution, uint64_t seed, uint64_t stream, uint64_t first,
                    uint64_t count, DType type, void *to);
 
-/// Values of a parameter in the artifact: all elements, or one that all are.
+/// Values of a parameter in the artifact: all elements, or one value for all elements (`same`).
 struct StoredValues {
   const std::byte *data;
   DType type;

@@ -1,11 +1,11 @@
-//===- JsonText.cpp - What keeps a text from being JSON ------- -*- C++ -*-===//
+//===- JsonText.cpp - Errors of JSON texts ------------------ -*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Of a number that is too large the library does not say where it is: the first one outside of
-// strings that no double holds.
+// The library gives no location for a number that is too large. It is found by a search for the
+// first number outside of strings that no double holds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,7 @@
 
 using namespace fsdprt;
 
-/// Where `text` has it, as "line 3, column 7: 1e999".
+/// Returns the location and text of that number, as in "line 3, column 7: 1e999".
 static std::string findLargeNumber(const std::string &text) {
   size_t line = 1, lineBegin = 0;
   bool isString = false;
@@ -43,7 +43,7 @@ static std::string findLargeNumber(const std::string &text) {
 std::string fsdprt::whyNotJson(const std::string &text, const nlohmann::json::exception &error) {
   constexpr int outOfRange = 406;
   std::string number = error.id == outOfRange ? findLargeNumber(text) : "";
-  return number.empty() ? printable(error.what()) : number + " is more than a double can hold";
+  return number.empty() ? printable(error.what()) : number + " is too large for a double";
 }
 
 void fsdprt::checkJsonDepth(const std::string &path, const char *text, size_t size) {

@@ -1,4 +1,4 @@
-//===- JsonText.h - What keeps a text from being JSON --------- -*- C++ -*-===//
+//===- JsonText.h - Errors of JSON texts -------------------- -*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,12 +12,12 @@
 
 namespace fsdprt {
 
-/// What json::parse threw of `text`, with a line and a column.
+/// Returns the reason why json::parse failed on `text`, with line and column.
 std::string whyNotJson(const std::string &text, const nlohmann::json::exception &error);
 
-/// Throws Error if brackets of `text` are nested more than 64 deep. Copies, comparisons and
-/// printing of nlohmann's values call themselves for each level, so a deeper text could exhaust the
-/// stack. `path` is named in the message.
+/// Throws Error if brackets of `text` are nested more than 64 deep; `path` is for the message.
+/// Copying, comparing and printing nlohmann's values recurse for each level, so a deeper text could
+/// exhaust the stack.
 void checkJsonDepth(const std::string &path, const char *text, size_t size);
 
 } // namespace fsdprt

@@ -1,15 +1,14 @@
-//===- MemoryLimits.cpp - How much memory is left ---------------*- C++ -*-===//
+//===- MemoryLimits.cpp - Available memory ----------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Control groups: /proc/self/cgroup names this process's group, in the unified hierarchy (version
-// 2, a line "0::/a/b") or in that of the memory controller (version 1, "4:memory:/a/b"). Each group
-// from there to the root may have a limit; what it leaves is the limit less what is in use, where
-// files that are merely cached do not count, as the kernel gives them up first. In a container the
-// path may be that of the machine outside: what is not there is passed over, and the root that the
-// container sees is its own group.
+// /proc/self/cgroup names this process's control group, in the unified hierarchy (version 2, a line
+// "0::/a/b") or in that of the memory controller (version 1, "4:memory:/a/b"). Each group from
+// there to the root may have a limit. A group leaves its limit less its usage. Cached files do not
+// count as usage, because the kernel evicts them first. In a container the path may be one of the
+// host: groups that do not exist are skipped, and the root seen in the container is its own group.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +24,7 @@
 
 using namespace fsdprt;
 
-/// The first number after `key` at the beginning of a line.
+/// Reads the first number after `key` at the beginning of a line. Returns false if there is none.
 static bool readNumber(const std::string &path, const char *key, uint64_t &value) {
   std::FILE *file = std::fopen(path.c_str(), "re");
   if (!file)
@@ -40,7 +39,7 @@ static bool readNumber(const std::string &path, const char *key, uint64_t &value
 }
 
 namespace {
-/// How a version of control groups names things.
+/// File names and keys of one version of control groups.
 struct Hierarchy {
   const char *mount, *limit, *usage;
   const char *cached[2]; // keys of memory.stat
@@ -54,6 +53,7 @@ static constexpr Hierarchy version1 = {"/sys/fs/cgroup/memory",
                                        "memory.usage_in_bytes",
                                        {"total_inactive_file ", "total_active_file "}};
 
+/// Lowers `least` to what one group leaves, if it has a limit.
 static void consider(const Hierarchy &names, const std::string &root, const std::string &group,
                      MemoryLeft &least) {
   std::string folder = root + names.mount + group + "/";
@@ -70,7 +70,8 @@ static void consider(const Hierarchy &names, const std::string &root, const std:
                     names.limit, bytesText(limit).c_str())};
 }
 
-/// The group of a line "4:memory:/a/b" of /proc/self/cgroup, and whether it limits memory.
+/// Sets `group` from a line "4:memory:/a/b" of /proc/self/cgroup. Returns the hierarchy of the
+/// line, or null if it does not limit memory.
 static const Hierarchy *hierarchyOf(const std::string &line, std::string &group) {
   size_t first = line.find(':'), second = line.find(':', first + 1);
   if (first == std::string::npos || second == std::string::npos)
@@ -128,7 +129,8 @@ uint64_t fsdprt::threadStackBytes() {
   return known ? limit.rlim_cur : uint64_t(8) << 20;
 }
 
-/// A line of /proc/self/status in bytes; 0 where there is none.
+/// Returns the value of a line of /proc/self/status in bytes; 0 if there is none. Allocates
+/// nothing.
 static uint64_t readStatus(const char *name) {
   char text[4096];
   int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);

@@ -1,12 +1,12 @@
-//===- MemoryLimits.h - How much memory is left -----------------*- C++ -*-===//
+//===- MemoryLimits.h - Available memory ------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What a process can still get: free memory of the machine, the limits of its control group and of
-// all groups above it, and its own limit of address space. A plan that does not fit is refused with
-// these before memory is taken, since who runs into such a limit later is killed without a word.
+// Limits of what a process can still allocate: free memory of the machine, limits of its control
+// group and of all groups above it, and its limit of address space. A run that does not fit is
+// refused before it allocates, because the kernel kills processes that run into such limits later.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,26 +19,27 @@
 namespace fsdprt {
 
 struct MemoryLeft {
-  uint64_t bytes;   ///< UINT64_MAX: nothing is known
+  uint64_t bytes;   ///< UINT64_MAX: unknown
   std::string says; ///< "the machine has", "the control group /a/b (memory.max of 1.0 GiB) leaves"
 };
 
-/// The least of what the machine has and its control groups leave. Files are looked for below
-/// `root`.
+/// Returns the smallest of what the machine has free and what its control groups leave. System
+/// files are read below `root`.
 MemoryLeft memoryLeft(const std::string &root = "");
+/// Returns the bytes that this process may still map (RLIMIT_AS); UINT64_MAX: no limit.
 
 /// Bytes that this process may still map (RLIMIT_AS); UINT64_MAX: no limit.
 uint64_t addressSpaceLeft();
-/// Bytes that a new thread takes of it.
+/// Returns the bytes of address space that a new thread's stack takes.
 uint64_t threadStackBytes();
 
-/// Bytes that this process maps for itself to write to: heap, stacks of threads, arenas that no
-/// other process maps. What is mapped grows when something asks for memory; which pages of it are
-/// resident is chance. Allocates nothing. 0: the system does not tell.
+/// Returns the bytes that this process has mapped privately and writable (VmData): heap, thread
+/// stacks, and arenas not shared with other processes. The number does not depend on which pages
+/// are resident. Allocates nothing. 0: unknown.
 uint64_t privateBytes();
 
-/// Most bytes of this process that were resident at one moment, since its program began; what was
-/// resident before an `exec` does not count. 0: the system does not tell.
+/// Returns the peak resident bytes of this process since its program began (VmHWM); memory from
+/// before an `exec` does not count. 0: unknown.
 uint64_t peakResidentBytes();
 
 } // namespace fsdprt

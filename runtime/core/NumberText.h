@@ -1,10 +1,10 @@
-//===- NumberText.h - Numbers for people ------------------------*- C++ -*-===//
+//===- NumberText.h - Readable numbers --------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Bytes in the largest unit that leaves at least 1, and digits in groups of three; without
+// Formats bytes in the largest unit that leaves at least 1, and digits in groups of three, without
 // allocation.
 //
 //===----------------------------------------------------------------------===//

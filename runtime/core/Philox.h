@@ -1,12 +1,12 @@
-//===- Philox.h - Random numbers by counter ---------------------*- C++ -*-===//
+//===- Philox.h - Counter-based random numbers ------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // Philox4x32-10 (Salmon et al., SC 2011): four words of a 128-bit counter under a
-// 64-bit key. Any number can be had without those before it, so that every rank
-// makes its own part of a parameter, and every layout the same values.
+// 64-bit key. Any number can be computed without its predecessors. So every rank generates its own
+// part of a parameter, and values do not depend on the layout.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ inline PhiloxBlock philox(PhiloxBlock counter, uint64_t key) {
   return counter;
 }
 
-/// The block of number `index` in the stream `stream` under `seed`.
+/// Returns block `index` of the stream `stream` under `seed`.
 inline PhiloxBlock philox(uint64_t seed, uint64_t stream, uint64_t index) {
   return philox({static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32),
                  static_cast<uint32_t>(stream), static_cast<uint32_t>(stream >> 32)},
@@ -42,7 +42,7 @@ inline PhiloxBlock philox(uint64_t seed, uint64_t stream, uint64_t index) {
 inline uint64_t firstWord(const PhiloxBlock &block) { return uint64_t(block[1]) << 32 | block[0]; }
 inline uint64_t secondWord(const PhiloxBlock &block) { return uint64_t(block[3]) << 32 | block[2]; }
 
-/// FNV-1a: the stream of a name.
+/// Returns the stream of a name: its FNV-1a hash.
 inline uint64_t streamOf(const char *name) {
   uint64_t hash = 0xcbf29ce484222325;
   for (; *name; ++name)
@@ -50,12 +50,12 @@ inline uint64_t streamOf(const char *name) {
   return hash;
 }
 
-/// In [0, limit), limit > 0, from 64 random bits.
+/// Maps 64 random bits to [0, limit), limit > 0.
 inline uint64_t below(uint64_t limit, uint64_t bits) {
   return static_cast<uint64_t>(static_cast<unsigned __int128>(bits) * limit >> 64);
 }
 
-/// In [0, 1), from 64 random bits.
+/// Maps 64 random bits to [0, 1).
 inline double unitInterval(uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
 
 } // namespace fsdprt

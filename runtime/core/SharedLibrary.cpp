@@ -1,4 +1,4 @@
-//===- SharedLibrary.cpp - A library that is found at run time --*- C++ -*-===//
+//===- SharedLibrary.cpp - A library loaded at run time ---------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- SharedLibrary.h - A library that is found at run time ----*- C++ -*-===//
+//===- SharedLibrary.h - A library loaded at run time -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,16 +11,16 @@
 
 namespace fsdprt {
 
-/// Never unloaded: such libraries have threads of their own.
+/// A library loaded by dlopen. It is never unloaded, because it may have threads of its own.
 class SharedLibrary {
 public:
-  /// Opens what the environment's `variable` names, or `usual`, or `orElse`. `user` needs `what`,
-  /// for messages. Throws Error when there is none.
+  /// Opens the path in the environment variable `variable`, else `usual`, else `orElse`. Throws
+  /// Error if no library is found; the message says that `user` needs `what`.
   SharedLibrary(const char *user, const char *what, const char *variable, const char *usual,
                 const char *orElse = nullptr);
   const std::string &getPath() const { return path; }
 
-  /// Throws Error when a function that is needed is missing.
+  /// Sets `function` to the symbol `name`, or to null. Throws Error if it is missing and needed.
   template <typename Function>
   void find(const char *name, bool isNeeded, Function &function) const {
     function = reinterpret_cast<Function>(symbol(name, isNeeded));

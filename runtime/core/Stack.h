@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A path that is taken for the first time in step 1000 (a wait that is longer than those before)
-// must not need memory that was not there in step 1.
+// A code path first taken in step 1000, such as a longer wait, must not need stack memory that was
+// not allocated in step 1.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,12 +16,12 @@
 
 namespace fsdprt {
 
-/// Gives the first pages of the calling thread's stack memory.
+/// Makes the kernel allocate the first 64 KiB of the calling thread's stack.
 [[gnu::noinline]] inline void touchStack() {
   char pages[64 << 10];
   for (size_t at = 0; at < sizeof pages; at += 4096)
     pages[at] = 0;
-  asm volatile("" : : "r"(pages) : "memory"); // all of it is used, for all the compiler knows
+  asm volatile("" : : "r"(pages) : "memory"); // keeps the compiler from removing the writes
 }
 
 } // namespace fsdprt

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// mmap with 2 MiB to spare, the aligned part of it in use.
+// Maps 2 MiB more than needed and uses the aligned part.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,7 +48,7 @@ Arena::Arena(uint64_t size, Kind kind) {
     }
   }
   if (bytes >= hugePage)
-    madvise(base, bytes, MADV_HUGEPAGE); // a hint: small pages do as well
+    madvise(base, bytes, MADV_HUGEPAGE); // only a hint: small pages work too
 }
 
 Arena::Arena(const ArenaParts &parts, ArenaSource &memory)
@@ -96,8 +96,8 @@ void Arena::prefault() {
   while (result != 0 && (errno == EINTR || errno == EAGAIN));
   if (result == 0)
     return;
-  if (errno != EINVAL) // an older kernel does not know the request
-    failed("cannot get %s of memory for a rank's arena: %s", bytesText(bytes).c_str(),
+  if (errno != EINVAL) // older kernels do not support the request
+    failed("cannot allocate %s of memory for a rank's arena: %s", bytesText(bytes).c_str(),
            strerror(errno));
   uint64_t page = sysconf(_SC_PAGESIZE);
   for (uint64_t offset = 0; offset < bytes; offset += page)

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One anonymous mapping, 2 MiB aligned, in huge pages where the system has them, and touched by its
-// own rank before the first program, so that no page is missing later. Nothing else holds a rank's
-// data. One that other processes map, too, has a descriptor (memfd), and no name: it goes away with
-// the last process that has it.
+// An arena is one anonymous mapping, 2 MiB aligned, in huge pages if the system supports them. Its
+// own rank touches it before the first program, so that no page fault occurs later. An arena that
+// other processes also map has a descriptor (memfd) without a name, so that the memory is freed
+// when the last process that has it ends.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,17 +19,17 @@
 
 namespace fsdprt {
 
-/// Memory that an arena does not map itself.
+/// Allocator of memory that an arena does not map itself.
 class ArenaSource {
 public:
   enum class Place { device, host };
   virtual ~ArenaSource() = default;
-  /// Zeros, at a multiple of 256; throws Error when there are not so many.
+  /// Returns zeroed memory, aligned to 256 bytes. Throws Error if there is not enough.
   virtual std::byte *allocate(uint64_t bytes, Place place) = 0;
   virtual void release(std::byte *memory, Place place) = 0;
 };
 
-/// An arena of which a part is in the host's memory, from an offset on.
+/// Sizes of an arena whose second part is in host memory. Offsets from `hostBegin` on refer to it.
 struct ArenaParts {
   uint64_t deviceBytes = 0, hostBegin = 0, hostBytes = 0;
 };
@@ -38,35 +38,35 @@ class Arena {
 public:
   enum class Kind { own, shared };
 
-  /// Reserves the range; throws Error when there is none.
+  /// Reserves the range. Throws Error on failure.
   explicit Arena(uint64_t bytes, Kind kind = Kind::own);
-  /// In `memory`, which outlives it: one allocation for each part.
+  /// Allocates each part from `memory`, which must outlive the arena.
   Arena(const ArenaParts &parts, ArenaSource &memory);
   ~Arena();
   Arena(const Arena &) = delete;
   Arena &operator=(const Arena &) = delete;
 
-  /// Gives every page memory, filled with zeros; throws Error when there is not enough.
+  /// Allocates zeroed memory for every page. Throws Error if there is not enough.
   void prefault();
   std::byte *at(uint64_t offset) const {
     return offset < hostBegin ? base + offset : hostBase + (offset - hostBegin);
   }
   uint64_t mappedBytes() const { return bytes; }
-  /// Of the memory, for other processes; -1 of an arena of its own.
+  /// Returns the memory's descriptor for other processes, or -1 for Kind::own.
   int descriptor() const { return file; }
 
 private:
   void *mapping;
   uint64_t mapped;
   std::byte *base;
-  uint64_t bytes; // a multiple of the page
+  uint64_t bytes; // a multiple of the page size
   int file = -1;
-  uint64_t hostBegin = UINT64_MAX; // of a part that is elsewhere
+  uint64_t hostBegin = UINT64_MAX; // offset of the part in host memory
   std::byte *hostBase = nullptr;
-  ArenaSource *lent = nullptr;
+  ArenaSource *lent = nullptr; // allocator of the parts; null if this class mapped them
 };
 
-/// The first `bytes` of another process's arena, to be read only.
+/// Read-only mapping of the first `bytes` of another process's arena.
 class PeerArena {
 public:
   PeerArena(int descriptor, uint64_t bytes);

@@ -10,10 +10,10 @@
 //     device    [------][------][----------------][------]         |
 //     copies                             [----------------]
 //
-// Implementations: CpuDevice executes a command within its call; EmulatedDevice runs PTX on the
-// emulator, and everything else as CpuDevice does; CudaDevice enqueues it on a stream. What goes
-// wrong in a command is an Error, of its call or of a later finish(). Addresses are in the rank's
-// arena, unless they are said to be the host's.
+// Implementations: CpuDevice executes a command within its call. EmulatedDevice runs PTX on the
+// emulator, and is like CpuDevice otherwise. CudaDevice enqueues commands on a stream. A command
+// that fails throws Error from its own call or from a later finish(). Addresses are in the rank's
+// arena, except those named `hosts`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,22 +31,22 @@ namespace fsdprt {
 
 class CudaQueue;
 
-/// When something ran. On a device with a timeline, numbers of its stamps; else nanoseconds of the
-/// monotonic clock. 0: not known.
+/// Time span of a command: numbers of stamps on a device with a timeline, else nanoseconds of the
+/// monotonic clock. 0: unknown.
 struct DeviceSpan {
   uint64_t from = 0, to = 0;
 };
 
-/// Stamps that a device passes in the order of its commands, and when it passed them.
+/// Stamps in the order of a device's commands, and the times at which the device passed them.
 class DeviceTimeline {
 public:
   virtual ~DeviceTimeline() = default;
-  /// Starts a run, before which the device has finished: relates its clock to the host's.
+  /// Starts a run and relates the device's clock to the host's. All commands must have finished.
   virtual void begin(const std::function<void()> &idle) = 0;
-  /// Enqueues a stamp among the commands, and returns its number; 0 when there are no more.
+  /// Enqueues a stamp after the commands so far and returns its number; 0 if no stamp is left.
   virtual uint32_t stampCommand() = 0;
-  /// Returns the nanoseconds of the host's monotonic clock at which a stamp was passed. Call
-  /// finish() first.
+  /// Returns the time at which a stamp was passed, in nanoseconds of the host's monotonic clock.
+  /// Call finish() first.
   virtual uint64_t timeOf(uint32_t stamp) const = 0;
 };
 
@@ -54,18 +54,19 @@ public:
 class DeviceGraph {
 public:
   virtual ~DeviceGraph() = default;
-  /// From here to end() commands are recorded instead of executed. All of these throw Error.
+  /// Starts recording: until end(), commands are recorded instead of executed. These functions
+  /// throw Error on failure.
   virtual void begin() = 0;
   virtual void end() = 0;
-  /// Enqueues what was recorded on the first rank's device.
+  /// Enqueues the recorded commands of all ranks on the first rank's device.
   virtual void launch() const = 0;
-  /// Ends a recording and forgets it.
+  /// Ends a recording and discards it.
   virtual void cancel() noexcept = 0;
   virtual bool isReady() const = 0;
 };
 
-/// How a device counts its progress: a heartbeat every so many launches, numbered from 1 to
-/// `numbers` and then from 1 again. 0: it has none.
+/// How a device counts progress: one heartbeat every `launches` launches, numbered from 1 to
+/// `numbers` and then from 1 again. 0: the device has no heartbeat.
 struct HeartbeatInterval {
   uint64_t launches = 0, numbers = 0;
 };
@@ -76,14 +77,14 @@ public:
 
   //===- Memory -------------------------------------------------------------===//
 
-  /// Allocates the arena of a layout, filled with zeros. Throws Error.
+  /// Allocates the arena of a layout, filled with zeros. Throws Error on failure.
   virtual Arena allocate(const fb::Layout &layout, Arena::Kind kind) = 0;
-  /// Before the first command. The arena and the pool outlive the commands.
+  /// Prepares for commands. The arena and the pool must outlive them.
   virtual void attach(const Arena &arena, WorkerPool &pool) = 0;
-  /// Ends what the device does by itself; the arena may go then.
+  /// Ends the device's own threads. The arena may be freed after that.
   virtual void detach() = 0;
-  /// Returns true if the host can address device memory. If not, read() and write() access it,
-  /// after the commands so far; they return when they are done.
+  /// Returns true if the host can address device memory. If not, use read() and write(), which run
+  /// after all commands so far and return when they are done.
   virtual bool isHostVisible() const = 0;
   virtual void read(void *hosts, const std::byte *from, uint64_t bytes) = 0;
   virtual void write(std::byte *to, const void *hosts, uint64_t bytes) = 0;
@@ -92,35 +93,35 @@ public:
 
   //===- Commands -----------------------------------------------------------===//
 
-  /// Executes a phase of a kernel. `bindings`: addresses of its buffers and of its workspace.
+  /// Executes a phase of a kernel. `bindings` holds the addresses of its buffers and workspace.
   virtual void launch(uint32_t kernel, uint32_t phase, void *const *bindings) = 0;
   /// Fills device memory with zeros.
   virtual void fill(std::byte *to, uint64_t bytes) = 0;
   /// Copies within the arena.
   virtual void copy(std::byte *to, const std::byte *from, uint64_t bytes) = 0;
-  /// Starts a copy beside the following commands, until awaitCopy(). A number is in use once at a
-  /// time.
+  /// Starts a copy that runs concurrently with the following commands, until awaitCopy(). `number`
+  /// must not belong to another copy in flight.
   virtual void startCopy(uint32_t number, std::byte *to, const std::byte *from, uint64_t bytes) = 0;
   virtual void awaitCopy(uint32_t number) = 0;
-  /// Returns when the copy of that number ran, after awaitCopy().
+  /// Returns the time span of a copy. Call awaitCopy() first.
   virtual DeviceSpan spanOfCopy(uint32_t number) const = 0;
-  /// Waits until all commands are done, and calls `idle` now and then meanwhile.
+  /// Waits until all commands are done. Calls `idle` repeatedly meanwhile.
   virtual void finish(const std::function<void()> &idle) = 0;
 
   //===- Asynchronous devices -------------------------------------------------===//
 
-  /// Returns true if a command may still run when its call has returned.
+  /// Returns true if a command may still be running after its call returned.
   virtual bool isAsynchronous() const { return false; }
-  /// The number of the physical device, for messages.
+  /// Returns the number of the physical device, for messages.
   virtual int ordinal() const { return 0; }
-  /// The streams that collectives on the device use; null where there are none.
+  /// Returns the streams for collectives on the device, or null.
   virtual CudaQueue *queue() { return nullptr; }
-  /// Makes the timeline of the device; null where commands are done when their calls return.
+  /// Creates the timeline of the device; null if commands are done when their calls return.
   virtual std::unique_ptr<DeviceTimeline> makeTimeline(uint64_t /*stamps*/) { return nullptr; }
-  /// Makes a graph of the commands of these devices, of which this is the first. Throws Error where
-  /// it cannot.
+  /// Creates a graph of the commands of `devices`, of which this is the first. Throws Error if the
+  /// device has no graphs.
   virtual std::unique_ptr<DeviceGraph> makeGraph(const std::vector<Device *> &devices);
-  /// At the start of a run, when all commands are done.
+  /// Resets the heartbeat at the start of a run, when all commands are done.
   virtual void resetHeartbeat() {}
   /// Returns the number of the last heartbeat; 0: none since resetHeartbeat().
   virtual uint32_t heartbeat() const { return 0; }
@@ -129,7 +130,7 @@ public:
   virtual std::string fault() const { return {}; }
 };
 
-/// Returns the number of addresses of a launch: of buffers, and of the workspace where there is
+/// Returns the number of addresses that a launch takes: its buffers, and the workspace if it has
 /// one.
 inline uint32_t pointersOf(const fb::Kernel &kernel) {
   return (kernel.binding_bytes() ? kernel.binding_bytes()->size() : 0) +

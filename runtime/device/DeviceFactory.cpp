@@ -1,4 +1,4 @@
-//===- DeviceFactory.cpp - Makes the devices of ranks -----------*- C++ -*-===//
+//===- DeviceFactory.cpp - Creates the devices of ranks ---------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -19,7 +19,7 @@ void fsdprt::registerEmulatedDevices(EmulatedDeviceFactory factory) { emulatedDe
 bool fsdprt::hasEmulatedDevices() { return emulatedDevices.load() != nullptr; }
 
 std::unique_ptr<DeviceGraph> Device::makeGraph(const std::vector<Device *> &) {
-  badInput("expected a device that records graphs of commands");
+  badInput("expected a device that can record graphs of commands, found one that cannot");
 }
 
 std::vector<std::unique_ptr<Device>> fsdprt::makeDevices(DeviceKind kind, const Artifact &artifact,

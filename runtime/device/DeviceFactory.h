@@ -1,11 +1,11 @@
-//===- DeviceFactory.h - Makes the devices of ranks -------------*- C++ -*-===//
+//===- DeviceFactory.h - Creates the devices of ranks -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The emulator is no part of the runtime's product library. A program that links it registers a
-// function that makes emulated devices (fsdprt_register_emulator()); sessions find it here.
+// The emulator is not part of the runtime's library. A program that links it registers a function
+// that creates emulated devices (fsdprt_register_emulator()).
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,23 +19,24 @@ namespace fsdprt {
 enum class DeviceKind { cpu, cuda, emulated };
 
 struct DeviceOptions {
-  uint32_t ranks = 1;       ///< of this process
-  uint32_t numCopies = 0;   ///< numbers that copies are started with
-  uint32_t firstDevice = 0; ///< cuda: the number of the first rank's; the others go round
+  uint32_t ranks = 1;     ///< number of ranks of this process
+  uint32_t numCopies = 0; ///< copy numbers are below this
+  uint32_t firstDevice =
+      0; ///< cuda: device of the first rank; later ranks take the next, cyclically
 };
 
-/// Makes a device for each rank. The artifact, whose code the kind can run, and its layout have to
-/// outlive them. Throws Error where there are none, before memory is taken for arenas.
+/// Creates a device for each rank. `artifact`, with code for `kind`, and `layout` must outlive the
+/// devices. Throws Error on failure, before memory is allocated for arenas.
 std::vector<std::unique_ptr<Device>> makeDevices(DeviceKind kind, const Artifact &artifact,
                                                  const fb::Layout &layout,
                                                  const DeviceOptions &options);
 
-/// Makes the device of one rank, for an artifact that has to outlive it.
+/// Creates the emulated device of one rank. The artifact must outlive it.
 using EmulatedDeviceFactory = std::unique_ptr<Device> (*)(const Artifact &artifact,
                                                           uint32_t numCopies);
-/// Sets the function that makes emulated devices. Sessions that exist keep theirs.
+/// Sets the function that creates emulated devices. Existing sessions keep theirs.
 void registerEmulatedDevices(EmulatedDeviceFactory factory);
-/// Returns true if the program has registered one.
+/// Returns true if such a function is registered.
 bool hasEmulatedDevices();
 
 } // namespace fsdprt

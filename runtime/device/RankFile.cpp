@@ -1,20 +1,19 @@
-//===- RankFile.cpp - A rank's state in a file ------------------*- C++ -*-===//
+//===- RankFile.cpp - A file for a rank's offloaded state -------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Direct I/O moves whole blocks between the disk and memory that begins at a block:
+// Direct I/O copies whole blocks between the disk and block-aligned memory:
 //
 //   range    |  x|xxxxxxxx|xxxxxxxx|xx  |        blocks of 4 KiB
 //            bounce  direct (or bounce)  bounce
 //
-//  1. A block of which a part is moved goes through a bounce buffer; to write it, it is read
-//     before.
-//  2. Whole blocks are moved at once where memory begins at a block, else through the bounce
+//  1. A partial block is copied through a bounce buffer; to write one, it is read first.
+//  2. Whole blocks are copied directly if the memory is block-aligned, else through the bounce
 //     buffer.
 //
-// A file system that knows no direct I/O goes through the system's cache, in the same pieces.
+// A file system without direct I/O uses the page cache, with the same pieces.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,8 +42,8 @@ RankFile::RankFile(const std::string &directory, uint32_t rank, uint64_t bytes)
     : directory(directory), rank(rank), size((bytes + blockBytes - 1) / blockBytes * blockBytes),
       bounce(static_cast<std::byte *>(std::aligned_alloc(blockBytes, bounceBytes)), std::free) {
   if (!bounce)
-    failed("cannot get %s for the file of rank %u", bytesText(bounceBytes).c_str(), rank);
-  std::memset(bounce.get(), 0, bounceBytes); // its pages, before the first step
+    failed("cannot allocate %s for the file of rank %u", bytesText(bounceBytes).c_str(), rank);
+  std::memset(bounce.get(), 0, bounceBytes); // allocates its pages before the first step
   open();
   try {
     preallocate();
@@ -58,7 +57,7 @@ RankFile::RankFile(const std::string &directory, uint32_t rank, uint64_t bytes)
 
 RankFile::~RankFile() { ::close(file); }
 
-/// Without a name from the beginning where the file system can, else until it is taken away.
+/// Opens an unnamed file if the file system supports it, else creates a named one and unlinks it.
 void RankFile::open() {
   file = ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (file >= 0)
@@ -73,7 +72,7 @@ void RankFile::open() {
     if (file >= 0)
       ::close(file);
   }
-  badInput("%s: cannot make the file for the offloaded state of rank %u: %s",
+  badInput("%s: cannot create the file for the offloaded state of rank %u: %s",
            printable(directory).c_str(), rank, strerror(reason));
 }
 
@@ -83,17 +82,17 @@ void RankFile::preallocate() {
     reason = posix_fallocate(file, 0, static_cast<off_t>(size));
   while (reason == EINTR);
   if (reason != 0)
-    failed("%s: cannot get %s for the offloaded state of rank %u: %s", printable(directory).c_str(),
-           bytesText(size).c_str(), rank, strerror(reason));
+    failed("%s: cannot allocate %s for the offloaded state of rank %u: %s",
+           printable(directory).c_str(), bytesText(size).c_str(), rank, strerror(reason));
 }
 
 void RankFile::fail(const char *doing, uint64_t offset, uint64_t bytes, int reason) const {
   failed("%s: cannot %s [%llu, +%llu) of the file for the offloaded state of rank %u: %s",
          printable(directory).c_str(), doing, (ull)offset, (ull)bytes, rank,
-         reason ? strerror(reason) : "it ended early");
+         reason ? strerror(reason) : "unexpected end of file");
 }
 
-/// What is moved at once: `bytes` at `offset`, of the `span` bytes of whole blocks from `base` on.
+/// One step of a copy: `bytes` at `skip` within `span` bytes of whole blocks at offset `base`.
 struct RankFile::Piece {
   uint64_t base, span, skip, bytes;
   bool bounces;
@@ -120,7 +119,8 @@ void RankFile::readExactly(uint64_t offset, std::byte *to, uint64_t bytes) {
   }
 }
 
-/// A write would make a file longer that was cut after our back, and reads would find zeros.
+/// Fails if the file was truncated by someone else: a write would extend it again, and reads of the
+/// gap would find zeros.
 void RankFile::checkWhole(uint64_t offset, uint64_t bytes) const {
   struct stat status;
   if (fstat(file, &status) != 0)
@@ -139,7 +139,7 @@ void RankFile::writeExactly(uint64_t offset, const std::byte *from, uint64_t byt
       fail("write", offset, bytes, now < 0 ? errno : ENOSPC);
     done += static_cast<uint64_t>(now);
   }
-  checkWhole(offset, bytes); // cut meanwhile
+  checkWhole(offset, bytes); // may have been truncated meanwhile
 }
 
 void RankFile::read(uint64_t offset, void *memory, uint64_t bytes) {

@@ -1,12 +1,11 @@
-//===- RankFile.h - A rank's state in a file --------------------*- C++ -*-===//
+//===- RankFile.h - A file for a rank's offloaded state ---------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What a plan keeps in a file lies in one without a name, so that it goes away with the process.
-// Its room on the disk is taken when it is made: a disk that is full is found before the first
-// step.
+// Offloaded state lies in an unnamed file, which is freed when the process ends. Its disk space is
+// allocated at creation, so that a full disk is found before the first step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,18 +22,19 @@ namespace fsdprt {
 
 class RankFile {
 public:
-  /// In `directory`, of `bytes` that are zero. Throws Error where it cannot be made, or there is no
-  /// room for it.
+  /// Creates a file of `bytes` zeros in `directory`. Throws Error if it cannot be created or the
+  /// disk is full.
   RankFile(const std::string &directory, uint32_t rank, uint64_t bytes);
   ~RankFile();
   RankFile(const RankFile &) = delete;
   RankFile &operator=(const RankFile &) = delete;
 
   uint64_t bytes() const { return size; }
-  /// Whether it bypasses the system's cache.
+  /// Returns true if I/O bypasses the page cache.
   bool isDirect() const { return direct; }
 
-  /// Throw Error when not all of it could be moved. Of several threads, one after the other.
+  /// Copy a range between file and memory. Throw Error if they cannot copy all of it. Calls of
+  /// several threads are serialised.
   void read(uint64_t offset, void *to, uint64_t bytes);
   void write(uint64_t offset, const void *from, uint64_t bytes);
 
@@ -53,11 +53,11 @@ private:
   uint64_t size;
   int file = -1;
   bool direct = false;
-  std::mutex mutex; // of the bounce buffer
+  std::mutex mutex; // protects the bounce buffer
   std::unique_ptr<std::byte, void (*)(void *)> bounce;
 };
 
-/// TMPDIR, or /tmp.
+/// Returns $TMPDIR, or "/tmp".
 std::string temporaryDirectory();
 
 } // namespace fsdprt

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A module's variables get memory once; functions are decoded at their first launch.
+// Variables of the module get memory once. Functions are decoded at their first launch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,8 @@ Emulator::~Emulator() {
     memory().release(*storage);
 }
 
-/// PTX ISA, "Initializers": what has no initial value is zero.
+/// Allocates the module's variables. PTX ISA, "Initializers": without an initial value they are
+/// zero.
 void Emulator::placeVariables() {
   std::vector<const Variable *> all = parsed->globals;
   for (const auto &function : parsed->functions)

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The interface of the emulator: parse a module, give it memory, launch its functions.
+// The interface of the emulator: parse a module, allocate memory, launch its functions.
 //
 //   Emulator emulator("kernel.ptx", text);
 //   uint64_t x = emulator.memory().attach("x", data, bytes).base;
@@ -13,7 +13,7 @@
 //   launch.argument(x), launch.argument(uint32_t(n));
 //   emulator.launch(launch);
 //
-// Everything that goes wrong is an Error: "kernel.ptx:12:5: error: ...".
+// Every failure is an Error: "kernel.ptx:12:5: error: ...".
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,20 +25,20 @@
 
 namespace fsdprt::emulate {
 
-/// Of the module, in global and constant memory.
+/// Memory of the module's global and constant variables.
 using Variables = std::map<const Variable *, Storage *>;
 
 struct Checks {
   bool initialised = true; ///< registers and memory are written before they are read
-  bool races = true;       ///< threads that touch the same bytes are ordered
+  bool races = true;       ///< conflicting accesses by several threads are ordered
 };
 
 struct Launch {
   std::string entry;
   uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1}, cluster[3] = {1, 1, 1};
   uint64_t dynamicSharedBytes = 0;
-  std::vector<std::vector<uint8_t>> arguments; ///< the bytes of each parameter
-  uint64_t stepLimit = uint64_t(1) << 40;      ///< instructions of warps
+  std::vector<std::vector<uint8_t>> arguments; ///< bytes of each parameter
+  uint64_t stepLimit = uint64_t(1) << 40;      ///< limit of warp instructions
   Checks checks;
 
   template <typename T>
@@ -49,13 +49,13 @@ struct Launch {
 };
 
 struct Counters {
-  uint64_t instructions = 0;     ///< of warps
-  uint64_t laneInstructions = 0; ///< of lanes whose guard held
+  uint64_t instructions = 0;     ///< executed by warps
+  uint64_t laneInstructions = 0; ///< executed by lanes whose guard holds
   uint64_t globalLoadBytes = 0, globalStoreBytes = 0;
-  uint64_t globalSectors = 0; ///< of 32 bytes, per instruction of a warp
+  uint64_t globalSectors = 0; ///< sectors of 32 bytes, counted per warp instruction
   uint64_t sharedLoadBytes = 0, sharedStoreBytes = 0;
-  uint64_t sharedPasses = 0;  ///< without conflicts: the fewest
-  uint64_t bankConflicts = 0; ///< passes more than those
+  uint64_t sharedPasses = 0;  ///< least passes, without bank conflicts
+  uint64_t bankConflicts = 0; ///< additional passes
   uint64_t divergentBranches = 0, barriers = 0, atomics = 0;
   uint64_t multiplyAdds = 0; ///< of matrix instructions
   std::map<std::string, uint64_t, std::less<>> opcodes;
@@ -63,7 +63,7 @@ struct Counters {
 
 class Emulator {
 public:
-  /// Several modules may share a memory.
+  /// Parses a module. Several modules may share a memory.
   Emulator(std::string name, std::string text,
            std::shared_ptr<Memory> memory = std::make_shared<Memory>());
   ~Emulator();
@@ -72,7 +72,7 @@ public:
   const Module &module() const { return *parsed; }
   Memory &memory() { return *all; }
   const Program &program(const std::string &entry);
-  /// The bytes of a variable in global or constant memory.
+  /// Returns the bytes of a variable in global or constant memory.
   Storage &variable(const std::string &name);
   Counters launch(const Launch &launch);
 

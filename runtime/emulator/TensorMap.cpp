@@ -1,12 +1,12 @@
-//===- TensorMap.cpp - Tensors as copies of boxes see them ------*- C++ -*-===//
+//===- TensorMap.cpp - Encoded tensor maps ----------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The checks are those that cuda.h documents at cuTensorMapEncodeTiled(). That each stride is at
-// least the size of its dimension, which it mentions, too, is not checked by the driver: maps that
-// see rows as panels have smaller ones.
+// Checks what cuda.h documents for cuTensorMapEncodeTiled(). cuda.h also asks that each stride is
+// at least the size of its dimension, but the driver does not check that, and maps that treat rows
+// as panels have smaller strides.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,12 +22,12 @@ using namespace fsdprt::emulate;
 namespace {
 struct TypeRow {
   const char *name;
-  Type element; ///< as atomic operations have it
+  Type element; ///< type in reductions
   uint8_t bytes;
   bool isFloating;
 };
 
-/// As they lie in memory.
+/// The encoding, in memory order.
 struct Encoded {
   uint64_t magic;
   uint64_t address;
@@ -135,7 +135,7 @@ static void checkBox(const TensorMap &map) {
 
 //===- Encoding -----------------------------------------------------------===//
 
-/// FNV-1a over all but the checksum.
+/// Returns the FNV-1a hash of all bytes but the checksum.
 static uint32_t checksumOf(const Encoded &encoded) {
   auto bytes = reinterpret_cast<const uint8_t *>(&encoded);
   uint32_t sum = 2166136261u;

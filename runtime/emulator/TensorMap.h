@@ -1,13 +1,13 @@
-//===- TensorMap.h - Tensors as copies of boxes see them --------*- C++ -*-===//
+//===- TensorMap.h - Encoded tensor maps ------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What the driver's cuTensorMapEncodeTiled() makes, and PTX ISA calls "Tensor-map": an object of
-// 128 bytes that says where a tensor lies and which box of it an instruction copies. How the driver
-// encodes it is not documented, so the emulator has an encoding of its own, with a magic number and
-// a checksum, and takes no other. Numbers of enumerators are the driver's.
+// A tensor map (PTX ISA, "Tensor-map") is the object of 128 bytes that cuTensorMapEncodeTiled()
+// writes. It describes a tensor and the box that an instruction copies. The driver's encoding is
+// not documented. The emulator has its own, with a magic number and a checksum, and accepts no
+// other. Enumerators have the driver's numbers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,40 +40,40 @@ enum class TensorFill : uint32_t { Zeros, NaN };
 
 constexpr unsigned maxTensorRank = 5;
 
-/// The arguments of cuTensorMapEncodeTiled(). Dimension 0 is the one whose elements are neighbours.
+/// The arguments of cuTensorMapEncodeTiled(). The elements of dimension 0 are contiguous.
 struct TensorMap {
   TensorType type = TensorType::U8;
   uint32_t rank = 0;
   uint64_t address = 0;
   uint64_t sizes[maxTensorRank] = {};       ///< in elements
-  uint64_t strides[maxTensorRank - 1] = {}; ///< in bytes, of dimensions 1 and on
+  uint64_t strides[maxTensorRank - 1] = {}; ///< in bytes, of dimensions 1 and up
   uint32_t box[maxTensorRank] = {};
   uint32_t steps[maxTensorRank] = {1, 1, 1, 1,
-                                   1}; ///< elementStrides: of a box every n-th element is copied
+                                   1}; ///< elementStrides: every n-th element of the box is copied
   TensorInterleave interleave = TensorInterleave::None;
   TensorSwizzle swizzle = TensorSwizzle::None;
   uint32_t promotion = 0; ///< l2Promotion
   TensorFill fill = TensorFill::Zeros;
 
   unsigned elementBytes() const;
-  /// How many of a box's elements are copied along a dimension.
+  /// Returns the number of elements of a box that are copied along a dimension.
   uint32_t count(unsigned dimension) const;
   uint32_t rowBytes() const { return count(0) * elementBytes(); }
   uint64_t boxBytes() const;
-  /// As operations on elements know it.
+  /// Returns the type of elements in reductions.
   Type elementType() const;
 };
 
 using TensorMapBytes = std::array<uint8_t, 128>;
 
-/// Throws Error where the driver would refuse the arguments, or the emulator lacks something.
+/// Throws an Error if the driver would refuse the arguments, or the emulator does not support them.
 TensorMapBytes encodeTensorMap(const TensorMap &map);
-/// Nothing if `bytes` are not of encodeTensorMap().
+/// Returns nothing if `bytes` were not written by encodeTensorMap().
 std::optional<TensorMap> decodeTensorMap(const uint8_t *bytes);
 
-/// PTX ISA, "Tensor Swizzling Modes" and "Shared Memory Matrix Layout": within rows of 128 bytes,
-/// chunks of 16 are exchanged by what row it is of two, four or eight. `row` is the number of the
-/// row of 128 bytes.
+/// Returns the swizzled address. PTX ISA, "Tensor Swizzling Modes" and "Shared Memory Matrix
+/// Layout": chunks of 16 bytes are exchanged within a row of 128 bytes, by the row's number modulo
+/// two, four or eight. `row` is that number.
 constexpr uint64_t swizzled(uint64_t address, TensorSwizzle swizzle, uint64_t row) {
   uint64_t mask = (uint64_t(1) << static_cast<uint32_t>(swizzle)) - 1;
   return address ^ (row & mask) << 4;
@@ -82,7 +82,7 @@ constexpr uint64_t swizzled(uint64_t address, TensorSwizzle swizzle) {
   return swizzled(address, swizzle, address >> 7);
 }
 
-/// Of the pattern: 32, 64 or 128.
+/// Returns the bytes of a swizzle pattern: 32, 64 or 128.
 constexpr uint32_t spanOf(TensorSwizzle swizzle) { return 16u << static_cast<uint32_t>(swizzle); }
 
 } // namespace fsdprt::emulate

@@ -1,20 +1,20 @@
-//===- CheckLookups.cpp - Lookups that were out of range --------*- C++ -*-===//
+//===- CheckLookups.cpp - Report lookups that are out of range --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A program of an artifact with lookups that are checked leaves in the step block of each rank
+// A program of an artifact with checked lookups writes to the step block of each rank
 //
-//   slot 10        ranks on which a lookup was out of range, the same on all ranks
+//   slot 10        number of ranks with a lookup out of range, equal on all ranks
 //   slot 11        1 + number of the first such lookup of this rank, or 0
-//   slots 12 - 14  its index, in three parts that f32 holds
+//   slots 12 - 14  its index, in three parts that f32 represents exactly
 //
-//  1. If slot 10 is 0 on the first rank here: done. One read of 64 bytes per run.
-//  2. Find the first rank here with a lookup; exchange that with the other processes.
-//  3. Throw an error with the place of the lookup. It is the same in all processes.
+//  1. If slot 10 is 0 on the first rank here, return. This costs one read of 64 bytes per run.
+//  2. Find the first rank here with such a lookup, and exchange it with the other processes.
+//  3. Throw an error with the location of the lookup. The error is equal in all processes.
 //
-// What a block holds is not trusted: numbers are clamped.
+// The block's contents are not trusted: numbers are clamped.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,20 +25,20 @@ using namespace fsdprt;
 using ull = unsigned long long;
 
 namespace {
-/// What the ranks of one process found.
+/// The first failed lookup of one process.
 struct FailedLookup {
-  uint64_t rank = UINT64_MAX; // the first rank with one
+  uint64_t rank = UINT64_MAX; // UINT64_MAX: none
   uint64_t number = 0;
   int64_t index = 0;
 };
 } // namespace
 
-/// A slot of the block as an integer, at most `most`; 0 if it is no number above 0.
+/// Returns a slot of the block as an integer, clamped to [0, most]; 0 for NaN.
 static uint64_t integerIn(float slot, uint64_t most) {
   return slot > 0 ? slot < static_cast<float>(most) ? static_cast<uint64_t>(slot) : most : 0;
 }
 
-/// The index in three slots of the block.
+/// Returns the index in the block's slots 12 to 14.
 static int64_t lookupIndex(const float *block) {
   const float *parts = block + FSDPRT_BLOCK_LOOKUP_VALUE;
   uint64_t high = integerIn(parts[0], 0x3fffff), middle = integerIn(parts[1], 0x1fffff),
@@ -46,9 +46,8 @@ static int64_t lookupIndex(const float *block) {
   return static_cast<int64_t>(high << 42 | middle << 21 | low);
 }
 
-/// Throws Error if a lookup of the program that has just run was out of range on any rank. `first`:
-/// the first rank here. All processes get here with the same number of such ranks, and tell each
-/// other which of them these are.
+/// Throws Error if a lookup of the last run was out of range on any rank. `first` is the first rank
+/// here. All processes must call it; they exchange their first failed lookups.
 void Session::checkLookups(const RankGroup &group, uint32_t first) {
   float block[FSDPRT_BLOCK_SIZE];
   readBlock(first, block);
@@ -76,11 +75,11 @@ void Session::checkLookups(const RankGroup &group, uint32_t first) {
   if (numRanks > 1)
     who += format(" (and %u more)", numRanks - 1);
   if (earliest.number < 1 || earliest.number > lookups.size())
-    failed("%s: %s: a lookup is out of range", artifact.getFile().c_str(), group.where().c_str());
+    failed("%s: %s: a lookup is out of range; its number in the step block is invalid",
+           artifact.getFile().c_str(), group.where().c_str());
   const fb::Lookup &lookup = *lookups.Get(static_cast<uint32_t>(earliest.number - 1));
   failed("%s: %s: the lookup at %s has index %lld, expected one in [0, %llu), the %s; this run of "
-         "the program changed no "
-         "parameter; correct the batch, or what the model computes the index from",
+         "the program changed no parameter; correct the batch or the computation of the index",
          group.where().c_str(), who.c_str(), printable(lookup.location()->str()).c_str(),
          (long long)earliest.index, (ull)lookup.extent(), printable(lookup.what()->str()).c_str());
 }

@@ -8,12 +8,12 @@
 
 namespace fsdprt {
 
-/// Completes a collective, and takes at least as long as links of `bytesPerSecond` would (0: as
-/// fast as it goes).
+/// Completes a collective. Takes at least as long as links of `bytesPerSecond` would, if that is
+/// not 0.
 void finishPaced(Communicator &communicator, uint32_t collective, uint32_t rank, WorkerPool &pool,
                  double bytesPerSecond);
 
-/// Makes the worker of `rank` for all collectives that the communicator has.
+/// Creates the transfer worker of `rank` for all collectives of the communicator.
 std::unique_ptr<AsyncTransferWorker> makeCollectiveWorker(Communicator &communicator, uint32_t rank,
                                                           double bytesPerSecond);
 

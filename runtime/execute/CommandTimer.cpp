@@ -1,4 +1,4 @@
-//===- CommandTimer.cpp - When commands ran ---------------------*- C++ -*-===//
+//===- CommandTimer.cpp - Times of commands ---------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -64,7 +64,7 @@ void CommandTimer::afterCommand(const RankRun &run, const Instruction &instructi
     return;
   if (state.timeline)
     return endStamped(run, state, instruction);
-  if (profile) // what it takes by itself
+  if (profile) // to time the command by itself
     run.executor->finishDevice();
   uint64_t end = Profile::now();
   auto index = static_cast<size_t>(&instruction - run.begin);
@@ -80,7 +80,7 @@ void CommandTimer::endStamped(const RankRun &run, State &state, const Instructio
   uint32_t after = state.timeline->stampCommand();
   auto index = static_cast<size_t>(&instruction - run.begin);
   if (profile) {
-    run.executor->finishDevice(); // what it takes by itself
+    run.executor->finishDevice(); // to time the command by itself
     bool computes = instruction.kind == fb::Body::Launch || instruction.kind == fb::Body::Fill;
     uint64_t took = computes ? state.timeline->timeOf(after) - state.timeline->timeOf(state.before)
                              : Profile::now() - state.start;

@@ -1,13 +1,13 @@
-//===- CommandTimer.h - When commands ran -----------------------*- C++ -*-===//
+//===- CommandTimer.h - Times of commands -----------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Fills the profile and the trace of the program 'step'. The host is done with a command of an
-// asynchronous device when it is enqueued, which says nothing of the time it takes. There each
-// command has a stamp before and after it on the device's timeline, and a transfer has two on its
-// own; when they were passed is asked when the run has ended.
+// Fills the profile and the trace of the program 'step'. On an asynchronous device, the host's time
+// for a command only covers its enqueuing. There each command has a stamp before and after it on
+// the device's timeline, and a transfer has two more on its own stream; they are read after the
+// run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,12 +25,12 @@ class RankGroup;
 
 class CommandTimer : public RankObserver {
 public:
-  /// Of the group's program whose instructions these are. `traceRuns`: the last runs that the trace
-  /// keeps; 0: no trace.
+  /// Times the group's program with these instructions. `traceRuns`: number of last runs that the
+  /// trace keeps; 0: no trace.
   CommandTimer(RankGroup &group, const std::vector<Instruction> &instructions, bool profile,
                uint32_t traceRuns);
 
-  /// Null where it was not asked for.
+  /// Return null if the profile or trace was not requested.
   Profile *getProfile() const { return profile.get(); }
   Trace *getTrace() const { return trace.get(); }
 
@@ -42,9 +42,9 @@ public:
 private:
   struct alignas(64) State {
     std::unique_ptr<DeviceTimeline> timeline; // of an asynchronous device
-    uint64_t start = 0;                       // of the current command, of the host's clock
-    uint32_t before = 0;                      // likewise, the stamp
-    bool active = false;                      // in a run of the program
+    uint64_t start = 0;                       // of the current command, in nanoseconds
+    uint32_t before = 0;                      // stamp before the current command
+    bool active = false;                      // the current run is of the program
   };
   State &stateOf(const RankRun &run) { return states[run.rank - firstRank]; }
   void endStamped(const RankRun &run, State &state, const Instruction &instruction);

@@ -1,17 +1,17 @@
-//===- Copies.cpp - What commands move without a kernel ---------*- C++ -*-===//
+//===- Copies.cpp - Commands without kernels --------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Copies, fills and initial values, in the arenas and in the rank's file.
+// Copies, fills and initial values, in the arenas and in the rank's file. Executed by:
 //
-//   copy in an arena, or between the two    the device, beside other commands on a channel
-//   copy from the file or to it             the rank, or the file worker on a channel; with a GPU
+//   copy in an arena, or between the two    the device; concurrently if on a channel
+//   copy from the file or to it             the rank, or the file worker if on a channel; with a
+//   GPU
 //                                           always the rank
 //
-// What is written to the file in steps comes from an arena; zeros and initial values go through a
-// buffer.
+// Copies to the file go directly from the arena; zeros and initial values go through a buffer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@
 
 using namespace fsdprt;
 
-static constexpr uint64_t chunkBytes = uint64_t(1) << 20; // of that buffer
+static constexpr uint64_t chunkBytes = uint64_t(1) << 20; // size of that buffer
 
 AsyncTransferWorker *RankExecutor::workerOf(TransferKind transferKind) const {
   switch (transferKind) {
@@ -32,7 +32,7 @@ AsyncTransferWorker *RankExecutor::workerOf(TransferKind transferKind) const {
     return transferWorker.get();
   case TransferKind::file:
     return fileWorker.get();
-  case TransferKind::copies: // the device's own
+  case TransferKind::copies: // done by the device's own worker
     return nullptr;
   }
   return nullptr;
@@ -56,7 +56,7 @@ RankExecutor::AsyncCopy RankExecutor::copyOf(const Instruction &instruction,
   return transfer;
 }
 
-/// Between the file and memory that only the GPU sees.
+/// Copies between the file and memory that only the GPU can access.
 void RankExecutor::performInChunks(const AsyncCopy &transfer) {
   for (uint64_t done = 0, part; done < transfer.bytes; done += part) {
     part = std::min<uint64_t>(chunk.size(), transfer.bytes - done);
@@ -71,7 +71,7 @@ void RankExecutor::performInChunks(const AsyncCopy &transfer) {
   }
 }
 
-/// Copies from the file or to it.
+/// Executes a copy from the file or to it.
 void RankExecutor::perform(const AsyncCopy &transfer) {
   try {
     if (!device->isHostVisible())
@@ -109,7 +109,7 @@ void RankExecutor::copy(const Instruction &instruction, uint64_t iteration) {
   perform(transfer);
 }
 
-/// Its wait ends it.
+/// Starts a copy, which its wait completes.
 void RankExecutor::startCopy(const Instruction &instruction, uint64_t iteration) {
   AsyncCopy transfer = copyOf(instruction, iteration);
   if (transfer.from && transfer.to)
@@ -122,7 +122,7 @@ void RankExecutor::startCopy(const Instruction &instruction, uint64_t iteration)
     perform(transfer);
 }
 
-/// The part of the parameter that this rank's shard covers.
+/// Initialises the part of the parameter that this rank's shard covers.
 void RankExecutor::initialise(const fb::Initialise &initialise) {
   const fb::State &state = *layout.states()->Get(initialise.state());
   const fb::Param &param = *context.artifact.manifest().params()->Get(initialise.param());
@@ -141,7 +141,7 @@ void RankExecutor::initialise(const fb::Initialise &initialise) {
     stored = {context.artifact.values(*value), value->dtype(),
               value->bytes() == sizeOf(value->dtype())};
   uint64_t stream = streamOf(param.name()->c_str()), size = sizeOf(state.dtype());
-  /// Elements [from, from + count) of the parameter, by all threads of the rank.
+  // Writes elements [from, from + count) of the parameter, on all threads of the rank.
   auto generate = [&](uint64_t from, uint64_t count, std::byte *to) {
     pool.run([&](uint32_t worker) {
       uint64_t first, last;

@@ -12,7 +12,7 @@
 
 using namespace fsdprt;
 
-/// Of a slice on all ranks; of one in the file, 0.
+/// Returns the highest end offset of a slice over all ranks; 0 for a slice in the file.
 static uint64_t endOf(const fb::Layout &layout, const fb::Slice *slice, uint64_t iterations,
                       const Mesh &mesh) {
   if (isInFile(layout, slice->offset()))
@@ -42,7 +42,7 @@ size_t fsdprt::mostBindings(const Artifact &artifact) {
   for (uint32_t i = 0; kernels && i < kernels->size(); ++i)
     most = std::max<size_t>(
         most, kernels->Get(i)->binding_bytes() ? kernels->Get(i)->binding_bytes()->size() : 0);
-  return most + 1; // and the shared scratch
+  return most + 1; // for the shared scratch
 }
 
 DecodedProgram ProgramDecoder::decode(const fb::Program &program) {
@@ -54,7 +54,7 @@ DecodedProgram ProgramDecoder::decode(const fb::Program &program) {
   return into;
 }
 
-/// Loops, and launches of the kinds that were asked for.
+/// Returns true for loops and for launches of the requested kinds.
 bool ProgramDecoder::isWanted(const fb::Command &command) const {
   if (command.body_as_Loop())
     return true;
@@ -64,7 +64,7 @@ bool ProgramDecoder::isWanted(const fb::Command &command) const {
   return kind && std::count(onlyKinds.begin(), onlyKinds.end(), kind->str()) != 0;
 }
 
-/// The end of the highest range that a command names.
+/// Returns the highest end offset of a range that a command uses.
 static uint64_t endOf(const fb::Layout &layout, const fb::Command &command, uint64_t iterations,
                       const Mesh &mesh) {
   uint64_t end = 0;
@@ -109,7 +109,7 @@ void ProgramDecoder::decodeBlock(
   }
 }
 
-/// Of a collective, a copy on a channel, or a wait for one of them: its number.
+/// Assigns the number of a collective or of a copy on a channel, or of a wait for one of them.
 void ProgramDecoder::decodeChannel(const fb::Command &command, DecodedProgram &into,
                                    std::unordered_map<uint32_t, StartedTransfer> &started) {
   Instruction &instruction = into.instructions.back();

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Programs are decoded once, before the first run: a loop is followed by its body, and each
-// collective and each copy on a channel has a number, which its wait has, too.
+// collective and each copy on a channel gets a number, which its wait has too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,15 +23,15 @@ namespace fsdprt {
 
 struct DecodedProgram {
   std::vector<Instruction> instructions;
-  uint64_t end = 0;         ///< of the highest range that a command names
-  uint64_t runs = 0;        ///< so far
-  bool hasChannels = false; ///< collectives on channels
+  uint64_t end = 0;         ///< highest end offset of a range that a command uses
+  uint64_t runs = 0;        ///< number of runs so far
+  bool hasChannels = false; ///< has collectives on channels
 };
 
 class ProgramDecoder {
 public:
-  /// Of the programs of one layout. `onlyKinds`: of other programs than 'init' only launches of
-  /// these kinds of kernels are kept; empty: all commands.
+  /// Decodes programs of one layout. If `onlyKinds` is not empty, all programs except 'init' keep
+  /// only launches of these kinds of kernels.
   ProgramDecoder(const Artifact &artifact, const fb::Layout &layout, Communicator &communicator,
                  const std::vector<std::string> &onlyKinds)
       : artifact(artifact), layout(layout), mesh(communicator.getMesh()),
@@ -39,11 +39,11 @@ public:
 
   /// Adds the program's collectives to the communicator.
   DecodedProgram decode(const fb::Program &program);
-  /// Returns the numbers of copies on channels, of all programs so far.
+  /// Returns the number of copies on channels in all programs so far.
   uint32_t numAsyncCopies() const { return copies; }
 
 private:
-  /// What a wait is for: the number of a collective, or of a copy.
+  /// The transfer that a wait is for: the number of a collective or copy.
   struct StartedTransfer {
     uint32_t number;
     TransferKind transferKind;
@@ -61,13 +61,13 @@ private:
   const Mesh &mesh;
   Communicator &communicator;
   const std::vector<std::string> &onlyKinds;
-  bool keepsAll = true; // of the current program
+  bool keepsAll = true; // keep all commands of the current program
   uint32_t copies = 0;
 };
 
-/// Returns the end of what a layout has before any command: states, inputs, blocks and workspace.
+/// Returns the highest end offset of states, inputs, blocks and workspace of a layout.
 uint64_t residentEnd(const fb::Layout &layout, const Mesh &mesh);
-/// Returns the most addresses that a launch of a kernel has.
+/// Returns the largest number of addresses that a launch takes.
 size_t mostBindings(const Artifact &artifact);
 
 } // namespace fsdprt

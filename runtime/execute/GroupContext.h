@@ -1,10 +1,10 @@
-//===- GroupContext.h - What the ranks of a group share ---------*- C++ -*-===//
+//===- GroupContext.h - Shared by the ranks of a group ----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Options of a group, and what each of its ranks refers to.
+// Options of a group of ranks, and the objects that its ranks refer to.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,10 +23,10 @@ struct RankGroupOptions {
   double timeoutSeconds = 60;
   uint64_t seed = 0;
   DeviceKind device = DeviceKind::cpu;
-  bool cudaGraph = false;             ///< 'step' is recorded once and launched as a whole
-  std::string offloadDirectory;       ///< of the ranks' files, where the layout has them
-  double linkBytesPerSecond = 0;      ///< of links that collectives are slowed down to; 0: not
-  uint64_t stepsBefore = 0;           ///< of the run, before the first 'step' here: for messages
+  bool cudaGraph = false;             ///< record 'step' once and launch it as a whole
+  std::string offloadDirectory;       ///< for the ranks' offload files
+  double linkBytesPerSecond = 0;      ///< slows collectives down to such links; 0: no limit
+  uint64_t stepsBefore = 0;           ///< steps of the run before this session, for messages
   std::vector<std::string> onlyKinds; ///< see SessionHooks; empty: all
 };
 

@@ -1,11 +1,11 @@
-//===- HostAccess.cpp - What the host does in ranks' arenas ------*- C++ -*-===//
+//===- HostAccess.cpp - Access of the host to ranks' arenas ------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The blocks of a rank and of its step, states, numbers that are not finite. Where the host has the
-// device in its address space that is memory like any other; else the device reads and writes it.
+// Reads and writes blocks and states. If the host can address the device's memory, it accesses it
+// directly; otherwise the device copies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +35,8 @@ void RankExecutor::write(uint64_t offset, const void *from, uint64_t bytes) cons
 
 //===- Blocks -------------------------------------------------------------===//
 
-/// Before the first program: memory, this rank's place, and neutral values in the step block.
+/// Prepares the arena before the first program: allocates its memory, and writes the rank block and
+/// neutral values of the step block.
 void RankExecutor::prepare() {
   arena.prefault();
   float block[FSDPRT_BLOCK_SIZE];
@@ -50,16 +51,15 @@ void RankExecutor::prepare() {
   write(layout.rank()->offset(), place, (layout.rank()->bytes() >= 64 ? 5 : 4) * sizeof place[0]);
 }
 
-/// Tells a rank how many steps there were, applied or not: what random numbers of this one follow
-/// from.
+/// Writes the number of steps so far, applied or skipped, to the rank block. Random numbers of the
+/// step depend on it.
 void RankExecutor::numberStep() const {
   if (!layout.rank() || layout.rank()->bytes() < 64)
     return;
   float block[FSDPRT_BLOCK_SIZE];
   read(layout.block()->offset(), block, sizeof block);
   float steps = block[FSDPRT_BLOCK_STEP] + block[FSDPRT_BLOCK_SKIPPED];
-  int64_t number =
-      steps >= 0 && steps < 0x1p53f ? static_cast<int64_t>(steps) : 0; // not a number included
+  int64_t number = steps >= 0 && steps < 0x1p53f ? static_cast<int64_t>(steps) : 0; // 0 for NaN
   write(layout.rank()->offset() + 5 * sizeof number, &number, sizeof number);
 }
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Programs are walked as flat lists of these.
+// Programs are decoded to flat lists of instructions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,23 +15,24 @@
 
 namespace fsdprt {
 
-/// Who moves what is on a channel.
+/// What executes a transfer: the communicator, the device, or the file worker.
 enum class TransferKind : uint8_t { collectives, copies, file };
 
-/// A command with what is looked up once. A loop's body follows it.
+/// A decoded command. A loop's body follows the loop.
 struct Instruction {
   fb::Body kind;
   const void *body;
   const char *label;
   uint32_t number;
   uint32_t length = 0; // of a loop's body
-  uint32_t collective =
-      0; // the communicator's number, of a collective and its wait; of a copy on a channel, its own
-  TransferKind transferKind = TransferKind::collectives; // of a wait: of what it ends
-  bool joinsNext = false; // of a collective: one launch with the next command
+  /// Number of the transfer that this command starts or waits for: the communicator's number of a
+  /// collective, or the number of a copy on a channel.
+  uint32_t collective = 0;
+  TransferKind transferKind = TransferKind::collectives; // of that transfer
+  bool joinsNext = false; // this collective forms one launch with the next command
 };
 
-/// What it reads and writes (Profile.cpp).
+/// Returns the bytes that a command reads and writes (Profile.cpp).
 uint64_t bytesOf(const fb::Manifest &manifest, const Instruction &instruction);
 uint64_t bytesOf(const fb::Manifest &manifest, const fb::Launch &launch);
 

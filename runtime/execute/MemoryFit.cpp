@@ -1,14 +1,12 @@
-//===- MemoryFit.cpp - Whether a plan fits the machine ----------*- C++ -*-===//
+//===- MemoryFit.cpp - Check that a plan fits the machine -------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Beside its arenas a process needs page tables (eight bytes for each page of 4 KiB that it maps,
-// where the system has no huge ones), what the kernel keeps and touches first of each thread, and
-// the runtime's own tables and buffers. What the program and its libraries take is in use already
-// when this is asked.
-//
+// Besides its arenas a process needs page tables (eight bytes for each mapped page of 4 KiB, if the
+// system has no huge pages), memory for each thread, and the runtime's own tables and buffers. The
+// memory of the program and its libraries is already in use at this point.
 //===----------------------------------------------------------------------===//
 
 #include "execute/MemoryFit.h"
@@ -17,12 +15,12 @@
 
 using namespace fsdprt;
 using ull = unsigned long long;
-using Wide = unsigned __int128; // an arena may claim 2^47 bytes and more
+using Wide = unsigned __int128; // products of sizes may exceed 64 bits
 
-static constexpr uint64_t bytesPerTableByte = 512;
+static constexpr uint64_t bytesPerTableByte = 512; // mapped bytes per byte of page table
 static constexpr uint64_t bytesPerThread = uint64_t(256) << 10;
-static constexpr uint64_t bytesPerProcess = uint64_t(8) << 20;
-static constexpr uint64_t alignment = uint64_t(2) << 20; // of an arena
+static constexpr uint64_t bytesPerProcess = uint64_t(8) << 20; // of the runtime
+static constexpr uint64_t alignment = uint64_t(2) << 20;       // of an arena
 
 static uint64_t narrow(Wide bytes) {
   return bytes > UINT64_MAX ? UINT64_MAX : static_cast<uint64_t>(bytes);
@@ -32,7 +30,7 @@ static Wide mappedBy(const MemoryDemand &demand) {
   return Wide(demand.arena) * demand.ranksMapped + demand.reference;
 }
 
-/// "a.fsdp: the plan needs 2.0 GiB (... bytes)".
+/// Returns text such as "a.fsdp: the plan needs 2.0 GiB (... bytes) (2 ranks with 1.0 GiB each)".
 static std::string planText(const Artifact &artifact, const char *of, Wide bytes, uint64_t ranks,
                             const MemoryDemand &demand) {
   return format("%s: the plan needs %s%s (%llu rank%s with %s each%s)", artifact.getFile().c_str(),
@@ -46,18 +44,18 @@ static void checkMemory(const Artifact &artifact, const MemoryDemand &demand) {
                                     demand.threads * bytesPerThread + bytesPerProcess);
   MemoryLeft left = memoryLeft();
   if (arenas + beside > left.bytes)
-    failed("%s and about %s beside them, %s %s",
+    failed("%s and about %s besides them, %s %s",
            planText(artifact, "", arenas, demand.ranksOnMachine, demand).c_str(),
            bytesText(narrow(beside)).c_str(), left.says.c_str(), bytesText(left.bytes).c_str());
 }
 
-/// What this process maps: also arenas that other processes own.
+/// Checks the address space that this process maps, including arenas of other processes.
 static void checkAddressSpace(const Artifact &artifact, const MemoryDemand &demand) {
   uint64_t left = addressSpaceLeft();
   Wide beside =
       demand.threads * threadStackBytes() + demand.ranksMapped * alignment + bytesPerProcess;
   if (left != UINT64_MAX && mappedBy(demand) + beside > left)
-    failed("%s and %s beside them, most of it for the stacks of %llu threads, the limit of this "
+    failed("%s and %s besides them, most of it for the stacks of %llu threads, the limit of this "
            "process (ulimit -v) leaves %s",
            planText(artifact, " of address space", mappedBy(demand), demand.ranksMapped, demand)
                .c_str(),

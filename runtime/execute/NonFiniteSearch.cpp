@@ -1,4 +1,4 @@
-//===- NonFiniteSearch.cpp - Where a number that is not finite is from *- C++ -*-===//
+//===- NonFiniteSearch.cpp - Find the origin of a non-finite number -*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

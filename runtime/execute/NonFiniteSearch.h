@@ -1,4 +1,4 @@
-//===- NonFiniteSearch.h - Where a number that is not finite is from *- C++ -*-===//
+//===- NonFiniteSearch.h - Find the origin of a non-finite number -*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,14 +11,14 @@
 
 namespace fsdprt {
 
-/// The first reduction that got a number which is not finite, and who gave it one.
+/// The first reduction with a non-finite operand, and the ranks that contributed it.
 struct NonFiniteSource {
-  uint32_t number = UINT32_MAX;       ///< of the command in the program; UINT32_MAX: none was found
-  uint32_t collective = 0, ranks = 0; ///< how many ranks of this process gave it such a number
-  uint32_t first = 0;                 ///< of these
+  uint32_t number = UINT32_MAX;       ///< of the command in the program; UINT32_MAX: none found
+  uint32_t collective = 0, ranks = 0; ///< ranks: number of such ranks in this process
+  uint32_t first = 0;                 ///< the first of them
 };
 
-/// Looks into what each rank of this process gives to reductions.
+/// Checks each operand that a rank of this process passes to a reduction.
 class NonFiniteSearch : public RankObserver {
 public:
   NonFiniteSearch(uint32_t firstRank, uint32_t ranks) : firstRank(firstRank), found(ranks) {}
@@ -30,7 +30,7 @@ public:
 
 private:
   uint32_t firstRank;
-  std::vector<const Instruction *> found; // by rank: the first such reduction
+  std::vector<const Instruction *> found; // per rank: its first such reduction
 };
 
 } // namespace fsdprt

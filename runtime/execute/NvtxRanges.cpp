@@ -1,12 +1,12 @@
-//===- NvtxRanges.cpp - What a rank tells tools that it does ----*- C++ -*-===//
+//===- NvtxRanges.cpp - Ranges of a rank for profiling tools ----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A launch that reads or writes "gradient of X" begins the backward; after that one of a "gradient
-// shard" or of "X parameter" the update, or the end of the loop over micro-batches, in which shards
-// are only added to. Each goes on to the next that says so, or to the loop's body.
+// The phase backward begins at a launch labelled "gradient of X". After that, update begins at a
+// launch labelled "gradient shard" or "X parameter", or at the end of the loop over micro-batches,
+// in which launches only add to shards. A loop's body starts with forward again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,7 +57,7 @@ NvtxRangeNames::NvtxRangeNames(const fb::Manifest &manifest,
   findPhases();
 }
 
-/// What a launch says of its phase, after one of `current`.
+/// Returns the phase of a command that follows one of phase `current`.
 static NvtxRangeNames::Phase phaseOf(const Instruction &instruction, NvtxRangeNames::Phase current,
                                      bool isInLoop) {
   auto says = [&](const char *words) {

@@ -1,17 +1,17 @@
-//===- NvtxRanges.h - What a rank tells tools that it does ------*- C++ -*-===//
+//===- NvtxRanges.h - Ranges of a rank for profiling tools ------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Ranges in each other, on the rank's thread:
+// Nested ranges on the rank's thread:
 //
 //     step 3 | forward | row tokens, wte.weight   | contract ... | wait all_gather h.0 | ...
 //            | backward | ...
 //            | update | ...
 //
-// of what the host does, which puts commands on streams; tools know which of a GPU's work was begun
-// within which range. Phases follow from the labels of launches.
+// They are host ranges, which contain the enqueuing of commands; tools relate the GPU's work to
+// them. Phases are derived from the labels of launches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +38,7 @@ public:
     return names[index(instruction)].c_str();
   }
   Phase phaseOf(const Instruction &instruction) const { return phases[index(instruction)]; }
-  /// There is something else than a forward.
+  /// Returns true if there is another phase than forward.
   bool hasPhases() const { return phased; }
 
 private:
@@ -53,10 +53,10 @@ private:
   bool phased = false;
 };
 
-/// Those of one run of a rank, which end when it does.
+/// The ranges of one run of a rank. The destructor ends those that are open.
 class NvtxRun {
 public:
-  /// `nvtx` null: there are none.
+  /// If `nvtx` is null, there are no ranges.
   NvtxRun(const Nvtx *nvtx, const NvtxRangeNames *names, const char *program, uint64_t run);
   ~NvtxRun();
   NvtxRun(const NvtxRun &) = delete;
@@ -71,10 +71,10 @@ private:
   int phase = -1;
 };
 
-/// Gives a tool the ranges of every run of a group of ranks.
+/// Announces the ranges of every run of a group of ranks.
 class NvtxObserver : public RankObserver {
 public:
-  /// Of ranks [firstRank, firstRank + ranks). `nvtx` outlives it.
+  /// For ranks [firstRank, firstRank + ranks). `nvtx` must outlive the observer.
   NvtxObserver(const Nvtx &nvtx, const fb::Manifest &manifest, uint32_t firstRank, uint32_t ranks)
       : nvtx(nvtx), manifest(manifest), firstRank(firstRank), runs(ranks) {}
 

@@ -1,10 +1,10 @@
-//===- Placement.cpp - Where ranks are, and how they meet ------*- C++ -*-===//
+//===- Placement.cpp - Devices and backends of a session -------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Devices and backends by their names, and which go together.
+// Names of devices and backends, and the combinations that are supported.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ static bool isBackend(const fsdprt_session_options &options, const char *name) {
   return std::strcmp(options.backend ? options.backend : "local", name) == 0;
 }
 
-/// What brings ranks together; beside NCCL, where bytes move over that.
+/// Returns the backend that connects ranks; with NCCL, the one for everything except collectives.
 static const char *controlOf(const fsdprt_session_options &options) {
   if (isBackend(options, "nccl"))
     return options.control ? options.control : "local";
@@ -47,12 +47,12 @@ static void checkBackend(const fsdprt_session_options &options) {
                        [&](const char *name) { return is(options, name); });
   };
   if (!isKnown(isBackend) && !isBackend(options, "nccl"))
-    badInput("expected collectives 'local' (ranks are threads of one process), 'shm' (a process "
-             "for each), 'mpi' "
-             "(processes that mpirun starts) or 'nccl' (any of these, over NCCL), found '%s'",
+    badInput("expected collectives 'local' (ranks are threads of one process), 'shm' (one process "
+             "per rank), 'mpi' (processes started by mpirun) or 'nccl' (any of these, with "
+             "collectives over NCCL), found '%s'",
              printable(options.backend).c_str());
   if (!isKnown(isControl))
-    badInput("expected ranks to meet over 'local', 'shm' or 'mpi' beside NCCL, found '%s'",
+    badInput("expected 'local', 'shm' or 'mpi' to connect ranks for NCCL, found '%s'",
              printable(controlOf(options)).c_str());
 }
 
@@ -60,24 +60,23 @@ bool fsdprt::isDevice(const fsdprt_session_options &options, const char *name) {
   return std::strcmp(options.device ? options.device : "cpu", name) == 0;
 }
 
-/// Who computes matrix products, where that was asked for.
+/// Checks that the artifact's GEMM backend is the requested one.
 static void checkLibraryGemm(const Artifact &artifact, const fsdprt_session_options &options) {
   const char *file = artifact.getFile().c_str();
   std::string wanted = options.gemm ? options.gemm : "auto";
   if (wanted != "nvptx" && wanted != "cublaslt" && wanted != "auto")
-    badInput("expected matrix products by 'nvptx', 'cublaslt' or 'auto', found '%s'",
-             printable(wanted).c_str());
+    badInput("gemm: expected 'nvptx', 'cublaslt' or 'auto', found '%s'", printable(wanted).c_str());
   bool areProducts = hasProducts(artifact.manifest());
   if (areProducts && isDevice(options, "emulate"))
-    badInput("%s: cuBLASLt computes its matrix products, which is not emulated; compile with "
+    badInput("%s: has matrix products of cuBLASLt, which is not emulated; compile with "
              "--gemm=nvptx",
              file);
   if (areProducts && wanted == "nvptx")
-    badInput("%s: expected generated kernels alone, for --gemm=nvptx, found matrix products of "
-             "cuBLASLt's; compile with --gemm=nvptx",
+    badInput("%s: expected generated kernels only, for --gemm=nvptx, found matrix products of "
+             "cuBLASLt; compile with --gemm=nvptx",
              file);
   if (!areProducts && wanted == "cublaslt")
-    badInput("%s: expected a matrix product of cuBLASLt's, for --gemm=cublaslt, found none; "
+    badInput("%s: expected a matrix product of cuBLASLt, for --gemm=cublaslt, found none; "
              "compile with --gemm=cublaslt",
              file);
 }
@@ -102,26 +101,26 @@ void fsdprt::checkPlace(const Artifact &artifact, const fsdprt_session_options &
              "later, or run with --device=cpu",
              file, emulates ? "emulated" : "NVIDIA");
   if (emulates && !hasEmulatedDevices())
-    badInput("%s: this program has no emulator of GPUs; run with --device=cuda", file);
+    badInput("%s: this program contains no GPU emulator; run with --device=cuda", file);
   checkLibraryGemm(artifact, options);
   if (isDevice(options, "cuda") && !isControl(options, "local") && !isBackend(options, "nccl"))
-    badInput("%s: on GPUs ranks are threads of one process, or processes over NCCL: expected "
+    badInput("%s: ranks on GPUs are threads of one process, or processes over NCCL: expected "
              "--backend=local or nccl, found '%s'",
              file, printable(controlOf(options)).c_str());
   checkBackend(options);
   if (options.cuda_graph && (!isDevice(options, "cuda") || options.profile || options.trace_runs))
-    badInput("a CUDA graph needs device 'cuda', and its commands are not observed one by one: no "
-             "profile, no trace");
+    badInput(
+        "a CUDA graph needs device 'cuda', and its commands cannot be observed one by one: use "
+        "neither profile nor trace");
   uint64_t ranks = artifact.getMesh().ranks();
   if (options.ranks != 0 && options.ranks != ranks)
     badInput("%s: compiled for %llu rank%s (mesh %s), asked to run on %llu; run with --ranks=%llu "
-             "or compile with "
-             "another --mesh",
+             "or compile with another --mesh",
              file, (ull)ranks, ranks == 1 ? "" : "s", artifact.getMesh().text().c_str(),
              (ull)options.ranks, (ull)ranks);
 }
 
-/// What processes compare when they meet, before any of them takes memory.
+/// Returns the values that processes compare when they meet, before they allocate memory.
 static std::string agreementOf(const Artifact &artifact, const fsdprt_session_options &options) {
   Agreement agreement;
   std::string hash, features;

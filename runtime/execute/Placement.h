@@ -1,10 +1,10 @@
-//===- Placement.h - Where ranks are, and how they meet --------*- C++ -*-===//
+//===- Placement.h - Devices and backends of a session ---------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What a session's options say of devices and backends.
+// Interprets a session's options for devices and backends.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,16 +16,17 @@
 
 namespace fsdprt {
 
-/// Whether it is what the options say.
+/// Returns true if the options select this device.
 bool isDevice(const fsdprt_session_options &options, const char *name);
-/// Of what brings ranks together; beside NCCL, where bytes move over that.
+/// Returns true if the options select this backend; with NCCL, for everything except collectives.
 bool isControl(const fsdprt_session_options &options, const char *name);
-/// Throws Error where the artifact does not run there, or not so.
+/// Throws Error if the artifact cannot run with these options.
 void checkPlace(const Artifact &artifact, const fsdprt_session_options &options);
+/// Creates the communicator of the ranks. Throws Error.
 std::unique_ptr<Communicator> makeCommunicator(const Artifact &artifact,
                                                const fsdprt_session_options &options,
                                                double timeoutSeconds, uint32_t threadsPerRank);
-/// Of the reference, which is alone.
+/// Creates the communicator of the unsharded reference, which has one rank.
 std::unique_ptr<Communicator> makeSoloCommunicator(const Artifact &artifact,
                                                    const fsdprt_session_options &options,
                                                    std::unique_ptr<Watchdog> watchdog,

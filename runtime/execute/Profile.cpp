@@ -1,17 +1,18 @@
-//===- Profile.cpp - Where the time of a program goes -----------*- C++ -*-===//
+//===- Profile.cpp - Times of a program's commands --------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Each command that ran finds its entry: that of its kernel, of its kind of collective (a wait:
-//     of the collective or the copy that it ends), of copies or of fills. Initialise commands and
-//     loops have none.
-//  2. Runs, time and bytes are added up; a wait adds its time only.
+//  1. Each command that ran is assigned to an entry: that of its kernel, of its kind of collective,
+//  of
+//     copies or of fills. A wait belongs to the entry of the transfer that it waits for. Initialise
+//     commands and loops have none.
+//  2. Runs, time and bytes are summed; of a wait, only its time.
 //  3. Entries are sorted by time, the longest first.
 //
-// Bytes are those of all ranges that a command names. A kernel that reads a few
-// rows of a table, or a range twice, moves less or more.
+// Bytes are those of all ranges that a command uses. A kernel that reads a few rows of a table, or
+// a range twice, moves less or more.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,12 +48,11 @@ uint64_t fsdprt::bytesOf(const fb::Manifest &manifest, const Instruction &instru
 static const char *orEmpty(const flatbuffers::String *text) { return text ? text->c_str() : ""; }
 
 namespace {
-/// What is summed up in one entry: the kind of command, and the kernel or the
-/// kind of collective.
+/// Key of an entry: the kind of command, and the kernel or the kind of collective.
 using Key = std::pair<fb::Body, uint32_t>;
 } // namespace
 
-/// An entry without counts: of a launch, a collective, a copy or a fill.
+/// Returns an entry without counts for a launch, a collective, a copy or a fill. Sets its key.
 static fsdprt_profile_entry describe(const fb::Manifest &manifest, const Instruction &instruction,
                                      Key &key) {
   fsdprt_profile_entry entry = {};

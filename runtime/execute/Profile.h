@@ -1,11 +1,11 @@
-//===- Profile.h - Where the time of a program goes -------------*- C++ -*-===//
+//===- Profile.h - Times of a program's commands ----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A pair of counters per command, made before the first step; kernels and
-// collectives are summed up only when they are asked for.
+// Two counters per command, allocated before the first step. Sums per kernel and kind of collective
+// are computed on request.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ namespace fsdprt {
 
 class Profile {
 public:
-  /// The manifest and the instructions have to outlive it.
+  /// The manifest and the instructions must outlive the profile.
   Profile(const fb::Manifest &manifest, const std::vector<Instruction> &instructions)
       : manifest(manifest), instructions(instructions), counters(instructions.size()) {}
 
@@ -40,7 +40,7 @@ public:
 
   const std::vector<Instruction> &getInstructions() const { return instructions; }
   uint64_t totalNanoseconds() const { return total; }
-  /// What ran: per kernel, kind of collective, copies and fills, longest first.
+  /// Returns the sums per kernel, kind of collective, copies and fills that ran, longest first.
   std::vector<fsdprt_profile_entry> entries() const;
 
 private:

@@ -1,12 +1,13 @@
-//===- ProgressReport.cpp - Where ranks are on their GPUs -------*- C++ -*-===//
+//===- ProgressReport.cpp - Positions of ranks on their GPUs ----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A rank is seen at the command that it has put on its GPU last. Where the GPU is the heartbeat
-// says, to one beat: its number n stands for the (32 n)-th launch of the run, which a walk through
-// the program finds. What hangs or fails is after that and no further than the next beat.
+// A rank's recorded command is the last one that it enqueued on its GPU. The heartbeat tells the
+// GPU's position to within one interval: number n stands for launch 32 n of the run, which is found
+// by a walk through the program. A command that hangs or fails lies between this launch and that of
+// n + 1.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,8 +15,8 @@
 
 using namespace fsdprt;
 
-/// The command of a launch, `left` launches behind `begin`; null where there are fewer: `left` is
-/// then what is left.
+/// Returns the command of the `left`-th launch from `begin` on. If there are fewer launches,
+/// returns null and subtracts their number from `left`.
 static const Instruction *findLaunch(const fb::Manifest &manifest, const Instruction *begin,
                                      const Instruction *end, uint64_t &left) {
   for (const Instruction *at = begin; at != end; ++at) {
@@ -54,7 +55,7 @@ std::string RankExecutor::deviceProgress() const {
   const Instruction *passed = launchAt(beats), *next = launchAt(beats + 1);
   std::string on = format(", on GPU %d ", device->ordinal());
   if ((!passed && !next) ||
-      launchAt(interval.numbers + 1)) // too short for a beat, or too long for numbers
+      launchAt(interval.numbers + 1)) // shorter than a beat, or too long for unique numbers
     return {};
   if (!passed)
     return on + "before command " + textOf(*next);
@@ -64,13 +65,13 @@ std::string RankExecutor::deviceProgress() const {
 
 //===- Heartbeats ---------------------------------------------------------===//
 
-/// The run before has ended on it.
+/// Resets the heartbeat. The previous run has ended on the device.
 void RankExecutor::resetHeartbeat() {
   heartbeat = 0;
   device->resetHeartbeat();
 }
 
-/// What the GPU goes on with is progress of its rank.
+/// Counts progress of the GPU as progress of its rank.
 void RankExecutor::updateHeartbeat() {
   uint32_t now = device->heartbeat();
   if (now == heartbeat)
@@ -79,7 +80,7 @@ void RankExecutor::updateHeartbeat() {
   context.watchdog.beat(rank);
 }
 
-/// Until all that the rank has launched has ended, or another rank has failed.
+/// Waits until the rank's launched work has ended, or another rank has failed.
 void RankExecutor::finishDevice() {
   device->finish([this] {
     communicator.poll();
@@ -87,7 +88,7 @@ void RankExecutor::finishDevice() {
   });
 }
 
-/// The same of all ranks here, which do nothing meanwhile.
+/// Waits for the devices of all ranks here, which are idle themselves.
 void RankGroup::finishDevices() {
   executors.front()->getDevice().finish([this] {
     communicator->poll();
@@ -95,9 +96,9 @@ void RankGroup::finishDevices() {
       each->updateHeartbeat();
   });
 }
-//===- Of a group ---------------------------------------------------------===//
+//===- Reports of a group --------------------------------------------------===//
 
-/// Of those here: what they have come to, and what their GPUs have.
+/// Returns the last commands of the ranks here, and the positions of their GPUs.
 std::string RankGroup::progressReport() const {
   std::string text;
   bool isBehind = false;
@@ -106,13 +107,13 @@ std::string RankGroup::progressReport() const {
     isBehind |= !place.empty();
     text += (rank > first ? "; " : "") + communicator->describeProgress(rank) + place;
   }
-  return text + (isBehind ? "; a rank was last seen at what it put on its GPU last, which may be "
-                            "far ahead of what runs there"
+  return text + (isBehind ? "; a rank's last command is the one that it enqueued on its GPU last, "
+                            "which may be far ahead of the one that runs there"
                           : "");
 }
 
-/// With what is known of a fault that ends a GPU, which is reported to all ranks and calls after
-/// it.
+/// Returns `reason` with a report of a sticky fault of the GPU, if there is one. Such a fault is
+/// reported by all later calls on all ranks.
 Error RankGroup::withDeviceProgress(const RankExecutor &rank, const Error &reason) const {
   std::string fault = rank.getDevice().fault();
   if (fault.empty())
@@ -120,9 +121,9 @@ Error RankGroup::withDeviceProgress(const RankExecutor &rank, const Error &reaso
   std::string said = reason.message.find(fault) == std::string::npos ? " (" + fault + ")" : "";
   return Error(
       reason.status,
-      format("%s: %s, since something on GPU %d failed%s: %s; CUDA_LAUNCH_BLOCKING=1 waits for "
-             "each kernel and so names it, "
-             "--profile for each command of the first rank, compute-sanitizer says what it did",
+      format("%s: %s, because a command on GPU %d failed%s: %s; to find it, set "
+             "CUDA_LAUNCH_BLOCKING=1 to wait for each kernel, run with --profile to wait for each "
+             "command of the first rank, or run compute-sanitizer",
              artifact.getFile().c_str(), reason.what(), rank.getDevice().ordinal(), said.c_str(),
              progressReport().c_str()));
 }

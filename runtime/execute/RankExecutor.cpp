@@ -129,14 +129,14 @@ std::byte *RankExecutor::at(const fb::Slice &slice, uint64_t iteration) const {
   return arena.at(offsetOf(slice, iteration));
 }
 
-/// Returns true if a command needs nothing of the host but to be enqueued: its device, or what
-/// brings such ranks together, executes it after the commands so far.
+/// Returns true if the host only needs to enqueue a command: the device or the communicator
+/// executes it after the commands so far.
 bool RankExecutor::isOnStream(const Instruction &instruction) const {
   switch (instruction.kind) {
   case fb::Body::Launch:
   case fb::Body::Fill:
   case fb::Body::Copy:
-    return true; // or they finish what was launched themselves
+    return true; // those that need the host finish the device themselves
   case fb::Body::Collective:
     return communicator.isOnDevice();
   case fb::Body::Wait:
@@ -148,7 +148,7 @@ bool RankExecutor::isOnStream(const Instruction &instruction) const {
 }
 
 void RankExecutor::executeOne(const Instruction &instruction, uint64_t iteration) {
-  if (!isOnStream(instruction)) // the host does the rest
+  if (!isOnStream(instruction)) // the host executes it
     finishDevice();
   switch (instruction.kind) {
   case fb::Body::Launch:
@@ -170,7 +170,7 @@ void RankExecutor::executeOne(const Instruction &instruction, uint64_t iteration
   }
 }
 
-/// Returns true for a sum of floats.
+/// Returns true for a reduction of floats.
 static bool isReduction(const fb::Collective &collective) {
   return (collective.kind() == fb::CollectiveKind::reduce_scatter ||
           collective.kind() == fb::CollectiveKind::all_reduce) &&
@@ -189,7 +189,7 @@ void RankExecutor::start(const Instruction &instruction, uint64_t iteration) {
                      at(*collective.target(), iteration));
   for (const std::shared_ptr<RankObserver> &observer : context.observers)
     observer->afterStart(run, instruction);
-  if (transferWorker) // all of them, so that one thread waits for peers
+  if (transferWorker) // also for blocking collectives, so that only one thread waits for peers
     transferWorker->post(instruction.collective);
   if (collective.channel() == 0)
     wait(instruction);

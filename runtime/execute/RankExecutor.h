@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// commands | all_gather | launch | ...  -- finish
+//   commands | all_gather | launch | ...  -- finish
 //
-// A rank has a device with an arena, worker threads, and threads for transfers beside its commands.
-// It executes a decoded program on the thread that calls it; nothing on the way allocates.
+// A rank has a device with an arena, worker threads, and threads for asynchronous transfers. It
+// executes a decoded program on the calling thread, without allocating memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +23,8 @@ namespace fsdprt {
 
 class RankExecutor {
 public:
-  /// `workers` spin as often before they sleep; `mostBindings`: of a launch. Registers the arena at
-  /// the communicator. `context` outlives this. Throws Error.
+  /// `spins`: see spinsFor. `mostBindings`: largest number of addresses of a launch. Registers the
+  /// arena with the communicator. `context` must outlive the executor. Throws Error.
   RankExecutor(const GroupContext &context, uint32_t number, std::unique_ptr<Device> device,
                uint32_t spins, size_t mostBindings);
 
@@ -34,28 +34,31 @@ public:
   /// Returns the file of offloaded state, or null.
   const RankFile *getFile() const { return file.get(); }
 
-  /// Adds the threads that programs need: for collectives on channels, and for `copies` of the file
-  /// on channels.
+  /// Starts the threads that programs need: for collectives on channels, and for `copies` of the
+  /// file on channels.
   void addTransferWorkers(bool hasChannels, uint32_t copies);
-  /// Ends them; the arena may go then.
+  /// Ends these threads. The arena may be freed after that.
   void stop();
 
-  //===- Memory, while no program runs --------------------------------------===//
+  //===- Memory, only while no program runs ---------------------------------===//
 
+  /// Copy a range of the arena to or from host memory.
   void read(uint64_t offset, void *to, uint64_t bytes) const;
   void write(uint64_t offset, const void *from, uint64_t bytes) const;
-  /// Bytes [first, first + bytes) of what the rank holds of a state.
+  /// Copy bytes [first, first + bytes) of the rank's piece of a state.
   void readState(const fb::State &state, uint64_t first, uint64_t bytes, void *to) const;
   void writeState(const fb::State &state, uint64_t first, uint64_t bytes, const void *from) const;
-  /// Returns null when it is in the file, or in memory that the host does not see.
+  /// Returns the address of a state; null if it is in the file or in memory that the host cannot
+  /// address.
   std::byte *memoryOf(const fb::State &state) const;
-  /// Writes what every program reads: the rank block, and ones into the step block.
+  /// Allocates the arena's memory, and writes the rank block and neutral values of the step block.
   void prepare();
 
   //===- Execution ----------------------------------------------------------===//
 
-  /// Begins a run: what the next calls execute. Its number in the rank block is that of its step.
+  /// Sets the run that the next calls execute.
   void beginRun(const RankRun &run);
+  /// Writes the number of the step to the rank block.
   void numberStep() const;
   /// Executes the commands of the run; they may still run on the device.
   void executeCommands();
@@ -64,20 +67,20 @@ public:
 
   //===- Progress -----------------------------------------------------------===//
 
-  /// Waits until the device has done all its commands, or another rank has failed.
+  /// Waits until the device has executed all its commands. Throws if another rank has failed.
   void finishDevice();
   void resetHeartbeat();
-  /// Counts what the device goes on with as progress of the rank.
+  /// Counts progress of the device as progress of the rank.
   void updateHeartbeat();
-  /// Returns ", on GPU 0 between commands 31 ('a') and 64 ('b')"; an empty text where that is not
-  /// known.
+  /// Returns text such as ", on GPU 0 between commands 31 ('a') and 64 ('b')"; empty if unknown.
   std::string deviceProgress() const;
-  /// Returns when a transfer ran that a wait ends, where a thread of the host did it.
+  /// Returns the time span of the transfer that a wait is for, if a thread of the host executed it.
   DeviceSpan spanOnHost(const Instruction &instruction) const;
-  /// Returns the stamps of what a wait, or a command that is its own wait, ends.
+  /// Returns the stamps of the transfer that a wait, or a blocking collective, is for.
   DeviceSpan spanOnDevice(const Instruction &instruction) const;
 
-  /// Tells observers that a run begins and, perhaps with an error, that its commands end.
+  /// Notifies observers of the beginning of a run and of the end of its commands, also after an
+  /// error.
   class ObservedRun {
   public:
     explicit ObservedRun(const RankExecutor &executor);
@@ -93,7 +96,7 @@ private:
   /// A copy on a channel, from its start to its wait.
   struct AsyncCopy {
     const std::byte *from = nullptr; ///< null: the file, at `offset`
-    std::byte *to = nullptr;         ///< likewise
+    std::byte *to = nullptr;         ///< null: the file, at `offset`
     uint64_t bytes = 0, offset = 0;
     const char *label = "";
   };
@@ -119,20 +122,20 @@ private:
   const GroupContext &context;
   const fb::Layout &layout;
   Communicator &communicator;
-  uint32_t rank, heartbeat = 0; ///< of its device, when it was read last
+  uint32_t rank, heartbeat = 0; ///< heartbeat: value of the device's heartbeat when last read
   std::unique_ptr<Device> device;
   Arena arena;
   WorkerPool pool;
-  std::vector<void *> bindings;                        ///< of a launch
-  std::unique_ptr<AsyncTransferWorker> transferWorker; ///< of collectives on channels
+  std::vector<void *> bindings;                        ///< addresses of a launch
+  std::unique_ptr<AsyncTransferWorker> transferWorker; ///< for collectives
   std::unique_ptr<RankFile> file;
-  std::vector<std::byte> chunk;     ///< between the file and memory that the host does not see
-  std::vector<AsyncCopy> transfers; ///< by the number of a copy on a channel
-  std::unique_ptr<AsyncTransferWorker> fileWorker; ///< of copies of the file on channels
-  RankRun run;                                     ///< the current one
+  std::vector<std::byte> chunk;                    ///< buffer between the file and GPU memory
+  std::vector<AsyncCopy> transfers;                ///< by the number of a copy on a channel
+  std::unique_ptr<AsyncTransferWorker> fileWorker; ///< for copies of the file on channels
+  RankRun run;                                     ///< the current run
 };
 
-/// Returns the first element of its unit's flat buffer that a rank holds of a state.
+/// Returns the first element, in its unit's flat buffer, of the piece of a state that a rank holds.
 inline uint64_t firstElement(const Mesh &mesh, const fb::State &state, uint32_t rank) {
   return mesh.pieceOf(static_cast<uint64_t>(state.split()), rank) * state.elements();
 }

@@ -4,13 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Set-up: programs are decoded into flat lists, each collective gets its site, each
-// rank maps and touches its arena and writes its rank block. A run is then a walk
-// over a list; nothing on the way allocates.
+// Set-up: programs are decoded into flat lists, collectives are added to the communicator, and each
+// rank maps and touches its arena and writes its rank block. A run then walks over a list, without
+// allocating memory.
 //
-// A rank that fails sets the watch's flag, which ends the others' waits; the first
-// error is the one reported. A rank that stops beating while nobody waits for it
-// (a kernel that does not end) is found by the thread that called run().
+// A rank that fails sets the watchdog's flag, which ends the waits of others; the first error is
+// reported. If a rank stops making progress while no other rank waits for it, as in a kernel that
+// does not end, the thread that called run() reports it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -90,12 +90,12 @@ void RankGroup::stop() {
   for (const auto &each : executors)
     each->stop();
   communicator->releaseArenas();
-  observers.clear(); // what they have of devices ends before these
+  observers.clear(); // before the devices, which they refer to
 }
 
 //===- Devices ------------------------------------------------------------===//
 
-/// Makes a device for each rank here.
+/// Creates a device for each rank here.
 std::vector<std::unique_ptr<Device>> RankGroup::makeDevices() const {
   return fsdprt::makeDevices(
       options.device, artifact, layout,
@@ -106,7 +106,7 @@ uint64_t RankGroup::deviceBytesBeside() const {
   uint64_t bytes = 0;
   for (size_t i = 0; i < executors.size(); ++i) {
     const Device &device = executors[i]->getDevice();
-    bool isFirst = true; // of those on the same physical device
+    bool isFirst = true; // of the ranks on one physical device
     for (size_t k = 0; k < i; ++k)
       isFirst &= executors[k]->getDevice().ordinal() != device.ordinal();
     bytes += isFirst ? device.bytesBeside() : 0;
@@ -128,9 +128,8 @@ void RankGroup::onEveryRank(Job newJob, bool beginsRun) {
 }
 
 void RankGroup::awaitRanks() {
-  // Ranks have a little longer to report what they themselves wait for; while they wait for ranks
-  // that move they are waited for, too. What counts is how long this thread has seen nothing move:
-  // on a machine that stands nobody is blamed.
+  // Ranks get extra time to report what they themselves wait for. The measure is how long this
+  // thread has observed no progress, so that no rank is blamed if the whole machine was suspended.
   double grace = 2 + options.timeoutSeconds * 0.05, lastPoll = monotonicSeconds(), still = 0;
   uint64_t lastBeats = 0;
   waitFor(
@@ -157,7 +156,7 @@ void RankGroup::awaitRanks() {
 
 void RankGroup::throwFirstError() {
   int32_t rank = firstFailure.load(std::memory_order_acquire);
-  if (rank < 0) // the one that failed is in another process
+  if (rank < 0) // the failed rank is in another process
     throw communicator->abandoned();
   const Error &error = *errors[static_cast<uint32_t>(rank) - first];
   throw Error(error.status, where() + ": " + error.what());
@@ -183,7 +182,7 @@ void RankGroup::serve(uint32_t rank) {
                                  std::strcmp(currentName, "step") == 0});
       (this->*job)(executor(rank));
     } catch (const Abandoned &) { // another rank has the reason
-      if (localRanks() < ranks()) // perhaps in another process
+      if (localRanks() < ranks()) // possibly in another process
         error = communicator->abandoned();
     } catch (const Error &reason) {
       error = withDeviceProgress(executor(rank), reason);

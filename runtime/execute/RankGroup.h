@@ -4,15 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A world is a mesh of ranks, of which this process has some or all: each of these has an arena, a
-// thread and a worker pool. run() gives all of them the same program and waits for all. The
-// communicator says which they are, and brings them together with those of other processes.
+// The ranks of a mesh, of which this process has some or all: each of these has an arena, a thread
+// and a worker pool. run() executes a program on all of them and waits for them. The communicator
+// defines which ranks are here, and connects them with those of other processes.
 //
 //     main      run(step) ------------------------------ waits, watches ---- returns
 //     rank 0       commands | all_gather | launch | ...  -- done
 //     rank 1       commands | all_gather | launch | ...  -- done
 //
-// The sharded ranks are one world; the unsharded reference is a world of one rank.
+// The sharded ranks form one group; the unsharded reference is another group with one rank.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,11 +30,11 @@ namespace fsdprt {
 
 class RankGroup {
 public:
-  /// `layout` is what all programs of this world run on. Adds the programs' collectives to the
-  /// communicator, and connects it.
+  /// `layout` is the layout of all programs of this group. Adds the programs' collectives to the
+  /// communicator, and connects it. Throws Error.
   RankGroup(std::shared_ptr<const Artifact> artifact, std::unique_ptr<Communicator> communicator,
             const fb::Layout &layout, bool reference, const RankGroupOptions &options);
-  /// Not for a world that hasHung(): its threads still use it.
+  /// Must not be called if hasHung(), because the group's threads still use it.
   ~RankGroup();
   RankGroup(const RankGroup &) = delete;
   RankGroup &operator=(const RankGroup &) = delete;
@@ -51,22 +51,22 @@ public:
   uint64_t arenaBytes() const { return executors[0]->getArena().mappedBytes(); }
   /// Returns a rank of this process.
   RankExecutor &executor(uint32_t rank) const { return *executors[rank - first]; }
-  /// Returns the first element of its unit's flat buffer that a rank holds of a state.
+  /// Returns the first element, in its unit's flat buffer, of the piece of a state that a rank
+  /// holds.
   uint64_t firstElement(const fb::State &state, uint32_t rank) const {
     return fsdprt::firstElement(mesh, state, rank);
   }
   bool hasHung() const { return hung; }
-  /// Returns false if only some kernels run, which leaves what checks of lookups say undefined.
+  /// Returns false if only some kernels run, because then checked lookups are undefined.
   bool checksLookups() const { return options.onlyKinds.empty(); }
-  /// The program that runs, or ran last, and its number: "step 5".
+  /// Returns the current or last program and its number, as in "step 5".
   std::string where() const;
-  /// The end of the room of the highest range that what has run so far names, states and inputs
-  /// included.
+  /// Returns the highest aligned end offset used so far, including states and inputs.
   uint64_t peakBytes() const { return alignedEnd(layout, peak); }
-  /// What the first rank here has exchanged, by the kind of the collective.
+  /// Returns the bytes that the first rank here has exchanged, by kind of collective.
   const uint64_t *collectiveBytes() const { return communicator->exchangedBytes(); }
 
-  /// Of the GPUs of the ranks here: what is in use beside arenas. 0 where there are none.
+  /// Returns the bytes in use on the GPUs of the ranks here apart from arenas; 0 without GPUs.
   uint64_t deviceBytesBeside() const;
 
   /// Adds an observer of all further runs.
@@ -75,10 +75,10 @@ public:
     return programs.at(&program).instructions;
   }
 
-  /// Throws Error with the first failure.
+  /// Runs a program on all ranks here. Throws Error with the first failure.
   void run(const fb::Program &program);
-  /// Runs a program once more as the run that was its last, whose inputs, states and blocks are
-  /// there again, with one more observer.
+  /// Repeats the last run of a program with an additional observer. The caller has restored its
+  /// inputs, states and blocks.
   void runAgain(const fb::Program &program, std::shared_ptr<RankObserver> observer);
 
 private:
@@ -105,22 +105,22 @@ private:
   void replay(RankExecutor &rank);
   void runRecorded();
 
-  std::shared_ptr<const Artifact> owned; // a rank that hangs is in its code
+  std::shared_ptr<const Artifact> owned; // keeps the code of a rank that hangs
   const Artifact &artifact;
   Mesh mesh;
   const fb::Layout &layout;
   RankGroupOptions options;
   std::unique_ptr<Communicator> communicator;
   Watchdog &watchdog;
-  uint32_t spins, first, numAsyncCopies = 0; // copies on channels, of all programs
+  uint32_t spins, first, numAsyncCopies = 0; // number of copies on channels, in all programs
   std::unordered_map<const fb::Program *, DecodedProgram> programs;
   std::vector<std::shared_ptr<RankObserver>> observers;
   GroupContext context;
-  std::vector<std::unique_ptr<RankExecutor>> executors; ///< of the ranks of this process
-  std::vector<std::thread> threads;                     ///< of these
-  std::vector<std::optional<Error>> errors;             ///< of these
-  std::unique_ptr<DeviceGraph> recording;               // of 'step', where that was asked for
-  uint64_t recordedBytes[4] = {};                       // that it exchanges
+  std::vector<std::unique_ptr<RankExecutor>> executors; ///< of the ranks here
+  std::vector<std::thread> threads;                     ///< of the ranks here
+  std::vector<std::optional<Error>> errors;             ///< of the ranks here
+  std::unique_ptr<DeviceGraph> recording;               // of 'step', if requested
+  uint64_t recordedBytes[4] = {};                       // exchanged by the recording
   const std::vector<Instruction> *current = nullptr;
   const char *currentName = "";
   uint64_t currentRun = 0, peak = 0;
@@ -132,7 +132,7 @@ private:
   std::atomic<int32_t> firstFailure{-1};
   std::atomic<bool> ending{false};
   bool hung = false;
-  bool isAgain = false; // runAgain(): nothing recorded is used
+  bool isAgain = false; // in runAgain(), which does not use the recording
 };
 
 } // namespace fsdprt

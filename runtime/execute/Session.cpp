@@ -1,11 +1,11 @@
-//===- Session.cpp - What the C interface works on --------------*- C++ -*-===//
+//===- Session.cpp - Implementation of the C interface ----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Before memory is taken: the mesh is compared with the ranks asked for, the threads
-// with the workers there is scratch for, and the arenas with what the machine has.
+// Checks before memory is allocated: the mesh has the requested ranks, there is scratch for all
+// threads, and the machine has memory for the arenas.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@
 using namespace fsdprt;
 using ull = unsigned long long;
 
-/// The layout of the programs of one kind; null when there are none.
+/// Returns the layout of the sharded or the reference programs; null if there are none.
 static const fb::Layout *layoutOf(const Artifact &artifact, bool reference) {
   for (const fb::Program *program : *artifact.manifest().programs())
     if (isReferenceProgram(program->name()->str()) == reference)
@@ -33,7 +33,7 @@ static const fb::Layout *layoutOf(const Artifact &artifact, bool reference) {
   return nullptr;
 }
 
-/// The kinds of kernels in "map,row". Throws Error when one of them is not in the artifact.
+/// Returns the kinds of kernels in a text such as "map,row". Throws Error for an unknown kind.
 static std::vector<std::string> checkKinds(const Artifact &artifact, const char *text) {
   std::set<std::string> known;
   const auto *kernels = artifact.manifest().kernels();
@@ -52,12 +52,12 @@ static std::vector<std::string> checkKinds(const Artifact &artifact, const char 
     kinds.push_back(kind);
   }
   if (kinds.empty())
-    badInput("expected kinds of kernels with commas between, found '%s'", printable(text).c_str());
+    badInput("expected kinds of kernels separated by commas, found '%s'", printable(text).c_str());
   return kinds;
 }
 
-/// Of this process and its machine. Over MPI others may be elsewhere: they count where the launcher
-/// says that they are not.
+/// Returns the memory that this session needs on this machine. Over MPI, ranks on other machines
+/// are excluded if the launcher tells how many are here.
 static MemoryDemand demandOf(const Artifact &artifact, const fb::Layout &layout,
                              const fb::Layout *reference, const fsdprt_session_options &options,
                              uint32_t threadsPerRank) {
@@ -71,7 +71,7 @@ static MemoryDemand demandOf(const Artifact &artifact, const fb::Layout &layout,
       mapsPeers ? ranks : std::clamp<uint64_t>(options.ranks_on_machine, 1, ranks);
   demand.ranksMapped = mapsPeers ? ranks : 1;
   demand.processes = threads ? 1 : demand.ranksOnMachine;
-  // Of collectives, of copies to the host and back, and of the file.
+  // For collectives, for copies between the arenas, and for copies of the file.
   uint64_t transferWorkers = 1 + (layout.host_bytes() != 0) + (layout.file_bytes() != 0);
   demand.threads = (threads ? ranks : 1) * (threadsPerRank + transferWorkers);
   return demand;
@@ -87,7 +87,8 @@ Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_op
   SessionHooks hooks = std::exchange(nextSessionHooks(), {});
   checkPlace(artifact, options);
   if (options.cuda_graph && hooks.seesCommands)
-    badInput("the commands of a CUDA graph are not seen one by one: no planted fault");
+    badInput("a CUDA graph cannot be combined with planted faults, because its commands cannot be "
+             "observed one by one");
   const fb::Layout *layout = layoutOf(artifact, false);
   const fb::Layout *whole = options.with_reference ? layoutOf(artifact, true) : nullptr;
   if (!layout)
@@ -109,7 +110,8 @@ Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_op
              artifact.getFile().c_str(), layout->workers(), group.threadsPerRank);
   if (!hooks.onlyKinds.empty()) {
     if (whole)
-      badInput("with some kinds of kernels only there is nothing to compare with the reference");
+      badInput("expected all kernels for a comparison with the reference, found a restriction to "
+               "some kinds");
     group.onlyKinds = checkKinds(artifact, hooks.onlyKinds.c_str());
   }
   group.offloadDirectory =
@@ -130,11 +132,12 @@ Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_op
     hooks.prepare(*ranks);
   if (!whole)
     return;
-  // Alone while it runs: it may use the threads of all ranks. Their number changes no bit.
+  // The reference runs alone, so it may use the threads of all ranks. Results do not depend on
+  // them.
   uint64_t threads = std::min<uint64_t>(std::thread::hardware_concurrency(),
                                         uint64_t(group.threadsPerRank) * ranks->ranks());
   group.threadsPerRank = static_cast<uint32_t>(std::clamp<uint64_t>(threads, 1, whole->workers()));
-  // Others may wait for this process's rank meanwhile.
+  // Other ranks may wait for this process's rank meanwhile.
   auto watchdog = ranks->getCommunicator().getWatchdog().alone(ranks->firstRank());
   reference = std::make_unique<RankGroup>(
       shared, makeSoloCommunicator(artifact, options, std::move(watchdog), group.threadsPerRank),
@@ -150,7 +153,7 @@ Session::~Session() {
 const RankGroup &Session::group(uint32_t rank) const {
   if (rank == FSDPRT_REFERENCE) {
     if (!reference)
-      badInput("the session was made without the reference");
+      badInput("the session was created without the reference");
     return *reference;
   }
   if (rank >= ranks->ranks())
@@ -160,13 +163,13 @@ const RankGroup &Session::group(uint32_t rank) const {
 
 Profile &Session::profile() const {
   if (!timer || !timer->getProfile())
-    badInput("the session was made without a profile");
+    badInput("the session was created without a profile");
   return *timer->getProfile();
 }
 
 const Trace &Session::trace() const {
   if (!timer || !timer->getTrace())
-    badInput("the session was made without a trace");
+    badInput("the session was created without a trace");
   if (ranks->getCommunicator().processes() > 1)
     timer->getTrace()->collect(ranks->getCommunicator());
   return *timer->getTrace();
@@ -201,7 +204,7 @@ void Session::run(const char *name) {
     badInput("%s: has no program '%s'", artifact.getFile().c_str(), printable(name).c_str());
   RankGroup *group = isReferenceProgram(name) ? reference.get() : ranks.get();
   if (!group)
-    badInput("the session was made without the reference");
+    badInput("the session was created without the reference");
   group->run(*program);
   if (artifact.manifest().lookups() && group->checksLookups())
     checkLookups(*group, isReferenceProgram(name) ? FSDPRT_REFERENCE : ranks->firstRank());
@@ -231,7 +234,7 @@ std::string Session::findNonfinite(const char *name) {
       : earliest.ranks == ranks->ranks()
           ? "all ranks"
           : format("%u ranks, rank %u the first of them,", earliest.ranks, earliest.first);
-  return format("%s gave the first such number to %s", who.c_str(),
+  return format("%s passed the first non-finite number to %s", who.c_str(),
                 communicator.describe(earliest.collective).c_str());
 }
 

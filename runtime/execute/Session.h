@@ -1,10 +1,11 @@
-//===- Session.h - What the C interface works on ----------------*- C++ -*-===//
+//===- Session.h - Implementation of the C interface ------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The sharded world, perhaps the reference's, and the states by parameter and role.
+// The group of sharded ranks, an optional group for the reference, and access to states. Functions
+// correspond to those of fsdprt.h and throw Error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,35 +27,36 @@ public:
                   size_t size);
   void readBlock(uint32_t rank, float *block) const;
   void writeBlock(uint32_t rank, const float *block);
-  /// Null when the state is not there.
+  /// Returns the state of a parameter, or null if there is none.
   const fb::State *state(const RankGroup &group, uint64_t param, fb::StateRole role) const;
   void readParam(uint32_t rank, uint64_t param, fb::StateRole role, uint64_t first, uint64_t count,
                  void *data, size_t size) const;
   void writeParam(uint64_t param, fb::StateRole role, uint64_t first, uint64_t count,
                   const void *data, DType type);
-  /// Where the piece of state `index` lies that a rank holds, or its counterpart in the reference.
+  /// Fills `memory` for the piece of state `index` on a rank, or for its counterpart in the
+  /// reference.
   void memoryOf(uint32_t rank, uint64_t index, fsdprt_state_memory &memory) const;
-  /// Elements [first, first + count) of it: to `into`, or where that is null, of `from`.
+  /// Copies elements [first, first + count) of that piece to `into`, or, if `into` is null, from
+  /// `from`.
   void moveState(uint32_t rank, uint64_t index, uint64_t first, uint64_t count, void *into,
                  const void *from) const;
   void pokeShard(uint32_t rank, uint64_t param, void (*change)(void *, void *, size_t), void *user);
   void compare(fsdprt_comparison &result) const;
 
-  /// What the ranks gave to the first reduction that got a number which is not finite, in words;
-  /// empty: none did. See RankGroup::findNonfinite. All processes call it; those after the first
-  /// get nothing to use.
+  /// Returns text about the first reduction with a non-finite operand and the ranks that
+  /// contributed it; empty if none did. All processes must call it; only the first one gets the
+  /// result.
   std::string findNonfinite(const char *program);
 
   void exchange(const void *mine, size_t size, void *all);
   void collect(uint32_t rank, const void *data, size_t size, void *into);
 
-  /// Of the program 'step' on the first rank here; throws Error when the session was made without
-  /// it.
+  /// Returns the profile of 'step' on the first rank here. Throws Error if the session has none.
   Profile &profile() const;
-  /// After this call the process of rank 0 has the events of all ranks.
+  /// Returns the trace. In the process of rank 0 it then has the events of all ranks.
   const Trace &trace() const;
 
-  /// Of the GPUs of the ranks here, what is in use beside arenas.
+  /// Returns the bytes in use on the GPUs of the ranks here apart from arenas.
   uint64_t gpuBytesBeside() const;
 
   const RankGroup &getRanks() const { return *ranks; }
@@ -65,7 +67,7 @@ public:
 private:
   void checkLookups(const RankGroup &group, uint32_t first);
   const RankGroup &group(uint32_t rank) const;
-  uint32_t checkRank(uint32_t rank) const; // of this process
+  uint32_t checkRank(uint32_t rank) const; // that it is in this process
   const fb::Param &param(uint64_t index) const;
   const fb::State &stateOf(uint32_t rank, uint64_t index) const;
   void writeInto(RankGroup &group, const fb::State &state, const fb::Param &param, uint64_t first,
@@ -76,7 +78,7 @@ private:
 
   const Artifact &artifact;
   std::unique_ptr<RankGroup> ranks, reference;
-  std::shared_ptr<CommandTimer> timer; // where a profile or a trace is asked for; the ranks', too
+  std::shared_ptr<CommandTimer> timer; // for a profile or trace; shared with `ranks`
 };
 
 uint64_t elementsOf(const fb::Param &param);

@@ -1,11 +1,11 @@
-//===- SessionHooks.h - What tests ask of a session -------------*- C++ -*-===//
+//===- SessionHooks.h - Hooks of sessions for tests -------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Requests that are no part of the C interface: testing/faults/FaultInjection.h makes them, for the
-// next session that this thread creates.
+// Requests outside of the C interface, for the next session that this thread creates. They are made
+// by testing/faults/FaultInjection.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,18 +18,17 @@
 namespace fsdprt {
 
 struct SessionHooks {
-  /// Called with the group of sharded ranks, before anything runs: attaches observers, or plants
+  /// Called with the group of sharded ranks before anything runs, to attach observers or to plant
   /// faults in collectives.
   std::function<void(RankGroup &ranks)> prepare;
-  /// Whether observers have to see each command, which a CUDA graph does not show.
+  /// Observers need to see each command, which a CUDA graph does not allow.
   bool seesCommands = false;
-  /// Kinds of kernels, with commas between. Of the programs beside 'init' only the launches of
-  /// these kinds are run, and no collective, copy or fill: what is computed then means nothing.
-  /// Empty: all.
+  /// Kinds of kernels, separated by commas. If not empty, all programs except 'init' only run
+  /// launches of these kinds, and no collectives, copies or fills. Their results are meaningless.
   std::string onlyKinds;
 };
 
-/// Returns the hooks of the next session that this thread creates, which takes them.
+/// Returns the hooks of the next session that this thread creates. The session resets them.
 SessionHooks &nextSessionHooks();
 
 } // namespace fsdprt

@@ -92,14 +92,14 @@ static void checkElements(const fb::Param &param, uint64_t first, uint64_t count
 }
 
 namespace {
-/// What a rank holds of elements [first, first + count) of a flat buffer.
+/// The part of elements [first, first + count) of a flat buffer that a rank holds.
 struct Overlap {
   uint64_t begin, end; // in the flat buffer
   Overlap(const RankGroup &group, const fb::State &state, uint32_t rank, uint64_t first,
           uint64_t count)
       : begin(std::max(first, group.firstElement(state, rank))),
         end(std::min(first + count, group.firstElement(state, rank) + state.elements())) {}
-  /// Where that begins in what the rank holds, in bytes; and how many there are.
+  /// Returns the offset of this part in the rank's piece, in bytes.
   uint64_t first(const RankGroup &group, const fb::State &state, uint32_t rank) const {
     return (begin - group.firstElement(state, rank)) * sizeOf(state.dtype());
   }
@@ -124,7 +124,7 @@ void Session::readParam(uint32_t rank, uint64_t index, fb::StateRole role, uint6
              fb::EnumNameStateRole(role));
   uint64_t each = sizeOf(from->dtype()), flat = which.offset() + first;
   if (size != count * each)
-    badInput("parameter '%s': expected room for %llu bytes, found %zu",
+    badInput("parameter '%s': expected a buffer of %llu bytes, found %zu",
              printable(which.name()->str()).c_str(), (ull)(count * each), size);
   for (uint64_t next = flat; next < flat + count;) {
     uint32_t r = 0;
@@ -217,8 +217,8 @@ void Session::pokeShard(uint32_t rank, uint64_t index, void (*change)(void *, vo
 
 //===- Comparison ---------------------------------------------------------===//
 
-/// True when every element of every parameter in this state, of which `piece` is the rank's and
-/// `all` the reference's, is the same; else fills in the first that is not.
+/// Compares `piece`, a rank's piece of a state, with `all`, the reference's whole state, for every
+/// parameter. Returns true if they are equal, else fills in the first difference.
 bool Session::compareState(uint32_t rank, const fb::State &held, const std::byte *all,
                            const std::byte *piece, fsdprt_comparison &result) const {
   const auto *params = artifact.manifest().params();
@@ -260,12 +260,12 @@ const fb::State *Session::wholeOf(const fb::State &held) const {
   return nullptr;
 }
 
-/// Pieces of other processes are brought here one by one; all of them, for these send them in any
-/// case.
+/// Pieces of other processes are collected one by one. All are collected, even after a difference,
+/// because their processes send them in any case.
 void Session::compare(fsdprt_comparison &result) const {
   Communicator &communicator = ranks->getCommunicator();
   if (!reference && communicator.isRoot())
-    badInput("the session was made without the reference");
+    badInput("the session was created without the reference");
   result.equal = 1;
   result.parameter_elements = result.optimizer_elements = 0;
   const auto *states = ranks->getLayout().states();

@@ -1,12 +1,12 @@
-//===- StepGraph.cpp - A step as one graph of its ranks' GPUs -----*- C++ -*-===//
+//===- StepGraph.cpp - A step as one CUDA graph ---------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The first run of 'step' is recorded by all ranks as they would execute it, each on its thread,
-// and then launched; later ones are launched by the first rank here. What the host does in a step
-// beside that is to number it, before.
+// In the first run of 'step', all ranks record their commands, each on its thread, and the graph is
+// launched. In later runs the first rank here launches it. Besides that, the host only writes the
+// step's number before each launch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@
 
 using namespace fsdprt;
 
-/// Whether the host takes part in a command while it executes.
+/// Returns true if the host takes part in the execution of a command.
 bool RankGroup::needsHost(const Instruction &instruction) const {
   switch (instruction.kind) {
   case fb::Body::Collective:
@@ -35,17 +35,16 @@ bool RankGroup::needsHost(const Instruction &instruction) const {
   }
 }
 
-/// Before there is anything to record.
+/// Throws Error if the step cannot be recorded.
 void RankGroup::checkRecordable(const DecodedProgram &step) const {
   if (communicator->localRanks() > 1 && std::strcmp(communicator->name(), "nccl") == 0)
-    badInput("%s: expected a process for each rank, for a CUDA graph over NCCL, found %u ranks in "
-             "one; run with --processes, or without --cuda-graph",
+    badInput("%s: a CUDA graph over NCCL: expected a process for each rank, found %u ranks in one; "
+             "run with --processes, or without --cuda-graph",
              artifact.getFile().c_str(), communicator->localRanks());
   for (const Instruction &instruction : step.instructions)
     if (needsHost(instruction))
-      badInput("%s: expected a step that GPUs do by themselves, for a CUDA graph, found command "
-               "%u, %s '%s', in which the host takes part; run "
-               "without --cuda-graph",
+      badInput("%s: a CUDA graph: expected a step that runs on GPUs only, found command %u, %s "
+               "'%s', which needs the host; run without --cuda-graph",
                artifact.getFile().c_str(), instruction.number, fb::EnumNameBody(instruction.kind),
                printable(instruction.label).c_str());
 }
@@ -57,7 +56,7 @@ void RankGroup::addRecording() {
   recording = devices.front()->makeGraph(devices);
 }
 
-/// Of the current program.
+/// Records the current program.
 void RankGroup::record() {
   uint64_t before[4];
   std::copy_n(communicator->exchangedBytes(), 4, before);
@@ -71,7 +70,7 @@ void RankGroup::record() {
   }
   for (size_t kind = 0; kind < 4; ++kind)
     recordedBytes[kind] = communicator->exchangedBytes()[kind] - before[kind];
-  communicator->countExchanged(recordedBytes, -1); // a recording moves nothing
+  communicator->countExchanged(recordedBytes, -1); // recording transfers nothing
 }
 
 void RankGroup::recordRank(RankExecutor &rank) {

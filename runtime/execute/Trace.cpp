@@ -1,20 +1,21 @@
-//===- Trace.cpp - When each command ran ------------------------*- C++ -*-===//
+//===- Trace.cpp - Times of commands in the last runs -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. The commands of one run are counted, those of loops as often as they run: the size of a
-//     ring's part.
-//  2. When asked, each record becomes an event of the lane compute: a launch, copy or fill, or a
-//     wait.
-//  3. A collective becomes one more event, in the lane gather or reduce, and a copy on a channel
-//     one in the lane copy: from its start to the end of its wait. A blocking one is waited for all
-//     the time.
-//  4. `ahead` is the plan's: launches between a start and its wait, in the program's text.
+//  1. The commands of one run are counted, those of loops as often as they run. This is the size of
+//  a
+//     run in the ring.
+//  2. On request, each record of a launch, copy, fill or wait becomes an event of the lane compute.
+//  3. A collective becomes one more event in the lane gather or reduce, and a copy on a channel one
+//  in
+//     the lane copy: from its start to the end of its wait. A blocking one is waited for all the
+//     time.
+//  4. `ahead` is taken from the program: the launches between a start and its wait.
 //
-// A backend that moves bytes within the wait only, as threads of one process do, has nothing to
-// overlap with: its collectives are in flight for longer, and waited for no less.
+// A backend that only copies bytes within the wait, as threads of one process do, overlaps nothing:
+// its collectives are in flight for longer, but their waits are not shorter.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +33,7 @@ static bool isTransfer(const Instruction &instruction) {
   return instruction.kind == fb::Body::Collective || instruction.kind == fb::Body::Copy;
 }
 
-/// Commands of some kind that one run executes.
+/// Returns the number of commands that one run executes, of those for which `counts` is true.
 static uint64_t countEvents(const Instruction *at, const Instruction *end,
                             bool (*counts)(const Instruction &) = isRun) {
   uint64_t count = 0;
@@ -90,7 +91,7 @@ static fsdprt_trace_event describe(const fb::Manifest &manifest, const Instructi
   return event;
 }
 
-/// The event in a collective's own lane.
+/// Returns the event in a collective's own lane.
 static fsdprt_trace_event describe(const fb::Manifest &manifest, const fb::Collective &collective,
                                    const char *label) {
   fsdprt_trace_event event = {};
@@ -109,7 +110,7 @@ static fsdprt_trace_event describe(const fb::Manifest &manifest, const fb::Colle
   return event;
 }
 
-/// The event of a copy on a channel in its lane.
+/// Returns the event of a copy on a channel in its own lane.
 static fsdprt_trace_event describeCopy(const fb::Manifest &manifest,
                                        const Instruction &instruction) {
   fsdprt_trace_event event = describe(manifest, instruction);
@@ -145,8 +146,8 @@ bool Trace::visitRun(uint32_t rank, uint64_t run, const Record *at, const Record
     event.waited = waited.end - waited.begin;
     wait.waited = event.waited;
     event.ahead = ahead;
-    // What a transfer worker moved was in flight while it did so; a wait that was longer than that
-    // stood in its queue.
+    // If a transfer worker executed the transfer, it was in flight only during that time; a longer
+    // wait includes the time in the worker's queue.
     uint64_t from = waited.movedTo ? waited.movedFrom : started.begin,
              to = waited.movedTo ? waited.movedTo : waited.end;
     event.waited = std::min(event.waited, to - from);
@@ -199,7 +200,7 @@ void Trace::visit(const std::function<bool(const fsdprt_trace_event &)> &visit) 
     uint64_t first = ring.began > keptRuns ? ring.began - keptRuns : 0;
     for (uint64_t run = first; run < ring.began; ++run) {
       const Record *begin = ring.records.data() + run % keptRuns * eventsPerRun;
-      bool isLast = run + 1 == ring.began; // it may have ended early
+      bool isLast = run + 1 == ring.began; // the last run may be incomplete
       const Record *end = isLast ? ring.records.data() + ring.next : begin + eventsPerRun;
       if (!visitRun(firstRank + i, run + 1, begin, end, visit))
         return;

@@ -1,12 +1,12 @@
-//===- Trace.h - When each command ran --------------------------*- C++ -*-===//
+//===- Trace.h - Times of commands in the last runs -------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A ring of the last runs of a program, for each rank: begin and end of every command in the order
-// of execution, 40 bytes each, all made before the first run. What they were is looked up when it
-// is asked for. On a GPU times are the GPU's (DeviceTimes.cpp).
+// Per rank, a ring buffer of the last runs of a program: begin and end of every command in the
+// order of execution, 40 bytes each, allocated before the first run. Events are built from it on
+// request. On a GPU, times are those of the GPU (CommandTimer.h).
 //
 //     compute  |launch|launch| start |launch|  wait  |launch|
 //     gather                 [in flight     |..waited]
@@ -26,18 +26,19 @@ namespace fsdprt {
 
 class Trace {
 public:
-  /// Of ranks [firstRank, firstRank + ranks) and their last `runs` runs. The manifest and the
-  /// instructions have to outlive it.
+  /// For ranks [firstRank, firstRank + ranks) and their last `runs` runs. The manifest and the
+  /// instructions must outlive the trace.
   Trace(const fb::Manifest &manifest, const std::vector<Instruction> &instructions,
         uint32_t firstRank, uint32_t ranks, uint32_t runs);
 
-  /// Each rank calls these for itself.
+  /// Starts a run. Each rank calls this and add() for itself.
   void begin(uint32_t rank) {
     Ring &ring = rings[rank - firstRank];
     ring.next = ring.began++ % keptRuns * eventsPerRun;
     ring.end = ring.next + eventsPerRun;
   }
-  /// Of a wait for what a transfer worker moved: when that was.
+  /// Records a command. For a wait, `movedFrom` and `movedTo` are the times at which a transfer
+  /// worker executed the transfer, or 0.
   void add(uint32_t rank, size_t instruction, uint64_t begin, uint64_t end, uint64_t movedFrom = 0,
            uint64_t movedTo = 0) {
     Ring &ring = rings[rank - firstRank];
@@ -46,17 +47,18 @@ public:
                                    static_cast<uint32_t>(instruction)};
   }
 
-  /// Of a run whose times are stamps of a GPU, which 0 is none of: replaces them.
+  /// Replaces the stamps of a GPU in the last run by their times. 0 is not a stamp.
   void resolve(uint32_t rank, const std::function<uint64_t(uint64_t)> &timeOf);
-  /// How many such a run has at most: two for a command, and two for a transfer.
+  /// Returns the largest number of stamps of a run: two per command, and two per transfer.
   static uint64_t stampsOf(const std::vector<Instruction> &instructions);
 
-  /// All processes call it, each with one rank: that of rank 0 has the others' rings then.
+  /// Copies the rings of all ranks to the process of rank 0. All processes, each with one rank,
+  /// must call it.
   void collect(Communicator &communicator);
 
   uint64_t bytes() const { return rings.size() * keptRuns * eventsPerRun * sizeof(Record); }
-  /// Rank by rank, run by run, in the order of execution, but a collective in flight at its wait.
-  /// Ends when `visit` returns false.
+  /// Calls `visit` for all events until it returns false: rank by rank, run by run, in the order of
+  /// execution. An asynchronous transfer comes at its wait.
   void visit(const std::function<bool(const fsdprt_trace_event &)> &visit) const;
 
 private:
@@ -66,7 +68,7 @@ private:
   };
   struct alignas(64) Ring {
     std::vector<Record> records;
-    uint64_t began = 0, next = 0, end = 0; // runs; places in records
+    uint64_t began = 0, next = 0, end = 0; // began: number of runs; next, end: indices of records
   };
   bool visitRun(uint32_t rank, uint64_t run, const Record *at, const Record *end,
                 const std::function<bool(const fsdprt_trace_event &)> &visit) const;

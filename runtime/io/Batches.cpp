@@ -1,11 +1,11 @@
-//===- Batches.cpp - Which samples a step sees ------------------*- C++ -*-===//
+//===- Batches.cpp - Samples of training steps ------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// See the header. A sample's key is a 64-bit number from Philox: it gives the
-// window's start, or seeds the sample's own stream of random values.
+// See Batches.h. A sample's key is a 64-bit number from Philox. It gives the window's start, or
+// seeds the sample's own stream of random values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +39,7 @@ static uint64_t product(const std::vector<uint64_t> &shape) {
   return elements;
 }
 
-/// Tokens and targets in one dimension are whole windows, of the length of the tokens' last
+/// One-dimensional tokens and targets are divided into windows of the length of the tokens' last
 /// dimension.
 SampleShape fsdprt::sampleShapeOf(const std::vector<fsdprt_input_info> &inputs, size_t index) {
   std::vector<uint64_t> shape = shapeOf(inputs[index]);
@@ -59,8 +59,8 @@ SampleShape fsdprt::sampleShapeOf(const std::vector<fsdprt_input_info> &inputs, 
 Batches::Batches(std::vector<fsdprt_input_info> inputs, const TokenFile *tokens, uint64_t ranks,
                  const BatchOptions &options, std::vector<const SampleFile *> files)
     : tokens(tokens), options(options) {
-  if (!(options.validationFraction >= 0 && options.validationFraction < 1)) // not a number included
-    badInput("expected a part of the tokens for validation, at least 0 and below 1, found %g",
+  if (!(options.validationFraction >= 0 && options.validationFraction < 1)) // also rejects NaN
+    badInput("validation fraction: expected a number of at least 0 and below 1, found %g",
              options.validationFraction);
   files.resize(inputs.size());
   uint64_t tokenElements = 0;
@@ -91,7 +91,7 @@ Batches::Batches(std::vector<fsdprt_input_info> inputs, const TokenFile *tokens,
     splitTokens();
 }
 
-/// Finds the inputs that a file of tokens feeds.
+/// Finds the inputs that a token file feeds.
 void Batches::planWindows(uint64_t tokenElements) {
   for (Plan &plan : plans) {
     uint64_t elements = plan.samples * plan.each;
@@ -101,14 +101,14 @@ void Batches::planWindows(uint64_t tokenElements) {
       plan.each = windowLength;
       plan.samples = elements / windowLength;
     } else if (tokens && plan.info.role != FSDPRT_OTHER && !plan.file) {
-      badInput(
-          "input '%s' has another shape than the tokens; it cannot be taken from a file of tokens",
-          plan.info.name);
+      badInput("input '%s' has another shape than the tokens; it cannot be read from a token file",
+               plan.info.name);
     }
   }
 }
 
-/// Splits the inputs that have files of rows, whose numbers of rows have to agree.
+/// Divides the inputs that have files of rows into samples. Checks that the files have equal
+/// numbers of rows.
 void Batches::planRows(const std::vector<fsdprt_input_info> &inputs,
                        const std::vector<const SampleFile *> &files, uint64_t ranks) {
   uint64_t most = 0;
@@ -127,17 +127,16 @@ void Batches::planRows(const std::vector<fsdprt_input_info> &inputs,
       continue;
     plan.fixed = plan.samples != most;
     if (plan.fixed && plan.file->getRows() != plan.samples)
-      badInput("%s: input '%s' has leading dimension %llu, where other inputs have %llu samples, "
-               "so that it is the "
-               "same at every "
-               "step: expected a file of %llu rows, found %llu",
-               plan.file->getPath().c_str(), plan.info.name, (ull)plan.samples, (ull)most,
-               (ull)plan.samples, (ull)plan.file->getRows());
+      badInput(
+          "%s: input '%s' has leading dimension %llu, other inputs have %llu samples, so it is "
+          "the same at every step: expected a file of %llu rows, found %llu",
+          plan.file->getPath().c_str(), plan.info.name, (ull)plan.samples, (ull)most,
+          (ull)plan.samples, (ull)plan.file->getRows());
     if (plan.fixed)
       continue;
     if (first && plan.file->getRows() != rows)
-      badInput("%s: expected %llu samples for input '%s', as %s has for '%s', found %llu; sample i "
-               "of each makes one",
+      badInput("%s: expected %llu samples for input '%s', as many as %s has for '%s', found %llu; "
+               "sample i of all files belongs together",
                plan.file->getPath().c_str(), (ull)rows, plan.info.name,
                first->file->getPath().c_str(), first->info.name, (ull)plan.file->getRows());
     if (!first)
@@ -149,21 +148,19 @@ void Batches::planRows(const std::vector<fsdprt_input_info> &inputs,
       rows - static_cast<uint64_t>(static_cast<double>(rows) * options.validationFraction);
 }
 
-/// Splits a file of tokens into a part to train on and one to validate on.
+/// Divides a token file into a part for training and one for validation.
 void Batches::splitTokens() {
   if (windowLength == 0)
-    badInput("the model takes no tokens: it has no input 'tokens', which --data and --text feed; "
-             "leave them out, and "
-             "feed its inputs with "
-             "--input NAME=FILE, or name one of them 'tokens' when it is compiled "
-             "(--batch=INDEX=tokens)");
+    badInput("the model has no input 'tokens', which --data and --text feed; omit these options "
+             "and feed the inputs with --input NAME=FILE, or compile with --batch=INDEX=tokens to "
+             "name one of them 'tokens'");
   window.resize(windowLength);
   uint64_t validation =
       static_cast<uint64_t>(static_cast<double>(tokens->size()) * options.validationFraction);
   trainSize = tokens->size() - (validation > windowLength ? validation : 0);
   if (trainSize < windowLength + 1)
-    badInput("expected at least %llu tokens for one sample of %llu and its targets, found %llu to "
-             "train on",
+    badInput("expected at least %llu tokens for one sample of %llu and its targets, found %llu in "
+             "the training part",
              (ull)windowLength + 1, (ull)windowLength, (ull)trainSize);
 }
 

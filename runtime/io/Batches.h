@@ -1,27 +1,28 @@
-//===- Batches.h - Which samples a step sees --------------------*- C++ -*-===//
+//===- Batches.h - Samples of training steps --------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Sample g of step s depends on the seed, s and g alone. Ranks take consecutive ones,
+// Sample g of step s depends only on the seed, s and g. Ranks take consecutive samples,
 //
 //     g = ((rank * micro_batches + micro_batch) * samples) + i
 //
-// so that the same global batch, in the same order, is seen by any number of ranks.
+// so that the global batch, and its order, do not depend on the number of ranks.
 //
-// An input's samples come from one of three sources:
+// The samples of an input come from one of three sources:
 //
-//   window   of a file of tokens: T + 1 ids, of which T are the tokens and, shifted by one, T the
+//   window   of a token file: T + 1 ids, of which the first T are the tokens and the last T the
 //            targets
-//   row      of a file of its own (SampleFile)
-//   random   ids below their limit, or floats (normal): where there is no file
+//   row      of a file for this input (SampleFile)
+//   random   without a file: ids below their limit, or normally distributed floats
 //
-// Sample g draws one number, which gives the start of its window and the index of its row. All
-// files of rows have as many rows, and row r of each makes one sample; a window and a row of one
-// sample are unrelated. An input with another leading dimension than the samples' (a table for the
-// whole batch) takes a file of exactly its own rows, the same at every step. Training draws from
-// the first part of a file; validation goes through the last part in order.
+// Sample g draws one random number, which gives the start of its window and the index of its row.
+// All files of rows have the same number of rows, and row r of each belongs to one sample; the
+// window and the row of a sample are unrelated. An input whose leading dimension is not that of the
+// samples (a table for the whole batch) takes a file of exactly its own rows, the same at every
+// step. Training draws from the first part of a file; validation goes through the last part in
+// order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,48 +39,49 @@ namespace fsdprt {
 
 struct BatchOptions {
   uint64_t seed = 0;
-  bool overfit = false; // step 0's samples every time
+  bool overfit = false; // use the samples of step 0 in every step
   double validationFraction = 0.1;
-  double extraIds = 0; // part of random ids that are the first extra one, where the input has any
+  double extraIds = 0; // fraction of random ids that are the input's first extra id, if it has any
 };
 
-/// How an input's elements are split into samples.
+/// How the elements of an input are divided into samples.
 struct SampleShape {
   uint64_t samples = 1;      ///< per micro-batch
-  std::vector<uint64_t> row; ///< shape of one
+  std::vector<uint64_t> row; ///< shape of one sample
 };
 
-/// Returns how a file of rows for input `index` is split.
+/// Returns how a file of rows for input `index` is divided.
 SampleShape sampleShapeOf(const std::vector<fsdprt_input_info> &inputs, size_t index);
 
 class Batches {
 public:
-  /// `inputs` of the program `step`; `tokens` may be null. `files`: of rows, by input, each null or
-  /// not; may be empty.
+  /// `inputs` are those of the program `step`; `tokens` may be null. `files` has a file of rows or
+  /// null for each input, or is empty.
   Batches(std::vector<fsdprt_input_info> inputs, const TokenFile *tokens, uint64_t ranks,
           const BatchOptions &options, std::vector<const SampleFile *> files = {});
 
   uint64_t trainTokens() const { return trainSize; }
   uint64_t validationTokens() const { return tokens ? tokens->size() - trainSize : 0; }
-  /// Rows of the files that samples are drawn from; 0 without such files.
+  /// Returns the number of rows that training draws from; 0 without such files.
   uint64_t trainRows() const { return rowsToTrain; }
   uint64_t validationRows() const { return rows - rowsToTrain; }
-  /// Returns true if tokens, or rows, of input i come from a file.
+  /// Returns true if the tokens or rows of input i come from a file.
   bool isFromFile(size_t i) const { return plans[i].file || (tokens && plans[i].window); }
   /// Returns true if input i takes the same rows at every step.
   bool isFixed(size_t i) const { return plans[i].fixed; }
-  /// Batches (over all ranks) that cover the validation part once; 0 when it is too short.
+  /// Returns the number of batches, over all ranks, that cover the validation part once; 0 if it is
+  /// too short.
   uint64_t validationBatches() const;
 
-  /// The values of one rank's micro-batch of input i. Throws InputChanged. Allocates nothing unless
-  /// it throws.
+  /// Return the values of one rank's micro-batch of input i, valid until the next call for that
+  /// input. Throw InputChanged. Allocate no memory unless they throw.
   const void *train(uint64_t step, uint64_t rank, uint32_t microBatch, size_t i);
   const void *validation(uint64_t batch, uint64_t rank, uint32_t microBatch, size_t i);
   size_t bytes(size_t i) const { return plans[i].buffer.size(); }
-  /// Throws InputChanged when a file that batches are read from is not what it was when it was
-  /// opened. Allocates nothing unless it throws.
+  /// Throws InputChanged if a file of samples has changed since it was opened. Allocates no memory
+  /// unless it throws.
   void expectUnchanged() const;
-  /// Whether values come from a file.
+  /// Returns true if any values come from a file.
   bool readFiles() const {
     return tokens ||
            std::any_of(plans.begin(), plans.end(), [](const Plan &plan) { return plan.file; });
@@ -88,8 +90,8 @@ public:
 private:
   struct Plan {
     fsdprt_input_info info;
-    uint64_t samples, each; // per micro-batch; elements of a sample
-    bool window;            // tokens and targets of one window
+    uint64_t samples, each; // samples per micro-batch; elements per sample
+    bool window;            // tokens or targets of a window
     const SampleFile *file = nullptr;
     bool fixed = false;
     std::vector<std::byte> buffer;
@@ -107,7 +109,7 @@ private:
                    bool validating);
 
   std::vector<Plan> plans;
-  std::vector<uint32_t> window; // ids of the sample that is being filled in
+  std::vector<uint32_t> window; // ids of the current sample
   const TokenFile *tokens;
   uint64_t trainSize = 0, windowLength = 0, samplesPerBatch = 0;
   uint64_t rows = 0, rowsToTrain = 0, rowsPerBatch = 0;

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Protobuf by hand: a field is its number and type in one varint, then a varint, 4 or 8 bytes, or a
-// length and that many bytes.
+// Encodes protobuf by hand. A field is its number and type in one varint, followed by a varint, 4
+// or 8 bytes, or a length and that many bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,7 +54,7 @@ uint32_t fsdprt::maskedCrc32c(const void *data, size_t size) {
 namespace {
 enum WireType { varint = 0, eightBytes = 1, lengthAndBytes = 2, fourBytes = 5 };
 
-/// Fields, one after another, in a buffer of fixed size.
+/// Appends fields to a buffer of fixed size.
 class Message {
 public:
   Message(char *to, size_t room, size_t &used) : to(to), room(room), used(used) {}
@@ -117,7 +117,7 @@ void EventFile::open(const std::string &folder, uint64_t firstStep) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error)
-    badInput("%s: cannot make the folder: %s", folder.c_str(), error.message().c_str());
+    badInput("%s: cannot create the folder: %s", folder.c_str(), error.message().c_str());
   char host[256] = "localhost";
   gethostname(host, sizeof host - 1);
   double time = now();

@@ -4,13 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An event file is a row of records (TFRecord),
+// An event file is a sequence of records (TFRecord),
 //
 //     | u64 length | u32 masked CRC-32C of it | length bytes | u32 masked CRC-32C of those |
 //
-// each an Event in protobuf's wire format. The first has the file's version. When a run goes on
-// from a save, the second is a session's start at its first step, after which
-// TensorBoard shows no older event of that step or a later one.
+// each an Event in protobuf's wire format. The first record has the file's version. If a run
+// resumes from a save, the second is a session start at its first step, after which TensorBoard
+// hides older events of that step and later ones.
 //
 //     Event   { 1: double wall_time  2: int64 step  3: string file_version
 //               5: Summary  7: SessionLog }
@@ -26,20 +26,21 @@
 
 namespace fsdprt {
 
-/// CRC-32C (Castagnoli), and as records have it: rotated, plus a constant.
+/// Return the CRC-32C (Castagnoli) of a range, and its masked form for records: rotated, plus a
+/// constant.
 uint32_t crc32c(const void *data, size_t size);
 uint32_t maskedCrc32c(const void *data, size_t size);
 
 class EventFile {
 public:
-  /// Throws Error unless open() would do.
+  /// Throws Error if open() would fail.
   static void expectFolder(const std::string &folder);
-  /// Makes the folder, and a file in it whose name has the time, the host and the process.
-  /// `firstStep` > 1: a run that goes on.
+  /// Creates the folder and a file in it, whose name contains the time, the host and the process.
+  /// `firstStep` > 1 means that the run resumes.
   void open(const std::string &folder, uint64_t firstStep);
   bool isOpen() const { return file.isOpen(); }
 
-  /// One event: begin, scalars, end. Allocates nothing; what does not fit 4 KiB throws Error.
+  /// Write one event: begin, scalars, end. Allocate no memory; an event beyond 4 KiB throws Error.
   void begin(uint64_t step);
   void add(const char *tag, float value);
   void end();
@@ -49,7 +50,7 @@ private:
   void writeRecord(const char *data, size_t size);
 
   OutputFile file;
-  char event[4096], values[4096 - 128]; // of the event, of its summary
+  char event[4096], values[4096 - 128]; // encoded event, and its summary
   size_t eventSize = 0, valuesSize = 0;
 };
 

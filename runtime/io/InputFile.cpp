@@ -1,11 +1,11 @@
-//===- InputFile.cpp - A file that others may change while it is read -*- C++ -*-===//
+//===- InputFile.cpp - An input file that may change while in use --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The sample of a large file is sampleBlocks blocks of sampleBlockBytes bytes at equal distances;
-// the first block begins the file and the last one ends it.
+// The sample of a large file consists of sampleBlocks blocks of sampleBlockBytes bytes at equal
+// distances, from the beginning of the file to its end.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ using ull = unsigned long long;
 static constexpr size_t chunkBytes = 1 << 20;
 
 InputFile::InputFile(const std::string &path, const char *what) : path(path) {
-  // Without O_NONBLOCK a named pipe would wait for somebody who writes.
+  // Without O_NONBLOCK, opening a named pipe that has no writer would wait.
   file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0)
     badInput("%s: cannot open %s: %s", path.c_str(), what, strerror(errno));
@@ -53,8 +53,7 @@ InputFile &InputFile::operator=(InputFile &&other) noexcept {
 InputFile::Version InputFile::look() const {
   struct stat status;
   if (fstat(file, &status) != 0)
-    throw InputChanged(
-        format("%s: cannot be looked at any more: %s", path.c_str(), strerror(errno)));
+    throw InputChanged(format("%s: cannot query the open file: %s", path.c_str(), strerror(errno)));
   return {static_cast<uint64_t>(status.st_size), static_cast<uint64_t>(status.st_nlink),
           status.st_mtim, status.st_ctim};
 }
@@ -64,8 +63,8 @@ void InputFile::refuseChange(const Version &now) const {
     throw InputChanged(
         format("%s: the file changed while it was in use: expected %llu bytes, found %llu",
                path.c_str(), (ull)version.size, (ull)now.size));
-  throw InputChanged(
-      format("%s: the file changed while it was in use: it was written to", path.c_str()));
+  throw InputChanged(format("%s: the file changed while it was in use: another process wrote to it",
+                            path.c_str()));
 }
 
 static bool isSame(const timespec &a, const timespec &b) {

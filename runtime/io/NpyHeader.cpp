@@ -1,10 +1,10 @@
-//===- NpyHeader.cpp - Header of a file of numpy ----------------*- C++ -*-===//
+//===- NpyHeader.cpp - Headers of .npy files --------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A parser by recursive descent over the text of the dictionary; see the header.
+// Parses the text of the dictionary by recursive descent. See NpyHeader.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,7 +59,7 @@ private:
     badInput("%s: header of the .npy file: %s", path.c_str(), why.c_str());
   }
 
-  /// Returns the next character that is no space; a zero at the end.
+  /// Returns the next character that is not white space; 0 at the end.
   char peek() {
     while (at != end && (*at == ' ' || *at == '\n' || *at == '\t' || *at == '\r'))
       ++at;
@@ -82,7 +82,7 @@ private:
     while (at != end && *at != quote)
       ++at;
     if (at == end)
-      refuse("a text has no end");
+      refuse("expected a closing quote, found the header's end");
     return std::string(begin, at++);
   }
 
@@ -114,7 +114,7 @@ private:
       return parseShape();
     if (key == "descr") {
       if (peek() == '[')
-        refuse("expected elements of one number, found records");
+        refuse("expected elements of a number type, found records");
       descr = parseString();
       return;
     }
@@ -135,7 +135,7 @@ private:
 };
 } // namespace
 
-/// Returns safetensors' name of a numpy type such as '<f4'; empty when there is none.
+/// Returns safetensors' name of a numpy type such as '<f4'; empty if it is not supported.
 static std::string dtypeOf(const std::string &descr) {
   if (descr.size() != 3 || (descr[0] != '<' && descr[0] != '|' && descr[0] != '='))
     return "";
@@ -175,9 +175,8 @@ StoredArray fsdprt::readNpyHeader(const std::string &path, const std::byte *data
     if (__builtin_mul_overflow(bytes, dim, &bytes))
       badInput("%s: header of the .npy file: its shape overflows", path.c_str());
   if (bytes != size - array.begin)
-    badInput("%s: its header says %llu bytes of elements, found %llu; the file is cut short or has "
-             "more than its "
-             "header says",
+    badInput("%s: its header says %llu bytes of elements, found %llu; the file is cut short or "
+             "longer than its header says",
              path.c_str(), (ull)bytes, (ull)(size - array.begin));
   return array;
 }

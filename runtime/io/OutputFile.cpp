@@ -1,12 +1,12 @@
-//===- OutputFile.cpp - Files that are written whole or not at all -*- C++ -*-===//
+//===- OutputFile.cpp - Files written completely or not at all ----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The directory is flushed too, so that the new name survives a power cut. A temporary file is
-// locked as long as its process lives. One of this machine that nobody locks was left by a process
-// that died, and is removed by the next one that writes the same FILE.
+// The directory is flushed too, so that the new name survives a power failure. A temporary file is
+// locked while its process lives. An unlocked one of this machine was left by a process that died,
+// and is removed by the next process that writes the same FILE.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@
 
 using namespace fsdprt;
 
-/// Opens `path` for writing as it is, or makes it and takes it away again.
+/// Opens an existing file for writing, or creates it and removes it again. Throws Error.
 static void tryToOpen(const std::string &path) {
   int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   bool made = fd >= 0;
@@ -42,18 +42,18 @@ static void tryToOpen(const std::string &path) {
 void OutputFile::expectWritable(const std::string &path, bool atomic) {
   struct stat status;
   if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
-    // A pipe would wait for its reader: it is only asked for its permissions.
+    // Opening a pipe would wait for its reader, so only its permissions are checked.
     if (S_ISDIR(status.st_mode) || access(path.c_str(), W_OK) != 0)
       badInput("%s: cannot write: %s", path.c_str(),
                S_ISDIR(status.st_mode) ? strerror(EISDIR) : strerror(errno));
     return;
   }
   bool exists = access(path.c_str(), F_OK) == 0;
-  if (!exists && errno != ENOENT) // a name that is too long, say
+  if (!exists && errno != ENOENT) // such as a name that is too long
     badInput("%s: cannot write: %s", path.c_str(), strerror(errno));
   if (exists || !atomic)
     tryToOpen(path);
-  if (atomic) { // removed again when it goes out of scope
+  if (atomic) { // the destructor removes the temporary file
     OutputFile probe;
     probe.path = path;
     probe.openTemporary();
@@ -62,9 +62,9 @@ void OutputFile::expectWritable(const std::string &path, bool atomic) {
 
 //===- Temporary names ----------------------------------------------------===//
 
-static constexpr size_t longestBase = 200; // of a name, so that there is room for the digits
+static constexpr size_t longestBase = 200; // bytes kept of a name, to leave space for the digits
 
-/// Eight digits that are the same for all processes of a machine.
+/// Returns eight digits that are equal for all processes of a machine.
 static std::string machineDigits() {
   char name[256] = "";
   gethostname(name, sizeof name - 1);
@@ -79,14 +79,14 @@ static std::string folderOf(const std::string &path) {
   return slash == std::string::npos ? "./" : path.substr(0, slash + 1);
 }
 
-/// What the names of the temporary files of `path` on this machine begin with.
+/// Returns the common prefix of the names of the temporary files of `path` on this machine.
 static std::string temporaryPrefix(const std::string &path) {
   size_t slash = path.rfind('/');
   std::string base = path.substr(slash == std::string::npos ? 0 : slash + 1);
   return base.substr(0, longestBase) + "." + machineDigits();
 }
 
-/// Removes temporary files of processes that are gone.
+/// Removes temporary files whose processes have ended.
 static void removeAbandoned(const std::string &folder, const std::string &prefix) {
   constexpr const char end[] = ".tmp";
   size_t length = prefix.size() + 8 + sizeof end - 1;
@@ -116,7 +116,7 @@ void OutputFile::openTemporary() {
     fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd < 0 && errno != EEXIST)
       badInput("%s: cannot write: %s", path.c_str(), strerror(errno));
-    // Another process may take it for abandoned before it is locked.
+    // Until it is locked, another process may take the file for abandoned and remove it.
     bool isLocked = fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK);
     struct stat status;
     if (fd >= 0 && (!isLocked || fstat(fd, &status) != 0 || status.st_nlink == 0))
@@ -127,7 +127,7 @@ void OutputFile::openTemporary() {
     regular = true;
     return;
   }
-  failed("%s: cannot make a temporary file beside it: all names are taken", path.c_str());
+  failed("%s: cannot create a temporary file in its folder: all names are taken", path.c_str());
 }
 
 //===- Opening ------------------------------------------------------------===//
@@ -143,7 +143,7 @@ void OutputFile::openName(const std::string &name, int flags) {
 void OutputFile::open(const std::string &newPath, bool atomic) {
   struct stat status;
   path = newPath;
-  // A device or pipe cannot be replaced by a name: write to it.
+  // A device or pipe cannot be replaced by rename: write to it directly.
   if (atomic && (stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode)))
     return openTemporary();
   openName(path, O_TRUNC);
@@ -158,7 +158,7 @@ void OutputFile::openBehind(const std::string &newPath, uint64_t bytes) {
   path = newPath;
   openName(path, 0);
   if (regular && (ftruncate(fd, static_cast<off_t>(bytes)) != 0 || lseek(fd, 0, SEEK_END) < 0))
-    fail("cannot cut");
+    fail("cannot truncate");
 }
 
 OutputFile::~OutputFile() {
@@ -207,7 +207,7 @@ void OutputFile::commit() {
   }
   int directory = ::open(folderOf(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory >= 0) {
-    fsync(directory); // some file systems refuse; the name is there all the same
+    fsync(directory); // some file systems do not support this; the rename is done in any case
     ::close(directory);
   }
 }

@@ -1,17 +1,17 @@
-//===- OutputFile.h - Files that are written whole or not at all -*- C++ -*-===//
+//===- OutputFile.h - Files written completely or not at all ------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// write(2) on a descriptor, every result looked at, fsync before close: a full disk
-// is an error and not a shorter file. With 'atomic', bytes go to a new file beside it,
+// Checks every result of write(2) and calls fsync before close, so that a full disk is an error and
+// not a shorter file. With `atomic`, bytes go to a new file in the same folder,
 //
-//     FILE.<16 hexadecimal digits>.tmp     8 of the machine's name, 8 random
+//     FILE.<16 hexadecimal digits>.tmp     8 for the machine's name, 8 random
 //
-// which takes the name in the end. Two processes that write one FILE so have a temporary
-// file each, and the one that ends last leaves its own, whole. No symbolic link is followed:
-// neither one with the temporary name, nor, since rename(2) replaces it, one with the name.
+// which is renamed at the end. So two processes that write one FILE have separate temporary files,
+// and the last one to finish replaces the other's file by its own. Symbolic links are not followed:
+// neither at the temporary name nor, because rename(2) replaces it, at the final one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,27 +33,26 @@ public:
   OutputFile(const OutputFile &) = delete;
   OutputFile &operator=(const OutputFile &) = delete;
 
-  /// Throws Error unless `open` with these arguments would do. Leaves nothing behind.
+  /// Throws Error if open() with these arguments would fail. Leaves no file behind.
   static void expectWritable(const std::string &path, bool atomic);
 
-  /// Throws Error.
+  /// Opens or creates a file. Throws Error.
   void open(const std::string &path, bool atomic);
-  /// Makes a file that is not there yet. Throws Error when anything, a symbolic link included, has
-  /// the name.
+  /// Creates a new file. Throws Error if the name exists, also as a symbolic link.
   void openNew(const std::string &path);
-  /// The same without 'atomic', keeping the first `bytes` of a file that is there.
+  /// Opens a file without `atomic` and truncates it to its first `bytes`, to append to them.
   void openBehind(const std::string &path, uint64_t bytes);
   bool isOpen() const { return fd >= 0; }
-  /// Allocates nothing unless it throws Error.
+  /// Writes `size` bytes. Throws Error. Allocates no memory unless it throws.
   void write(const void *data, size_t size);
-  /// Flushes to the disk, closes, renames.
+  /// Flushes the file to disk, closes it, and renames it if it is atomic. Throws Error.
   void commit();
 
 private:
   [[noreturn]] void fail(const char *doing);
   void openName(const std::string &name, int flags);
   void openTemporary();
-  std::string path, temporary; // temporary: empty when not atomic
+  std::string path, temporary; // temporary: empty if not atomic
   int fd = -1;
   bool regular = false;
 };

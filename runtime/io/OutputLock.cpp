@@ -1,11 +1,11 @@
-//===- OutputLock.cpp - An output file is of one process --------*- C++ -*-===//
+//===- OutputLock.cpp - Exclusive use of an output file ---------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// bind(2) of a name fails when another process has bound it. Who that is, its socket tells to
-// whoever connects.
+// bind(2) fails if another process has bound the name. The socket tells connecting processes its
+// owner.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ using namespace fsdprt;
 using ull = unsigned long long;
 namespace fs = std::filesystem;
 
-/// Returns the abstract name that stands for a file, or an empty text when it needs no claim.
+/// Returns the abstract name for a file, or an empty text if it needs no claim.
 static std::string nameOf(const std::string &path) {
   struct stat status;
   if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
@@ -39,7 +39,7 @@ static std::string nameOf(const std::string &path) {
   return "fsdp-run/output/" + sha256Text(where.data(), where.size());
 }
 
-/// " (process 42)", as far as it is known.
+/// Returns text such as " (process 42)"; empty if the owner is unknown.
 static std::string ownerOf(const sockaddr_un &address, socklen_t bytes) {
   int file = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   ucred who = {};
@@ -61,7 +61,7 @@ OutputLock::OutputLock(const std::string &path, const char *option) {
   socklen_t bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (socket < 0)
-    failed("%s: cannot make a socket: %s", path.c_str(), strerror(errno));
+    failed("%s: cannot create a socket: %s", path.c_str(), strerror(errno));
   if (bind(socket, reinterpret_cast<const sockaddr *>(&address), bytes) == 0) {
     listen(socket, 8);
     return;

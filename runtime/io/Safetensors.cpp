@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The header goes through a SAX handler, which knows at which depth it is and what may
-// stand there; no tree is built.
+// The header is parsed by a SAX handler, which keeps track of the depth and of what is allowed
+// there; no tree is built.
 //
 //===----------------------------------------------------------------------===//
 
@@ -106,13 +106,12 @@ public:
   bool binary(binary_t &) override { refuse("expected text"); }
   bool parse_error(size_t position, const std::string &,
                    const nlohmann::detail::exception &error) override {
-    std::string why = error.what(); // "[json.exception...] parse error at line 1, column 7: syntax
-                                    // error while ..."
+    std::string why = error.what(); // "[json.exception...] parse error at line 1, column 7: ..."
     size_t begin = why.rfind(" - "), colon = why.find(": ");
     why = begin != std::string::npos   ? why.substr(begin + 3)
           : colon != std::string::npos ? why.substr(colon + 2)
                                        : why;
-    current.clear(); // the place says more than the tensor before it
+    current.clear(); // the position is more useful than the previous tensor's name
     refuse(format("not JSON at byte %zu: %s", position, printable(why).c_str()));
   }
 
@@ -122,7 +121,7 @@ private:
              printable(current).c_str(), current.empty() ? "" : "'", why.c_str());
   }
 
-  /// What may stand where the parser is.
+  /// Returns what is allowed at the parser's position.
   std::string expected() const {
     if (depth == 0)
       return "an object of tensors";
@@ -150,7 +149,7 @@ private:
       refuse("expected dtype, shape and data_offsets");
     uint64_t bytes = safetensorsSize(tensor.dtype);
     if (bytes == 0)
-      refuse("dtype '" + printable(tensor.dtype) + "' is not known");
+      refuse("dtype '" + printable(tensor.dtype) + "' is unknown");
     for (uint64_t dim : tensor.shape)
       if (__builtin_mul_overflow(bytes, dim, &bytes))
         refuse("its shape overflows");
@@ -186,7 +185,7 @@ SafetensorsFile::SafetensorsFile(InputFile opened)
              path.c_str(), (ull)maxHeader, (ull)length);
   if (length > file.size() - sizeof length)
     badInput("%s: its header says it has %llu bytes, but %llu follow: not a safetensors file, or "
-             "one that is cut short",
+             "cut short",
              path.c_str(), (ull)length, (ull)(file.size() - sizeof length));
   std::string text(length, '\0');
   file.read(sizeof length, text.data(), length);
@@ -206,13 +205,12 @@ void SafetensorsFile::checkTiling() const {
   uint64_t at = 0;
   for (const auto &[begin, end, name] : ranges) {
     if (begin != at)
-      badInput(
-          "%s: expected tensors without holes or overlaps: '%s' begins at %llu, where %llu was due",
-          path.c_str(), printable(name).c_str(), (ull)begin, (ull)at);
+      badInput("%s: expected tensors without gaps or overlaps: '%s' begins at %llu, expected %llu",
+               path.c_str(), printable(name).c_str(), (ull)begin, (ull)at);
     at = end;
   }
   if (at != file.size() - dataBegin)
-    badInput("%s: expected %llu bytes of tensors, found %llu; the file is cut short or has more "
+    badInput("%s: expected %llu bytes of tensors, found %llu; the file is cut short or longer "
              "than its header says",
              path.c_str(), (ull)at, (ull)(file.size() - dataBegin));
 }
@@ -227,7 +225,7 @@ std::vector<std::string> fsdprt::readSafetensorsIndex(const std::string &path) {
   for (const auto &entry : index["weight_map"]) {
     std::string name = entry.is_string() ? entry.get<std::string>() : "";
     if (name.empty() || name.find('/') != std::string::npos)
-      badInput("%s: expected the name of a file beside it, found '%s'", path.c_str(),
+      badInput("%s: expected the name of a file in the same folder, found '%s'", path.c_str(),
                printable(name).c_str());
     names.insert(name);
   }

@@ -6,11 +6,10 @@
 //
 //     | u64 N | N bytes of JSON | tensors, end to end |
 //
-// Reading is strict, since sizes come from a stranger's file: N at most 100,000,000
-// and within the file; the JSON is an object that begins at once, without duplicate
-// or unknown keys; every number is a non-negative integer; a tensor's bytes are the
-// product of its shape and dtype, without overflow; sorted by place, the tensors
-// tile the rest of the file without a hole or an overlap.
+// Reading is strict, because sizes come from an untrusted file: N is at most 100,000,000 and within
+// the file; the JSON is an object that begins at once, without duplicate or unknown keys; every
+// number is a non-negative integer; a tensor has the bytes of its shape and dtype, without
+// overflow; sorted by offset, the tensors fill the rest of the file without gaps or overlaps.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,10 +27,10 @@ namespace fsdprt {
 struct Tensor {
   std::string dtype; // "F32", "BF16", ...
   std::vector<uint64_t> shape;
-  uint64_t begin = 0, end = 0; // within the data
+  uint64_t begin = 0, end = 0; // byte offsets after the header
 };
 
-/// Bytes per element of a dtype; 0 when there is no such dtype.
+/// Returns the bytes per element of a dtype; 0 if it is unknown.
 uint32_t safetensorsSize(const std::string &dtype);
 
 class SafetensorsFile {
@@ -45,7 +44,7 @@ public:
   const InputFile &getFile() const { return file; }
   /// Returns the offset of the tensor's first byte in the file.
   uint64_t offsetOf(const Tensor &tensor) const { return dataBegin + tensor.begin; }
-  /// Copies `bytes` bytes of the tensor from its byte `offset` on. Throws InputChanged.
+  /// Copies `bytes` bytes of the tensor from its byte `offset`. Throws InputChanged.
   void read(const Tensor &tensor, uint64_t offset, void *into, size_t bytes) const {
     file.read(offsetOf(tensor) + offset, into, bytes);
   }
@@ -59,22 +58,22 @@ private:
   std::map<std::string, Tensor> tensors;
 };
 
-/// The files that "model.safetensors.index.json" names, in order; each once.
+/// Returns the paths of the files that a "model.safetensors.index.json" names, sorted, each once.
 std::vector<std::string> readSafetensorsIndex(const std::string &path);
 
-/// A tensor that will be written.
+/// Describes a tensor to be written.
 struct TensorEntry {
   std::string name, dtype;
   std::vector<uint64_t> shape;
 };
 
-/// What comes before the tensors: the length, and the header, padded to a multiple of 8 bytes.
-/// `entries` are sorted: wider dtypes first, then by name; their data have to follow in that order.
+/// Returns the bytes before the tensors: the length, and the header, padded to a multiple of 8.
+/// Sorts `entries`: wider dtypes first, then by name. The tensors' data must follow in that order.
 std::string safetensorsHeader(std::vector<TensorEntry> &entries,
                               const std::map<std::string, std::string> &metadata);
 
-/// Writes tensors one after the other, in the order of safetensorsHeader(). The file
-/// appears when commit() returns, whole.
+/// Writes tensors one after the other, in the order of safetensorsHeader(). The file appears,
+/// complete, when commit() returns.
 class SafetensorsWriter {
 public:
   using Entry = TensorEntry;

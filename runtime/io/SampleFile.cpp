@@ -1,11 +1,11 @@
-//===- SampleFile.cpp - Samples of one input in a file ----------*- C++ -*-===//
+//===- SampleFile.cpp - A file with samples of one input --------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// See the header. Elements are converted one by one through f64 (floats) or 64-bit integers,
-// when a row is copied; a file of the input's own type is copied as it is.
+// See SampleFile.h. Elements are converted one by one through f64 (floats) or 64-bit integers when
+// a row is copied; a file of the input's own type is copied unchanged.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ static const char *fileNameOf(DType type) {
   return names[static_cast<int>(type)];
 }
 
-/// Returns the float type of a name of safetensors; nothing for other types.
+/// Sets `type` to the float type with a name of safetensors. Returns false for other types.
 static bool floatOf(const std::string &name, DType &type) {
   for (DType known : {DType::f64, DType::f32, DType::f16, DType::bf16})
     if (name == fileNameOf(known)) {
@@ -41,8 +41,8 @@ static bool isInteger(const std::string &name) {
   return name.size() >= 2 && (name[0] == 'I' || name[0] == 'U') && name[1] >= '1' && name[1] <= '9';
 }
 
-/// Returns an integer of `width` bytes. Unsigned ones beyond 2^63 - 1 become negative, which is
-/// refused.
+/// Returns an integer of `width` bytes. Unsigned values beyond 2^63 - 1 become negative; the caller
+/// refuses them.
 static int64_t loadAny(uint32_t width, bool isSigned, const std::byte *from) {
   switch (width) {
   case 1:
@@ -68,7 +68,7 @@ SampleFile::SampleFile(const std::string &path, const fsdprt_input_info &info,
                        std::vector<uint64_t> row)
     : path(path), file(path, "samples"), row(std::move(row)), type(static_cast<DType>(info.dtype)) {
   for (uint64_t dim : this->row)
-    elements *= dim; // within the input's bytes, which the artifact's check has counted
+    elements *= dim; // does not overflow: the artifact's verifier has checked the input's bytes
   if (file.size() == 0)
     badInput("%s: input '%s' expected samples, found an empty file", path.c_str(),
              printable(info.name).c_str());
@@ -99,8 +99,7 @@ void SampleFile::readHeader(const fsdprt_input_info &info) {
     uint64_t each = elements * sizeOf(type);
     if (each == 0 || file.size() % each != 0)
       badInput("%s: input '%s' expected a raw file of a multiple of %llu bytes, for samples of %s "
-               "in %s, found %llu "
-               "bytes",
+               "in %s, found %llu bytes",
                path.c_str(), printable(info.name).c_str(), (ull)each, shapeText("", row).c_str(),
                fileNameOf(type), (ull)file.size());
     array = {fileNameOf(type), {file.size() / each}, 0};
@@ -110,7 +109,7 @@ void SampleFile::readHeader(const fsdprt_input_info &info) {
   isSigned = array.dtype[0] == 'I';
 }
 
-/// Finds the tensor of the input's name, or the only one.
+/// Finds the tensor with the input's name, or the only one.
 void SampleFile::readSafetensors(const std::string &name) {
   tensors = std::make_unique<SafetensorsFile>(std::move(file));
   const auto &known = tensors->getTensors();
@@ -152,7 +151,7 @@ void SampleFile::checkType(const fsdprt_input_info &info) {
   isCopied = array.dtype == fileNameOf(type) || (type == DType::i1 && width == 1);
 }
 
-/// Runs each(number, bytes) over all elements of the file, which are read in parts.
+/// Calls each(number, bytes) for all elements of the file, which is read in parts.
 template <typename Each>
 void SampleFile::forElements(Each each) const {
   constexpr uint64_t partElements = 1 << 17;
@@ -182,7 +181,7 @@ void SampleFile::checkElements(const fsdprt_input_info &info) const {
   });
 }
 
-/// Refuses what the input's type does not hold, and ids that the model has no row for.
+/// Refuses values that the input's type cannot hold, and ids outside of the input's limit.
 void SampleFile::checkIntegers(const fsdprt_input_info &info) const {
   int64_t bits = type == DType::i1 ? 1 : int64_t(8 * sizeOf(type));
   int64_t most = type == DType::i1 ? 1 : std::numeric_limits<int64_t>::max() >> (64 - bits);
@@ -191,7 +190,7 @@ void SampleFile::checkIntegers(const fsdprt_input_info &info) const {
     most = static_cast<int64_t>(std::min<uint64_t>(info.limit - 1, most));
     least = 0;
   }
-  bool isHuge = array.dtype == "U64"; // negative after loadAny: beyond 2^63 - 1
+  bool isHuge = array.dtype == "U64"; // then negative values of loadAny exceed 2^63 - 1
   const int64_t *extraEnd = info.extra_ids + info.num_extra_ids;
   forElements([&](uint64_t i, const std::byte *element) {
     int64_t value = loadAny(width, isSigned, element);
@@ -215,7 +214,7 @@ void SampleFile::convert(const std::byte *from, std::byte *to) const {
       continue;
     }
     int64_t value = loadAny(width, isSigned, from);
-    std::memcpy(to, &value, size); // little-endian: the low bytes
+    std::memcpy(to, &value, size); // little-endian: the low bytes come first
   }
 }
 

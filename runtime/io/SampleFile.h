@@ -1,18 +1,19 @@
-//===- SampleFile.h - Samples of one input in a file ------------*- C++ -*-===//
+//===- SampleFile.h - A file with samples of one input ----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The file's leading dimension counts samples ("rows"); the others are those of a sample:
+// The file's leading dimension counts samples ("rows"); the others are the dimensions of a sample:
 //
 //     input 'images': 4x3x32x32 in f32     file: Nx3x32x32 in F64, F32, F16 or BF16
 //     input 'labels': 4 in i64             file: N in any integers
 //
-// Formats, told by content: .npy; safetensors (the tensor of the input's name, or the only one);
-// else raw little-endian elements of the input's type. Floats are converted to the input's type,
-// integers keep their values. All elements are checked when the file is opened: what the input's
-// type does not hold, and ids outside of the input's limit, are refused with their place.
+// Formats are recognised by content: .npy; safetensors (the tensor with the input's name, or the
+// only one); else raw little-endian elements of the input's type. Floats are converted to the
+// input's type, integers keep their values. All elements are checked when the file is opened:
+// values that the input's type cannot hold and ids outside of the input's limit are refused with
+// their position.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,16 +36,16 @@ public:
 
   const std::string &getPath() const { return path; }
   uint64_t getRows() const { return rows; }
-  /// Writes the elements of a row, in the input's type. Throws InputChanged. Allocates nothing
-  /// unless it throws.
+  /// Writes the elements of a row to `to`, in the input's type. Throws InputChanged. Allocates no
+  /// memory unless it throws.
   void copyRow(uint64_t row, std::byte *to) const;
   const InputFile &getFile() const { return tensors ? tensors->getFile() : file; }
-  /// Throws InputChanged when the file is not what it was when it was opened. Allocates nothing
-  /// unless it was touched.
+  /// Throws InputChanged if the file has changed since it was opened. Allocates no memory unless
+  /// its change time differs.
   void expectUnchanged() const { getFile().expectContent(content); }
-  /// Returns what processes compare to know that they have the same samples: see InputFile.
+  /// Returns text for comparing the samples between processes; see InputFile::comparison().
   const std::string &comparison() const { return content; }
-  /// Returns the hash of the whole file, in hexadecimal digits.
+  /// Returns the SHA-256 of the whole file as hexadecimal digits.
   std::string sha256() const { return getFile().sha256(); }
 
 private:
@@ -60,17 +61,17 @@ private:
   std::string shapeText(const std::string &first, const std::vector<uint64_t> &rest) const;
 
   std::string path;
-  InputFile file;                           ///< none where `tensors` has it
-  std::unique_ptr<SafetensorsFile> tensors; ///< null in other formats
-  std::string content;                      ///< at opening
+  InputFile file;                           ///< closed if `tensors` is used
+  std::unique_ptr<SafetensorsFile> tensors; ///< null for other formats
+  std::string content;                      ///< comparison() at opening
   StoredArray array;
   std::vector<uint64_t> row;
-  uint64_t rows = 0, elements = 1;       ///< samples; elements of one
+  uint64_t rows = 0, elements = 1;       ///< number of samples; elements per sample
   DType type = DType::f32;               ///< of the input
-  uint32_t width = 0;                    ///< bytes of an element in the file
-  bool isSigned = false;                 ///< integers of the file
+  uint32_t width = 0;                    ///< bytes per element in the file
+  bool isSigned = false;                 ///< the file's integers are signed
   bool isCopied = false;                 ///< the file has the input's type
-  mutable std::vector<std::byte> stored; ///< a row as the file has it, where it is converted
+  mutable std::vector<std::byte> stored; ///< a row before its conversion
 };
 
 } // namespace fsdprt

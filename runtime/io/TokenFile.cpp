@@ -1,10 +1,10 @@
-//===- TokenFile.cpp - Tokens on disk ---------------------------*- C++ -*-===//
+//===- TokenFile.cpp - Files of tokens --------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// See the header.
+// See TokenFile.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@ using ull = unsigned long long;
 
 static constexpr uint64_t headerBytes = 1024;
 
-/// Sets begin, width and count when the file has llm.c's header.
+/// Sets begin, width and count if the file has the header of llm.c.
 void TokenFile::readHeader(const std::string &path) {
   int32_t words[3];
   if (file.size() < headerBytes)
@@ -70,8 +70,8 @@ TokenFile::TokenFile(const std::string &path, TokenType type, uint64_t limit)
                    : type == TokenType::u32 ? 4
                                             : 0;
   if (begin != 0 && asked != 0 && asked != width)
-    badInput("%s: its header says %s, --token-dtype says otherwise; leave the option out",
-             path.c_str(), typeName());
+    badInput("%s: its header says %s, --token-dtype says otherwise; omit the option", path.c_str(),
+             typeName());
   if (begin == 0) {
     width = asked ? asked : limit == 0 || limit > 65536 ? 4 : limit > 256 ? 2 : 1;
     if (file.size() % width != 0)
@@ -92,14 +92,14 @@ std::string TokenFile::sha256() const {
   return file.isCompared() ? content.substr(content.rfind(' ') + 1) : file.sha256();
 }
 
-/// Narrow ids are read into the end of the memory, and widened from its beginning on: the i-th wide
-/// id ends before the (i + 1)-th narrow one begins.
+/// Narrow ids are read into the end of `ids` and widened from the beginning on. This works in
+/// place, because the i-th wide id ends before the (i + 1)-th narrow one begins.
 void TokenFile::read(uint64_t first, uint64_t number, uint32_t *ids) const {
   auto *bytes = reinterpret_cast<std::byte *>(ids);
   const std::byte *from = bytes + number * (sizeof(uint32_t) - width);
   file.read(begin + first * width, bytes + (from - bytes), number * width);
   for (uint64_t i = 0; i < number && width < sizeof(uint32_t); ++i) {
-    uint32_t id = 0; // little-endian, as the machines that this runs on
+    uint32_t id = 0; // little-endian, like the supported machines
     std::memcpy(&id, from + i * width, width);
     std::memcpy(bytes + i * sizeof id, &id, sizeof id);
   }

@@ -1,14 +1,14 @@
-//===- TokenFile.h - Tokens on disk -----------------------------*- C++ -*-===//
+//===- TokenFile.h - Files of tokens ----------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Formats: raw little-endian ids of 1, 2 or 4 bytes; llm.c's, 256 x int32 of header
-// (magic 20240520 version 1: uint16; magic 20240801 version 7: uint32; the number of
-// tokens) and then ids; text, whose bytes are the ids. The whole file is read once when
-// it is opened: an id that the model has no row for is refused with its place. Later reads
-// go to the same descriptor; whether the file has changed since is for the caller to ask.
+// Formats: raw little-endian ids of 1, 2 or 4 bytes; the format of llm.c, 256 x int32 of header
+// (magic 20240520 version 1: uint16; magic 20240801 version 7: uint32; the number of tokens) and
+// then ids; text, whose bytes are the ids. All ids are checked against the limit when the file is
+// opened; one out of range is refused with its position. Later reads use the same descriptor; the
+// caller checks with expectUnchanged() whether the file has changed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,24 +26,24 @@ enum class TokenType { automatic, u8, u16, u32 };
 class TokenFile {
 public:
   TokenFile() = default;
-  /// `limit`: ids are in [0, limit). automatic: the header's, else the narrowest type that holds
-  /// the limit.
+  /// Opens a file. Ids must be in [0, limit); 0: no limit. `automatic` selects the type in the
+  /// header, else the narrowest type for the limit. Throws Error.
   TokenFile(const std::string &path, TokenType type, uint64_t limit);
 
   uint64_t size() const { return count; }
   const char *typeName() const { return width == 1 ? "uint8" : width == 2 ? "uint16" : "uint32"; }
   bool hasHeader() const { return begin != 0; }
-  /// Copies `count` ids from number `first` on to `ids`. Throws InputChanged. Allocates nothing
+  /// Copies `count` ids from number `first` on to `ids`. Throws InputChanged. Allocates no memory
   /// unless it throws.
   void read(uint64_t first, uint64_t count, uint32_t *ids) const;
   uint32_t operator[](uint64_t index) const;
   const InputFile &getFile() const { return file; }
-  /// Throws InputChanged when the file is not what it was when it was opened. Allocates nothing
-  /// unless it was touched.
+  /// Throws InputChanged if the file has changed since it was opened. Allocates no memory unless
+  /// its change time differs.
   void expectUnchanged() const { file.expectContent(content); }
-  /// Returns what processes compare to know that they have the same tokens: see InputFile.
+  /// Returns text for comparing the tokens between processes; see InputFile::comparison().
   const std::string &comparison() const { return content; }
-  /// Returns the hash of the whole file, in hexadecimal digits.
+  /// Returns the SHA-256 of the whole file as hexadecimal digits.
   std::string sha256() const;
 
 private:
@@ -52,8 +52,8 @@ private:
   void checkIds(const std::string &path, uint64_t limit) const;
 
   InputFile file;
-  std::string content;           // at opening
-  uint64_t begin = 0, count = 0; // bytes of header, tokens
+  std::string content;           // comparison() at opening
+  uint64_t begin = 0, count = 0; // bytes of the header; number of tokens
   uint32_t width = 1;
 };
 

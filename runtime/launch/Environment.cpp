@@ -1,11 +1,11 @@
-//===- Environment.cpp - Which rank a launcher made this process -*- C++ -*-===//
+//===- Environment.cpp - A process's rank in a launcher's environment -*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One table of names, read strictly: a variable that is no number, or a rank without a number of
-// ranks, is refused.
+// Variables are listed in one table and read strictly: a variable that is not a number, or a rank
+// without a number of ranks, is refused.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,9 +19,10 @@
 using namespace fsdprt;
 
 namespace {
+/// Names of a launcher's variables.
 struct Launcher {
   const char *name;
-  const char *present; // beside it only counts when this is there; null: always
+  const char *present; // the launcher is only considered if this is set; null: always
   const char *rank, *ranks, *localRank, *localRanks;
   bool hasMpi;
 };
@@ -54,6 +55,7 @@ static std::string textOf(const Variables &variable, const char *name) {
   return text ? text : "";
 }
 
+/// Sets the address, or the socket name, at which ranks meet.
 static void findMeetingPoint(const Variables &variable, LaunchPlace &place) {
   place.address = textOf(variable, "MASTER_ADDR");
   std::optional<uint32_t> port = numberIn(variable, "MASTER_PORT");
@@ -61,7 +63,7 @@ static void findMeetingPoint(const Variables &variable, LaunchPlace &place) {
     badInput("the environment's MASTER_PORT: expected a port from 1 to 65535, found %u", *port);
   place.port = port.value_or(0);
   if (!place.address.empty() && !port)
-    badInput("the environment has MASTER_ADDR and no MASTER_PORT: set both, or unset both");
+    badInput("the environment has MASTER_ADDR without MASTER_PORT: set both, or unset both");
   bool storeIsThere = textOf(variable, "TORCHELASTIC_USE_AGENT_STORE") == "True";
   if (!place.address.empty() && storeIsThere)
     place.meetingName =
@@ -75,8 +77,8 @@ static void findMeetingPoint(const Variables &variable, LaunchPlace &place) {
     place.meetingName = "fsdp-run/slurm/" + job + "." + textOf(variable, "SLURM_STEP_ID");
 }
 
-/// The folder of an attempt of torchrun, in which each rank has FOLDER/RANK/error.json; empty where
-/// ranks may be of several torchruns.
+/// Returns the folder of an attempt of torchrun, in which each rank has FOLDER/RANK/error.json.
+/// Empty if the ranks may be of several torchruns, on several machines.
 static std::string attemptFolder(const Variables &variable, const LaunchPlace &place) {
   std::string folder = textOf(variable, "TORCHELASTIC_ERROR_FILE");
   for (int level = 0; level < 2; ++level)
@@ -92,6 +94,7 @@ static std::string shortened(const std::string &text) {
              : text.substr(0, most / 2) + "..." + text.substr(text.size() - most / 2);
 }
 
+/// Returns the job id with its source, or an empty text.
 static std::string jobOf(const Variables &variable, const LaunchPlace &place) {
   auto named = [&](const std::string &id, const char *source) {
     return "'" + shortened(id) + "' (" + source + ")";
@@ -147,7 +150,7 @@ std::optional<LaunchPlace> fsdprt::findLaunchPlace(const Variables &given) {
     if (!rank && !ranks)
       continue;
     if (!rank || !ranks)
-      badInput("the environment has %s and no %s; %s sets both, so set or unset both",
+      badInput("the environment has %s without %s; %s sets both: set both, or unset both",
                rank ? launcher.rank : launcher.ranks, rank ? launcher.ranks : launcher.rank,
                launcher.name);
     LaunchPlace place;

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The first SIGINT, SIGTERM or SIGHUP is a wish, looked at between steps; the second ends
-// the process as it always did. Signals that were ignored stay so (nohup, a shell's
-// background jobs).
+// The first SIGINT, SIGTERM or SIGHUP asks for the end of the run and is checked between steps. The
+// second one ends the process by its default action. Ignored signals stay ignored (nohup,
+// background jobs of a shell).
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,12 +15,13 @@
 
 namespace fsdprt {
 
-/// Early: before there are steps; it is said, and the process ends. Quiet: another process says it.
-/// One that fsdp-run started for a rank (launched) hears SIGTERM from that alone, and is told once
-/// more by a SIGKILL.
+/// How signals are handled. early: before there are steps; prints a line and ends the process.
+/// said: prints a line, and the run ends after the step. quiet: the same without a line, because
+/// another process prints it. launched: in a process that fsdp-run started for a rank; only SIGTERM
+/// is caught, each time.
 enum class Interrupts { early, said, quiet, launched };
 void catchInterrupts(Interrupts how);
-/// The signal that asked for the end, or 0.
+/// Returns the signal that asked for the end, or 0.
 int interruptSignal();
 
 } // namespace fsdprt

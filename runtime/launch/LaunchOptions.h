@@ -1,10 +1,10 @@
-//===- LaunchOptions.h - How the processes of a run are started -*- C++ -*-===//
+//===- LaunchOptions.h - Options for starting processes ---------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What a user asks of ranks and processes, and what LaunchPlan.h makes of it.
+// Options of the user for ranks and processes, completed by LaunchPlan.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,28 +16,28 @@
 namespace fsdprt {
 
 struct LaunchOptions {
-  const char *program = "fsdp-run"; ///< its name, for messages
+  const char *program = "fsdp-run"; ///< name of the program, for messages
   std::string artifact;
-  uint64_t ranks = 0; ///< that the artifact has to have; 0: any number
+  uint64_t ranks = 0; ///< required number of ranks of the artifact; 0: any
   std::string device = "cpu", backend = "local";
-  bool runs = true; ///< programs are run, and not looked at only
+  bool runs = true; ///< programs are run; false for --dump and others
 
-  bool processes = false; ///< this process starts one for each rank
+  bool processes = false; ///< this process starts one process per rank
   bool backendGiven = false, processesGiven = false, heartbeatGiven = false;
-  std::string control = "local"; ///< the backend, or what brings ranks together beside NCCL
+  std::string control = "local"; ///< the backend; for NCCL, the backend for all else
   double timeoutSeconds = 60, heartbeatSeconds = 2, rendezvousSeconds = 60;
-  bool restart = false; ///< when a rank is lost or hangs
+  bool restart = false; ///< restart if a rank is lost or hangs
   uint64_t mostRestarts = 3;
-  std::string flightRecord; ///< where it is written; empty: in the folder of temporary files
+  std::string flightRecord; ///< path; empty: a file in the temporary folder
 
-  // Of a process that has one rank of several.
+  // For a process that has one of several ranks:
   std::optional<uint32_t> launchedRank;
-  int launchedChannel = -1;         ///< to the process that supervises the ranks
-  std::string launchedResume;       ///< where to go on after a restart
-  std::optional<LaunchPlace> place; ///< what a launcher says of this process
-  bool needsRendezvous = false; ///< ranks of one machine that a launcher started meet at the place
+  int launchedChannel = -1;         ///< descriptor of the channel to the supervising process
+  std::string launchedResume;       ///< folder of saves to resume from after a restart
+  std::optional<LaunchPlace> place; ///< place given by a launcher
+  bool needsRendezvous = false; ///< a launcher started ranks of one machine, which meet at `place`
 
-  /// Returns true in the process that prints, and that writes what there is one of.
+  /// Returns true in the process of rank 0, which prints and writes the files that exist once.
   bool isRoot() const { return launchedRank.value_or(0) == 0; }
 };
 

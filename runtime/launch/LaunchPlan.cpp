@@ -1,15 +1,15 @@
-//===- LaunchPlan.cpp - Which ranks this process has ------------*- C++ -*-===//
+//===- LaunchPlan.cpp - Ranks of this process -------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. A process that fsdp-run --processes started knows its rank.
-//  2. A launcher's environment of more than one process: each has the rank that it says, and
-//     --backend=local, --processes or another --ranks contradict it. They meet over MPI where the
-//     launcher is an MPI's, else at the address that it says; over NCCL, too, when that is asked
-//     for.
-//  3. Else this process has all ranks, or starts a process for each.
+//  1. A process started by fsdp-run --processes knows its rank.
+//  2. In a launcher's environment of more than one process, each process has the rank given there.
+//     --backend=local, --processes or another --ranks are contradictions. Ranks meet over MPI if
+//     the launcher is an MPI launcher, else at the given address; with --backend=nccl, collectives
+//     run over NCCL.
+//  3. Otherwise this process has all ranks, or starts a process for each.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,47 +26,45 @@ using ull = unsigned long long;
 static void refuseContradictions(const LaunchOptions &options) {
   std::string place = options.place->text();
   if (options.processesGiven)
-    badInput("--processes starts all ranks, but this process is %s; leave --processes out, or "
-             "start it alone",
+    badInput("--processes starts all ranks, but this process is %s; omit --processes, or start the "
+             "process without a launcher",
              place.c_str());
   if (options.backendGiven && options.backend == "local")
-    badInput("all ranks are in one process with --backend=local, but this one is %s; leave "
-             "--backend out, or start it "
-             "alone",
-             place.c_str());
+    badInput(
+        "--backend=local has all ranks in one process, but this process is %s; omit --backend, "
+        "or start the process without a launcher",
+        place.c_str());
   if (options.ranks && options.ranks != options.place->ranks)
-    badInput("--ranks=%llu, but the process is %s; start as many, or leave --ranks out",
+    badInput("--ranks=%llu, but the process is %s; start as many processes, or omit --ranks",
              (ull)options.ranks, place.c_str());
 }
 
-/// For ranks that meet without MPI.
+/// Checks the meeting point of ranks that meet without MPI.
 static void checkMeeting(const LaunchOptions &options) {
   const LaunchPlace &place = *options.place;
   if (!place.saysWhere())
-    badInput("%s, which does not say where ranks meet: set MASTER_ADDR and MASTER_PORT for all, "
-             "start with mpirun, or "
-             "alone with "
-             "--processes",
+    badInput("%s, without a place where ranks meet: set MASTER_ADDR and MASTER_PORT for all ranks, "
+             "or start with mpirun, or without a launcher and with --processes",
              place.text().c_str());
   if (!place.meetingName.empty() && place.localRanks.value_or(place.ranks) != place.ranks)
     badInput("%s, %u of them on this machine (%s): ranks of several machines need MPI to reach "
-             "each other; start with "
-             "mpirun",
+             "each other; start with mpirun",
              place.text().c_str(), *place.localRanks, machineName().c_str());
   if (options.restart)
-    badInput("--on-failure=restart needs --processes, but this process is %s; let "
-             "that restart them",
+    badInput("--on-failure=restart needs --processes, but this process is %s; let the launcher "
+             "restart the ranks",
              place.text().c_str());
 }
 
-/// Who has these options has the other end of a channel to the process that gave them.
+/// Checks that the process which gave these options is the parent, at the other end of the channel.
 static void checkLaunched(const LaunchOptions &options) {
   bool isLaunched =
       options.launchedChannel >= 0 && processBehind(options.launchedChannel) == getppid();
   if (!isLaunched || !options.launchedRank)
-    badInput("--launched-rank, --launched-channel and --launched-resume are for processes that "
-             "fsdp-run starts itself; "
-             "start ranks with --processes, or with RANK and WORLD_SIZE in the environment");
+    badInput(
+        "--launched-rank, --launched-channel and --launched-resume are for processes started by "
+        "fsdp-run itself; start ranks with --processes, or with RANK and WORLD_SIZE in the "
+        "environment");
 }
 
 void fsdprt::placeProcess(LaunchOptions &options) {
@@ -89,7 +87,7 @@ void fsdprt::placeProcess(LaunchOptions &options) {
   } else if (options.backend == "mpi")
     options.launchedRank = 0;
   if (options.device == "cuda" && options.control != "local" && options.backend != "nccl")
-    badInput("--device=cuda: on GPUs ranks are threads of one process, or processes over NCCL: "
+    badInput("--device=cuda: ranks on GPUs are threads of one process, or processes over NCCL: "
              "expected --backend=local or nccl, found '%s'",
              options.control.c_str());
   if (options.heartbeatGiven && !options.processes && !options.needsRendezvous)
@@ -100,7 +98,8 @@ void fsdprt::placeProcess(LaunchOptions &options) {
 
 void fsdprt::checkPlaceOf(const LaunchOptions &options, uint64_t ranks) {
   if (options.place && options.place->ranks != ranks)
-    badInput("%s: compiled for %llu rank%s, but the process is %s; start as many, or compile with "
+    badInput("%s: compiled for %llu rank%s, but the process is %s; start as many processes, or "
+             "compile with "
              "another --mesh",
              options.artifact.c_str(), (ull)ranks, ranks == 1 ? "" : "s",
              options.place->text().c_str());
@@ -110,7 +109,7 @@ std::string fsdprt::flightRecordPath(const LaunchOptions &options) {
   if (!options.flightRecord.empty())
     return options.flightRecord;
   const char *folder = std::getenv("TMPDIR");
-  uint64_t digits = 0; // others write into that folder too: a name that they could not have taken
+  uint64_t digits = 0; // random, because other users can create files in that folder
   [[maybe_unused]] ssize_t drawn = getrandom(&digits, sizeof digits, GRND_NONBLOCK);
   return format("%s/%s-%d-%016llx.flight.json", folder && *folder ? folder : "/tmp",
                 options.program, static_cast<int>(getpid()), (ull)digits);

@@ -1,10 +1,10 @@
-//===- LaunchPlan.h - Which ranks this process has --------------*- C++ -*-===//
+//===- LaunchPlan.h - Ranks of this process ---------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// From options and the environment of launchers: docs/how-to/launch.md has the rules.
+// Derived from options and launchers' environments by the rules of docs/how-to/launch.md.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,16 +15,14 @@
 
 namespace fsdprt {
 
-/// Fills in backend, rank and place. Throws Error when options and environment contradict each
-/// other.
+/// Sets backend, rank and place. Throws Error if options and environment contradict each other.
 void placeProcess(LaunchOptions &options);
 
-/// Throws Error unless there are as many processes as the artifact has ranks, where a launcher
-/// started them.
+/// Throws Error if a launcher started another number of processes than the artifact has ranks.
 void checkPlaceOf(const LaunchOptions &options, uint64_t ranksOfArtifact);
 
-/// Returns where the last collectives of all ranks are written when one is lost or hangs. A path
-/// that the options do not give is another one at each call.
+/// Returns the path for the last collectives of all ranks, written if a rank is lost or hangs.
+/// Without the option, each call returns a new path.
 std::string flightRecordPath(const LaunchOptions &options);
 
 } // namespace fsdprt

@@ -1,13 +1,13 @@
-//===- LauncherRendezvous.cpp - Ranks that another launcher started *- C++ -*-===//
+//===- LauncherRendezvous.cpp - Ranks started by another launcher *- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The host is a process of its own, so that the loss of any rank, of rank 0 too, is seen and told
-// by one that is left. It is no parent of the ranks: that one has ended it learns from the kernel,
-// which closes the rank's channel. What it finds out all ranks get as a message, which they read
-// when their waits have ended; so all report the same.
+// The host is a separate process, so that it can detect and report the loss of any rank, including
+// rank 0. It is not the ranks' parent: it notices the end of a rank because the kernel closes the
+// rank's channel. It sends the first error to all ranks, which read it when their waits have ended,
+// so that all report the same error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,9 +27,9 @@
 
 using namespace fsdprt;
 
-static constexpr double verdictSeconds = 5; // the host looks every 50 ms
+static constexpr double verdictSeconds = 5; // the host polls every 50 ms
 static constexpr double refusalSeconds = 3;
-static constexpr double hostEndSeconds = 1; // it may have to wait for other ranks
+static constexpr double hostEndSeconds = 1; // the host may have to wait for other ranks
 
 //===- The host -----------------------------------------------------------===//
 
@@ -42,7 +42,7 @@ public:
 private:
   struct Member {
     int process;
-    Descriptor handle; ///< of the process, so that its number can be used again by others
+    Descriptor handle; ///< pidfd of the process, safe if its number is reused
     bool ended = false;
   };
   static std::vector<int> endsOf(const std::vector<RendezvousHost::Member> &met);
@@ -84,9 +84,10 @@ void Host::findLost() {
       continue;
     member.ended = true;
     if (!hasReported(rank))
-      setReason({FSDPRT_LOST,
-                 format("rank %u (process %d) is gone, killed or ended before the run did: %s",
-                        rank, member.process, describeProgress(rank).c_str())});
+      setReason(
+          {FSDPRT_LOST,
+           format("rank %u (process %d) is gone; it was killed or ended before the run did: %s",
+                  rank, member.process, describeProgress(rank).c_str())});
   }
 }
 
@@ -102,7 +103,8 @@ void Host::run() {
   }
 }
 
-/// Signals are for the ranks, and nobody waits for this process to close what it inherited.
+/// Ignores signals, which are for the ranks, and closes all inherited descriptors except
+/// `listener`.
 static void becomeHost(int listener) {
   for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
     std::signal(signal, SIG_IGN);
@@ -122,13 +124,13 @@ static void becomeHost(int listener) {
       Host host(options, met);
       met.clear();
       host.run();
-    } catch (const Error &error) { // of its own, before it could say so
+    } catch (const Error &error) { // of the host itself, before it could report it
       Message message = failureOf(error.status, error.what());
       message.kind = Message::refusal;
       for (RendezvousHost::Member &member : met)
         Channel(member.channel.release()).send(message);
     }
-  } catch (const std::exception &) { // the ranks have been told
+  } catch (const std::exception &) { // the ranks have been told already
   }
   _exit(0);
 }
@@ -140,7 +142,7 @@ void fsdprt::rendezvous(LaunchOptions &options) {
     RendezvousHost rendezvous(*options.place, options.rendezvousSeconds);
     pid_t process = fork();
     if (process < 0)
-      failed("cannot start the process that brings the ranks together: %s", strerror(errno));
+      failed("cannot start the process that connects the ranks: %s", strerror(errno));
     if (process == 0)
       runHost(options, rendezvous);
   }
@@ -161,8 +163,8 @@ void fsdprt::leaveRendezvous(const LaunchOptions &options, int channel) {
       return;
 }
 
-int fsdprt::reportToHost(const LaunchOptions &options, int channel, fsdprt_status status,
-                         const char *message) {
+Error fsdprt::askHost(const LaunchOptions &options, int channel, fsdprt_status status,
+                      const char *message) {
   std::string self = format("rank %u: ", options.place->rank), text = message;
   Channel end(dup(channel));
   bool told = end.send(failureOf(status, (self + text).c_str()));
@@ -182,11 +184,17 @@ int fsdprt::reportToHost(const LaunchOptions &options, int channel, fsdprt_statu
     text = verdict.text;
     status = failureStatus(verdict.status);
   } else if (!told && status == FSDPRT_ABANDONED) {
-    text = "the process that watches over the ranks, which rank 0 starts, is gone";
+    text = "the process that watches the ranks (started by rank 0) is gone";
     status = FSDPRT_LOST;
   }
   if (text.compare(0, self.size(), self) != 0)
     text = self + text;
-  std::fprintf(stderr, "%s: error: %s\n", options.program, text.c_str());
-  return status == FSDPRT_ABANDONED ? status : failureStatus(status);
+  return Error(status == FSDPRT_ABANDONED ? status : failureStatus(status), text);
+}
+
+int fsdprt::reportToHost(const LaunchOptions &options, int channel, fsdprt_status status,
+                         const char *message) {
+  Error failure = askHost(options, channel, status, message);
+  std::fprintf(stderr, "%s: error: %s\n", options.program, failure.what());
+  return failure.status;
 }

@@ -1,4 +1,4 @@
-//===- LauncherRendezvous.h - Ranks that another launcher started *- C++ -*-===//
+//===- LauncherRendezvous.h - Ranks started by another launcher *- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,8 +6,8 @@
 //
 //     torchrun, srun, a script
 //       fsdp-run        RANK=0    prints, writes metrics, exports
-//         fsdp-run                the host: rank 0 forks it; computes nothing, says nothing,
-//                                 outlives rank 0
+//         fsdp-run                the host: forked by rank 0; computes and prints nothing, outlives
+//                                 rank 0
 //       fsdp-run        RANK=1
 //       ...
 //
@@ -21,21 +21,24 @@
 
 namespace fsdprt {
 
-/// Brings this rank together with the others at options.place; options.launchedChannel is its end
-/// then. To be called before there are threads. Throws Error when they do not meet.
+/// Connects this rank with the others at options.place, and sets options.launchedChannel to its end
+/// of a channel. Must be called before threads exist. Throws Error if the ranks do not meet.
 void rendezvous(LaunchOptions &options);
 
-/// When this rank does not get as far as to meet the others: tells them, in seconds, so that they
-/// do not wait for it.
+/// Tells the other ranks that this one fails before meeting them, so that they do not wait for it.
+/// May take some seconds.
 void reportToPeers(const LaunchPlace &place, const Error &error);
 
-/// When the rank ends because of an error: tells the host, and writes what the host says is the
-/// first reason. Returns its status, the exit code.
+/// Tells the host that the rank ends because of an error. Returns the first failure of all ranks,
+/// as the host reports it; this rank's own if the host does not answer.
+Error askHost(const LaunchOptions &options, int channel, fsdprt_status status, const char *message);
+
+/// As askHost; prints the failure to stderr and returns its status, the exit code.
 int reportToHost(const LaunchOptions &options, int channel, fsdprt_status status,
                  const char *message);
 
-/// At the end of a rank: it is gone for the host; rank 0 waits a little for the host, which ends
-/// after the last rank.
+/// Leaves the host at the end of a rank. Rank 0 waits briefly for the host, which ends after the
+/// last rank.
 void leaveRendezvous(const LaunchOptions &options, int channel);
 
 } // namespace fsdprt

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. Fork and execute this program for each rank. Ranks die with it (PR_SET_PDEATHSIG).
-//  2. Bring them together (ShmHost).
-//  3. Every 50 ms: messages, ended processes, heartbeats, signals (ProcessSupervisor.h).
-//  4. All have to be gone: those that do not end by themselves in some seconds are killed.
+//  2. Connect the ranks (ShmHost).
+//  3. Every 50 ms check messages, ended processes, heartbeats and signals (ProcessSupervisor.h).
+//  4. Wait until all have ended; those that do not end by themselves within 10 s are killed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,11 +27,11 @@ using ull = unsigned long long;
 namespace {
 class Launcher final : public ProcessSupervisor {
 public:
-  /// `resume`: where to go on after a restart, or empty.
+  /// `resume`: folder of saves to resume from after a restart, or empty.
   Launcher(const LaunchOptions &options, char **argv, std::string resume)
       : ProcessSupervisor(options, {}), argv(argv), resume(std::move(resume)),
         children(host.ranks()) {}
-  /// None of its children is left.
+  /// Kills the remaining children and waits for them.
   ~Launcher() override;
   int run();
 
@@ -54,7 +54,8 @@ private:
   std::string resume;
   std::vector<Child> children;
   int forwarded = 0;
-  bool endedEarly = false; ///< by that signal, which ranks obey at once before the first step
+  bool endedEarly =
+      false; ///< by the forwarded signal, which ends ranks at once before the first step
 };
 } // namespace
 
@@ -79,8 +80,8 @@ void Launcher::start(uint32_t rank) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
       _exit(FSDPRT_LOST);
-    std::signal(SIGINT, SIG_IGN); // control-C is for the launcher, which tells the ranks
-    std::signal(SIGHUP, SIG_IGN); // so is a terminal that goes away
+    std::signal(SIGINT, SIG_IGN); // control-C is handled by the launcher, which forwards it
+    std::signal(SIGHUP, SIG_IGN); // so is the loss of the terminal
     fcntl(end, F_SETFD, 0);
     execv("/proc/self/exe", arguments.data());
     _exit(FSDPRT_FAILED);
@@ -110,7 +111,7 @@ void Launcher::reap() {
     if (child.ended || waitpid(child.process, &child.status, WNOHANG) != child.process)
       continue;
     child.ended = true;
-    host.serve(0); // its last words
+    host.serve(0); // receive its last messages
     takeFailures();
     judgeEnd(rank);
   }
@@ -161,7 +162,7 @@ int Launcher::run() {
     std::fprintf(stderr, "%s: ended before the first step\n", options.program);
   if (forwarded && (endedEarly || WEXITSTATUS(children[0].status) > 128))
     return 128 + forwarded;
-  if (WIFSIGNALED(children[0].status)) { // its reader has gone
+  if (WIFSIGNALED(children[0].status)) { // such as SIGPIPE
     std::signal(WTERMSIG(children[0].status), SIG_DFL);
     std::raise(WTERMSIG(children[0].status));
   }

@@ -20,15 +20,15 @@
 
 namespace fsdprt {
 
-/// Runs this program once for every rank, with the same arguments. Returns the exit code; throws
-/// Error with the first reason when the ranks do not all end as planned. None of them is left then.
-/// findSave() returns where to go on after a restart: a folder of saves, or an empty text.
+/// Runs this program once for every rank, with the same arguments. Returns the exit code. Throws
+/// Error with the first reason if the ranks do not all end in order. No rank is left running.
+/// findSave() returns the folder of saves to resume from after a restart, or an empty text.
 int launch(const LaunchOptions &options, char **argv, const std::function<std::string()> &findSave);
 
-/// What a rank says of its end.
+/// Returns the message in which a rank reports its failure.
 Message failureOf(fsdprt_status status, const char *message);
 
-/// In a process that was started so: tells the one that did why it ends.
+/// In a process started by launch(): reports why it ends.
 void reportToLauncher(const LaunchOptions &options, int channel, fsdprt_status status,
                       const char *message);
 

@@ -1,11 +1,11 @@
-//===- ProcessSupervisor.cpp - Watches over ranks that are processes *- C++ -*-===//
+//===- ProcessSupervisor.cpp - Supervises ranks in processes ----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A heart counts as still for each of this process's own looks at it that finds it so: when the
-// whole machine stands, nobody is blamed.
+// The age of a heartbeat only grows while this process itself observes it, so that no rank is
+// blamed if the whole machine was suspended.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,8 +44,7 @@ static uint32_t ranksOf(const Artifact &artifact, const LaunchOptions &options) 
   uint64_t ranks = artifact.getMesh().ranks();
   if (options.ranks != 0 && options.ranks != ranks)
     badInput("%s: compiled for %llu rank%s (mesh %s), asked to run on %llu; run with --ranks=%llu "
-             "or compile with "
-             "another --mesh",
+             "or compile with another --mesh",
              artifact.getFile().c_str(), (ull)ranks, ranks == 1 ? "" : "s",
              artifact.getMesh().text().c_str(), (ull)options.ranks, (ull)ranks);
   return static_cast<uint32_t>(ranks);
@@ -55,9 +54,10 @@ static ShmHost makeHost(const Artifact &artifact, const LaunchOptions &options,
                         const std::vector<int> &ends) {
   uint32_t ranks = ranksOf(artifact, options), collectives = countCollectives(artifact);
   if (!ends.empty() && ends.size() != ranks)
-    badInput("%s: compiled for %u rank%s, but %zu processes meet; start as many, or compile with "
-             "another --mesh",
-             options.artifact.c_str(), ranks, ranks == 1 ? "" : "s", ends.size());
+    badInput(
+        "%s: compiled for %u rank%s, but started as %zu processes; start as many, or compile with "
+        "another --mesh",
+        options.artifact.c_str(), ranks, ranks == 1 ? "" : "s", ends.size());
   return ends.empty() ? ShmHost(ranks, collectives) : ShmHost(ends, collectives);
 }
 
@@ -94,9 +94,8 @@ std::string ProcessSupervisor::describeProgress(uint32_t rank) {
   std::string text = watch->describeProgress(rank);
   if (last < board.collectives())
     text +=
-        ", which began " +
-        printable(board.name(last), strnlen(board.name(last), SharedControlBlock::nameBytes - 1)) +
-        " last";
+        ", which last started " +
+        printable(board.name(last), strnlen(board.name(last), SharedControlBlock::nameBytes - 1));
   return text;
 }
 
@@ -111,7 +110,7 @@ void ProcessSupervisor::setReason(Error error) {
   tell(*reason);
 }
 
-/// Returns the words about it.
+/// Writes the flight record. Returns text about it to append to a message.
 std::string ProcessSupervisor::writeFlightRecord() {
   const SharedControlBlock &board = host.getBoard();
   std::string path = flightRecordPath(options);
@@ -136,8 +135,8 @@ void ProcessSupervisor::takeFailures() {
       setReason(*failure);
 }
 
-/// From the first rank that arrives all others have the time limit; and as long after each further
-/// one.
+/// Checks that ranks arrive in time. Each arrival starts the time limit anew; the first rank has
+/// ten times as long.
 void ProcessSupervisor::checkArrival() {
   if (host.areConnected() || reason)
     return;
@@ -160,7 +159,7 @@ void ProcessSupervisor::reportMissing(const std::string &missing, double limit) 
                            missing.find(',') == missing.npos ? "" : "s", missing.c_str(), limit)});
   for (uint32_t rank = 0; rank < heartbeats.size(); ++rank)
     if ((", " + missing + ",").find(", " + std::to_string(rank) + ",") != std::string::npos)
-      kill(rank, SIGKILL); // nothing less reaches one that is stopped
+      kill(rank, SIGKILL); // a stopped process handles no other signal
 }
 
 void ProcessSupervisor::checkHeartbeats() {
@@ -175,8 +174,8 @@ void ProcessSupervisor::checkHeartbeats() {
     if (heart.still <= options.heartbeatSeconds)
       continue;
     std::string where = describeProgress(rank);
-    setReason({FSDPRT_HUNG, format("rank %u (process %d) has given no sign of life for %.1f s: %s",
+    setReason({FSDPRT_HUNG, format("rank %u (process %d) has sent no heartbeat for %.1f s: %s",
                                    rank, processOf(rank), heart.still, where.c_str())});
-    kill(rank, SIGKILL); // nothing less reaches one that is stopped
+    kill(rank, SIGKILL); // a stopped process handles no other signal
   }
 }

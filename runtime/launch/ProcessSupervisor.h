@@ -1,14 +1,15 @@
-//===- ProcessSupervisor.h - Watches over ranks that are processes *- C++ -*-===//
+//===- ProcessSupervisor.h - Supervises ranks in processes ------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One process watches over all ranks: it brings them together (ShmHost), and looks for messages,
-// heartbeats that stand still and ranks that do not arrive. The first thing that is wrong is the
-// reason: it sets the board's failure flag, which ends the other ranks' waits. How a process is
-// found to have ended, and who is told, is for those that derive from it: the one that started the
-// ranks (ProcessLauncher.cpp), and the one that only met them (LauncherRendezvous.cpp).
+// One process supervises all ranks: it connects them (ShmHost), receives their messages, and
+// detects processes with a stale heartbeat and ranks that do not arrive. The first error is the
+// reason for the end of the run; it sets the failure flag in the control block, which ends the
+// other ranks' waits. Derived classes detect ended processes and tell ranks the reason: the process
+// that started the ranks (ProcessLauncher.cpp), and the one that only met them
+// (LauncherRendezvous.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,28 +28,29 @@ public:
 
 protected:
   static constexpr double pollSeconds = 0.05;
-  static constexpr double graceSeconds = 10; ///< for ranks to end by themselves
+  static constexpr double graceSeconds = 10; ///< for ranks to end by themselves after an error
 
-  /// `ends` as ShmHost takes them; empty: it makes channels.
+  /// `ends`: see ShmHost; empty: it creates channels.
   ProcessSupervisor(const LaunchOptions &options, const std::vector<int> &ends);
 
-  /// Of a rank whose process has not ended.
+  /// Sends a signal to a rank's process, unless it has ended.
   virtual void kill(uint32_t rank, int signal) = 0;
   virtual bool hasEnded(uint32_t rank) const = 0;
   virtual int processOf(uint32_t rank) const = 0;
+  /// Tells the ranks the reason.
   virtual void tell(const Error &) {}
 
   void begin();
   void takeFailures();
   void checkArrival();
   void checkHeartbeats();
-  /// The first reason counts; ranks that only end because of another have none.
+  /// Sets the reason, unless there is one or `error` is only a consequence of another rank's error.
   void setReason(Error error);
   bool allEnded() const;
-  /// Its own words, or that it had finished.
+  /// Returns true if the rank has reported a failure or left in order.
   bool hasReported(uint32_t rank);
   std::string describeProgress(uint32_t rank);
-  /// Those that do not end by themselves.
+  /// Kills ranks that do not end within graceSeconds.
   void killStragglers();
 
   const LaunchOptions &options;

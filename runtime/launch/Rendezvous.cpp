@@ -1,11 +1,12 @@
-//===- Rendezvous.cpp - How processes of other launchers meet ----*- C++ -*-===//
+//===- Rendezvous.cpp - Connecting ranks of other launchers ------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What both sides need, and the rank's side. It connects anew until its limit is over, since rank 0
-// may come late, and keeps the last reason why it could not; but what a host says is final.
+// Shared by both sides, and the rank's side. A rank retries to connect until its time limit,
+// because rank 0 may come late, and keeps the last error for the message. A refusal by the host is
+// final.
 //
 //===----------------------------------------------------------------------===//
 
@@ -94,7 +95,7 @@ MeetingAddress MeetingAddress::abstract(const std::string &name) {
   MeetingAddress result;
   auto &address = reinterpret_cast<sockaddr_un &>(result.address);
   address.sun_family = AF_UNIX;
-  size_t length = std::min(name.size(), sizeof address.sun_path - 1); // the first byte stays 0
+  size_t length = std::min(name.size(), sizeof address.sun_path - 1); // the first byte is 0
   std::memcpy(address.sun_path + 1, name.data(), length);
   result.bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
   result.text = "the Unix socket '" + printable(name) + "'";
@@ -133,7 +134,7 @@ static std::string readLine(const char *path) {
   return std::string(text, strcspn(text, "\n") * (size > 0));
 }
 
-/// Abstract names and memory are shared by what runs under one kernel and in one network namespace.
+/// Abstract names and memory are shared by processes of one kernel and one network namespace.
 std::string fsdprt::machineIdentity() {
   char network[64] = "";
   [[maybe_unused]] ssize_t size = readlink("/proc/self/ns/net", network, sizeof network - 1);
@@ -157,7 +158,7 @@ std::optional<int> fsdprt::processBehind(int file) {
 //===- A rank -------------------------------------------------------------===//
 
 namespace {
-/// One rank's way to the others.
+/// One rank's attempt to meet the others.
 class Attempt {
 public:
   Attempt(const LaunchPlace &place, double seconds)
@@ -176,13 +177,13 @@ private:
 
   const LaunchPlace &place;
   double seconds, limit;
-  std::string where, problem = "nothing was tried", missing;
-  bool answered = false; ///< by a frame, on the last connection
+  std::string where, problem = "no connection was tried", missing;
+  bool answered = false; ///< a frame was received on the last connection
 };
 } // namespace
 
-/// Where nobody listens, the system may give a connection the port that it asks for: then it is one
-/// to itself.
+/// Returns true if a connection is connected to itself. If no process listens, the system may
+/// assign it the port that it connects to.
 static bool isToItself(int connection) {
   sockaddr_storage own = {}, peer = {};
   socklen_t ownBytes = sizeof own, peerBytes = sizeof peer;
@@ -192,13 +193,13 @@ static bool isToItself(int connection) {
          std::memcmp(&own, &peer, ownBytes) == 0;
 }
 
-/// Closes without the time for which the port would stay taken.
+/// Closes a connection at once, so that its port is not kept in TIME_WAIT.
 static void drop(Descriptor connection) {
   linger now = {1, 0};
   setsockopt(connection.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
 }
 
-/// Not open when nobody listens there; `problem` says why.
+/// Connects to an address. Returns a closed descriptor and sets `problem` on failure.
 Descriptor Attempt::connectTo(const MeetingAddress &address) {
   Descriptor file(socket(address.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   where = address.text;
@@ -217,7 +218,7 @@ Descriptor Attempt::connectTo(const MeetingAddress &address) {
       getsockopt(file.get(), SOL_SOCKET, SO_ERROR, &error, &bytes);
   }
   if (error == 0 && address.address.ss_family == AF_UNIX && !processBehind(file.get()))
-    badInput("%s, where ranks were to meet: expected a process of this user, found one of another",
+    badInput("%s, where ranks meet: expected a process of this user, found one of another user",
              where.c_str());
   if (error == 0 && isToItself(file.get())) {
     drop(std::move(file));
@@ -225,7 +226,7 @@ Descriptor Attempt::connectTo(const MeetingAddress &address) {
   } else if (error == 0) {
     return file;
   }
-  problem = error == ECONNREFUSED ? "nobody listens there" : strerror(error);
+  problem = error == ECONNREFUSED ? "no process listens there" : strerror(error);
   return Descriptor();
 }
 
@@ -238,16 +239,16 @@ Descriptor Attempt::connectToAny() {
   return Descriptor();
 }
 
-/// Says hello and listens until there is a welcome. Nothing when the other end went before it had
-/// said anything.
+/// Sends hello and waits for a welcome. Returns nothing if the other end closes before it answers.
+/// Throws the host's refusal.
 std::optional<Frame> Attempt::askOn(int connection) {
   Frame hello = Frame::make(Frame::hello);
   hello.introduce(place);
   hello.secondsLeft = left();
   answered = false;
-  problem = "something listens there, and does not answer";
+  problem = "a process listens there, but does not answer";
   FrameReader reader;
-  // A little longer than its limit: the host's own list of who is missing is the better one.
+  // Waits a little beyond the limit, because the host's list of missing ranks is more precise.
   for (bool sent = sendFrame(connection, hello); left() > -1;) {
     pollfd wanted = {connection, POLLIN, 0};
     poll(&wanted, 1, 100);
@@ -255,15 +256,13 @@ std::optional<Frame> Attempt::askOn(int connection) {
     if (state == FrameReader::State::partial)
       continue;
     if (state == FrameReader::State::foreign)
-      badInput("%s, where ranks were to meet (MASTER_ADDR, MASTER_PORT): expected rank 0, found "
-               "something else that "
-               "listens there; choose another MASTER_PORT",
+      badInput("%s, where ranks meet (MASTER_ADDR, MASTER_PORT): expected rank 0, found another "
+               "program that listens there; choose another MASTER_PORT",
                where.c_str());
     if (state == FrameReader::State::end && answered)
-      throw Error(FSDPRT_LOST,
-                  "the process that brings the ranks together, which rank 0 starts, is gone");
+      throw Error(FSDPRT_LOST, "the process that connects the ranks (started by rank 0) is gone");
     if (state == FrameReader::State::end) {
-      problem = "something listens there, and closes the connection";
+      problem = "a process listens there, but closes the connection";
       return std::nullopt;
     }
     Frame frame = reader.get();
@@ -272,10 +271,10 @@ std::optional<Frame> Attempt::askOn(int connection) {
     if (frame.kind == Frame::refusal)
       throw Error(failureStatus(frame.status), frame.words());
     if (frame.kind == Frame::welcome && place.job != frame.job)
-      badInput("%s, where ranks were to meet (MASTER_ADDR, MASTER_PORT): expected rank 0 of job "
-               "%s, found a process of "
-               "job %s",
-               where.c_str(), printable(place.job).c_str(), printable(frame.job).c_str());
+      badInput(
+          "%s, where ranks meet (MASTER_ADDR, MASTER_PORT): expected rank 0 of job %s, found a "
+          "process of job %s; choose another MASTER_PORT",
+          where.c_str(), printable(place.job).c_str(), printable(frame.job).c_str());
     if (frame.kind == Frame::welcome)
       return frame;
     missing = frame.words();
@@ -290,15 +289,14 @@ int Attempt::join(const Frame &welcome) {
       0)
     failed("cannot connect to %s of the rendezvous: %s", address.text.c_str(), strerror(errno));
   if (!processBehind(channel.get()))
-    badInput("%s of the rendezvous: expected a process of this user, found one of another",
+    badInput("%s of the rendezvous: expected a process of this user, found one of another user",
              address.text.c_str());
   Message message;
   message.kind = Message::join;
   message.rank = place.rank;
   Channel end(channel.release());
   if (!end.send(message))
-    throw Error(FSDPRT_LOST,
-                "the process that brings the ranks together, which rank 0 starts, is gone");
+    throw Error(FSDPRT_LOST, "the process that connects the ranks (started by rank 0) is gone");
   return end.release();
 }
 
@@ -330,7 +328,7 @@ void Attempt::refuse(const Error &reason) {
     Descriptor connection = connectToAny();
     if (!connection.isOpen() || !sendFrame(connection.get(), frame))
       continue;
-    pollfd wanted = {connection.get(), POLLIN, 0}; // until it is read: an answer, or the end
+    pollfd wanted = {connection.get(), POLLIN, 0}; // wait until the frame is read: an answer or end
     poll(&wanted, 1, static_cast<int>(std::max(left(), 0.0) * 1000));
     return;
   }
@@ -342,7 +340,7 @@ std::string fsdprt::askWhoListens(const MeetingAddress &address, const LaunchPla
     Descriptor connection = attempt.connectTo(address);
     if (connection.isOpen())
       attempt.askOn(connection.get());
-  } catch (const Error &error) { // a refusal, in words
+  } catch (const Error &error) { // the refusal
     return attempt.wasAnswered() ? error.what() : "";
   }
   return "";
@@ -354,7 +352,7 @@ void fsdprt::refuseRendezvous(const LaunchPlace &place, const Error &reason, dou
       RendezvousHost(place, seconds, /*asks=*/false).refuse(reason, /*told=*/{0});
     else
       Attempt(place, seconds).refuse(reason);
-  } catch (const Error &) { // nobody is met there
+  } catch (const Error &) { // the others cannot be reached
   }
 }
 

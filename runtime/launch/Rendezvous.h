@@ -1,25 +1,25 @@
-//===- Rendezvous.h - How processes of other launchers meet ------*- C++ -*-===//
+//===- Rendezvous.h - Connecting ranks of other launchers --------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Processes that know their rank and a place to meet, and nothing of each other, get what fsdp-run
-// --processes gives to those that it starts: one end of a Unix socket each, whose other ends one
-// process has, the host.
+// Processes that only know their rank and a meeting point get the same as those that fsdp-run
+// --processes starts: each has one end of a Unix socket, and one process, the host, has the other
+// ends.
 //
-//     rank                                        host, of the machine where rank 0 is
-//     connect, until somebody listens
-//     hello (rank, ranks, job, machine)    -->    is it one of this job that is missing?
+//     rank                                        host, on the machine of rank 0
+//     connect, until a process listens
+//     hello (rank, ranks, job, machine)    -->    is it a missing rank of this job?
 //                                          <--    missing (which ranks), every half second
-//                                                 all there, all of one machine?
-//                                          <--    welcome (name of a Unix socket),  or refusal
-//     connect to that, say the rank        -->    the same user? then this is the rank's channel
+//                                                 all there, all on one machine?
+//                                          <--    welcome (name of a Unix socket), or refusal
+//     connect to that socket, send rank    -->    same user? then this is the rank's channel
 //
-// Frames are of a fixed size and begin with a magic number, so that something else at the other end
-// is told from it. Unix sockets have abstract names: nothing is left in the file system. What is
-// refused, all ranks are told. A process of another job is turned away alone, and changes nothing
-// for the ranks of this one.
+// Frames have a fixed size and begin with a magic number, which identifies other programs at the
+// address. Unix sockets have abstract names, so that nothing is left in the file system. All ranks
+// are told the reason of a refusal. A process of another job is rejected, without effect on this
+// job.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +36,7 @@
 
 namespace fsdprt {
 
-/// A descriptor that is closed.
+/// Owns a descriptor and closes it.
 class Descriptor {
 public:
   explicit Descriptor(int file = -1) : file(file) {}
@@ -54,7 +54,7 @@ private:
   int file;
 };
 
-/// What the two sides say to each other until each rank has its channel.
+/// Message between a rank and the host until each rank has its channel.
 struct Frame {
   enum Kind : uint32_t { hello = 1, missing, welcome, refusal };
   static constexpr char expected[] = "fsdpmt2"; // the digit is the version of the frames
@@ -62,27 +62,27 @@ struct Frame {
   char magic[8] = {};
   uint32_t interface = 0, kind = 0, rank = 0, ranks = 0, process = 0;
   int32_t status = 0;
-  double secondsLeft = 0;                // of the rank's progress timeout
-  char machine[128] = {}, host[64] = {}; // host is for people
-  char job[160] = {}, session[64] = {};  // Environment.h
+  double secondsLeft = 0;                // until the rank's time limit
+  char machine[128] = {}, host[64] = {}; // host: machine name, for messages
+  char job[160] = {}, session[64] = {};  // see Environment.h
   char text[1024] = {};
 
   static Frame make(Kind kind);
-  /// Says who this process is, at a place.
+  /// Sets the fields that identify this process.
   void introduce(const LaunchPlace &place);
   bool isOurs() const;
-  /// The text in full, but no control characters.
+  /// Returns the whole text, without control characters.
   std::string words() const;
 };
 
-/// A frame that comes in pieces.
+/// Reads a frame that may arrive in pieces.
 class FrameReader {
 public:
   enum class State { partial, complete, foreign, end };
-  /// Takes what is there without waiting.
+  /// Reads the available bytes without waiting.
   State read(int file);
   const Frame &get() const { return frame; }
-  /// Begins anew.
+  /// Starts a new frame.
   void clear() { got = 0; }
   bool hasSome() const { return got > 0; }
 
@@ -91,43 +91,45 @@ private:
   size_t got = 0;
 };
 
-/// Sends without waiting: frames are few, and smaller than a socket's buffer.
+/// Sends a frame without waiting: frames are few, and smaller than a socket's buffer. Returns false
+/// on failure.
 bool sendFrame(int file, const Frame &frame);
 
-/// An address to listen at or to connect to, and its words.
+/// An address to listen at or connect to, and its text for messages.
 struct MeetingAddress {
   sockaddr_storage address = {};
   socklen_t bytes = 0;
   std::string text;
 
   static MeetingAddress abstract(const std::string &name);
-  /// All that a place's MASTER_ADDR stands for, or its abstract name. Throws Error when it does not
-  /// resolve; none, and `problem`, when that may change.
+  /// Returns the addresses of MASTER_ADDR, or the abstract name of a place. Throws Error if the
+  /// name does not exist. If the lookup may succeed later, returns none and sets `problem`.
   static std::vector<MeetingAddress> of(const LaunchPlace &place, std::string &problem);
 };
 
-/// Asks whoever listens at an address who that is, as rank 0 of a place would. Empty: no process of
-/// fsdp-run answers.
+/// Connects to an address as rank 0 of a place would, and returns the refusal of the process that
+/// listens there. Empty if it is no process of fsdp-run.
 std::string askWhoListens(const MeetingAddress &address, const LaunchPlace &place);
 
-/// This machine: what may share memory has the same. For people: its name.
+/// Returns an identity of this machine, equal for processes that may share memory.
 std::string machineIdentity();
+/// Returns the machine's name, for messages.
 std::string machineName();
-/// The process at the other end of a Unix socket; nothing when it is of another user.
+/// Returns the process at the other end of a Unix socket; nothing if it is of another user.
 std::optional<int> processBehind(int file);
 
-/// Meets the other ranks; returns this rank's end of its channel. Throws Error, with the ranks that
-/// are missing, when that takes more than `seconds`.
+/// Meets the other ranks and returns this rank's end of its channel. Throws Error, which names the
+/// missing ranks, after `seconds`.
 int attendRendezvous(const LaunchPlace &place, double seconds);
 
-/// Tells the others, if they are met within `seconds`, that this rank does not come, and why.
+/// Tells the other ranks, if they are met within `seconds`, that this rank fails, and why.
 void refuseRendezvous(const LaunchPlace &place, const Error &reason, double seconds);
 
-/// What the host does.
+/// The host's side of the rendezvous.
 class RendezvousHost {
 public:
-  /// Listens. Throws Error when that cannot be. `asks`: when another process listens there, asks it
-  /// who it is, and thereby tells it that there are two ranks 0.
+  /// Listens at the place; throws Error if it cannot. If another process listens there and `asks`
+  /// is true, asks it for its identity, which also tells it that there are two ranks 0.
   RendezvousHost(const LaunchPlace &place, double seconds, bool asks = true);
   int listener() const { return listening.get(); }
 
@@ -135,11 +137,11 @@ public:
     Descriptor channel;
     int process = 0;
   };
-  /// Brings all ranks together: one member for each, in order. Throws Error, which those that came
-  /// have been told.
+  /// Connects all ranks and returns a member for each, in order. Throws Error, after telling the
+  /// ranks that have come.
   std::vector<Member> gather();
-  /// Tells those that have come, and those that come soon, that there will be no meeting; the ranks
-  /// `told` need not be.
+  /// Tells the ranks that have come, and those that come soon, that the rendezvous fails. The ranks
+  /// in `told` are not waited for.
   void refuse(const Error &reason, std::set<uint32_t> told = {});
 
 private:
@@ -165,7 +167,7 @@ private:
   const Guest *find(uint32_t rank) const;
 
   LaunchPlace place;
-  std::string turnedAway; ///< the last process of another job
+  std::string turnedAway; ///< the last process of another job, for messages
   double limit, seconds, lastTold = 0;
   Descriptor listening;
   std::vector<std::unique_ptr<Guest>> guests;

@@ -1,14 +1,14 @@
-//===- RendezvousHost.cpp - Brings processes of other launchers together -*- C++ -*-===//
+//===- RendezvousHost.cpp - Host for ranks of other launchers ---*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One loop over all connections. One that says nothing, or something else, is none of a rank: it is
-// left alone or closed, and changes nothing for the others. A rank that goes before all have met
-// ends the rendezvous, as a contradiction does; all that have come are told why, and for some
-// seconds those that come later with a contradiction. A process of another job is told so, and left
-// out: it cannot end this job's rendezvous.
+// One loop over all connections. A connection that sends nothing, or no frame, is ignored or
+// closed, without effect on the others. If a rank is lost before all have met, or contradicts the
+// others, the rendezvous fails: the ranks that have come are told why, and for some seconds those
+// that come later. A process of another job is told so and rejected; it cannot make this job's
+// rendezvous fail.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,11 +23,10 @@
 using namespace fsdprt;
 
 static constexpr double tellSeconds = 0.5;
-static constexpr double joinSeconds = 10;  // from the welcome to the channel
-static constexpr double lingerSeconds = 3; // for ranks that come after a refusal
-static constexpr double occupiedSeconds =
-    5; // a refused rendezvous of before lingers that long at most
-static constexpr size_t mostStrangers = 64; // connections that have not said who they are
+static constexpr double joinSeconds = 10;    // from the welcome to the channel
+static constexpr double lingerSeconds = 3;   // for ranks that come after a refusal
+static constexpr double occupiedSeconds = 5; // an earlier, refused rendezvous may hold the port
+static constexpr size_t mostStrangers = 64;  // connections that have not identified themselves
 
 static Descriptor listenAt(const MeetingAddress &address, int type) {
   Descriptor file(socket(address.address.ss_family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -57,23 +56,20 @@ RendezvousHost::RendezvousHost(const LaunchPlace &place, double seconds, bool as
         return;
     }
     if (problem == EADDRNOTAVAIL)
-      badInput("rank 0 is to listen at %s (MASTER_ADDR, MASTER_PORT), which is no address of this "
-               "machine (%s); rank 0 "
-               "has to run "
-               "where MASTER_ADDR says",
+      badInput("rank 0 must listen at %s (MASTER_ADDR, MASTER_PORT), which is no address of this "
+               "machine (%s); start rank 0 on the machine of MASTER_ADDR",
                where.c_str(), machineName().c_str());
     if (problem != EADDRINUSE && problem != EAGAIN)
       badInput("rank 0 cannot listen at %s (MASTER_ADDR, MASTER_PORT): %s", where.c_str(),
                strerror(problem));
     if (monotonicSeconds() > deadline && problem == EADDRINUSE) {
       std::string answer = asks ? askWhoListens(addresses.back(), place) : "";
-      badInput("rank 0 cannot listen at %s (MASTER_ADDR, MASTER_PORT): it is in use by another "
-               "process; choose another "
-               "MASTER_PORT%s%s",
-               where.c_str(), answer.empty() ? "" : "; that process says: ", answer.c_str());
+      badInput("rank 0 cannot listen at %s (MASTER_ADDR, MASTER_PORT): another process uses it; "
+               "choose another MASTER_PORT%s%s",
+               where.c_str(), answer.empty() ? "" : "; that process reports: ", answer.c_str());
     }
     if (monotonicSeconds() > limit)
-      badInput("MASTER_ADDR: the name '%s' could not be looked up within %g s: %s",
+      badInput("MASTER_ADDR: the name '%s' could not be resolved within %g s: %s",
                printable(place.address).c_str(), seconds, unknown.c_str());
     usleep(100000);
   }
@@ -91,7 +87,8 @@ uint32_t RendezvousHost::numKnown() const {
                                              [](const auto &guest) { return guest->isKnown; }));
 }
 
-/// "rank 1" or "ranks 1, 3", and how many strangers there are.
+/// Returns the missing ranks, as "rank 1 of 4" or "ranks 1, 3 of 4", and the number of unidentified
+/// connections.
 std::string RendezvousHost::missing() const {
   std::string names;
   uint32_t count = 0;
@@ -104,13 +101,14 @@ std::string RendezvousHost::missing() const {
   if (!turnedAway.empty())
     text += " (" + turnedAway + " was turned away)";
   if (size_t strangers = guests.size() - numKnown())
-    text += format(" (%zu connection%s did not say which)", strangers, strangers == 1 ? "" : "s");
+    text +=
+        format(" (%zu connection%s did not identify a rank)", strangers, strangers == 1 ? "" : "s");
   return text;
 }
 
 //===- Connections --------------------------------------------------------===//
 
-/// Until something comes, or `until`.
+/// Waits until something arrives, or until `until`, but at most for tellSeconds.
 void RendezvousHost::await(int extra, double until) {
   std::vector<pollfd> wanted = {{listening.get(), POLLIN, 0}, {extra, POLLIN, 0}};
   for (const auto &guest : guests)
@@ -131,7 +129,7 @@ void RendezvousHost::acceptAll() {
   }
 }
 
-/// Whether a frame may be the first of a rank: it comes, or says why it does not.
+/// Returns true if a frame may be a rank's first: it joins, or reports why it cannot.
 static bool isHello(const Frame &frame) {
   return frame.kind == Frame::hello || frame.kind == Frame::refusal;
 }
@@ -146,7 +144,7 @@ void RendezvousHost::readAll() {
                          guest.hello.rank, guest.hello.process,
                          printable(guest.hello.host, strlen(guest.hello.host)).c_str()));
     if (state == FrameReader::State::complete && guest.isKnown)
-      guest.reader.clear(); // it has said who it is, and nothing more is asked
+      guest.reader.clear(); // it has identified itself, and no more is expected
     else if (state == FrameReader::State::complete &&
              (!isHello(guest.reader.get()) || turnAway(guest)))
       state = FrameReader::State::foreign;
@@ -161,7 +159,7 @@ void RendezvousHost::readAll() {
   }
 }
 
-/// Of a rank that does not come, and says why. It counts as having come then.
+/// Handles a rank that reports that it fails. It counts as having come. Throws its error.
 void RendezvousHost::takeRefusal(Guest &guest) {
   guest.hello = guest.reader.get();
   guest.isKnown = true;
@@ -174,28 +172,27 @@ static std::string nameOf(const Frame &hello) {
 }
 
 static std::string jobWords(const std::string &job) {
-  return job.empty() ? "a job that nothing names" : "job " + printable(job);
+  return job.empty() ? "a job without an id" : "job " + printable(job);
 }
 
-/// Says why a process is of another job; empty: it may be of this one. Sessions count where nothing
-/// names either job, and on one machine only: ranks of several machines are refused later, for that
-/// reason.
+/// Returns why a process is of another job; empty if it may be of this one. Sessions are compared
+/// if neither job has an id, and only on one machine: ranks of several machines are refused later,
+/// with a message of their own.
 std::string RendezvousHost::otherJob(const Frame &hello) const {
   std::string job = hello.job, who = format("rank %u (%s)", hello.rank, nameOf(hello).c_str());
   if (job != place.job)
     return format(
-        "%s is of %s, and ranks of %s meet here; choose another MASTER_PORT for one of the jobs",
+        "%s is of %s, but ranks of %s meet here; choose another MASTER_PORT for one of the jobs",
         who.c_str(), jobWords(job).c_str(), jobWords(place.job).c_str());
   if (!job.empty() || place.session == hello.session || machineIdentity() != hello.machine)
     return "";
-  return format("%s was started in session %s, and rank 0 in session %s; nothing says whether they "
-                "are of one job; set "
-                "FSDP_RUN_JOB_ID to one text for all ranks of a job, or choose another MASTER_PORT "
-                "for one of the jobs",
+  return format("%s was started in session %s, but rank 0 in session %s, and neither has a job id; "
+                "set FSDP_RUN_JOB_ID to the same text for all ranks of a job, or choose another "
+                "MASTER_PORT for one of the jobs",
                 who.c_str(), printable(hello.session).c_str(), printable(place.session).c_str());
 }
 
-/// Tells a process of another job that it is, and returns true; else returns false.
+/// If a process is of another job, tells it so and returns true.
 bool RendezvousHost::turnAway(const Guest &guest) {
   const Frame &hello = guest.reader.get();
   std::string reason = otherJob(hello);
@@ -211,15 +208,15 @@ bool RendezvousHost::turnAway(const Guest &guest) {
   return true;
 }
 
-/// Throws Error when it contradicts those that came before. It counts as having come then, and so
-/// is told.
+/// Accepts a rank. Throws Error if it contradicts the ranks that came before; it then counts as
+/// having come, and is told too.
 void RendezvousHost::admit(Guest &guest) {
   const Frame &hello = guest.hello = guest.reader.get();
   guest.reader.clear();
   const Guest *twin = find(hello.rank);
   guest.isKnown = true;
   if (hello.secondsLeft > 0)
-    limit = std::min(limit, monotonicSeconds() + hello.secondsLeft); // all give up together
+    limit = std::min(limit, monotonicSeconds() + hello.secondsLeft); // all fail at the same time
   if (hello.interface != fsdprt_abi_version())
     badInput("rank %u (%s) has interface %u.%u of the runtime, rank 0 %u.%u; start all ranks from "
              "one installation",
@@ -231,11 +228,12 @@ void RendezvousHost::admit(Guest &guest) {
              place.ranks, hello.ranks, hello.rank, nameOf(hello).c_str());
   if (twin)
     badInput(
-        "two processes say that they are rank %u of %u: %s, and %s; each needs a RANK of its own, "
-        "and each job a MASTER_PORT or FSDP_RUN_JOB_ID of its own",
+        "two processes have rank %u of %u: %s, and %s; give each process its own RANK, and each "
+        "job its own MASTER_PORT or FSDP_RUN_JOB_ID",
         hello.rank, hello.ranks, nameOf(twin->hello).c_str(), nameOf(hello).c_str());
   if (hello.rank >= place.ranks)
-    badInput("%s says that it is rank %u of %u", nameOf(hello).c_str(), hello.rank, hello.ranks);
+    badInput("%s: expected a rank below the number of ranks, found rank %u of %u",
+             nameOf(hello).c_str(), hello.rank, hello.ranks);
 }
 
 //===- Meeting ------------------------------------------------------------===//
@@ -251,10 +249,8 @@ void RendezvousHost::checkMachines() const {
                      printable(hello.host, strlen(hello.host)).c_str());
   }
   if (differ)
-    badInput("ranks of several machines (or containers with a network of their own) need MPI to "
-             "reach each other: "
-             "start with "
-             "mpirun, or srun --mpi=pmix and --backend=mpi; found %s",
+    badInput("ranks of several machines (or containers with their own network) need MPI to reach "
+             "each other: start with mpirun, or srun --mpi=pmix and --backend=mpi; found %s",
              list.c_str());
 }
 
@@ -269,7 +265,7 @@ void RendezvousHost::tellMissing() {
       sendFrame(guest->connection.get(), frame);
 }
 
-/// A name that nobody guesses; who connects has to be of the same user besides.
+/// Returns a random name. Besides knowing it, a connecting process must be of the same user.
 static std::string secretName() {
   uint64_t words[2] = {};
   if (getrandom(words, sizeof words, 0) != static_cast<ssize_t>(sizeof words))
@@ -308,13 +304,14 @@ void RendezvousHost::welcome(std::vector<Member> &members) {
     }
     for (uint32_t rank = 0; rank < place.ranks; ++rank)
       if (!members[rank].channel.isOpen() && monotonicSeconds() > until)
-        throw Error(FSDPRT_LOST, format("rank %u (%s) was lost when all ranks had met", rank,
+        throw Error(FSDPRT_LOST, format("rank %u (%s) was lost after all ranks had met", rank,
                                         nameOf(find(rank)->hello).c_str()));
   }
 }
 
-/// Tells those that have come, and those that come in the next seconds when they would be refused
-/// as well. Otherwise whoever comes next may belong to another attempt, and finds the address free.
+/// Bad input is also reported to ranks that come in the next seconds, which would be refused as
+/// well. After other errors the address is freed at once, because later ranks may belong to another
+/// attempt.
 void RendezvousHost::refuse(const Error &reason, std::set<uint32_t> told) {
   Frame frame = Frame::make(Frame::refusal);
   frame.status = reason.status;

@@ -1,15 +1,15 @@
-//===- Accesses.cpp - What a command touches --------------------*- C++ -*-===//
+//===- Accesses.cpp - The ranges that a command accesses --------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   launch       a binding that the kernel does not write is read; one that it writes is updated,
-//                or, where `reads` says that it is not read, written whole; scratch is written, and
-//                worth nothing after the launch
-//   collective   the source is read, by peers too, and the target written
-//   copy, fill   likewise
-//   initialise   the part of a parameter that the rank's piece of the state covers is written
+//   launch       a binding that the kernel does not write is read; one that it writes is updated
+//                or, if `reads` denies that it is read, written whole; scratch is written, and its
+//                contents are undefined after the launch
+//   collective   the source is read, by peers too; the target is written
+//   copy, fill   the source is read; the target is written
+//   initialise   writes the part of the parameter that lies in the rank's piece of the state
 //
 //===----------------------------------------------------------------------===//
 
@@ -108,7 +108,8 @@ void Accesses::of(const fb::Command &command, uint64_t iteration, std::vector<Ac
   } else if (const fb::Collective *collective = command.body_as_Collective()) {
     uint64_t alignment = sizeOf(collective->dtype());
     Access source = reading(Access::Role::source);
-    source.needsValue = collective->kind() != fb::CollectiveKind::broadcast; // of one member only
+    source.needsValue =
+        collective->kind() != fb::CollectiveKind::broadcast; // only the root's source is read
     place(*collective->source(), iteration, alignment, source, into);
     place(*collective->target(), iteration, alignment, writing(Access::Role::target), into);
   }

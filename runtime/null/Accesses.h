@@ -1,11 +1,12 @@
-//===- Accesses.h - What a command touches ----------------------*- C++ -*-===//
+//===- Accesses.h - The ranges that a command accesses ----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// As the artifact states it: a kernel's bindings with what it reads and writes, its scratch, the
-// two sides of collectives and copies. Ranges are those of one rank in one iteration.
+// Derives the accesses of a command from the artifact: the bindings of a kernel with its `reads`
+// and `writes`, its scratch, and source and target of collectives and copies. Ranges are those of
+// one rank in one iteration of a loop.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,14 +26,14 @@ struct Access {
   explicit Access(Role role, uint32_t index = 0) : role(role), index(index) {}
 
   Role role;
-  uint32_t index; // of a binding
+  uint32_t index; // of the binding; 0 for other roles
   bool reads = false, writes = false;
-  bool needsValue = false; // all of it has to be written before
-  bool leavesValue = true; // what it writes may be read later
-  bool inArena = true;     // else its range means nothing
-  uint64_t alignment = 1;
-  uint64_t begin = 0, end = 0;
-  std::string asked; // where it is not in the arena: what was asked for
+  bool needsValue = false;     // all bytes must have been written before
+  bool leavesValue = true;     // false: the written bytes are undefined afterwards
+  bool inArena = true;         // false: `begin` and `end` are invalid
+  uint64_t alignment = 1;      // in bytes
+  uint64_t begin = 0, end = 0; // layout offsets in bytes
+  std::string asked;           // if not in the arena: the requested range
 };
 
 class Accesses {
@@ -40,15 +41,16 @@ public:
   Accesses(const fb::Manifest &manifest, const fb::Layout &layout, const Mesh &mesh, uint64_t rank)
       : manifest(manifest), layout(layout), mesh(mesh), rank(rank) {}
 
-  /// Replaces `into`. Waits and loops touch nothing.
+  /// Replaces `into` by the accesses of `command` in `iteration`. Waits and loops have none.
   void of(const fb::Command &command, uint64_t iteration, std::vector<Access> &into) const;
-  /// Which two accesses of the command share bytes and may not: the first one writes. What is sent
-  /// may be in the place that it is received in: all of it, or in a gather the rank's own piece.
+  /// Returns the indices of two accesses of the command that share bytes, the first of which
+  /// writes, or nothing. A source may lie in its target: exactly, or in a gather as the rank's own
+  /// piece.
   std::optional<std::pair<size_t, size_t>> findClash(const fb::Command &command,
                                                      const std::vector<Access> &accesses) const;
   enum class Memory { device, host, file };
   Memory memoryOf(const Access &access) const;
-  /// "binding 2", "the source".
+  /// Returns the name of an access in messages: "binding 2", "the source".
   static std::string nameOf(const Access &access);
 
 private:
@@ -64,7 +66,8 @@ private:
   uint64_t rank;
 };
 
-/// "launch 'adamw h.0'", "all_gather 'h.0', collective 4 on channel 1".
+/// Returns the command in messages: "launch 'adamw h.0'", "all_gather 'h.0', collective 4 on
+/// channel 1".
 std::string describe(const fb::Manifest &manifest, const fb::Command &command);
 
 } // namespace fsdprt

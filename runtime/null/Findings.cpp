@@ -1,4 +1,4 @@
-//===- Findings.cpp - What the null device has to say -----------*- C++ -*-===//
+//===- Findings.cpp - Faults found by the null device -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

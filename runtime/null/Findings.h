@@ -1,11 +1,11 @@
-//===- Findings.h - What the null device has to say -------------*- C++ -*-===//
+//===- Findings.h - Faults found by the null device -------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A fault is reported once, where it is met first; that it was met again, in another iteration,
-// step or rank, is counted.
+// Collects faults. Each fault is reported once, where it occurs first. Its repetitions in other
+// iterations, steps or ranks are counted.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@
 
 namespace fsdprt {
 
-/// What is wrong; the first word of the message.
+/// Kind of a fault; its name is the first word of the message.
 enum class Fault { race, uninitialised, lifetime, bounds, alignment, overlap, wait, order };
 const char *nameOf(Fault fault);
 
@@ -31,13 +31,14 @@ struct Finding {
 
 class Findings {
 public:
-  /// `key`: what makes it the same fault as another one: the commands, not when and where they ran.
+  /// Adds a finding, or counts a repetition of the finding with the same `fault` and `key`. `key`
+  /// names the commands at fault, but not the run or the rank.
   void add(Fault fault, const std::string &key, const std::string &text);
   const std::vector<Finding> &all() const { return found; }
 
 private:
   std::vector<Finding> found;
-  std::map<std::string, size_t> numbers; // by fault and key
+  std::map<std::string, size_t> numbers; // index into `found`, by fault and key
 };
 
 } // namespace fsdprt

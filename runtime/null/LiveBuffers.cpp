@@ -1,11 +1,11 @@
-//===- LiveBuffers.cpp - Which buffers live, and where ----------*- C++ -*-===//
+//===- LiveBuffers.cpp - Live buffers along a program -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Buffers that live at once are apart, so that the live ones are a map by their begin, in which a
-// range has one place.
+// Live buffers do not overlap, so `live` maps the begin of each to its buffer. The buffer that
+// covers a range is then found by one search.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@ LiveBuffers::LiveBuffers(const fb::Manifest &manifest, const fb::Layout &layout)
   addResidents();
 }
 
-/// States, inputs, blocks and the workspace, where they are not among the buffers.
+/// Adds states, inputs, blocks and the workspace, unless a buffer of the layout covers them.
 void LiveBuffers::addResidents() {
   auto add = [&](std::string name, uint64_t begin, uint64_t bytes) {
     bool isKnown = std::any_of(buffers.begin(), buffers.end(), [&](const Buffer &known) {

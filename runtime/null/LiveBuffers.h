@@ -1,11 +1,11 @@
-//===- LiveBuffers.h - Which buffers live, and where -------------*- C++ -*-===//
+//===- LiveBuffers.h - Live buffers along a program --------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The buffers of a layout, as a program is walked: those that live always, and those that begin and
-// end at its commands.
+// Tracks which buffers of a layout are live while a program is walked. Some live always; the others
+// live from one command of a program to another.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,25 +22,26 @@ class LiveBuffers {
 public:
   LiveBuffers(const fb::Manifest &manifest, const fb::Layout &layout);
 
-  /// Of all programs of the layout: buffers that share bytes while both live, states and the like
-  /// out of place.
+  /// Reports buffers outside the arenas, misaligned buffers, and buffers that share bytes while
+  /// both are live, for all programs of the layout.
   void check(Findings &findings, uint32_t layoutNumber) const;
-  /// Whether the layout says anything of lifetimes.
+  /// Returns true if the layout records buffers and their lifetimes.
   bool areKnown() const { return layout.buffers() && layout.buffers()->size() != 0; }
 
-  /// From here on numbers are those of commands of this program.
+  /// Starts a program. Command numbers of later calls refer to it.
   void enter(uint32_t program);
-  /// Calls visit(begin, end) for each that begins at this command, before it, and for each that has
-  /// ended, after it. What has begun before command `since` goes on: it is needed in the next
-  /// iteration of the loop there.
+  /// begin() makes buffers live whose first command is `command`; end() removes those whose last
+  /// command it is. Both call visit(begin, end) with the range of each such buffer. end() keeps
+  /// buffers that begin before command `since`, because the next iteration of the loop needs them.
   void begin(uint32_t command, const std::function<void(uint64_t, uint64_t)> &visit);
   void end(uint32_t command, uint32_t since, const std::function<void(uint64_t, uint64_t)> &visit);
-  /// Calls visit(begin, end) for what does not live always.
+  /// Calls visit(begin, end) for every range that no permanent buffer covers.
   void visitShortLived(const std::function<void(uint64_t, uint64_t)> &visit) const;
 
-  /// Whether one live buffer has all of it.
+  /// Returns true if one live buffer covers [begin, end).
   bool contain(uint64_t begin, uint64_t end) const;
-  /// "'h.0 parameter'", of what lives there now, or "no live buffer".
+  /// Returns the name of a live buffer in the range, such as "'h.0 parameter'", or "no live
+  /// buffer".
   std::string nameAt(uint64_t begin, uint64_t end) const;
 
 private:
@@ -57,8 +58,8 @@ private:
   const fb::Manifest &manifest;
   const fb::Layout &layout;
   std::vector<Buffer> buffers;
-  uint32_t program = UINT32_MAX, now = 0;                       // the command at work
-  std::map<uint32_t, std::vector<const Buffer *>> begins, ends; // by command
+  uint32_t program = UINT32_MAX, now = 0;                       // number of the current command
+  std::map<uint32_t, std::vector<const Buffer *>> begins, ends; // by command number
   std::map<uint64_t, const Buffer *> live;                      // by begin
   bool lives(const Buffer &buffer) const { return buffer.isAlways() || now <= buffer.last; }
 };

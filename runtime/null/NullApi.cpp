@@ -1,4 +1,4 @@
-//===- NullApi.cpp - The null device behind the C interface -----*- C++ -*-===//
+//===- NullApi.cpp - C interface of the null device -------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,11 +1,11 @@
-//===- NullDevice.cpp - Programs of all ranks, walked -----------*- C++ -*-===//
+//===- NullDevice.cpp - Walks the programs of all ranks ---------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Which rank it is enters a range through the number of its piece alone, so ranks with the same
-// numbers for all splits that a program uses have the same ranges, and their walks are the same.
+// A rank enters a range only through the number of its piece. Ranks with equal piece numbers in all
+// splits that a program uses therefore have equal ranges, and one walk stands for them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,14 +17,14 @@
 
 using namespace fsdprt;
 
-static constexpr size_t mostKinds = 64; // that are all walked; of more, so many
+static constexpr size_t mostKinds = 64; // limit of kinds walked; of more, a sample of this size
 
 namespace {
 using Commands = flatbuffers::Vector<flatbuffers::Offset<fb::Command>>;
-/// The numbers of a rank's pieces.
+/// Piece number of a rank, for each split.
 using Kind = std::vector<uint64_t>;
 
-/// The ranks of one manifest that are alike in some programs.
+/// Ranks of one manifest that have the same kind.
 struct Ranks {
   uint64_t first;
   std::vector<uint64_t> all;
@@ -83,7 +83,8 @@ static void findSplits(const Commands *commands, std::set<uint64_t> &splits) {
   }
 }
 
-/// With `inits`, also what parts of parameters a rank has.
+/// Groups `ranks` by kind. `inits` includes the splits of states, which decide which parts of
+/// parameters a rank initialises.
 static std::vector<Ranks> findKinds(const fb::Manifest &manifest, const Mesh &mesh,
                                     const std::vector<uint64_t> &ranks, bool inits) {
   std::set<uint64_t> splits;
@@ -109,7 +110,7 @@ static std::vector<Ranks> findKinds(const fb::Manifest &manifest, const Mesh &me
   return kinds;
 }
 
-/// All, or some of them, the first and the last among these.
+/// Returns all kinds, or a sample of `mostKinds` that includes the first and the last.
 static std::vector<Ranks> choose(std::vector<Ranks> kinds) {
   if (kinds.size() <= mostKinds)
     return kinds;
@@ -144,7 +145,7 @@ static const fb::Program *find(const fb::Manifest &manifest, const std::string &
   return nullptr;
 }
 
-/// A session from its beginning, and one that goes on from a save.
+/// Walks a session from its initial values, then a session that resumes from a save.
 void NullDevice::walkAs(const fb::Manifest &manifest, const Mesh &mesh, const Ranks &ranks,
                         bool reference) {
   const fb::Program *init = find(manifest, reference ? "reference_init" : "init");
@@ -180,7 +181,7 @@ void NullDevice::walkAs(const fb::Manifest &manifest, const Mesh &mesh, const Ra
   }
 }
 
-/// Of ranks whose steps are those of one that is walked, and whose first values are not.
+/// Walks `init` for ranks whose steps are walked by another rank but whose initial values differ.
 void NullDevice::walkInits(const fb::Manifest &manifest, const std::vector<uint64_t> &ranks,
                            const std::set<uint64_t> &walked) {
   const fb::Program *init = find(manifest, "init");
@@ -210,7 +211,7 @@ void NullDevice::walkRanks(const fb::Manifest &manifest, const std::vector<uint6
   walkInits(manifest, ranks, walked);
 }
 
-//===- All of it ----------------------------------------------------------===//
+//===- Whole runs ---------------------------------------------------------===//
 
 void NullDevice::checkPeers() const {
   for (const auto &[rank, peer] : options.peers) {
@@ -224,8 +225,8 @@ void NullDevice::checkPeers() const {
   }
 }
 
-/// What a launch on a GPU touches by tensor maps, or as a library's matrices, lies in its bindings,
-/// wherever these are.
+/// Checks that the memory which a GPU launch reaches by tensor maps or library matrices lies within
+/// its bindings, at any offset of those.
 void NullDevice::checkPlaces(const fb::Manifest &manifest) {
   for (uint32_t i = 0; manifest.gpu() && manifest.kernels() && i < manifest.kernels()->size();
        ++i) {

@@ -1,18 +1,17 @@
-//===- NullDevice.h - Programs of all ranks, walked -------------*- C++ -*-===//
+//===- NullDevice.h - Walks the programs of all ranks -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Walks what a run would do, on all ranks, and executes no kernel: initial values, steps, an
-// evaluation between them, and steps after a save that was loaded; then the unsharded reference.
-// It takes an artifact's word for nothing but what its kernels read and write.
+// Walks the commands of a run on all ranks without executing a kernel: initial values, steps, an
+// evaluation between steps, steps after a resume from a save, and the unsharded reference. Only the
+// statement of what kernels read and write is trusted.
 //
-//  1. The collectives of all ranks are let meet (Order.h).
-//  2. Ranks for which no range of their commands differs are alike: one of each kind is walked
-//     (RankWalk.h).
-//  3. What sets the first values differs by rank more than that: it is walked for every rank that
-//     has other parts of parameters, and has to write the whole of every state.
+//  1. Check that the collectives of all ranks meet (Order.h).
+//  2. Group ranks whose commands have equal ranges, and walk one rank per group (RankWalk.h).
+//  3. Walk `init` for each rank that initialises other parts of parameters, and check that it
+//     writes every state completely.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,19 +26,20 @@
 namespace fsdprt {
 
 struct NullOptions {
-  uint64_t steps = 3;                                        // at least 1
-  std::map<uint64_t, std::shared_ptr<const Artifact>> peers; // ranks that run another artifact
+  uint64_t steps = 3; // at least 1
+  std::map<uint64_t, std::shared_ptr<const Artifact>>
+      peers; // by rank: its artifact, if another one
 };
 
 struct NullResult {
-  uint64_t ranks = 0, kinds = 0, walked = 0; // kinds of ranks, and how many of them were walked
+  uint64_t ranks = 0, kinds = 0, walked = 0; // groups of ranks with equal ranges, and groups walked
   WalkCounts counts;
   OrderCounts order;
   std::vector<Finding> findings;
 };
 
-/// Artifacts that were opened with Rules::form suffice. Throws Error where ranks do not fit
-/// together.
+/// Walks all programs. The artifacts need only be opened with Rules::form. Throws an Error if the
+/// artifact of a peer has another mesh, or its rank does not exist.
 NullResult walkPrograms(const Artifact &artifact, const NullOptions &options);
 
 } // namespace fsdprt

@@ -1,11 +1,11 @@
-//===- Order.cpp - Whether the collectives of all ranks meet ----*- C++ -*-===//
+//===- Order.cpp - Order of collectives across ranks ------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Ranks with one manifest have one list of collectives. After the first fault of a program nothing
-// more can meet.
+// Ranks that share a manifest share one list of collectives. A program yields at most one finding,
+// because nothing after its first fault can meet.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ using namespace fsdprt;
 
 namespace {
 
-/// A collective of a program that runs, and what members have to have in common.
+/// A collective in the unrolled program, with the properties that all members must agree on.
 struct Meeting {
   const fb::Command *command;
   uint32_t number; // of the command
@@ -63,7 +63,7 @@ private:
   Findings &findings;
   std::map<const fb::Manifest *, Meetings> meetings;
   std::vector<const Meetings *> lists; // by rank
-  std::vector<size_t> places;          // by rank: how many have met
+  std::vector<size_t> places;          // by rank: index of its next collective
   std::map<std::pair<uint32_t, std::vector<uint32_t>>, std::vector<uint32_t>> members;
   std::set<std::pair<std::vector<uint32_t>, uint32_t>> communicators; // axes and channels
   OrderCounts counts;
@@ -114,7 +114,8 @@ const std::vector<uint32_t> &OrderChecker::membersOf(uint32_t rank,
   return entry->second;
 }
 
-/// Whether the collective that `rank` stands at has met. Its members go on then.
+/// Completes the collective that `rank` is at, if all members of its group are at it: advances them
+/// and appends them to `ready`. Returns true on success.
 bool OrderChecker::meet(uint32_t rank, std::deque<uint32_t> &ready) {
   const Meeting *mine = at(rank);
   if (!mine)
@@ -135,7 +136,7 @@ bool OrderChecker::meet(uint32_t rank, std::deque<uint32_t> &ready) {
 std::string OrderChecker::describe(uint32_t rank) const {
   const Meeting *meeting = at(rank);
   if (!meeting)
-    return format("rank %u is at its end", rank);
+    return format("rank %u is at the end of the program", rank);
   const fb::Collective &body = meeting->body();
   uint64_t bytes = std::max(body.source()->bytes(), body.target()->bytes());
   return format(
@@ -148,8 +149,7 @@ std::string OrderChecker::describe(uint32_t rank) const {
       (unsigned long long)bytes);
 }
 
-/// Of ranks that stand: the first one, and what another member of its group does in place of what
-/// it waits for.
+/// Reports the first rank that is stuck, and a member of its group that is at something else.
 void OrderChecker::reportStuck() {
   for (uint32_t rank = 0; rank < lists.size(); ++rank) {
     const Meeting *mine = at(rank);
@@ -165,7 +165,7 @@ void OrderChecker::reportStuck() {
           format("program '%s': %s, while %s; %s", printable(name).c_str(), describe(rank).c_str(),
                  describe(member).c_str(),
                  isSameLine
-                     ? "expected the same collective, as of members of one group"
+                     ? "expected the same collective on all members of a group"
                      : "each would wait for ever: expected one order of collectives on all ranks"));
     }
   }

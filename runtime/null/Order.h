@@ -1,16 +1,18 @@
-//===- Order.h - Whether the collectives of all ranks meet ------*- C++ -*-===//
+//===- Order.h - Order of collectives across ranks --------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A communicator is a group of ranks and a channel. Its members have to start the same collectives
-// in the same order, and what a rank starts on all of its communicators must not be in a circle
-// with what others do. So ranks are let go on together: a rank stands at its first collective that
-// has not met; one meets when all members stand at it, which is what a rank's transfer worker does,
-// and stricter than any backend.
+// Checks that all ranks start matching collectives in a compatible order. A communicator is a group
+// of ranks and a channel. Ranks advance together:
+//  1. A rank stops at its next collective.
+//  2. A collective completes when all members of its group have stopped at it.
+//  3. Ranks that can no longer advance are reported.
+// So members start equal collectives in equal order, and no cycle of waits spans several
+// communicators. This is how a rank's transfer worker runs, and stricter than any backend.
 //
-// O(ranks x collectives).
+// O(ranks * collectives).
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,10 +26,11 @@
 namespace fsdprt {
 
 struct OrderCounts {
-  uint64_t collectives = 0, communicators = 0; // that met; with their groups
+  uint64_t collectives = 0, communicators = 0; // completed collectives; distinct axes and channels
 };
 
-/// A program with the name `name` on all ranks: `manifests` has that of each rank.
+/// Checks the program `name`; `manifests` holds the manifest of each rank. Appends at most one
+/// finding.
 OrderCounts checkOrder(const std::vector<const fb::Manifest *> &manifests, const Mesh &mesh,
                        const std::string &name, Findings &findings);
 

@@ -1,14 +1,17 @@
-//===- RankWalk.cpp - The programs of one rank, command by command -*- C++ -*-===//
+//===- RankWalk.cpp - Walks the programs of one rank --------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For each command: buffers begin; each access is compared and put down; buffers end. A transfer
-// touches its source and its target at its start, as a stream that nobody knows until its wait:
-// what the rank does in between races with it, whenever that happens.
+// For each command:
+//  1. Begin buffers.
+//  2. Compare each access with the shadow, and record it.
+//  3. End buffers.
+// A transfer accesses its source and target at its start, on a stream that is joined at its wait.
+// Whatever accesses these bytes before the wait races with it.
 //
-// O(accesses x (log ranges + ranges met)).
+// O(accesses * (log ranges + ranges met)).
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +32,7 @@ RankWalk::RankWalk(const fb::Manifest &manifest, const fb::Layout &layout, const
 
 //===- The host -----------------------------------------------------------===//
 
-/// Between two runs; it touches what its process, or the transfer worker's thread, would.
+/// Records an access by the host between two runs, on the compute stream.
 void RankWalk::hostTouches(uint64_t begin, uint64_t bytes, bool writes) {
   Access access(Access::Role::host);
   access.reads = access.needsValue = !writes;
@@ -37,7 +40,7 @@ void RankWalk::hostTouches(uint64_t begin, uint64_t bytes, bool writes) {
   access.inArena = liesInArena(layout, begin, begin, bytes);
   access.begin = begin;
   access.end = begin + bytes;
-  if (access.inArena) // else LiveBuffers::check has said so
+  if (access.inArena) // otherwise reported by LiveBuffers::check
     touch(access, {});
 }
 
@@ -85,7 +88,7 @@ void RankWalk::endRange(uint64_t begin, uint64_t end) {
   shadow.end(std::min(begin, shadow.size()), std::min(end, shadow.size()));
 }
 
-/// `since`: buffers that began before this command live on after the block.
+/// Walks a block. Buffers that began before command `since` stay live after it.
 void RankWalk::walk(const Commands &commands, uint32_t iteration, uint32_t since) {
   std::vector<uint32_t> before;
   for (const auto &[id, transfer] : flying)
@@ -115,7 +118,7 @@ void RankWalk::walkLoop(const fb::Command &command) {
     walk(*loop.body(), k, k + 1 < loop.count() ? first : 0);
     last = now.number - 1;
   }
-  now.number = last; // the caller counts on
+  now.number = last; // the caller adds 1
 }
 
 void RankWalk::execute(const fb::Command &command) {
@@ -135,7 +138,7 @@ void RankWalk::execute(const fb::Command &command) {
     touch(access, epoch);
 }
 
-/// What overlaps though one of the two is written.
+/// Reports accesses of one command that overlap although one of them writes.
 void RankWalk::checkClash(const fb::Command &command) {
   auto clash = accesses.findClash(command, current);
   if (!clash)
@@ -147,8 +150,8 @@ void RankWalk::checkClash(const fb::Command &command) {
                 Accesses::nameOf(a).c_str(), Accesses::nameOf(b).c_str()));
 }
 
-/// A kernel runs on the device or the host (one for a GPU: on the device), collectives are on the
-/// device, and a file is no end of its own copies.
+/// Checks the memory of each access: bindings of a kernel share one memory (of a GPU kernel: the
+/// device), collectives are on the device, and a copy has at most one end in the file.
 void RankWalk::checkMemories(const fb::Command &command) {
   using Memory = Accesses::Memory;
   auto wrong = [&](const Access &access, const char *where, const std::string &why) {
@@ -209,8 +212,8 @@ void RankWalk::wait(uint32_t id) {
   flying.erase(transfer);
 }
 
-/// Of a program, or an iteration: what it has started, it has waited for. `before`: what was in
-/// flight at its begin.
+/// Reports transfers that a program or an iteration has started and not waited for. `before`: ids
+/// in flight at its begin, in ascending order.
 void RankWalk::endBlock(const std::vector<uint32_t> &before) {
   for (const auto &[id, transfer] : flying)
     if (!std::binary_search(before.begin(), before.end(), id))
@@ -239,9 +242,8 @@ bool RankWalk::checkPlace(const Access &access) {
                   (ull)access.alignment));
   if (access.begin < access.end && buffers.areKnown() && !buffers.contain(access.begin, access.end))
     report(Fault::lifetime, key,
-           format("%s has %s at %s: no buffer that lives here has all of that",
-                  describe(now).c_str(), Accesses::nameOf(access).c_str(),
-                  rangeText(access.begin, access.end).c_str()));
+           format("%s has %s at %s: no live buffer covers the whole range", describe(now).c_str(),
+                  Accesses::nameOf(access).c_str(), rangeText(access.begin, access.end).c_str()));
   return true;
 }
 
@@ -255,7 +257,7 @@ void RankWalk::touch(const Access &access, Epoch epoch) {
   Touch mark{epoch, now};
   if (access.writes)
     shadow.write(access.begin, access.end, mark);
-  else if (epoch.stream != 0) // what computes reads before all that it starts later
+  else if (epoch.stream != 0) // reads of the compute stream precede every later transfer
     shadow.visit(access.begin, access.end, [&](uint64_t, uint64_t, Cell &cell) {
       auto isOver = [this](const Touch &read) { return clock.knows(read.epoch); };
       cell.reads.erase(std::remove_if(cell.reads.begin(), cell.reads.end(), isOver),
@@ -266,7 +268,8 @@ void RankWalk::touch(const Access &access, Epoch epoch) {
     shadow.end(access.begin, access.end);
 }
 
-/// A stream knows itself, and what computes knew at its start: what that knows now.
+/// Reports a race or a missing value in one cell. A transfer's stream is ordered after everything
+/// that the compute stream knows at its start, which is `clock`.
 void RankWalk::checkCell(const Access &access, Epoch epoch, uint64_t begin, uint64_t end,
                          const Cell &cell) {
   auto isOver = [&](const Touch &other) {

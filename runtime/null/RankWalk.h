@@ -1,18 +1,18 @@
-//===- RankWalk.h - The programs of one rank, command by command -*- C++ -*-===//
+//===- RankWalk.h - Walks the programs of one rank ----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What touches a rank's bytes: its commands, in their order, and the transfers that it has in
-// flight, in which peers read its sources (Communicator.h, (R1) and (R2)). So a start forks a
-// stream off that which computes, and the wait of its id joins it again:
+// Walks the commands of one rank in order, with the transfers that they start. Peers read the
+// source of a collective while it is in flight (Communicator.h, (R1) and (R2)). A start therefore
+// forks a stream off the compute stream, and the wait of its id joins it again:
 //
-//     compute    a | start 1 | b | c | wait 1 | d          1 knows a; d knows 1; b and c do not
+//     compute    a | start 1 | b | c | wait 1 | d     1 is after a; d is after 1; b, c race with 1
 //     transfer 1           \............/
 //
-// Everything that a command touches is compared with what the shadow has of it. A walk takes from
-// the artifact, and from the rank what its pieces are.
+// Every access of a command is compared with the shadow of its bytes. The walk depends on the
+// artifact and on the numbers of the rank's pieces alone.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,18 +31,18 @@ struct WalkCounts {
 
 class RankWalk {
 public:
-  /// `who`: the ranks that this one stands for, for messages.
+  /// `who` names the ranks that this walk stands for, in messages.
   RankWalk(const fb::Manifest &manifest, const fb::Layout &layout, const Mesh &mesh, uint64_t rank,
            std::string who, Findings &findings);
 
-  /// The host writes what a session does before its first program.
+  /// Records the host's writes before the first program: the step block and the rank block.
   void begin();
-  /// The host writes all states and blocks, as after a save.
+  /// Records the host's writes of all states and the step block, as when a save is loaded.
   void restore();
-  /// The host writes inputs, the program runs, and the host reads the step block. `title` is for
-  /// messages: "step 2".
+  /// Records the host's writes of the inputs, walks the program, and records the host's read of the
+  /// step block. `title` names the run in messages: "step 2".
   void run(const fb::Program &program, const std::string &title);
-  /// The host reads all states, as for a save or an export.
+  /// Records the host's reads of all states and the step block, as for a save or an export.
   void save();
 
   const WalkCounts &getCounts() const { return counts; }
@@ -50,7 +50,7 @@ public:
 
 private:
   using Commands = flatbuffers::Vector<flatbuffers::Offset<fb::Command>>;
-  /// Between its start and its wait.
+  /// A transfer between its start and its wait.
   struct InFlight {
     Epoch epoch;
     Moment start;
@@ -83,14 +83,14 @@ private:
   Accesses accesses;
   LiveBuffers buffers;
   Shadow shadow;
-  Clock clock;                 // of the stream that computes
-  std::vector<uint32_t> times; // by stream: of its last epoch
+  Clock clock;                 // of the compute stream
+  std::vector<uint32_t> times; // by stream: time of its last epoch
   std::vector<uint32_t> freeStreams;
-  std::map<uint32_t, InFlight> flying; // by id
+  std::map<uint32_t, InFlight> flying; // by transfer id
   std::vector<std::string> titles;     // by run
   std::string programName;
   Moment now;
-  std::vector<Access> current; // of the command at work
+  std::vector<Access> current; // accesses of the current command
   WalkCounts counts;
 };
 

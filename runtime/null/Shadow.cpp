@@ -1,4 +1,4 @@
-//===- Shadow.cpp - What is known of the bytes of a rank --------*- C++ -*-===//
+//===- Shadow.cpp - State of the bytes of a rank ----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -8,7 +8,7 @@
 
 using namespace fsdprt;
 
-/// The cell that begins at `at`, which is in [0, size()].
+/// Returns the cell that begins at `at`, which is in [0, size()]; splits a cell if necessary.
 std::map<uint64_t, Cell>::iterator Shadow::cut(uint64_t at) {
   auto behind = cells.lower_bound(at);
   if (behind != cells.end() && behind->first == at)

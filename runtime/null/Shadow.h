@@ -1,17 +1,17 @@
-//===- Shadow.h - What is known of the bytes of a rank ----------*- C++ -*-===//
+//===- Shadow.h - State of the bytes of a rank ------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An interval map over the offsets of a layout: of each range, whether something has written it
-// since its buffer's life began, who did so last, and which transfers have read it since. A range
-// is cut where accesses begin and end, and is one again when something writes all of it, so that
-// its size follows the commands, not the bytes.
+// An interval map over the offsets of a layout. Each cell records whether its bytes were written
+// since their buffer began to live, the last write, and later reads by transfers. Cells are split
+// where accesses begin and end, and merged when one access writes all of them. The number of cells
+// thus follows the number of commands, not of bytes.
 //
-// When something happened is an epoch: the count of a stream. A clock has a component per stream,
-// the last of its epochs that is known to be over. An access races with another that its clock does
-// not know, if one of the two writes.
+// An epoch, a count on a stream, is the time of an access. A clock holds for each stream the last
+// epoch that is known to be over. An access races with an earlier one whose epoch its clock does
+// not cover, if one of the two writes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@
 
 namespace fsdprt {
 
-/// Of a rank: 0 computes; each transfer in flight, a collective or a copy, is a stream of its own.
+/// Stream 0 computes. Each transfer in flight, a collective or a copy, has a stream of its own.
 struct Epoch {
   uint32_t stream = 0, time = 0;
 };
@@ -44,32 +44,35 @@ private:
   std::vector<uint32_t> times;
 };
 
-/// A command at work: which, and in which run of which program. Without a command: the host, before
-/// or after that run.
+/// A command in a run of a program. Without a command: the host, before or after that run.
 struct Moment {
   const fb::Command *command = nullptr;
   uint32_t run = 0, number = 0, iteration = 0;
 };
 
-/// An access that has been seen.
+/// An access of the past.
 struct Touch {
   Epoch epoch;
   Moment moment;
 };
 
 struct Cell {
-  enum State : uint8_t { unwritten, ended, written }; // ended: by a buffer that lived here before
+  enum State : uint8_t {
+    unwritten,
+    ended,
+    written
+  }; // ended: written by an earlier buffer at this place
   State state = unwritten;
-  Touch write;              // the last one, if any: of time 0
-  std::vector<Touch> reads; // of transfers, since
+  Touch write;              // the last one; time 0 if there is none
+  std::vector<Touch> reads; // by transfers, since the last write
 };
 
 class Shadow {
 public:
-  /// Over [0, end).
+  /// Covers [0, end).
   explicit Shadow(uint64_t end) : cells{{0, Cell()}, {end, Cell()}} {}
 
-  /// Calls visit(begin, end, cell) for what [begin, end) is made of.
+  /// Calls visit(begin, end, cell) for the cells of [begin, end), in order.
   template <typename Visit>
   void visit(uint64_t begin, uint64_t end, Visit visit) {
     if (begin >= end)
@@ -81,9 +84,10 @@ public:
       at = next;
     }
   }
-  /// [begin, end) is written, all at once.
+  /// Records a write of [begin, end), as one cell.
   void write(uint64_t begin, uint64_t end, const Touch &touch);
-  /// What is in [begin, end) is nobody's; who touched it, and may still, stays known.
+  /// Marks the values in [begin, end) as dead. Their accesses stay on record, since transfers may
+  /// still be in flight.
   void end(uint64_t begin, uint64_t end);
   uint64_t size() const { return cells.rbegin()->first; }
   size_t numCells() const { return cells.size() - 1; }
@@ -91,7 +95,7 @@ public:
 private:
   std::map<uint64_t, Cell>::iterator cut(uint64_t at);
 
-  std::map<uint64_t, Cell> cells; // by begin; the last one is the end
+  std::map<uint64_t, Cell> cells; // by begin; the last one marks the end
 };
 
 } // namespace fsdprt

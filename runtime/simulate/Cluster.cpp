@@ -1,4 +1,4 @@
-//===- Cluster.cpp - Machines and what connects them ------------*- C++ -*-===//
+//===- Cluster.cpp - Reads the description of a cluster ---------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

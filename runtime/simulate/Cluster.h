@@ -1,10 +1,10 @@
-//===- Cluster.h - Machines and what connects them --------------*- C++ -*-===//
+//===- Cluster.h - Reads the description of a cluster -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What a simulation runs on: fsdpcommon/ClusterFile.h, with the runtime's errors.
+// Names of fsdpcommon/ClusterFile.h, and a reader that throws the runtime's errors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@ using fsdpcommon::LinkRate;
 using fsdpcommon::RoundSize;
 using fsdpcommon::SwitchReduce;
 
-/// Reads a file such as examples/clusters/8xH200.json. Throws an Error that says where the file is
-/// not what it has to be.
+/// Reads a file such as examples/clusters/8xH200.json. Throws an Error with line and column of the
+/// first problem.
 Cluster readCluster(const std::string &path);
 
 } // namespace fsdprt

@@ -1,17 +1,17 @@
-//===- Links.cpp - Collectives in flight, chunk by chunk --------*- C++ -*-===//
+//===- Links.cpp - Moves collectives over links by chunks -------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. A collective at the head of its channel is ready for its first chunk after its latency.
-//  2. Of all that are ready, the first goes: its chunk takes each level of links as soon as that is
-//     free.
+//  1. The first collective of a channel is ready for its first chunk after its latency.
+//  2. The collective that is ready earliest moves next: its chunk occupies each level of links as
+//     soon as that level is free.
 //  3. When all levels have carried the chunk, and the gap after it has passed, the collective is
-//     ready for the next.
+//     ready for its next chunk.
 //
-// Chunks of collectives in flight alternate, so that each gets an equal part. O(chunks * (levels +
-// log channels)).
+// Chunks of collectives in flight alternate, so that each gets an equal share of the links.
+// O(chunks * (levels + log channels)).
 //
 //===----------------------------------------------------------------------===//
 

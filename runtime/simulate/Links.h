@@ -1,4 +1,4 @@
-//===- Links.h - Collectives in flight, chunk by chunk ----------*- C++ -*-===//
+//===- Links.h - Moves collectives over links by chunks ---------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,10 +20,10 @@
 
 namespace fsdprt {
 
-/// The links of one rank, which stand for those of all: ranks are alike, and so are their links.
+/// The links of one rank. They stand for the links of all ranks, because all ranks behave alike.
 class Links {
 public:
-  /// When a collective was on its way. Its begin is that of its head.
+  /// Begin and end of a collective, in seconds. `begin` is the begin of its head.
   struct Flight {
     double begin = 0, end = 0;
     bool done = false;
@@ -31,14 +31,14 @@ public:
 
   explicit Links(size_t levels) : freeAt(levels, 0), busy(levels, 0) {}
 
-  /// At `time`, which never goes back; on its channel no sooner than `delay` later. The number of
-  /// the flight.
+  /// Queues a transfer on a channel at `time`, which never decreases; it begins `delay` seconds
+  /// later at the earliest. Returns the number of the flight.
   size_t start(const Transfer &transfer, uint32_t channel, double time, double delay);
-  /// Until it is done; when that is.
+  /// Moves chunks until the flight is done, and returns its end in seconds.
   double finish(size_t flight);
   const Flight &flight(size_t number) const { return flights[number].flight; }
 
-  /// Seconds that the links of a level were busy.
+  /// Returns the seconds that the links of a level were busy.
   double busySeconds(size_t level) const { return busy[level]; }
   uint64_t chunksMoved() const { return chunks; }
 
@@ -47,8 +47,8 @@ private:
     Flight flight;
     Transfer transfer;
     uint32_t channel;
-    uint64_t left;   // chunks
-    double earliest; // to begin
+    uint64_t left;   // chunks still to move
+    double earliest; // begin, in seconds
   };
   struct Ready {
     double time;
@@ -61,10 +61,10 @@ private:
   void moveChunk(Ready ready);
   void end(size_t number, double time);
 
-  std::vector<double> freeAt, busy; // by level
+  std::vector<double> freeAt, busy; // by level, in seconds
   std::vector<State> flights;
-  std::map<uint32_t, std::deque<size_t>> queues; // by channel, that in flight first
-  std::map<uint32_t, double> freeFrom;           // a channel whose queue is empty
+  std::map<uint32_t, std::deque<size_t>> queues; // by channel; the first one is in flight
+  std::map<uint32_t, double> freeFrom; // by channel with an empty queue: end of its last flight
   std::priority_queue<Ready, std::vector<Ready>, std::greater<Ready>> ready;
   uint64_t chunks = 0;
 };

@@ -1,4 +1,4 @@
-//===- SimulateApi.cpp - Simulations behind the C interface -----*- C++ -*-===//
+//===- SimulateApi.cpp - C interface of the simulator -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,20 +1,20 @@
-//===- Simulation.cpp - A step on a cluster that is not there ---*- C++ -*-===//
+//===- Simulation.cpp - Simulates a step on a cluster -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Every group of ranks that a collective of the program has must lie on the levels of links as
-//     all others of its kind do: whole groups in a level, or whole levels in a group.
-//  2. Launches, copies and fills take the rank's time, one after the other
+//  1. Check that all groups of a collective lie on the levels of links alike: each level holds
+//     whole groups, or each group holds whole levels.
+//  2. Add launches, copies and fills to the rank's time, one after the other
 //     (Cluster::kernelSeconds).
-//  3. A collective starts on its channel; its wait, or itself on channel 0, takes the time until it
-//     has ended.
-//  4. Copies between the arenas of device and host that are on a channel go one after another
-//     beside all this.
-//  5. What a wait took is exposed, and added up by kind and unit.
+//  3. Start a collective on its channel. Its wait, or on channel 0 its start, advances the time to
+//     its end.
+//  4. Run copies on a channel one after another beside the launches: one queue between the arenas
+//     of device and host, one queue for the file.
+//  5. Count the time that a wait takes as exposed, by kind and unit.
 //
-// O(commands + chunks): the number of ranks only changes numbers.
+// O(commands + chunks): the number of ranks does not affect the work.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ using namespace fsdprt;
 using ull = unsigned long long;
 
 static const char *orEmpty(const flatbuffers::String *text) { return text ? text->c_str() : ""; }
-/// Up to 292 years.
+/// Converts seconds to nanoseconds; the result is at most 9e18, which is 285 years.
 static uint64_t nanoseconds(double seconds) {
   return static_cast<uint64_t>(std::llround(std::min(seconds * 1e9, 9e18)));
 }
@@ -56,7 +56,7 @@ private:
     size_t flight;
     uint64_t launches;
   };
-  /// A copy on a channel, likewise.
+  /// A copy on a channel between its start and its wait.
   struct Copied {
     const char *label;
     double begin, end;
@@ -85,10 +85,10 @@ private:
   Simulation result;
   double now = 0;
   uint64_t launches = 0;
-  std::map<uint32_t, Started> started; // by the collective's id
-  std::map<uint32_t, Copied> copied;   // by the copy's id
+  std::map<uint32_t, Started> started; // by id of the collective
+  std::map<uint32_t, Copied> copied;   // by id of the copy
   double copierFree[2] = {
-      0, 0}; // when the last copy on a channel is done: between arenas; of the file
+      0, 0}; // end of the last copy on a channel, in seconds: between arenas; of the file
   std::optional<size_t> copyRow;
   std::map<std::vector<uint32_t>, CollectiveGroup> groups;
   std::map<std::pair<fb::CollectiveKind, int32_t>, size_t> rows;
@@ -106,8 +106,8 @@ void Simulator::checkRanks() const {
              artifact.getMesh().text().c_str(), (ull)cluster.ranks());
 }
 
-/// Ranks are alike when what a group spans, and the distance of its members, divide each level or
-/// are divided by it.
+/// Returns the group of a collective. Throws an Error unless its span and its stride divide each
+/// level of links or are multiples of it, since only then are all ranks alike.
 CollectiveGroup Simulator::groupOf(const fb::Collective &collective) {
   std::vector<uint32_t> axes;
   if (collective.axes())
@@ -122,12 +122,12 @@ CollectiveGroup Simulator::groupOf(const fb::Collective &collective) {
     for (uint64_t size : {span, group.stride})
       if (group.ranks > 1 && link.ranks < artifact.getMesh().ranks() && link.ranks % size != 0 &&
           size % link.ranks != 0)
-        badInput("%s: link \"%s\" joins %llu ranks each, and groups of the mesh %s span %llu: they "
-                 "lie differently on it, "
-                 "and ranks are not alike, as a simulation expects; take a mesh or a cluster where "
-                 "one divides the other",
-                 cluster.file.c_str(), link.name.c_str(), (ull)link.ranks,
-                 artifact.getMesh().text().c_str(), (ull)size);
+        badInput(
+            "%s: link \"%s\" joins %llu ranks each, and groups of the mesh %s span %llu: "
+            "expected one of the two numbers to divide the other, so that all ranks are alike; "
+            "take another mesh or another cluster",
+            cluster.file.c_str(), link.name.c_str(), (ull)link.ranks,
+            artifact.getMesh().text().c_str(), (ull)size);
   return entry->second = group;
 }
 
@@ -177,7 +177,8 @@ SimulatedCollective &Simulator::rowOf(const fb::Collective &collective) {
   return result.collectives[entry->second];
 }
 
-/// `joins`: it is one launch with that before it, which has paid for both.
+/// Starts a collective. `joins`: it shares the launch of the collective before it, which has paid
+/// the launch time of both.
 void Simulator::start(const fb::Collective &collective, const char *label, bool joins) {
   uint64_t bytes = std::max(collective.source()->bytes(), collective.target()->bytes());
   Transfer transfer =
@@ -226,8 +227,8 @@ void Simulator::finish(const Started &one) {
   addWait(event, before, one.launches);
 }
 
-/// What was in flight, begun after `launchesBefore` launches; and in the lane of compute the wait
-/// for it, from `before` to now.
+/// Appends two events: the transfer, begun after `launchesBefore` launches, on its own lane; and
+/// the wait for it, from `before` to now, on the compute lane.
 void Simulator::addWait(fsdprt_trace_event event, double before, uint64_t launchesBefore) {
   event.waited = std::min(nanoseconds(now) - nanoseconds(before), event.end - event.begin);
   event.ahead = static_cast<uint32_t>(launches - launchesBefore);
@@ -319,7 +320,7 @@ void Simulator::walk(const Commands &commands) {
         if (command->body_as_Loop()->body())
           walk(*command->body_as_Loop()->body());
       break;
-    default: // initial values are not part of a step
+    default: // a step contains no initial values
       break;
     }
   }

@@ -1,13 +1,14 @@
-//===- Simulation.h - A step on a cluster that is not there -----*- C++ -*-===//
+//===- Simulation.h - Simulates a step on a cluster -------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   compute   | launch | launch | wait.. | launch |   the artifact's program `step`, by commands
+//   compute   | launch | launch | wait.. | launch |   commands of the artifact's program `step`
 //   channel 1 |  gather    |  gather    |                Links.h
 //
-// Ranks are alike: one program, groups that lie alike on the links. One rank stands for all.
+// All ranks run one program, and their groups lie alike on the links. One rank therefore stands for
+// all.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,24 +22,25 @@
 
 namespace fsdprt {
 
-/// All collectives of one kind and one unit.
+/// Totals of all collectives of one kind and one unit.
 struct SimulatedCollective {
   std::string kind, unit, protocol;
-  uint64_t runs = 0, bytes = 0; // bytes: of the larger of source and target, over all runs
+  uint64_t runs = 0, bytes = 0; // bytes: larger of source and target, over all runs
   double inFlight = 0, alone = 0,
-         exposed = 0; // seconds: begin to end; with the links for itself; waited for
+         exposed = 0; // seconds: from begin to end; with idle links; waited for
 };
 
 struct Simulation {
   double seconds = 0, compute = 0, exposed = 0;
   uint64_t ranks = 0, tokens = 0, arenaBytes = 0, chunks = 0; // tokens: of all ranks
   std::vector<double> busy;                                   // seconds, by level of links
-  std::vector<SimulatedCollective> collectives;               // the most exposed first
+  std::vector<SimulatedCollective> collectives;               // by exposed time, descending
   std::vector<fsdprt_trace_event>
-      events; // of rank 0, in the order of their ends; text lives as long as the artifact
+      events; // of rank 0, ordered by end; strings belong to the artifact
 };
 
-/// Throws an Error where the cluster cannot hold the mesh, or ranks would not be alike.
+/// Simulates the program `step`. Throws an Error if the cluster cannot hold the mesh, or if ranks
+/// would not behave alike.
 Simulation simulate(const Artifact &artifact, const Cluster &cluster);
 
 } // namespace fsdprt

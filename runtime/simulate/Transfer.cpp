@@ -4,19 +4,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A ring of n ranks passes n - 1 times on what it has (an all-reduce: 2 (n - 1) times, a broadcast:
-// all of it at once):
+// A ring of n ranks makes n - 1 steps, in each of which every rank sends the same number of bytes
+// to the next one. An all-reduce makes 2 (n - 1) steps; a broadcast sends the whole buffer once.
 //
-//   head   base of the protocol + the sum of its steps' seconds, by the level of links of each step
-//   links  bytes (n - 1) / n of each rank, at most as fast as each level carries them; pipelined,
-//          so that steps of one chunk overlap with those of the next
+//   head   base latency of the protocol + latency of each step on the level of links that it
+//          crosses
+//   links  bytes * (n - 1) / n per rank, at the rate of the slowest level; pipelined, so that steps
+//          of one chunk overlap with those of the next
 //
-// Where the ring leaves a level, the m members within it share the ways out of m ranks. That is how
-// NCCL 2.30 rates its rings (src/graph/tuning.cc). In a switch, what one rank sends comes back
-// added up: rounds of bytes, with a step after each that nothing hides (src/enqueue.cc: chunk
+// Where the ring leaves a level, the m members within that level share the uplinks of m ranks. The
+// model follows NCCL 2.30 (src/graph/tuning.cc). A switch reduces what the ranks send and returns
+// the sum, in rounds; a fixed latency follows each round and is not hidden (src/enqueue.cc: chunk
 // sizes by payload).
 //
-// The way is chosen as NCCL chooses it: the least head + bytes / bandwidth.
+// The protocol is chosen as in NCCL: least head + bytes / bandwidth.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +41,7 @@ static double roundsOf(fb::CollectiveKind kind) {
   return kind == fb::CollectiveKind::all_reduce ? 2 : 1;
 }
 
-/// Bytes that each rank sends.
+/// Returns the bytes that each rank sends.
 static double sentBytes(fb::CollectiveKind kind, double bytes, uint64_t ranks) {
   if (kind == fb::CollectiveKind::broadcast)
     return bytes;
@@ -55,19 +56,19 @@ static void setBytes(Transfer &transfer, double bytes, double chunkBytes,
     transfer.chunkSeconds.push_back(seconds / chunks);
 }
 
-/// Over links of `protocol`; without one, of their plain rates. False: a level has no such
-/// protocol.
+/// Plans a ring over links of `protocol`, or at their plain rates if `protocol` is empty. Returns
+/// false if a level lacks the protocol.
 static bool planRing(const Cluster &cluster, fb::CollectiveKind kind, double bytes,
                      CollectiveGroup group, const std::string &protocol, Transfer &transfer) {
   std::vector<double> levelSeconds(cluster.links.size(), 0);
   double sent = sentBytes(kind, bytes, group.ranks);
   uint64_t inner = 1,
-           steps = group.ranks - 1; // ranks that the levels so far join; steps not yet attributed
+           steps = group.ranks - 1; // ranks joined by the lower levels; steps not attributed yet
   transfer.protocol = protocol;
   transfer.headSeconds = protocol.empty() ? 0 : cluster.protocols.at(protocol);
   for (size_t level = 0; level < cluster.links.size(); ++level) {
     const ClusterLink &link = cluster.links[level];
-    // Members of the group that the levels below join, and those that this one does.
+    // Members of the group that the lower levels join, and members that this level joins.
     uint64_t below = std::clamp<uint64_t>(inner / group.stride, 1, group.ranks);
     uint64_t here = std::clamp<uint64_t>(link.ranks / group.stride, 1, group.ranks);
     inner = link.ranks;
@@ -78,7 +79,7 @@ static bool planRing(const Cluster &cluster, fb::CollectiveKind kind, double byt
       return false;
     const LinkRate &rate = protocol.empty() ? link.plain : known->second;
     levelSeconds[level] = sent / (rate.bytesPerSecond * static_cast<double>(below));
-    // Of the whole ring, the steps between the blocks below within each block here.
+    // Steps of the ring between blocks of the lower levels, within one block of this level.
     uint64_t crossings =
         std::min(steps, (group.ranks + below - 1) / below - (group.ranks + here - 1) / here);
     transfer.headSeconds += roundsOf(kind) * static_cast<double>(crossings) * rate.stepSeconds;
@@ -88,7 +89,8 @@ static bool planRing(const Cluster &cluster, fb::CollectiveKind kind, double byt
   return true;
 }
 
-/// Within one level that can. False: there is none.
+/// Plans a reduction in the switch of the lowest level. Returns false if that level has no such
+/// switch, or does not hold the group.
 static bool planSwitch(const Cluster &cluster, fb::CollectiveKind kind, double bytes,
                        CollectiveGroup group, Transfer &transfer) {
   const ClusterLink &link = cluster.links[0];

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Chunks, one after another, each on all levels of links that the collective crosses:
+// A transfer moves chunks one after another, each over all levels of links that it crosses:
 //
 //   |  head  | chunk | gap | chunk | gap | chunk | gap |
-//     hops     links         links         links          head and gaps leave the links to others
+//    latency   links         links         links        links are free for others in head and gaps
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,25 +19,25 @@
 
 namespace fsdprt {
 
-/// Ranks first, first + stride, ..
+/// The ranks first, first + stride, first + 2 * stride, ...
 struct CollectiveGroup {
   uint64_t ranks = 1, stride = 1;
 };
 
 struct Transfer {
-  std::string protocol;   // how, for reports; empty: as a plain ring
-  double headSeconds = 0; // before the first chunk
-  uint64_t chunks = 0;    // all of one size
+  std::string protocol;   // for reports; empty: a ring at plain rates
+  double headSeconds = 0; // latency before the first chunk
+  uint64_t chunks = 0;    // number of chunks, all of one size
   std::vector<double>
-      chunkSeconds;      // by level: how long a chunk occupies the links of a rank; 0: not at all
-  double gapSeconds = 0; // after each chunk
+      chunkSeconds;      // by level: seconds that a chunk occupies a rank's links; 0: unused
+  double gapSeconds = 0; // idle time of the links after each chunk
 
-  /// With the links for itself.
+  /// Returns the seconds from begin to end if no other transfer uses the links.
   double aloneSeconds() const;
 };
 
-/// The fastest way for a collective in which `bytes` are at a rank in the end (of a reduce-scatter:
-/// in the beginning), among a ring of each protocol, and a reduction in a switch.
+/// Plans the fastest transfer of a collective: a ring over each protocol, or a reduction in a
+/// switch. `bytes` is the size of the full buffer: the result, or of a reduce-scatter the source.
 Transfer planTransfer(const Cluster &cluster, fb::CollectiveKind kind, double bytes,
                       CollectiveGroup group);
 

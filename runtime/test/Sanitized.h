@@ -1,4 +1,4 @@
-//===- Sanitized.h - Whether a sanitizer watches -----------------*- C++ -*-===//
+//===- Sanitized.h - Detecting sanitizers ------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -9,8 +9,8 @@
 
 namespace fsdprt::test {
 
-/// A sanitizer makes a program several times slower, and reserves address space that a limit on it
-/// does not leave.
+/// Sanitizers make a program several times slower and reserve more address space than a limit
+/// on it leaves.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool isSanitized = true;
 #elif defined(__has_feature)

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Owners of its objects, and its errors as exceptions.
+// Owning handles for objects of the C interface, and its errors as exceptions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ struct CloseHandle {
 using ArtifactHandle = std::unique_ptr<fsdprt_artifact, CloseHandle>;
 using SessionHandle = std::unique_ptr<fsdprt_session, CloseHandle>;
 
-/// Calls function(arguments..., &error) and throws what it reports.
+/// Calls function(arguments..., &error). Throws Error with the reported error.
 template <typename Function, typename... Arguments>
 void call(Function function, Arguments... arguments) {
   fsdprt_error error;

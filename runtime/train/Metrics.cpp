@@ -1,10 +1,10 @@
-//===- Metrics.cpp - Numbers of a step, for machines ------------*- C++ -*-===//
+//===- Metrics.cpp - Machine-readable numbers of a step ---------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Numbers in JSON have the shortest digits that give the same number; what is not finite is null.
+// Numbers in JSON have the fewest digits that restore their value; non-finite ones are null.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +21,8 @@
 using namespace fsdprt;
 using ull = unsigned long long;
 
-/// Bytes of the whole lines of `text`, each an object that begins with its step, of steps up to
-/// `last`.
+/// Returns the bytes of the complete lines of `text` up to step `last`. Each line is an object that
+/// begins with its step. Throws Error for other content.
 static uint64_t bytesUpToStep(const std::string &path, std::string_view text, uint64_t last) {
   static constexpr std::string_view begin = "{\"step\":";
   uint64_t kept = 0;
@@ -50,7 +50,7 @@ void Metrics::open(const std::string &path, const std::string &folder, uint64_t 
   bool there = stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
   if (stepsBefore == 0 || !there)
     return lines.open(path, false);
-  std::string text = InputFile(path, "the metrics of the run before").readAll();
+  std::string text = InputFile(path, "the metrics of the previous run").readAll();
   lines.openBehind(path, bytesUpToStep(path, text, stepsBefore));
 }
 

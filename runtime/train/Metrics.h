@@ -1,11 +1,11 @@
-//===- Metrics.h - Numbers of a step, for machines --------------*- C++ -*-===//
+//===- Metrics.h - Machine-readable numbers of a step -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The same numbers go to a line of JSON (--metrics) and to an event (--tensorboard). A key with its
-// group, such as train/loss, is the tag of the event; JSON has the key alone.
+// The same numbers go to a line of JSON (--metrics) and to an event (--tensorboard). The tag of an
+// event is a key with its group, such as train/loss; JSON has the key without its group.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,13 +18,13 @@ namespace fsdprt {
 
 class Metrics {
 public:
-  /// Empty: not asked for. After a save of step `stepsBefore` > 0 a file of lines that is there
-  /// keeps those up to it.
+  /// Opens the outputs; an empty path is not written. If the run resumes after step `stepsBefore` >
+  /// 0, an existing file keeps its lines up to that step.
   void open(const std::string &lines, const std::string &events, uint64_t stepsBefore);
   bool isOpen() const { return lines.isOpen() || events.isOpen(); }
   void commit();
 
-  /// Of one step: begin, numbers, end. Allocates nothing.
+  /// Write the numbers of one step: begin, numbers, end. Allocate no memory.
   void begin(uint64_t step);
   void add(const char *tag, uint64_t value);
   void add(const char *tag, float value);

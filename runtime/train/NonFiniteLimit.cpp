@@ -1,4 +1,4 @@
-//===- NonFiniteLimit.cpp - Steps that may be not finite --------*- C++ -*-===//
+//===- NonFiniteLimit.cpp - Limit of non-finite steps -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -35,8 +35,8 @@ bool NonFiniteLimit::allows(const TrainingRun &run, uint64_t number, const float
   if (inARow <= allowed)
     return true;
   if (inARow > 1)
-    std::snprintf(why, sizeof why, "stopped at step %llu, %llu such steps in a row", (ull)number,
-                  (ull)inARow);
+    std::snprintf(why, sizeof why, "stopped at step %llu, %llu non-finite steps in a row",
+                  (ull)number, (ull)inARow);
   else
     std::snprintf(why, sizeof why, "stopped at step %llu", (ull)number);
   return false;

@@ -1,12 +1,11 @@
-//===- NonFiniteLimit.h - Steps that may be not finite ----------*- C++ -*-===//
+//===- NonFiniteLimit.h - Limit of non-finite steps -------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A step whose loss or gradient norm is not finite changes no parameter. A run goes on after some
-// of them in a row: none, or 49 where a loss scale adapts, or as many as the options say.
-//
+// A step whose loss or gradient norm is not finite changes no parameter. A run continues after a
+// limited number of such steps in a row: by default none, or 49 with a dynamic loss scale.
 //===----------------------------------------------------------------------===//
 
 #ifndef FSDPRT_TRAIN_NONFINITELIMIT_H
@@ -18,11 +17,11 @@ namespace fsdprt {
 
 class NonFiniteLimit {
 public:
-  /// `before`: steps in a row that were not finite in the run of a save.
+  /// Sets the number of non-finite steps in a row before a resumed run.
   void resume(uint64_t before) { inARow = before; }
   uint64_t count() const { return inARow; }
-  /// Counts step `number` by its step block, and reports it when it was not finite. Returns false
-  /// when the run has to end. Allocates nothing.
+  /// Counts step `number` by its step block, and reports it if it is not finite. Returns false if
+  /// the limit is exceeded, so that the run must end. Allocates no memory.
   bool allows(const TrainingRun &run, uint64_t number, const float *block);
   bool isExceeded() const { return *why != 0; }
   const char *reason() const { return why; }

@@ -1,12 +1,12 @@
-//===- OutputPaths.cpp - Where results may go -------------------*- C++ -*-===//
+//===- OutputPaths.cpp - Checks of output paths -----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Two paths are one file when their devices and inodes are, or, before the file
-// exists, when they name the same place of the same folder. --export may be the
-// .safetensors file of --init: it is read before, and replaced as a whole.
+// Two paths are one file if their devices and inodes are equal, or, before the file exists, if they
+// have the same name in the same folder. --export may be the .safetensors file of --init, which is
+// read before it is replaced.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ static bool isSameFile(const std::string &a, const std::string &b) {
   std::error_code error;
   if (fs::exists(a, error) != fs::exists(b, error))
     return false;
-  if (fs::exists(a, error)) // devices, /dev/null say, take anything from anyone
+  if (fs::exists(a, error)) // devices such as /dev/null may be used more than once
     return fs::is_regular_file(a, error) && fs::equivalent(a, b, error);
   return fs::weakly_canonical(fs::absolute(a), error) ==
          fs::weakly_canonical(fs::absolute(b), error);
@@ -86,7 +86,8 @@ std::vector<OutputLock> fsdprt::checkOutputs(const TrainingOptions &options,
   std::vector<OutputLock> claims;
   for (const NamedPath &output : outputs)
     if (output.path !=
-        options.flightRecord) // one may stand for several runs: it is written whole, and once
+        options
+            .flightRecord) // not claimed: several runs may share it, as it is written once, whole
       claims.emplace_back(output.path, output.option.c_str());
   return claims;
 }

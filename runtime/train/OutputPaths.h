@@ -1,10 +1,10 @@
-//===- OutputPaths.h - Where results may go ---------------------*- C++ -*-===//
+//===- OutputPaths.h - Checks of output paths -------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Asked before the training whose results they take.
+// Checked before training starts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,10 +16,10 @@
 
 namespace fsdprt {
 
-/// Throws Error when --export, --trace, --metrics or --tensorboard cannot be written, or would
-/// destroy an input or each other, or are those of another process. The files are this process's as
-/// long as the claims live.
-/// `cluster`: another input, of --simulate, or empty.
+/// Throws Error if --export, --trace, --profile-file, --metrics, --flight-record or --tensorboard
+/// cannot be written, would overwrite an input or each other, or are claimed by another process.
+/// The returned claims keep other processes from writing these files. `cluster`: the file of
+/// --simulate, which is another input, or empty.
 [[nodiscard]] std::vector<OutputLock> checkOutputs(const TrainingOptions &options,
                                                    const std::string &cluster = "");
 

@@ -15,7 +15,7 @@
 
 namespace fsdprt {
 
-/// Runs each(i) for i below `count` on as many threads as there are processors; throws the first
+/// Calls each(i) for i below `count`, on as many threads as there are processors. Throws the first
 /// exception.
 template <typename Each>
 void onThreads(size_t count, Each each) {

@@ -1,14 +1,13 @@
-//===- Resume.cpp - Going on where a run ended ------------------*- C++ -*-===//
+//===- Resume.cpp - Saving and resuming a run -------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// 1. The save is found, and its files are checked, before memory is taken; seed, rates and
-// validation
-//     part come from it where the user gave none.
-//  2. The data has to be that of the save (TrainingData.h).
-//  3. 'init' runs; states and step blocks are replaced; steps go on after the save's.
+//  1. The save is found and its files are checked, before memory is allocated. Seed, rates and
+//     validation fraction come from the save unless the user gave them.
+//  2. The data must be that of the save (TrainingData.h).
+//  3. 'init' runs; then states and step blocks are loaded. Steps continue after that of the save.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,18 +22,19 @@ void Trainer::openSave() {
   TrainingOptions &wanted = run.options;
   resumed.open(options.resume, options.artifact, run.artifact, options.launchedRank);
   if (run.isRoot && !resumed.fallback().empty())
-    reporter.warning("%s; going on from %s, the newest save that is whole",
-                     resumed.fallback().c_str(), resumed.getFolder().c_str());
+    reporter.warning("%s; resuming from %s, the newest undamaged save", resumed.fallback().c_str(),
+                     resumed.getFolder().c_str());
   const RunState &saved = resumed.state();
   run.stepsBefore = run.stepsDone = stepSaved = saved.step;
   nonFinite.resume(saved.nonfiniteSteps);
   if (options.steps < saved.step)
-    badInput("--steps: expected at least the %llu that %s has completed, found %llu",
+    badInput("--steps: expected at least the %llu steps that %s has completed, found %llu",
              (ull)saved.step, resumed.getFolder().c_str(), (ull)options.steps);
   if (options.seed && *options.seed != saved.seed && !options.otherData)
-    badInput("--seed: %s has seed %llu, found %llu; remove it, or resume with other samples with "
-             "--other-data",
-             resumed.getFolder().c_str(), (ull)saved.seed, (ull)*options.seed);
+    badInput(
+        "--seed: %s has seed %llu, found %llu; omit the option, or resume with other samples by "
+        "--other-data",
+        resumed.getFolder().c_str(), (ull)saved.seed, (ull)*options.seed);
   wanted.seed = options.seed.value_or(saved.seed);
   wanted.lr = options.lr.value_or(saved.rate.lr);
   if (saved.rate.decaySteps && !options.minimumLr)
@@ -58,12 +58,12 @@ void Trainer::loadSave() {
   const LearningRate &saved = resumed.state().rate;
   if (saved.lr != rate.lr || saved.minimum != rate.minimum ||
       saved.warmupSteps != rate.warmupSteps || saved.decaySteps != rate.decaySteps)
-    reporter.line("note: the learning rate is not the save's: expected %g, at least %g, warm-up "
-                  "%llu, decay to step %llu; now %g, %g, %llu, %llu",
+    reporter.line("note: the learning rate differs from the save's: expected %g, minimum %g, "
+                  "warm-up %llu, decay to step %llu; found %g, %g, %llu, %llu",
                   saved.lr, saved.minimum, (ull)saved.warmupSteps, (ull)saved.decaySteps, rate.lr,
                   rate.minimum, (ull)rate.warmupSteps, (ull)rate.decaySteps);
   if (run.stepsBefore == options.steps)
-    reporter.line("note: no step is left of --steps=%llu", (ull)options.steps);
+    reporter.line("note: all steps of --steps=%llu are done", (ull)options.steps);
 }
 
 void Trainer::save() {

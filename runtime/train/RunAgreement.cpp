@@ -1,4 +1,4 @@
-//===- RunAgreement.cpp - What all ranks of a run have to be asked alike -*- C++ -*-===//
+//===- RunAgreement.cpp - Options that must be equal on all ranks -*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -31,7 +31,7 @@ std::string fsdprt::agreementOf(const TrainingOptions &options, double lr, uint6
     synthetic += (synthetic.empty() ? "" : ",") + name;
   add("--input", inputs);
   add("--synthetic", synthetic);
-  add("the step to go on from", number(stepsBefore));
+  add("the step to resume from", number(stepsBefore));
   add("--lr", format("%.17g", lr));
   add("--min-lr", options.minimumLr ? format("%.17g", *options.minimumLr) : "");
   add("--warmup", number(options.warmupSteps));

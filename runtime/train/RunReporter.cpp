@@ -1,4 +1,4 @@
-//===- RunReporter.cpp - What a run says to its user ------------*- C++ -*-===//
+//===- RunReporter.cpp - Output of a run for its user -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -22,7 +22,7 @@ static uint64_t gpuBytesBeside(const TrainingRun &run) {
   return bytes;
 }
 
-/// Reports how many parameters are trained, and what else the model has.
+/// Reports the numbers of trained, frozen and constant parameters.
 static void announceParameters(const TrainingRun &run) {
   uint64_t trained = 0, frozen = 0, elements = 0;
   fsdprt_param_info param = {};
@@ -55,29 +55,29 @@ void fsdprt::announceSession(const TrainingRun &run, const std::string &random) 
   announceParameters(run);
   if (run.options.mpiReduce == "library" && run.options.backend != "mpi" && run.ranks > 1 &&
       run.firstRank == 0)
-    run.reporter.warning("--mpi-reduce=library has no effect: sums are those of --backend=%s, and "
-                         "not MPI's",
+    run.reporter.warning("--mpi-reduce=library has no effect: --backend=%s computes the sums, not "
+                         "MPI",
                          run.options.backend.c_str());
   if (run.options.backend == "nccl")
-    run.reporter.line("ranks meet over %s", placed.meeting);
+    run.reporter.line("ranks communicate over %s", placed.meeting);
   uint64_t arenas = placed.arena_bytes * run.ranks + placed.reference_arena_bytes,
            resident = peakResidentBytes();
   uint64_t here = placed.arena_bytes * placed.local_ranks + placed.reference_arena_bytes;
   run.reporter.line(
-      "memory planned: %s per rank (%llu bytes), %s with all arenas; the process beside them: %s",
+      "memory planned: %s per rank (%llu bytes), %s in all arenas; other memory of the process: %s",
       shortBytes(run.info.arena_bytes, a), (ull)run.info.arena_bytes, shortBytes(arenas, b),
       shortBytes(resident > here ? resident - here : 0, c));
   if (run.info.host_bytes)
-    run.reporter.line("of them on the host: %s per rank (%llu bytes)",
+    run.reporter.line("memory planned on the host: %s per rank (%llu bytes)",
                       shortBytes(run.info.host_bytes, a), (ull)run.info.host_bytes);
   if (uint64_t beside = gpuBytesBeside(run))
-    run.reporter.line("memory of GPUs beside the arenas, with contexts and code: %s (%llu bytes)",
+    run.reporter.line("GPU memory besides the arenas, such as contexts and code: %s (%llu bytes)",
                       shortBytes(beside, a), (ull)beside);
   if (run.info.file_bytes)
     run.reporter.line(
-        "state in a file of each rank: %s (%llu bytes, planned %llu), %s",
+        "offloaded state: a file of %s per rank (%llu bytes, planned %llu), %s",
         shortBytes(placed.file_bytes, a), (ull)placed.file_bytes, (ull)run.info.file_bytes,
-        placed.file_is_direct ? "past the system's cache" : "through the system's cache");
+        placed.file_is_direct ? "bypassing the page cache" : "through the page cache");
 }
 
 void fsdprt::announceWeights(const TrainingRun &run, const WeightSources &sources) {
@@ -105,10 +105,10 @@ void MemoryGrowth::begin(const TrainingRun &run) {
 
 void MemoryGrowth::report(const TrainingRun &run) const {
   if (onHost && run.options.device != "emulate" && run.stepsDone - run.stepsBefore > 1)
-    run.reporter.line("memory beside the arenas: grew by %lld bytes after the first step",
+    run.reporter.line("memory besides the arenas: grew by %lld bytes after the first step",
                       static_cast<long long>(privateBytes() - onHost));
   if (onGpus)
-    run.reporter.line("memory of GPUs beside the arenas: grew by %lld bytes after the first step",
+    run.reporter.line("GPU memory besides the arenas: grew by %lld bytes after the first step",
                       static_cast<long long>(gpuBytesBeside(run) - onGpus));
 }
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What a run says of its ranks, memory and weights, and the metrics of a step.
+// Reports a run's ranks, memory and weights, and writes the metrics of a step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,35 +17,35 @@
 
 namespace fsdprt {
 
-/// Reports ranks, parameters and memory. `random`: ", on random data", or an empty text.
+/// Reports ranks, parameters and memory. `random` is ", on random data" or empty.
 void announceSession(const TrainingRun &run, const std::string &random);
-/// Reports which parameters start from where, unless all are drawn.
+/// Reports the sources of the parameters' initial values, unless all are random.
 void announceWeights(const TrainingRun &run, const WeightSources &sources);
 
-/// How memory beside the arenas grows after the first step.
+/// Measures how memory besides the arenas grows after the first step.
 class MemoryGrowth {
 public:
-  /// Is called after the first step.
+  /// Called after the first step.
   void begin(const TrainingRun &run);
   void report(const TrainingRun &run) const;
 
 private:
-  uint64_t onHost = 0; ///< bytes that no file backs, arenas included
-  uint64_t onGpus = 0; ///< bytes of GPUs that no arena of this run has
+  uint64_t onHost = 0; ///< private bytes of this process, including arenas
+  uint64_t onGpus = 0; ///< bytes in use on GPUs apart from arenas
 };
 
-/// What a step took.
+/// Cost of a step, or of all steps.
 struct StepCost {
-  double seconds = 0, cpuSeconds = 0; ///< the latter of all processes
+  double seconds = 0, cpuSeconds = 0; ///< cpuSeconds: of all processes
   uint64_t tokens = 0;
-  uint64_t exchanged[4] = {}; ///< bytes of its collectives, by kind
+  uint64_t exchanged[4] = {}; ///< bytes of collectives, by kind
 };
 
-/// Writes the metrics of step `number` with its step block. `validation`: a loss, or null.
+/// Writes the metrics of step `number` from its step block. `validation` is a loss, or null.
 void writeMetrics(Metrics &metrics, const TrainingRun &run, uint64_t number, const float *block,
                   const StepCost &cost, const double *validation);
 
-/// Reports what all steps took: `cost` has their sums of seconds and tokens.
+/// Reports the cost of all steps.
 void summarise(const TrainingRun &run, const StepCost &cost, double firstLoss, double lastLoss);
 
 } // namespace fsdprt

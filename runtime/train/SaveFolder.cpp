@@ -1,14 +1,14 @@
-//===- SaveFolder.cpp - Saves on disk ---------------------------*- C++ -*-===//
+//===- SaveFolder.cpp - A folder of saves -----------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A save of the same step that is there without 'latest' naming it was left by a process
-// that died between the two renames; this run makes the same bits again, and takes the name.
+// If a save of the same step exists and 'latest' does not name it, a process died between the two
+// renames. This run computes the same bits again, and replaces that save.
 //
-// Old saves get a temporary name before their files go, so that no half of one is ever
-// found under a save's name.
+// Old saves get a temporary name before their files are removed, so that no incomplete save exists
+// under a save's name.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,7 +49,8 @@ static bool isTemporaryName(const std::string &name) {
          isSaveName(name.substr(1, name.size() - 5));
 }
 
-/// The names in a folder that `is` takes, by length and text: saves by their steps.
+/// Returns the names of folders for which `is` returns true, sorted by length and text, so that
+/// saves are in the order of their steps.
 static std::vector<std::string> namesIn(const fs::path &folder, bool (*is)(const std::string &)) {
   std::vector<std::string> names;
   std::error_code error;
@@ -64,21 +65,21 @@ static std::vector<std::string> namesIn(const fs::path &folder, bool (*is)(const
 
 //===- Finding ------------------------------------------------------------===//
 
-/// `text` may be anything.
+/// Throws Error about the content of 'latest', which may be any text.
 [[noreturn]] static void failLatest(const std::string &path, std::string text) {
   for (char &c : text)
     c = c < 0x20 || c == 0x7f ? '?' : c; // a char above that is negative
   std::vector<std::string> saves = namesIn(path, isSaveName);
-  std::string advice = "there is no save beside it";
+  std::string advice = "the folder has no save";
   if (!saves.empty())
-    advice = "name a save itself, such as " + path + "/" + saves.back();
+    advice = "choose a save, such as " + path + "/" + saves.back();
   badInput("%s/latest: expected the name of a save and the SHA-256 of its index, as 64 digits and "
            "a newline, found %s; %s",
            path.c_str(), text.empty() ? "nothing" : ("'" + text.substr(0, 96) + "'").c_str(),
            advice.c_str());
 }
 
-/// What 'latest' says. Throws Error when it does not say it as it should.
+/// Reads 'latest'. Throws Error if its content is invalid.
 static FoundSave readLatest(const std::string &path) {
   std::string file = path + "/latest";
   std::ifstream stream(file);
@@ -152,7 +153,7 @@ std::vector<std::string> fsdprt::savesBeside(const std::string &folder) {
 
 //===- Saving -------------------------------------------------------------===//
 
-/// Some file systems do not flush folders; names are there all the same.
+/// Flushes a folder. File systems that do not support this are ignored.
 static void flushFolder(const std::string &path) {
   int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0)
@@ -168,7 +169,7 @@ static void rename(const std::string &from, const std::string &to) {
     failed("%s: cannot rename to %s: %s", from.c_str(), to.c_str(), strerror(errno));
 }
 
-/// Whether `resumed` is a save of the folder `path`.
+/// Returns true if `resumed` is a save in the folder `path`.
 static bool isIn(const std::string &path, const std::string &resumed) {
   std::error_code error;
   fs::path save = fs::path(withoutSlash(resumed)).lexically_normal();
@@ -179,24 +180,24 @@ void SaveFolder::open(const std::string &newPath, const std::string &resumed, bo
   path = withoutSlash(newPath);
   made = mkdir(path.c_str(), 0777) == 0;
   if (!made && errno != EEXIST)
-    badInput("%s: cannot make the folder for saves: %s", path.c_str(), strerror(errno));
-  if (made) // the name of the folder has to survive a power cut, as those in it do
+    badInput("%s: cannot create the folder for saves: %s", path.c_str(), strerror(errno));
+  if (made) // the folder's name must survive a power failure too
     flushFolder(fs::path(path).has_parent_path() ? fs::path(path).parent_path().string() : ".");
   lock = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (lock < 0 || access(path.c_str(), W_OK | X_OK) != 0)
-    badInput("%s: cannot save there: %s", path.c_str(), strerror(errno));
+    badInput("%s: cannot write to the folder: %s", path.c_str(), strerror(errno));
   if (flock(lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-    badInput("%s: another process saves there", path.c_str());
+    badInput("%s: another process saves to this folder", path.c_str());
   std::error_code error;
   if (fs::exists(path + "/latest", error) || !namesIn(path, isSaveName).empty()) {
     std::string latest = fellBack && isIn(path, resumed) ? resumed : findSave(path).folder;
     if (resumed.empty())
-      badInput(
-          "%s: has saves of another run; go on from the last with --resume=%s, or save elsewhere",
-          path.c_str(), path.c_str());
+      badInput("%s: has saves of another run; resume from the last one with --resume=%s, or save "
+               "to another folder",
+               path.c_str(), path.c_str());
     if (!fs::equivalent(latest, resumed, error))
-      badInput("%s: its last save is %s, and the run goes on from %s; save elsewhere", path.c_str(),
-               latest.c_str(), resumed.c_str());
+      badInput("%s: its last save is %s, but the run resumes from %s; save to another folder",
+               path.c_str(), latest.c_str(), resumed.c_str());
   }
   for (const std::string &name : namesIn(path, isTemporaryName))
     fs::remove_all(path + "/" + name, error);
@@ -207,7 +208,7 @@ SaveFolder::~SaveFolder() {
   if (lock >= 0)
     ::close(lock);
   if (made)
-    rmdir(path.c_str()); // when nothing was saved
+    rmdir(path.c_str()); // succeeds only if nothing was saved
 }
 
 std::string SaveFolder::begin(uint64_t step) {
@@ -215,7 +216,7 @@ std::string SaveFolder::begin(uint64_t step) {
   std::error_code error;
   fs::remove_all(folder, error);
   if (mkdir(folder.c_str(), 0777) != 0)
-    failed("%s: cannot make the folder: %s", folder.c_str(), strerror(errno));
+    failed("%s: cannot create the folder: %s", folder.c_str(), strerror(errno));
   return temporary = folder;
 }
 
@@ -231,7 +232,7 @@ void SaveFolder::removeSave(const std::string &name) {
   std::string gone = path + "/." + name + ".tmp";
   fs::remove_all(gone, error);
   rename(path + "/" + name, gone);
-  fs::remove_all(gone, error); // what stays is removed by the next run
+  fs::remove_all(gone, error); // the next run removes what is left
 }
 
 void SaveFolder::commit(uint64_t step, const std::string &indexHash, uint64_t keep) {

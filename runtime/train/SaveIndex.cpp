@@ -1,11 +1,11 @@
-//===- SaveIndex.cpp - What a save says of itself ---------------*- C++ -*-===//
+//===- SaveIndex.cpp - The index of a save ----------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Format and version are looked at first, so that a later version is called that and
-// not damaged; then the hash, and only then the content.
+// Format and version are checked first, so that a later version is not reported as damage; then the
+// hash, and then the content.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,7 +51,7 @@ static const char *roleName(fsdprt_state_role role) {
   return names[role];
 }
 
-/// Runs each(info) over what `get` gives by index.
+/// Calls each(info, i) for each object that `get` returns by index.
 template <typename Info, typename Get, typename Each>
 static void forEach(const fsdprt_artifact *artifact, Get get, Each each) {
   Info info = {};
@@ -83,14 +83,14 @@ SaveIndex fsdprt::describeLayout(const fsdprt_artifact *artifact) {
   forEach<fsdprt_state_info>(
       artifact, fsdprt_artifact_get_state, [&](const auto &state, uint64_t i) {
         std::string name = index.units[state.unit].name + "/" + roleName(state.role);
-        if (!names.insert(name).second) // units of the same name
+        if (!names.insert(name).second) // several units have the same name
           name += "#" + std::to_string(i);
         index.states.push_back(
             {name, roleName(state.role), dtypeName(state.dtype), state.unit, state.elements, {}});
         std::vector<uint64_t> &files = index.states.back().files;
         files.resize(state.pieces);
         for (uint64_t rank = about.ranks, piece = 0;
-             rank-- > 0;) // the first rank that holds a piece stays
+             rank-- > 0;) // descending, so that the first rank with a piece is kept
           if (fsdprt_artifact_get_piece(artifact, i, rank, &piece) == FSDPRT_OK)
             files[piece] = rank;
       });
@@ -181,7 +181,7 @@ std::string fsdprt::writeIndex(SaveIndex &index) {
                {"units", unitsJson(index)},
                {"states", statesJson(index)},
                {"files", files}};
-  // One line per member, so that people can read and compare it.
+  // One line per member, so that the file is readable and comparable.
   std::string text = "{\n";
   for (const auto &[key, value] : root.items())
     text += "  " + json(key).dump() + ": " +
@@ -279,7 +279,7 @@ static void readLayout(const json &root, SaveIndex &index) {
                            number(file, "bytes")});
 }
 
-/// The hash that the text ends in; throws Error when that is not the text's.
+/// Returns the hash at the end of the text. Throws Error if it is not the text's hash.
 static std::string checkHash(const std::string &text) {
   std::string behind = behindHash;
   size_t least = sizeof hashKey - 1 + digits + behind.size();
@@ -290,7 +290,7 @@ static std::string checkHash(const std::string &text) {
   std::string found = text.substr(at, digits), zeroed = text;
   zeroed.replace(at, digits, digits, '0');
   if (sha256Text(zeroed.data(), zeroed.size()) != found)
-    badInput("its SHA-256 is not the one at its end; it is damaged");
+    badInput("its content does not match the SHA-256 at its end; it is damaged");
   return found;
 }
 

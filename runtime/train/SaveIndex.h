@@ -1,16 +1,16 @@
-//===- SaveIndex.h - What a save says of itself -----------------*- C++ -*-===//
+//===- SaveIndex.h - The index of a save ------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// index.json of a save (docs/how-to/save-and-resume.md): which run at which step, on which mesh;
-// the global layout, units with their parameters and states in their pieces; the files with their
-// sizes and hashes; and last a hash of the index itself,
+// index.json of a save (docs/how-to/save-and-resume.md) holds the run, step and mesh; the global
+// layout, that is, units with their parameters, and states with their pieces; the files with their
+// sizes and hashes; and at the end a hash of the index itself,
 //
 //     {"format": "fsdp-save", "version": 1, ..., "sha256": "<64 hexadecimal digits>"}
 //
-// taken with zeros for its own digits.
+// computed with zeros in place of its own digits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,17 +26,16 @@
 
 namespace fsdprt {
 
-/// What beside states and step blocks makes a run go on as if it had not ended.
+/// State of a run, in addition to states and step blocks, that is needed to resume it.
 struct RunState {
-  uint64_t step = 0; ///< done; the next one is step + 1
+  uint64_t step = 0; ///< completed steps; the next one is step + 1
   uint64_t seed = 0;
-  uint64_t nonfiniteSteps = 0; ///< steps in a row that were not finite
+  uint64_t nonfiniteSteps = 0; ///< non-finite steps in a row
   LearningRate rate;
 
-  // Where samples come from. Their position is the step: which ones it sees depends on seed and
-  // step alone.
-  std::string source = "random"; ///< or text, or tokens, or inputs
-  std::string dataType;          ///< uint8, ...; empty without a file
+  // The source of samples. Which samples a step uses depends only on the seed and the step.
+  std::string source = "random"; ///< "random", "text", "tokens" or "inputs"
+  std::string dataType;          ///< type of the tokens, such as "uint8"; empty without a file
   std::string dataHash;
   uint64_t tokens = 0, trainTokens = 0;
   bool overfit = false;
@@ -48,7 +47,7 @@ struct RunState {
     uint64_t rows = 0, trainRows = 0;
   };
   std::vector<Input> inputs;
-  std::vector<std::string> synthetic; ///< inputs that were random beside data
+  std::vector<std::string> synthetic; ///< inputs with random values although others have data
 };
 
 struct SaveIndex {
@@ -71,7 +70,7 @@ struct SaveIndex {
   /// Piece p of the flat buffer is the tensor `tensor` of file files[p].
   struct State {
     std::string tensor, role, dtype;
-    uint64_t unit = 0, elements = 0; ///< of a piece
+    uint64_t unit = 0, elements = 0; ///< elements of one piece
     std::vector<uint64_t> files;
   };
   struct File {
@@ -81,24 +80,25 @@ struct SaveIndex {
 
   std::string artifactHash, modelSource, compiler;
   RunState run;
-  std::array<float, FSDPRT_BLOCK_SIZE> block = {}; ///< of rank 0, for people; NaN where not finite
+  std::array<float, FSDPRT_BLOCK_SIZE> block = {}; ///< of rank 0, informative; NaN if not finite
   std::vector<Axis> mesh;
   std::vector<Unit> units;
   std::vector<State> states;
-  std::vector<File> files; ///< of rank i
-  std::string sha256;      ///< of the index
+  std::vector<File> files; ///< by rank
+  std::string sha256;      ///< hash of the index
 
   std::string meshText() const;
   bool hasLayoutOf(const SaveIndex &other) const;
 };
 
-/// Mesh, units and states of an artifact, and where their pieces will be.
+/// Returns the mesh, units and states of an artifact, and the files of the states' pieces.
 SaveIndex describeLayout(const fsdprt_artifact *artifact);
 std::string rankFileName(uint64_t rank);
 
-/// The text of index.json; fills in index.sha256.
+/// Returns the text of index.json; sets index.sha256.
 std::string writeIndex(SaveIndex &index);
-/// Throws Error unless the text is whole and of a version that is known. `path` is for messages.
+/// Parses an index. Throws Error if the text is damaged or of an unknown version. `path` is for
+/// messages.
 SaveIndex readIndex(const std::string &path, const std::string &text);
 
 } // namespace fsdprt

@@ -1,19 +1,18 @@
-//===- SavedRun.cpp - The save that a run goes on from -----------*- C++ -*-===//
+//===- SavedRun.cpp - The save that a run resumes from ----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. The candidates: the save that 'latest' names, then the others of the folder, the newest
-//     first.
-//  2. Of each: the index is read and compared with its own hash, and with the one in 'latest'.
-//     Artifact, mesh and
-//     layout have to be those of this run. The files are opened, and compared with the index by
-//     size and hash.
-//  3. The first candidate that is whole is taken. Damage lets the next one be tried; another
-//     artifact or mesh does not.
-//  4. States are read from the descriptors that were checked, and these have to be unchanged when
-//     all is read.
+//  1. The candidates are the save that 'latest' names, then the others of the folder, newest first.
+//  2. For each candidate, the index is checked against its own hash and the one in 'latest'.
+//  Artifact,
+//     mesh and layout must be those of this run. The files are opened and checked against the index
+//     by size and hash.
+//  3. The first undamaged candidate is used. After damage, the next one is tried; another artifact
+//  or
+//     mesh is an error.
+//  4. States are read from the checked descriptors, which must be unchanged after reading.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +32,7 @@ static constexpr size_t chunkBytes = 1 << 20;
 
 //===- A file -------------------------------------------------------------===//
 
-/// A tensor of a rank's file; throws Error unless it is there as the layout says.
+/// Returns a tensor of a rank's file. Throws Error unless it has this type and size.
 static const Tensor &tensorOf(const SafetensorsFile &file, const std::string &name,
                               const std::string &dtype, uint64_t elements) {
   auto found = file.getTensors().find(name);
@@ -44,7 +43,7 @@ static const Tensor &tensorOf(const SafetensorsFile &file, const std::string &na
   return found->second;
 }
 
-/// A rank's file. It is opened and checked when it is asked for first, by whichever thread that is.
+/// A rank's file. The first thread that needs it opens and checks it.
 class SavedRun::File {
 public:
   File(std::string path, const SaveIndex &index, uint64_t rank)
@@ -84,9 +83,9 @@ private:
 SavedRun::SavedRun() = default;
 SavedRun::~SavedRun() = default;
 
-//===- Finding one that is whole ------------------------------------------===//
+//===- Finding an undamaged save ------------------------------------------===//
 
-/// Throws the error again, with what else there is to go on from.
+/// Throws the error, with the other saves in the folder.
 void SavedRun::refuse(const Error &error) const {
   std::string others;
   for (const std::string &other : savesBeside(folder))
@@ -99,9 +98,10 @@ void SavedRun::readIndexOf(const FoundSave &found) {
   std::string file = folder + "/index.json";
   index = readIndex(file, InputFile(file, "the index of the save").readAll());
   if (!found.indexHash.empty() && found.indexHash != index.sha256)
-    badInput("%s: 'latest' beside it expects SHA-256 %s, found %s; one of them is damaged or was "
-             "replaced",
-             folder.c_str(), found.indexHash.c_str(), index.sha256.c_str());
+    badInput(
+        "%s: 'latest' in the same folder expects SHA-256 %s, found %s; one of them is damaged or "
+        "was replaced",
+        folder.c_str(), found.indexHash.c_str(), index.sha256.c_str());
 }
 
 void SavedRun::checkLayout(const std::string &artifactFile, const fsdprt_artifact *artifact) const {
@@ -109,17 +109,15 @@ void SavedRun::checkLayout(const std::string &artifactFile, const fsdprt_artifac
   SaveIndex wanted = describeLayout(artifact);
   if (index.meshText() != wanted.meshText())
     badInput("%s: saved on mesh %s, but %s is for mesh %s; resume with an artifact for the same "
-             "mesh, or take the "
-             "weights alone from an --export with --init",
+             "mesh, or load only the weights of an --export with --init",
              folder.c_str(), index.meshText().c_str(), artifactFile.c_str(),
              wanted.meshText().c_str());
   if (index.artifactHash != wanted.artifactHash)
-    badInput("%s: saved by another artifact: expected the one from '%s' with SHA-256 %s, found %s "
-             "with %s; go on "
-             "with that one, or take the weights alone from an --export with --init",
-             folder.c_str(), printable(index.modelSource).c_str(),
-             printable(index.artifactHash).c_str(), artifactFile.c_str(),
-             wanted.artifactHash.c_str());
+    badInput(
+        "%s: saved by another artifact: expected the one from '%s' with SHA-256 %s, found %s "
+        "with %s; resume with that artifact, or load only the weights of an --export with --init",
+        folder.c_str(), printable(index.modelSource).c_str(), printable(index.artifactHash).c_str(),
+        artifactFile.c_str(), wanted.artifactHash.c_str());
   if (!index.hasLayoutOf(wanted))
     badInput("%s: its units or states are not those of %s", file.c_str(), artifactFile.c_str());
   for (uint64_t rank = 0; rank < index.files.size(); ++rank)
@@ -128,7 +126,7 @@ void SavedRun::checkLayout(const std::string &artifactFile, const fsdprt_artifac
                rankFileName(rank).c_str(), (ull)rank, printable(index.files[rank].name).c_str());
 }
 
-/// Checks all files; of a large save, in a process that has only `rank`, that rank's file.
+/// Checks all files, or, for a large save in a process that has only `rank`, that rank's file.
 void SavedRun::checkFiles(std::optional<uint32_t> rank) {
   files.clear();
   uint64_t bytes = 0;
@@ -140,7 +138,7 @@ void SavedRun::checkFiles(std::optional<uint32_t> rank) {
   onThreads(all ? files.size() : 1, [&](size_t i) { files[all ? i : *rank]->checked(); });
 }
 
-/// Returns whether a candidate can be gone on from; if it is damaged, `problem` says how.
+/// Returns true if a candidate can be used. If it is damaged, sets `problem`.
 bool SavedRun::tryOne(const FoundSave &found, const std::string &artifactFile,
                       const fsdprt_artifact *artifact, std::optional<uint32_t> rank,
                       Error &problem) {
@@ -178,7 +176,7 @@ void SavedRun::open(const std::string &path, const std::string &artifactFile,
   }
   folder = choice.saves[0].folder;
   if (choice.isFolder && choice.saves.size() > 1)
-    badInput("%s: none of its %zu saves is whole: %s", path.c_str(), choice.saves.size(),
+    badInput("%s: all of its %zu saves are damaged: %s", path.c_str(), choice.saves.size(),
              whyNotLast.c_str());
   refuse(*first);
 }
@@ -192,7 +190,7 @@ void SavedRun::load(fsdprt_session *session, bool reference) const {
     file.read(tensorOf(file, saveBlockName, "F32", FSDPRT_BLOCK_SIZE), 0, block, sizeof block);
     call(fsdprt_session_write_block, session, into, static_cast<const float *>(block));
   };
-  /// The part of piece `piece` that `into` holds.
+  // Loads the part of piece `piece` that `into` holds.
   auto loadPiece = [&](uint32_t into, uint64_t i, uint64_t piece) {
     const SaveIndex::State &state = index.states[i];
     fsdprt_state_memory memory = memoryOf(session, into, i);

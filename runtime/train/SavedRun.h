@@ -1,10 +1,10 @@
-//===- SavedRun.h - The save that a run goes on from ------------*- C++ -*-===//
+//===- SavedRun.h - The save that a run resumes from ------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// --resume: from the format of docs/how-to/save-and-resume.md to a session.
+// --resume: loads a save (docs/how-to/save-and-resume.md) into a session.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,31 +16,31 @@
 
 namespace fsdprt {
 
-/// A save that a run goes on from. Each of its files is opened once: what is loaded is read from
-/// the descriptor whose content was compared with the index.
+/// A save that a run resumes from. Each file is opened once: data is loaded from the descriptor
+/// whose content was checked against the index.
 class SavedRun {
 public:
-  /// The largest save, in bytes, of which each process checks all files. Of a larger one a process
-  /// that has one rank checks that rank's file, and the others when it reads from them.
+  /// Largest save in bytes of which each process checks all files. Of a larger one, a process with
+  /// one rank checks that rank's file, and others when it reads from them.
   static constexpr uint64_t wholeLimit = uint64_t(4) << 30;
 
   SavedRun();
   ~SavedRun();
-  /// Finds a save, reads its index and checks its files. Where `path` is a folder of saves and the
-  /// last one is damaged, takes the newest one that is whole, and fallback() says why. Throws Error
-  /// when there is none, or when it is of another artifact or mesh. `rank`: of a process that has
-  /// only that.
+  /// Finds a save, reads its index and checks its files. If `path` is a folder whose last save is
+  /// damaged, uses the newest undamaged one; fallback() then returns the reason. Throws Error if
+  /// there is none, or if it is of another artifact or mesh. `rank`: the rank of a process that has
+  /// only one.
   void open(const std::string &path, const std::string &artifactFile,
             const fsdprt_artifact *artifact, std::optional<uint32_t> rank);
   bool isOpen() const { return !folder.empty(); }
   const std::string &getFolder() const { return folder; }
   const RunState &state() const { return index.run; }
-  /// Returns the hash of the index, which has those of all files.
+  /// Returns the hash of the index, which contains those of all files.
   const std::string &sha256() const { return index.sha256; }
-  /// Returns why the run does not go on from the last save; empty when it does.
+  /// Returns why the run does not resume from the last save; empty if it does.
   const std::string &fallback() const { return whyNotLast; }
-  /// After open(), in all processes: into the ranks here, and the reference where there is one.
-  /// Throws Error when a file is not what the index says any more.
+  /// Loads states and step blocks into the ranks here, and into the reference if requested. All
+  /// processes must call it after open(). Throws Error if a file has changed.
   void load(fsdprt_session *session, bool reference) const;
 
 private:
@@ -55,7 +55,7 @@ private:
 
   SaveIndex index;
   std::string folder, whyNotLast;
-  std::vector<std::unique_ptr<File>> files; ///< of the ranks
+  std::vector<std::unique_ptr<File>> files; ///< by rank
 };
 
 } // namespace fsdprt

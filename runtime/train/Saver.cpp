@@ -1,11 +1,11 @@
-//===- Saver.cpp - A run's state to a folder --------------------*- C++ -*-===//
+//===- Saver.cpp - Saving a run ---------------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A rank's file holds its step block, and of each state the piece that it holds, unless a lower
-// rank holds the same. Files are written on several threads, and hashed on the way.
+// A rank's file holds its step block and its piece of each state, unless a lower rank holds the
+// same piece. Files are written on several threads, and hashed while being written.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,12 +21,12 @@
 using namespace fsdprt;
 using ull = unsigned long long;
 
-static constexpr size_t chunkBytes = 1 << 20; // hashed while it is in the cache
+static constexpr size_t chunkBytes = 1 << 20; // hashed and written while in the cache
 
 //===- Writing ------------------------------------------------------------===//
 
 namespace {
-/// A file that is hashed as it is written.
+/// A file that is hashed while it is written.
 class HashedFile {
 public:
   explicit HashedFile(const std::string &path) {
@@ -64,7 +64,7 @@ fsdprt_state_memory fsdprt::memoryOf(const fsdprt_session *session, uint32_t ran
   return memory;
 }
 
-/// Piece by piece: it may lie in a file.
+/// Writes a state in parts, because it may lie in a file.
 static void writeState(const fsdprt_session *session, uint32_t rank, uint64_t state, uint64_t each,
                        HashedFile &file) {
   uint64_t elements = memoryOf(session, rank, state).elements;
@@ -113,7 +113,7 @@ static void writeRank(const SaveIndex &layout, uint32_t rank, uint64_t step,
 
 //===- A save, by all processes -------------------------------------------===//
 
-/// What a process says after its part of a save.
+/// Result of a process's part of a save.
 struct Saver::Word {
   int32_t status = FSDPRT_OK;
   char text[1024] = {};
@@ -143,7 +143,7 @@ std::vector<Saver::Word> Saver::meet(const Word &mine, fsdprt_session *session) 
   return words;
 }
 
-/// Runs part(), and keeps what it throws in the word that all processes get.
+/// Calls part(), and stores an error in the result for all processes.
 template <typename Word, typename Part>
 static Word tried(Part part) {
   Word word;
@@ -163,7 +163,7 @@ std::string Saver::begin(uint64_t step, fsdprt_session *session) {
       return;
     to = folder.begin(step);
     if (to.size() >= sizeof word.text)
-      failed("%s: its name is too long to save there", to.c_str());
+      failed("%s: its path is too long", to.c_str());
     std::strncpy(word.text, to.c_str(), sizeof word.text - 1);
   });
   return meet(mine, session)[0].text;
@@ -221,7 +221,7 @@ uint64_t Saver::save(const RunState &run, fsdprt_session *session,
     if (error.status == FSDPRT_ABANDONED)
       throw;
     throw Error(error.status == FSDPRT_BAD_INPUT ? FSDPRT_FAILED : error.status,
-                format("step %llu could not be saved: %s; saves from before are untouched",
+                format("step %llu could not be saved: %s; earlier saves are untouched",
                        (ull)run.step, error.what()));
   }
 }

@@ -1,4 +1,4 @@
-//===- Trainer.cpp - A run from its first step to its last ------*- C++ -*-===//
+//===- Trainer.cpp - A training run -----------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -56,7 +56,7 @@ Trainer::Trainer(const TrainingOptions &options, fsdprt_artifact *artifact, RunR
 
 void Trainer::choosePrograms() const {
   if (!options.offloadDirectory.empty() && run.info.file_bytes == 0)
-    badInput("--offload-dir: %s keeps nothing in a file; compile with --offload=optimizer:file",
+    badInput("--offload-dir: %s offloads nothing to a file; compile with --offload=optimizer:file",
              options.artifact.c_str());
   for (const char *program : {"init", "step"})
     if (!fsdprt_artifact_has_program(run.artifact, program))
@@ -101,7 +101,7 @@ void Trainer::createSession() {
   if (options.launchedRank) {
     data->addContents(state, contents);
     if (resumed.isOpen())
-      contents.push_back({"the save to go on from", resumed.sha256(), resumed.getFolder()});
+      contents.push_back({"the save to resume from", resumed.sha256(), resumed.getFolder()});
     if (!initial.getFiles().empty())
       contents.push_back({"--init", initial.comparison(), initial.getPath()});
   }
@@ -137,10 +137,10 @@ void Trainer::initialise() {
                            : importWeights(initial, run.artifact, run.session.get()));
 }
 
-//===- What processes tell each other -------------------------------------===//
+//===- Agreement between processes ----------------------------------------===//
 
-/// Tells the other processes whether this one is to end, and hears whether they are; so that all
-/// end after the same step. All processes call it at the same places.
+/// Exchanges whether a process asks for the end of the run, so that all processes end after the
+/// same step. All processes call it at the same points.
 void Trainer::agree(double cpu) {
   Word mine = {0, reporter.isUnread(), differs, *spoiled != 0, cpu};
   for (const TrainingObserver *observer : observers)
@@ -164,7 +164,8 @@ bool Trainer::isToEnd() {
   return agreed.signal != 0 || agreed.unread || agreed.spoiled;
 }
 
-/// Ends a run whose inputs have changed. All processes report the first one's reason.
+/// Ends a run whose inputs have changed. All processes report the reason of the first one that has
+/// one.
 void Trainer::failSpoiled() {
   std::vector<char> all(sizeof spoiled * run.processes);
   call(fsdprt_session_exchange, run.session.get(), static_cast<const void *>(spoiled),
@@ -174,7 +175,7 @@ void Trainer::failSpoiled() {
     if (all[i * sizeof spoiled])
       reason = (run.processes > 1 ? format("rank %u: ", i) : "") + &all[i * sizeof spoiled];
   bool kept = saver.isOpen() || !options.exportTo.empty();
-  failed("%s; the run ended after step %llu of %llu, the last one with the content of the start%s",
+  failed("%s; the run ended after step %llu of %llu, the last one with unchanged inputs%s",
          reason.c_str(), (ull)run.stepsDone, (ull)options.steps,
          kept ? "" : "; without --save or --export the weights are lost");
 }
@@ -193,10 +194,9 @@ void Trainer::writeBlocks(const std::vector<float> &blocks) const {
          &blocks[size_t(rank) * FSDPRT_BLOCK_SIZE]);
 }
 
-/// Returns whether the inputs are in place. Otherwise, in all processes alike, the run ends with
-/// what it has. Inputs of a step are read first; then each process looks whether a file has changed
-/// since it was opened, and tells the others. So the state after the last step depends on the
-/// content of the start alone.
+/// Writes the inputs of a step or validation batch. Returns false in all processes if a file of any
+/// process has changed since it was opened. Files are read first and then checked, so that the
+/// state after the last step depends only on their original content.
 bool Trainer::writeInputs(uint64_t number, bool validating) {
   bool reference = check && run.isRoot && !validating;
   if (!data->readsFiles()) {
@@ -213,8 +213,7 @@ bool Trainer::writeInputs(uint64_t number, bool validating) {
   return !agreed.spoiled;
 }
 
-/// Returns false when the run has to end before this step, because its inputs are not those of the
-/// start any more.
+/// Runs a step. Returns false if the run must end before it, because input files have changed.
 bool Trainer::step(uint64_t number) {
   if (!writeInputs(number - 1, false))
     return false;
@@ -230,7 +229,7 @@ bool Trainer::step(uint64_t number) {
   return true;
 }
 
-/// Returns the mean loss over the validation batches. The step blocks are as before it.
+/// Returns the mean loss over the validation batches. Restores the step blocks.
 double Trainer::validate() {
   readBlocks(savedBlocks);
   double sum = 0;
@@ -248,21 +247,21 @@ double Trainer::validate() {
   return sum / static_cast<double>(data->validationBatches());
 }
 
-/// Validates where that is due after step `number`. Returns true if there is a new loss.
+/// Validates if this is due after step `number`. Returns true if there is a new loss.
 bool Trainer::validateAfter(uint64_t number) {
   bool last = number == options.steps;
   if (!data->validationBatches() ||
       !(last || (options.validateEvery && number % options.validateEvery == 0)))
     return false;
   validationLoss = validate();
-  if (isToEnd()) // a validation that ended early has no loss
+  if (isToEnd()) // an interrupted validation has no loss
     return false;
   if (!last)
     reporter.line("step %llu: validation loss %.4f nats per token", (ull)number, validationLoss);
   return true;
 }
 
-/// Returns the CPU time of all threads of the process.
+/// Returns the CPU time of all threads of the process in seconds.
 static double cpuSeconds() {
   rusage usage = {};
   getrusage(RUSAGE_SELF, &usage);
@@ -275,7 +274,7 @@ static double cpuSeconds() {
 void Trainer::train() {
   if (data->validationBatches() && options.validateEvery) {
     double loss = validate();
-    if (!isToEnd()) // one that ended early has no loss
+    if (!isToEnd()) // an interrupted validation has no loss
       reporter.line("before training: validation loss %.4f nats per token", loss);
   }
   double began = monotonicSeconds(), firstLoss = 0, lastLoss = 0;
@@ -338,10 +337,10 @@ void Trainer::train() {
                   (ull)batches, batches == 1 ? "" : "es");
 }
 
-//===- The whole ----------------------------------------------------------===//
+//===- The whole run ------------------------------------------------------===//
 
-/// Nothing has changed but the blocks, so the step can be taken once more to see where it comes
-/// from.
+/// Repeats the last step to find the origin of the non-finite number. This is possible because the
+/// step changed only the step blocks, which are restored.
 void Trainer::failNonfinite() {
   writeBlocks(blocksBefore);
   char origin[512] = "";
@@ -350,7 +349,7 @@ void Trainer::failNonfinite() {
          sizeof origin);
   failed(
       "%s: loss or gradient norm is not finite, no parameter was changed%s%s; lower --lr, compile "
-      "with --clip-grad-norm, look at the inputs and initial values, or go on with "
+      "with --clip-grad-norm, check the inputs and initial values, or continue with "
       "--on-nonfinite=skip",
       nonFinite.reason(), *origin ? "; " : "", origin);
 }
@@ -360,7 +359,7 @@ int Trainer::execute() {
     return executeSteps();
   } catch (const Error &error) {
     call(fsdprt_session_fail, run.session.get(), error.status);
-    // In a process of several the one that started them writes it.
+    // With several processes, the process that started them writes the record.
     if (error.status != FSDPRT_HUNG || options.launchedRank)
       throw;
     std::string path = flightRecordPath(options), reason = error.what();
@@ -414,7 +413,8 @@ int Trainer::executeSteps() {
   if (code == 0)
     tell([&](TrainingObserver &observer) { observer.afterRun(run); });
   if (std::string random = data->describeRandom("random data"); !random.empty())
-    reporter.line("note: this was a run on %s: its loss says nothing of a model", random.c_str());
+    reporter.line("note: this was a run on %s: its loss says nothing about a model",
+                  random.c_str());
   call(fsdprt_session_leave, run.session.get());
   return code;
 }

@@ -1,14 +1,14 @@
-//===- Trainer.h - A run from its first step to its last --------*- C++ -*-===//
+//===- Trainer.h - A training run -------------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// prepare (artifact, data, ranks, weights) - step after step - report.
+// Prepares artifact, data, ranks and weights, runs the steps, and reports.
 //
-// A step: inputs of every rank, the learning rate into every step block, the program 'step', the
-// block of rank 0 back. Losses are means over all ranks already. From the first step to the last
-// nothing is allocated but by saves: all buffers are made before.
+// A step writes the inputs of every rank and the learning rate into every step block, runs the
+// program 'step', and reads the block of rank 0. Losses are already means over all ranks. Between
+// the first and the last step only saves allocate memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,12 +28,12 @@ namespace fsdprt {
 
 class Trainer {
 public:
-  /// Refuses everything that can be refused, before memory is taken or a file written: throws
-  /// Error. `artifact`, `reporter` and `observers` outlive this.
+  /// Checks everything that can be checked before memory is allocated or a file is written. Throws
+  /// Error. `artifact`, `reporter` and `observers` must outlive the trainer.
   Trainer(const TrainingOptions &options, fsdprt_artifact *artifact, RunReporter &reporter,
           std::vector<TrainingObserver *> observers);
-  /// Returns 0, or 128 + the signal that ended the run early, or FSDPRT_FAILED when the check
-  /// against the unsharded program failed. Throws Error.
+  /// Runs all steps. Returns 0, 128 + the signal that ended the run early, or FSDPRT_FAILED if the
+  /// check against the unsharded program failed. Throws Error.
   int execute();
 
 private:
@@ -72,26 +72,26 @@ private:
   Metrics metrics;
   SavedRun resumed;
   InitialWeights initial;
-  std::vector<OutputLock> locks; ///< of the files that it writes
+  std::vector<OutputLock> locks; ///< claims of the output files
   Saver saver;
   RunState state;         ///< for the next save
-  uint64_t stepSaved = 0; ///< the last one
+  uint64_t stepSaved = 0; ///< of the last save
   NonFiniteLimit nonFinite;
   MemoryGrowth growth;
   std::vector<float> savedBlocks, blocksBefore; ///< before a validation, and before a step
   float lastBlock[FSDPRT_BLOCK_SIZE] = {};      ///< of the first rank here, after a step
   double validationLoss = -1;
 
-  /// What processes tell each other between steps.
+  /// Data that processes exchange between steps.
   struct Word {
     int32_t signal = 0;
     uint8_t unread = 0, differs = 0, spoiled = 0;
     double cpu = 0;
   };
   std::vector<Word> words;
-  Word agreed; ///< the first signal, any flag, the sum
+  Word agreed; ///< of all processes: the first signal, the flags ORed, the sum of `cpu`
   bool differs = false;
-  char spoiled[512] = ""; ///< why inputs of this process cannot be used any more
+  char spoiled[512] = ""; ///< why inputs of this process are unusable; empty if they are not
 };
 
 } // namespace fsdprt

@@ -1,10 +1,10 @@
-//===- TrainingData.cpp - What feeds the inputs of a run --------*- C++ -*-===//
+//===- TrainingData.cpp - Inputs of a training run --------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// See TrainingData.h. The reference program sees the batches of all ranks.
+// See TrainingData.h. The reference program uses the batches of all ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ static bool contains(const std::vector<std::string> &words, const std::string &w
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// Returns what an input holds that no file feeds. Ids without a limit are 0, because others could
+/// Returns the values of an input without a file. Ids without a limit are 0, because others could
 /// be out of range.
 static const char *describeSynthetic(const fsdprt_input_info &input) {
   if (input.dtype <= FSDPRT_BF16)
@@ -35,7 +35,7 @@ static const char *describeSynthetic(const fsdprt_input_info &input) {
   return input.limit ? "random ids" : "0 throughout";
 }
 
-/// Refuses names of no input, and inputs that two options feed.
+/// Refuses names that are no input, and inputs that two options feed.
 void TrainingData::checkNames() const {
   std::vector<std::string> known;
   for (const fsdprt_input_info &input : inputs)
@@ -51,8 +51,8 @@ void TrainingData::checkNames() const {
       badInput("%s: input '%s' is named twice, by --input or --synthetic; expected one of them",
                option, printable(name).c_str());
     if ((!options.text.empty() || !options.data.empty()) && found->role != FSDPRT_OTHER)
-      badInput("%s: input '%s' comes from %s, which has tokens and targets; leave one of the "
-               "options out",
+      badInput("%s: input '%s' comes from %s, which has tokens and targets; omit one of the "
+               "options",
                option, printable(name).c_str(), options.text.empty() ? "--data" : "--text");
   };
   for (const TrainingOptions::InputSource &input : options.inputs)
@@ -70,7 +70,8 @@ void TrainingData::openFiles() {
             std::make_unique<SampleFile>(source.path, inputs[i], sampleShapeOf(inputs, i).row);
 }
 
-/// Refuses inputs that would be random beside real data, unless they are named in --synthetic.
+/// Refuses inputs that would be random although other inputs have data, unless --synthetic names
+/// them.
 void TrainingData::checkFed() const {
   if (!options.hasData())
     return;
@@ -79,14 +80,14 @@ void TrainingData::checkFed() const {
     if (batches->isFromFile(i) || contains(options.synthetic, input.name))
       continue;
     std::string name = printable(input.name);
-    badInput("input '%s' would be %s beside the data that other inputs have; feed it with --input "
-             "%s=FILE, or say "
-             "that it is meant with --synthetic=%s",
-             name.c_str(), describeSynthetic(input), name.c_str(), name.c_str());
+    badInput(
+        "input '%s' would be %s, although other inputs have data; feed it with --input %s=FILE, "
+        "or allow this with --synthetic=%s",
+        name.c_str(), describeSynthetic(input), name.c_str(), name.c_str());
   }
 }
 
-/// Lists the inputs of 'step'; `limit` becomes the least limit of ids.
+/// Lists the inputs of 'step'. Sets `limit` to the least limit of ids.
 void TrainingData::listInputs(uint64_t &limit) {
   fsdprt_input_info input = {};
   for (uint64_t i = 0; input.struct_size = sizeof input,
@@ -147,7 +148,7 @@ std::string TrainingData::whyNothingToValidate() const {
   if (!fsdprt_artifact_has_program(run.artifact, "eval"))
     return format("%s has no program 'eval'", options.artifact.c_str());
   if (!options.onlyKinds.empty() || options.validationBatches == uint64_t(0))
-    return "the options say so";
+    return "the options exclude it";
   if (!tokens)
     return format("--val-fraction=%g of %llu samples is none", options.validationFraction,
                   (ull)(batches->trainRows() + batches->validationRows()));
@@ -155,7 +156,6 @@ std::string TrainingData::whyNothingToValidate() const {
                 options.validationFraction, (ull)tokens->size());
 }
 
-/// Returns `text` if all inputs are random, "`text` for a, b" if some are, or an empty text.
 std::string TrainingData::describeRandom(const char *text) const {
   std::vector<std::string> random;
   for (size_t i = 0; i < inputs.size(); ++i)
@@ -166,7 +166,7 @@ std::string TrainingData::describeRandom(const char *text) const {
   return random.size() == inputs.size() ? text : text + (" for " + join(random));
 }
 
-/// Says which files of rows there are, and how rows are drawn.
+/// Reports the files of rows, and how rows are drawn.
 void TrainingData::announceRows(const std::string &windows) const {
   char a[32], b[32], c[32];
   std::vector<std::string> drawn;
@@ -204,11 +204,12 @@ void TrainingData::announce() const {
     run.reporter.line("%s%s", random.c_str(), options.overfit ? ", the same at every step" : "");
   for (size_t i = 0; i < inputs.size(); ++i)
     if (!batches->isFromFile(i) && describeSynthetic(inputs[i]) == std::string("0 throughout"))
-      run.reporter.line("note: input '%s' is 0 throughout, since the model gives its ids no limit",
-                        printable(inputs[i].name).c_str());
+      run.reporter.line(
+          "note: input '%s' is 0 throughout, because the model sets no limit for its ids",
+          printable(inputs[i].name).c_str());
 }
 
-//===- What ranks compare, and saves ---------------------------------------===//
+//===- Comparison between ranks, and saves ---------------------------------===//
 
 void TrainingData::addContents(const RunState &state, std::vector<Content> &all) const {
   if (tokens) {
@@ -256,7 +257,7 @@ void TrainingData::describe(RunState &state) const {
   state.trainTokens = batches->trainTokens();
 }
 
-/// Refuses other files of samples than those of the save.
+/// Refuses files of samples that differ from those of the save.
 void TrainingData::expectInputsOf(const RunState &saved, const RunState &own, const char *folder,
                                   const char *advice) const {
   auto find = [](const std::vector<RunState::Input> &list,
@@ -268,34 +269,37 @@ void TrainingData::expectInputsOf(const RunState &saved, const RunState &own, co
   };
   for (const RunState::Input &mine : own.inputs)
     if (!find(saved.inputs, mine.name))
-      badInput("--input: the run of %s had no file for input '%s'; remove it, %s", folder,
+      badInput("--input: the run of %s had no file for input '%s'; omit the option, %s", folder,
                mine.name.c_str(), advice);
   for (const RunState::Input &input : saved.inputs) {
     std::string name = printable(input.name);
     const RunState::Input *mine = find(own.inputs, input.name);
     if (!mine)
-      badInput("%s: its run trained on a file for input '%s'; name that with --input %s=FILE, %s",
-               folder, name.c_str(), name.c_str(), advice);
+      badInput(
+          "%s: its run trained on a file for input '%s'; give that file with --input %s=FILE, %s",
+          folder, name.c_str(), name.c_str(), advice);
     if (mine->hash != input.hash || mine->rows != input.rows)
       badInput("--input %s: not the samples of %s: expected %llu with SHA-256 %s, found %llu with "
-               "%s; name that file, %s",
+               "%s; give that file, %s",
                name.c_str(), folder, (ull)input.rows, printable(input.hash).c_str(),
                (ull)mine->rows, mine->hash.c_str(), advice);
     if (mine->trainRows != input.trainRows)
-      badInput("--val-fraction: the run of %s trained on the first %llu samples, found %llu; leave "
-               "it out, %s",
-               folder, (ull)input.trainRows, (ull)mine->trainRows, advice);
+      badInput(
+          "--val-fraction: the run of %s trained on the first %llu samples, found %llu; omit the "
+          "option, %s",
+          folder, (ull)input.trainRows, (ull)mine->trainRows, advice);
   }
   if (saved.synthetic != own.synthetic)
-    badInput("--synthetic: expected the inputs that were random in the run of %s; name these, %s",
-             folder, advice);
+    badInput(
+        "--synthetic: expected the inputs that were random in the run of %s; give the same, %s",
+        folder, advice);
 }
 
 void TrainingData::expectDataOf(const RunState &saved, const RunState &own,
                                 const std::string &folderName) const {
   const char *folder = folderName.c_str();
   const std::string &file = options.text.empty() ? options.data : options.text;
-  const char *advice = "or go on with other samples with --other-data";
+  const char *advice = "or resume with other samples by --other-data";
   if (options.otherData)
     return;
   if (saved.dataHash.empty() != own.dataHash.empty())
@@ -303,26 +307,25 @@ void TrainingData::expectDataOf(const RunState &saved, const RunState &own,
              !saved.dataHash.empty() ? "a file of tokens"
              : saved.inputs.empty()  ? "random ids"
                                      : "files of samples",
-             saved.dataHash.empty() ? "leave --text and --data out"
-                                    : "name that with --text or --data",
+             saved.dataHash.empty() ? "omit --text and --data"
+                                    : "give that file with --text or --data",
              advice);
   expectInputsOf(saved, own, folder, advice);
   if (saved.dataHash != own.dataHash || saved.dataType != own.dataType)
     badInput("%s: not the tokens of %s: expected %llu of type %s with SHA-256 %s, found %llu of "
-             "type %s with %s; name "
-             "that file, %s",
+             "type %s with %s; give that file, %s",
              file.c_str(), folder, (ull)saved.tokens, printable(saved.dataType).c_str(),
              printable(saved.dataHash).c_str(), (ull)own.tokens, own.dataType.c_str(),
              own.dataHash.c_str(), advice);
   if (saved.trainTokens != own.trainTokens)
-    badInput("--val-fraction: the run of %s trained on the first %llu tokens, found %llu; leave it "
-             "out, %s",
+    badInput("--val-fraction: the run of %s trained on the first %llu tokens, found %llu; omit the "
+             "option, %s",
              folder, (ull)saved.trainTokens, (ull)own.trainTokens, advice);
   if (saved.overfit != own.overfit)
-    badInput("--overfit: the run of %s saw new samples at every step; remove it, %s", folder,
+    badInput("--overfit: the run of %s used new samples at every step; omit the option, %s", folder,
              advice);
   if (saved.extraIds != own.extraIds)
-    badInput("--random-extra-ids: the run of %s had %g, found %g; remove it, %s", folder,
+    badInput("--random-extra-ids: the run of %s had %g, found %g; omit the option, %s", folder,
              saved.extraIds, own.extraIds, advice);
 }
 

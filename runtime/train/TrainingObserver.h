@@ -1,18 +1,18 @@
-//===- TrainingObserver.h - What is told of the course of a run -*- C++ -*-===//
+//===- TrainingObserver.h - Observer of a training run ----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// beforeSession
-//     beforeTraining                          weights are in place; before a first validation
+//     beforeSession
+//     beforeTraining                          weights are loaded; before a first validation
 //       beforeSteps
 //         beforeStep  afterStep  ..
-//         beforeSave  duringSave  afterSave   where a save is due
+//         beforeSave  duringSave  afterSave   when a save is due
 //       afterSteps
 //     afterTraining                           the last save is written
-//     afterRun                                weights are exported; only of a run that reached its
-//     end
+//     afterRun                                weights are exported; only if the run was not cut
+//     short
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@
 
 namespace fsdprt {
 
-/// Any of its methods may throw Error, which ends the run.
+/// Observer of a run. If one of its functions throws Error, the run ends.
 class TrainingObserver {
 public:
   virtual ~TrainingObserver() = default;
@@ -33,13 +33,13 @@ public:
   virtual void beforeStep(const TrainingRun &) {}
   virtual void afterStep(const TrainingRun &) {}
   virtual void beforeSave() {}
-  /// Is called when the folder is there, and before the files of this process are written.
+  /// Called when the save's folder exists, before the files of this process are written.
   virtual void duringSave(const TrainingRun &) {}
   virtual void afterSave() {}
   virtual void afterSteps() {}
   virtual void afterTraining(const TrainingRun &) {}
   virtual void afterRun(const TrainingRun &) {}
-  /// Returns the signal that asks for the end of the run, or 0. Is asked between steps.
+  /// Called between steps. Returns the signal that asks for the end of the run, or 0.
   virtual int requestedEnd() const { return 0; }
 };
 

@@ -1,10 +1,10 @@
-//===- TrainingOptions.h - What a training run is asked to do ---*- C++ -*-===//
+//===- TrainingOptions.h - Options of a training run ------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Filled in by the command line of fsdp-run, or by another program that trains.
+// Set by the command line of fsdp-run, or by another program that trains.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,10 +20,10 @@ namespace fsdprt {
 
 struct TrainingOptions : LaunchOptions {
   uint32_t threadsPerRank = 0;
-  std::string gemm; ///< who has to compute matrix products of GPUs; empty: any
+  std::string gemm; ///< required GEMM backend on GPUs; empty: any
   bool cudaGraph = false;
-  double linkBandwidth = 0;     ///< bytes per second that collectives are slowed down to; 0: not
-  std::string offloadDirectory; ///< empty: TMPDIR, or /tmp
+  double linkBandwidth = 0;     ///< bytes per second that collectives are limited to; 0: no limit
+  std::string offloadDirectory; ///< empty: $TMPDIR, or /tmp
   std::string mpiReduce = "ordered";
 
   std::string data, text;
@@ -33,8 +33,8 @@ struct TrainingOptions : LaunchOptions {
     std::string name, path;
   };
   std::vector<InputSource> inputs;
-  std::vector<std::string> synthetic; ///< inputs that are random beside real data
-  /// Returns true if any file has data to train on.
+  std::vector<std::string> synthetic; ///< inputs with random values although others have data
+  /// Returns true if any input has data from a file.
   bool hasData() const { return !data.empty() || !text.empty() || !inputs.empty(); }
   bool overfit = false, otherData = false;
   double extraIds = 0;
@@ -46,20 +46,21 @@ struct TrainingOptions : LaunchOptions {
   std::optional<double> lr, minimumLr;
   uint64_t warmupSteps = 0, decaySteps = 0;
   std::optional<uint64_t> seed;
-  /// Steps in a row that may be not finite; without: 0, or 49 where a loss scale adapts. The most:
-  /// any number.
+  /// Number of non-finite steps in a row that are allowed. Default: 0, or 49 with a dynamic loss
+  /// scale. The largest value means any number.
   std::optional<uint64_t> nonfiniteSteps;
 
   std::string init, exportTo;
   std::string save, resume;
-  uint64_t saveEvery = 0, keep = 0; ///< 0: at the end only; all
+  uint64_t saveEvery = 0, keep = 0; ///< 0: save only at the end; keep all saves
   std::string metrics, tensorboard, trace, profileFile;
   uint32_t traceSteps = 4;
   bool profile = false;
-  bool check = false; ///< the unsharded program runs beside the ranks
-  /// The kinds of kernels that alone are run, as a caller has arranged: results mean nothing.
+  bool check = false; ///< also run the unsharded program and compare
+  /// If not empty, only kernels of these kinds run, and results are meaningless. Set by a caller
+  /// that has arranged this (SessionHooks).
   std::string onlyKinds;
-  std::set<std::string> given; ///< of the options a save has values for, those that the user gave
+  std::set<std::string> given; ///< options given by the user, of those that a save has values for
 };
 
 } // namespace fsdprt

@@ -1,4 +1,4 @@
-//===- TrainingRun.cpp - What the parts of a run share ----------*- C++ -*-===//
+//===- TrainingRun.cpp - Shared state of a training run ---------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -31,9 +31,8 @@ void TrainingRun::setRate(uint32_t rank, float lr) const {
 void TrainingRun::announceComparison(const InputFile &file) const {
   char text[32];
   if (!file.isCompared())
-    reporter.line(
-        "note: %s has %s: ranks compared its size and a sample of %llu MiB, and not every byte",
-        file.getPath().c_str(), shortBytes(file.size(), text),
-        static_cast<unsigned long long>(InputFile::sampleBlocks * InputFile::sampleBlockBytes >>
-                                        20));
+    reporter.line("note: %s has %s: ranks compared only its size and a sample of %llu MiB",
+                  file.getPath().c_str(), shortBytes(file.size(), text),
+                  static_cast<unsigned long long>(
+                      InputFile::sampleBlocks * InputFile::sampleBlockBytes >> 20));
 }

@@ -1,10 +1,10 @@
-//===- TrainingRun.h - What the parts of a run share ------------*- C++ -*-===//
+//===- TrainingRun.h - Shared state of a training run -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The session of a run with its place among the processes, for the parts of the trainer and for
+// A run's session and its place among the processes, for the parts of the trainer and for
 // observers.
 //
 //===----------------------------------------------------------------------===//
@@ -20,22 +20,22 @@
 namespace fsdprt {
 
 struct TrainingRun {
-  TrainingOptions options; ///< with what a save has where the user gave nothing
+  TrainingOptions options; ///< completed by values of the save
   fsdprt_artifact *artifact = nullptr;
   RunReporter &reporter;
   fsdprt_artifact_info info = {};
-  SessionHandle session = {};                      ///< null before it is made
+  SessionHandle session = {};                      ///< null before it is created
   uint32_t ranks = 0, firstRank = 0, lastRank = 0; ///< this process has ranks [firstRank, lastRank)
   uint32_t processes = 1;
-  bool isRoot = true;                      ///< it has rank 0
-  bool differs = false;                    ///< from the unsharded program, in any process
-  uint64_t stepsBefore = 0, stepsDone = 0; ///< of the save it goes on from; with those done here
+  bool isRoot = true;                      ///< this process has rank 0
+  bool differs = false;                    ///< results differ from the unsharded program's
+  uint64_t stepsBefore = 0, stepsDone = 0; ///< steps of the resumed save; steps done in total
 
-  /// Returns what the session has used so far.
+  /// Returns the session's current sizes and counters.
   fsdprt_session_info measure() const;
   /// Sets the learning rate in the step block of `rank`, or of FSDPRT_REFERENCE.
   void setRate(uint32_t rank, float lr) const;
-  /// Reports that ranks have compared only a part of `file`, if that is so.
+  /// Reports if ranks compare only a part of `file`.
   void announceComparison(const InputFile &file) const;
 };
 

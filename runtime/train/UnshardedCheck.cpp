@@ -1,4 +1,4 @@
-//===- UnshardedCheck.cpp - Compares a run with one that is not sharded -*- C++ -*-===//
+//===- UnshardedCheck.cpp - Comparison with an unsharded run ----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -78,9 +78,7 @@ bool UnshardedCheck::compare() const {
     return true;
   if (result.equal) {
     run.reporter.line("check against unsharded passed: %llu step%s on %u rank%s: losses, gradient "
-                      "norms, %s parameter values "
-                      "and %s optimizer "
-                      "values, bit for bit",
+                      "norms, %s parameter values and %s optimizer values, bit for bit",
                       (ull)run.stepsDone, run.stepsDone == 1 ? "" : "s", run.ranks,
                       run.ranks == 1 ? "" : "s", grouped(result.parameter_elements, a),
                       grouped(result.optimizer_elements, b));
@@ -91,8 +89,7 @@ bool UnshardedCheck::compare() const {
   fsdprt_artifact_get_param(run.artifact, result.param, &param);
   run.reporter.line(
       "check against unsharded failed: after step %llu: %s'%s' element %llu (rank %u) is "
-      "%.17g sharded and "
-      "%.17g unsharded",
+      "%.17g sharded and %.17g unsharded",
       (ull)run.stepsDone, roleName(result.role), param.name, (ull)result.element, result.rank,
       result.sharded, result.unsharded);
   return false;

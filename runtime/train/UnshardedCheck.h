@@ -1,12 +1,12 @@
-//===- UnshardedCheck.h - Compares a run with one that is not sharded -*- C++ -*-===//
+//===- UnshardedCheck.h - Comparison with an unsharded run ------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The reference program runs beside the ranks on an arena of its own: all parameters whole, the
-// ranks' batches as its micro-batches, in rank order. After every step loss and gradient norm,
-// after the last one every value of every state have to be the same bits.
+// The reference program runs next to the ranks in its own arena, with whole parameters. The batches
+// of all ranks are its micro-batches, in the order of ranks. Loss and gradient norm after every
+// step, and all states after the last step, must be equal bit for bit.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,17 +20,18 @@ namespace fsdprt {
 
 class UnshardedCheck {
 public:
-  /// Throws Error when the artifact has no reference. `run` outlives this.
+  /// Throws Error if the artifact has no reference program. `run` must outlive the check.
   explicit UnshardedCheck(const TrainingRun &run);
 
   /// Throws Error unless the reference takes the batches of all ranks for each of `inputs`.
   void expectInputs(const std::vector<fsdprt_input_info> &inputs) const;
-  /// Sets the reference's states. Does nothing in processes without rank 0, as the next one does.
+  /// Initialises the reference's states. Like step(), does nothing in processes without rank 0.
   void initialise() const;
-  /// Runs the reference's step `number`. Returns true if its loss and norm are those of `block`,
-  /// the step block of rank 0, and reports it otherwise.
+  /// Runs the reference's step `number`. Returns true if its loss and norm equal those of `block`,
+  /// the step block of rank 0; else reports the difference and returns false.
   bool step(uint64_t number, const float *block) const;
-  /// Compares all states, in all processes. Returns true if they are equal, and reports either.
+  /// Compares all states and reports the result. Returns true if they are equal. All processes must
+  /// call it.
   bool compare() const;
 
 private:

@@ -4,12 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Names are Hugging Face's, with or without what wraps the model there ("module.",
-// "transformer.", "model."). Buffers that some checkpoints carry are ignored: causal
-// masks, rotary frequencies, and an output head that repeats a tied embedding.
+// Names are those of Hugging Face, with or without wrapper prefixes ("module.", "transformer.",
+// "model."). Buffers that some checkpoints contain are ignored: causal masks, rotary frequencies,
+// and an output head that duplicates a tied embedding.
 //
-// A value that is not finite, or is not in the parameter's type, is refused: nothing
-// that a run can do would repair it. On the way out it is told, and written.
+// Import refuses non-finite values and values out of the range of the parameter's type, since
+// training cannot repair them. Export writes them with a warning.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ static bool endsWith(const std::string &text, const std::string &end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-/// The name without what wraps the model.
+/// Returns a name without wrapper prefixes.
 static std::string bareName(std::string name) {
   for (bool again = true; again;) {
     again = false;
@@ -71,13 +71,12 @@ static const char *safetensorsName(fsdprt_dtype dtype) {
   return names[dtype];
 }
 
-/// Floats are converted, integers are taken as they are.
+/// Returns true if values can be imported: floats are converted, other types must be equal.
 static bool isTaken(fsdprt_dtype from, fsdprt_dtype to) {
   return isFloat(static_cast<DType>(to)) ? isFloat(static_cast<DType>(from)) : from == to;
 }
 
-/// Runs each(first, count, data) over the tensor's elements of `width` bytes, in parts that fit
-/// into the cache.
+/// Calls each(first, count, data) for parts of the tensor's elements, each of `width` bytes.
 template <typename Each>
 static void forParts(const SafetensorsFile &file, const Tensor &tensor, uint64_t width, Each each) {
   uint64_t elements = (tensor.end - tensor.begin) / width;
@@ -105,8 +104,8 @@ static std::string shapeText(const std::vector<uint64_t> &shape) {
   return text.empty() ? "a scalar" : text;
 }
 
-/// "element 5 is nan" for the first of `count` elements that is not finite in the type `to`, or an
-/// empty text.
+/// Returns text such as "element 5 is nan" for the first of `count` elements that is not finite in
+/// the type `to`, or an empty text.
 static std::string firstNotFinite(const std::byte *data, fsdprt_dtype from, fsdprt_dtype to,
                                   uint64_t count, uint64_t firstIndex = 0) {
   DType source = static_cast<DType>(from), target = static_cast<DType>(to);
@@ -130,7 +129,7 @@ static std::string firstNotFinite(const std::byte *data, fsdprt_dtype from, fsdp
   return "";
 }
 
-/// The same for a tensor of a file.
+/// Does the same for a tensor of a file.
 static std::string firstNotFinite(const SafetensorsFile &file, const Tensor &tensor,
                                   fsdprt_dtype from, fsdprt_dtype to) {
   std::string problem;
@@ -160,7 +159,7 @@ struct Source {
   bool used = false;
 };
 
-/// The parameters of an artifact beside the tensors of some files.
+/// Matches the parameters of an artifact with the tensors of some files.
 class Import {
 public:
   Import(const InitialWeights &weights, const fsdprt_artifact *artifact)
@@ -180,7 +179,7 @@ private:
   const InitialWeights &weights;
   const fsdprt_artifact *artifact;
   std::map<std::string, Source> sources;
-  std::vector<const Source *> chosen; // by parameter; null: it stays at the artifact's values
+  std::vector<const Source *> chosen; // by parameter; null: it keeps the artifact's values
   std::string report;
   uint64_t problems = 0;
 };
@@ -249,7 +248,7 @@ void Import::matchOne(const fsdprt_param_info &param) {
   chosen.push_back(&found->second);
 }
 
-/// Some checkpoints store the head of a model with tied embeddings a second time.
+/// Returns true for an output head that some checkpoints with tied embeddings store a second time.
 bool Import::repeatsTiedEmbedding(const std::string &name, const Source &source) const {
   if (!endsWith(name, "lm_head.weight"))
     return false;
@@ -351,7 +350,7 @@ void fsdprt::exportWeights(const std::string &path, const TrainingRun &run) {
   if (run.isRoot)
     writer.emplace(path, entries);
   else
-    safetensorsHeader(entries, {}); // the same order
+    safetensorsHeader(entries, {}); // sorts them into the same order
   std::vector<std::byte> chunk(chunkElements * 8);
   uint64_t damaged = 0;
   std::string firstDamage;

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Between safetensors files and a session.
+// Copies parameters between safetensors files and a session.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,23 +18,23 @@
 
 namespace fsdprt {
 
-/// How many parameters start from a weights file, and how many from values in the artifact.
+/// Numbers of parameters initialised from a weights file, and from values in the artifact.
 struct WeightSources {
   uint64_t fromFile = 0, fromModel = 0;
 };
 
-/// Without a weights file.
+/// Returns the sources of a run without a weights file.
 WeightSources modelWeights(const fsdprt_artifact *artifact);
 
 /// The files of --init: one .safetensors file, or those that an .index.json names. They are opened
-/// once; what ranks compare and what they load is read from the same descriptors.
+/// once; comparison between ranks and loading use the same descriptors.
 class InitialWeights {
 public:
-  /// Throws Error when a file cannot be opened, or is not one of weights.
+  /// Throws Error if a file cannot be opened or has no weights.
   void open(const std::string &path);
   const std::string &getPath() const { return path; }
   const std::vector<std::unique_ptr<SafetensorsFile>> &getFiles() const { return files; }
-  /// Returns what processes compare to know that they start from the same weights.
+  /// Returns text for comparing the weights between processes.
   std::string comparison() const;
 
 private:
@@ -42,14 +42,14 @@ private:
   std::vector<std::unique_ptr<SafetensorsFile>> files;
 };
 
-/// Sets parameters, in the ranks and the reference. Those with values in the artifact may be
-/// missing and stay as they are. Throws Error before the first is set when names or shapes do not
-/// match, and when a file has changed meanwhile.
+/// Sets parameters in the ranks and the reference. Parameters with values in the artifact may be
+/// missing from the files, and keep these values. Throws Error before setting any parameter if
+/// names, shapes or types do not match, and at the end if a file has changed.
 WeightSources importWeights(const InitialWeights &weights, const fsdprt_artifact *artifact,
                             fsdprt_session *session);
 
-/// Writes all parameters, from their masters where there are any. All processes call it; that of
-/// rank 0 writes, and warns of values that are not finite.
+/// Writes all parameters, from their masters if there are any. All processes must call it; that of
+/// rank 0 writes the file, and warns about non-finite values.
 void exportWeights(const std::string &path, const TrainingRun &run);
 
 } // namespace fsdprt

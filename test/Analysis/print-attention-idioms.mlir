@@ -15,6 +15,7 @@
 // CHECK: note: ops of its functions: 0 once, 0 per row, 0 per key, 1 per score
 // TILES: note: rows [q0, q1) visit keys in tiles of 64 [0, 1), mask-free in [0, (q0 + 1) / 64)
 // TILES: note: keys [k0, k1) visit rows in tiles of 64 [0, 1), mask-free in [(k1 + 62) / 64, 1)
+// DOC-BEFORE-BEGIN fsdp-print-attention-idioms
 func.func @causal(%q: tensor<2x4x64x8xf32>, %k: tensor<2x4x64x8xf32>) {
   %o, %lse = fsdp.attention %q, %k, %k scale 0.5 : tensor<2x4x64x8xf32>, tensor<2x4x64x8xf32>, tensor<2x4x64x8xf32> -> tensor<2x4x64x8xf32>, tensor<2x4x64xf32>
   mask_mod(%b: index, %h: index, %i: index, %j: index) {
@@ -23,6 +24,7 @@ func.func @causal(%q: tensor<2x4x64x8xf32>, %k: tensor<2x4x64x8xf32>) {
   }
   return
 }
+// DOC-BEFORE-END
 
 // fewer rows than keys, aligned to the end
 // CHECK: remark: attention: mask is causal to the end; score is plain
@@ -40,7 +42,7 @@ func.func @causal_end(%q: tensor<2x4x32x8xf32>, %k: tensor<2x4x96x8xf32>) {
   return
 }
 
-// a window, as one unsigned compare
+// a window, written as one unsigned comparison
 // CHECK: remark: attention: mask is causal, window of 256; score is plain
 // CHECK: note: rows [q0, q1) visit keys [max(q0 - 255, 0), q1), mask-free in [max(q1 - 256, 0), max(q1 - 256, q0 + 1))
 // CHECK: note: keys [k0, k1) visit rows [k0, min(k1 + 255, 1024)), mask-free in [k1 - 1, max(k1 - 1, min(k0 + 256, 1024)))
@@ -58,7 +60,7 @@ func.func @window(%q: tensor<2x4x1024x8xf32>, %k: tensor<2x4x1024x8xf32>) {
   return
 }
 
-// a window to both sides
+// a window on both sides
 // CHECK: remark: attention: mask is window of 9, up to 8 keys ahead; score is plain
 // CHECK: note: rows [q0, q1) visit keys [max(q0 - 8, 0), min(q1 + 8, 64)), mask-free in [max(q1 - 9, 0), max(q1 - 9, min(q0 + 9, 64)))
 // CHECK: note: keys [k0, k1) visit rows [max(k0 - 8, 0), min(k1 + 8, 64)), mask-free in [max(k1 - 9, 0), max(k1 - 9, min(k0 + 9, 64)))
@@ -184,7 +186,7 @@ func.func @document(%q: tensor<2x4x64x8xf32>, %k: tensor<2x4x64x8xf32>, %t: tens
   return
 }
 
-// every second head sees everything
+// heads whose captured flag is set are not masked
 // CHECK: remark: attention: mask is a flag per batch or head or causal; score is plain
 // CHECK: note: rows [q0, q1) visit keys [0, max((scalar - 1 >= 0 ? 64 : 0), q1)), mask-free in [0, max((scalar - 1 >= 0 ? 64 : 0), q0 + 1))
 // CHECK: note: keys [k0, k1) visit rows [0, (scalar - 1 >= 0 ? 64 : 0)), mask-free in [0, (scalar - 1 >= 0 ? 64 : 0)); [max(k0, (scalar - 1 >= 0 ? 64 : 0)), 64), mask-free in [max((scalar - 1 >= 0 ? 64 : 0), k1 - 1), 64)
@@ -200,7 +202,7 @@ func.func @per_head(%q: tensor<2x4x64x8xf32>, %k: tensor<2x4x64x8xf32>, %t: tens
   return
 }
 
-// nothing is known of a table
+// the contents of a captured table are unknown
 // CHECK: remark: attention: mask is table; score is plain
 // CHECK: note: rows [q0, q1) visit keys [0, 64)
 // CHECK: note: keys [k0, k1) visit rows [0, 64)

@@ -8,6 +8,7 @@
 // CHECK-SAME: fsdp.tile = {{[0-9]+}} : i64
 // CHECK-NOT: memref.alloc
 // CHECK: return
+// DOC-BEFORE-BEGIN fsdp-lower-kernels
 func.func private @k_scale(%block: tensor<16xf32>, %acc: tensor<12xf32> {fsdp.inout = 0}) -> tensor<12xf32>
     attributes {fsdp.kernel, fsdp.kind = "map"} {
   %c2 = arith.constant 2 : index
@@ -19,6 +20,7 @@ func.func private @k_scale(%block: tensor<16xf32>, %acc: tensor<12xf32> {fsdp.in
   } -> tensor<12xf32>
   return %0 : tensor<12xf32>
 }
+// DOC-BEFORE-END
 
 // Other functions are kept.
 // CHECK-LABEL: func.func @other

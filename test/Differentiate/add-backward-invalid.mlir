@@ -32,7 +32,7 @@ func.func @overwritten(%x: tensor<4xf32> {fsdp.param = "x"}) -> tensor<f32> {
 
 #id = affine_map<(i) -> (i)>
 #none = affine_map<(i) -> ()>
-// A chain of min and max is neither.
+// A body that applies both max and min is neither a sum nor an extreme.
 func.func @clamped_sum(%x: tensor<4xf32> {fsdp.param = "x"}) -> tensor<f32> {
   %one = arith.constant dense<1.0> : tensor<f32>
   // expected-error@+1 {{no gradient for result 0 of this reduction}}
@@ -208,7 +208,7 @@ func.func @reference(%x: tensor<64xf32>) -> tensor<f32> attributes {fsdp.program
 
 // -----
 
-// The log-sum-exp of attention is there for its gradient, not for a loss.
+// The log-sum-exp of attention serves the gradient only: a loss cannot be computed from it.
 func.func @f(%q: tensor<1x1x2x4xf32> {fsdp.param = "q"}) -> tensor<f32> attributes {fsdp.program = "step"} {
   // expected-error @below {{no gradient for the log-sum-exp of attention}}
   %o, %lse = fsdp.attention %q, %q, %q scale 0.5
@@ -224,7 +224,7 @@ func.func @f(%q: tensor<1x1x2x4xf32> {fsdp.param = "q"}) -> tensor<f32> attribut
 
 // -----
 
-// Each step changes the sign of what there is so far: no sum of terms.
+// Each step negates the partial result, so the reduction is not a sum of terms.
 func.func @f(%x: tensor<4xf32> {fsdp.param = "x"}) -> tensor<f32> attributes {fsdp.program = "step"} {
   %zero = arith.constant dense<0.0> : tensor<f32>
   // expected-error @below {{no gradient for result 0 of this reduction: expected a sum (addf, subf) or an extreme}}

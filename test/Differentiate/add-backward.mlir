@@ -71,13 +71,13 @@ func.func @loss(%s0: tensor<64xf32> {fsdp.unit = @root}, %s1: tensor<64xf32> {fs
 // CHECK-NEXT:    %[[G1:.*]] = fsdp.reduce_scatter @h.0 avg params [0, 1](%[[GW1]], %[[GB]])
 // CHECK:         return %[[LOSS]], %[[G0]], %[[G1]]
 
-// The forward alone.
+// The program @eval has the forward only.
 // CHECK-LABEL: func.func @eval(
 // CHECK-SAME:    -> tensor<f32> attributes {fsdp.mesh = @mesh, fsdp.program = "eval"}
 // CHECK-NOT:     site 1
 // CHECK-NOT:     fsdp.reduce_scatter
 
-// Parameters come from a second gather, and the hidden layer is computed again.
+// The backward gathers the parameters again and computes the hidden layer again.
 // AGAIN-LABEL: func.func @step(
 // AGAIN:         %[[H0:.*]] = linalg.contract {{.*}} ins(%arg2,
 // AGAIN:         %[[W2:.*]] = fsdp.unshard %arg0 @root site 1

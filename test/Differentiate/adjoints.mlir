@@ -1,6 +1,6 @@
 // RUN: fsdp-opt %s --fsdp-add-backward --canonicalize --cse | FileCheck %s
 
-// What each family of adjoints looks like; that the numbers are right is checked in Gradients/.
+// The IR of each family of adjoints. The tests in Gradients/ check the numbers.
 
 #id1 = affine_map<(i) -> (i)>
 #id2 = affine_map<(i, j) -> (i, j)>
@@ -60,7 +60,7 @@ func.func @split(%x: tensor<8xf32> {fsdp.param = "x"}) -> tensor<f32> {
   return %r : tensor<f32>
 }
 
-// Softmax: one sum over the rows, one map, from y alone.
+// Softmax: one row sum and one map, computed from y only.
 // CHECK-LABEL: func.func @softmax
 // CHECK:         %[[Y:.*]] = linalg.softmax
 // CHECK:         %[[D:.*]] = linalg.generic {indexing_maps = [#[[ALL]], #[[ALL]], #[[ROW]]], iterator_types = ["parallel", "reduction"]} ins(%{{.*}}, %[[Y]]
@@ -81,7 +81,7 @@ func.func @softmax(%x: tensor<4x6xf32> {fsdp.param = "x"}, %w: tensor<4x6xf32>) 
   return %l : tensor<f32>
 }
 
-// A tied embedding: the rows add into what the product gave. The log-sum-exp is saved.
+// A tied embedding: the rows are added into the result of the product. The log-sum-exp is saved.
 // CHECK-LABEL: func.func @tied
 // CHECK:         %{{.*}}, %[[LSE:.*]] = fsdp.cross_entropy %[[LOGITS:.*]], %arg2
 // CHECK:         %[[G:.*]] = fsdp.cross_entropy_grad %[[LOGITS]], %arg2, %[[LSE]]

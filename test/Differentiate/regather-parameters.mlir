@@ -14,8 +14,8 @@ fsdp.unit @kept shards 1 x 64 : f32 reshard false [#fsdp.param<"v", tensor<8x8xf
 fsdp.unit @frozen shards 1 x 64 : f32 reshard true [#fsdp.param<"u", tensor<3x4xf32>, 0, trainable = false, decay = true, init = <normal, 0.0, 0.02>>]
 fsdp.unit @unused shards 1 x 64 : f32 reshard true [#fsdp.param<"n", tensor<4xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.02>>]
 
-// The transposed copy of w is made again from a second gather; v stays from the first; a
-// frozen unit has no gradient, an unused one is zero.
+// The transposed copy of w is computed again from a second gather. v comes from the first gather.
+// A frozen unit has no gradient; the gradient of an unused unit is zero.
 // CHECK-LABEL: func.func @reference
 // CHECK-SAME:    -> (tensor<f32>, tensor<64xf32> {fsdp.unit = @gathered}, tensor<64xf32> {fsdp.unit = @kept}, tensor<64xf32> {fsdp.unit = @unused})
 // CHECK:         fsdp.unshard %arg0 @gathered site 0
@@ -61,7 +61,7 @@ func.func @reference(%sw: tensor<64xf32> {fsdp.unit = @gathered}, %sv: tensor<64
   return %l : tensor<f32>
 }
 
-// After its last reader in the forward, here of a view, half of the unit is kept, and gathered again.
+// After the last reader in the forward (of a view), a rank keeps half of the unit and gathers from it.
 fsdp.mesh @mesh [#fsdp.axis<"shard", [4]>]
 fsdp.unit @halved shards 4 x 64 : f32 reshard true within 2 [
   #fsdp.param<"x", tensor<64xf32>, 0, trainable = true, decay = false, init = <normal, 0.0, 0.02>>,

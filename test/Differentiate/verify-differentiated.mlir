@@ -1,11 +1,13 @@
 // RUN: fsdp-opt %s --fsdp-verify-differentiated -verify-diagnostics -split-input-file
 
+// DOC-BEFORE-BEGIN fsdp-verify-differentiated
 fsdp.mesh @solo [#fsdp.axis<"shard", [1]>]
 fsdp.unit @u shards 1 x 64 : f32 reshard true [#fsdp.param<"w", tensor<4xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.02>>]
 // expected-error@+1 {{expected result 1 to be the gradient of @u, made by 'fsdp.reduce_scatter @u avg'}}
 func.func @reference(%s: tensor<64xf32> {fsdp.unit = @u}, %l: tensor<f32>) -> tensor<f32> attributes {fsdp.program = "reference", fsdp.mesh = @solo} {
   return %l : tensor<f32>
 }
+// DOC-BEFORE-END
 
 // -----
 

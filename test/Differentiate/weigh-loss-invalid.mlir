@@ -6,7 +6,7 @@ func.func @mean_square(%x: tensor<4xf32> {fsdp.batch = "x"}) -> tensor<f32> attr
   %z = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<f32>
   %f = linalg.fill ins(%z : f32) outs(%e : tensor<f32>) -> tensor<f32>
-  // expected-error@+1 {{grad-divide=tokens: expected the loss to be a mean over targets of which some may not count (fsdp.cross_entropy, times a constant), found something else here; use --grad-divide=average, divide the sum}}
+  // expected-error@+1 {{grad-divide=tokens: expected the loss to be a mean over the targets that count (fsdp.cross_entropy, times a constant), found another op; use --grad-divide=average, divide the sum}}
   %l = linalg.generic {indexing_maps = [#in, #out], iterator_types = ["reduction"]} ins(%x : tensor<4xf32>) outs(%f : tensor<f32>) {
   ^bb0(%a: f32, %o: f32):
     %0 = arith.mulf %a, %a : f32
@@ -18,7 +18,7 @@ func.func @mean_square(%x: tensor<4xf32> {fsdp.batch = "x"}) -> tensor<f32> attr
 
 // -----
 
-// A factor of each batch is part of its mean.
+// A factor from the batch would be part of the mean.
 
 #none = affine_map<() -> ()>
 func.func @factor(%x: tensor<4x5xf32> {fsdp.batch = "x"}, %w: tensor<f32> {fsdp.batch = "w"},
@@ -27,7 +27,7 @@ func.func @factor(%x: tensor<4x5xf32> {fsdp.batch = "x"}, %w: tensor<f32> {fsdp.
   %e = tensor.empty() : tensor<f32>
   %r = linalg.generic {indexing_maps = [#none, #none, #none], iterator_types = []} ins(%l, %w : tensor<f32>, tensor<f32>) outs(%e : tensor<f32>) {
   ^bb0(%a: f32, %p: f32, %o: f32):
-    // expected-error@below {{found something else here}}
+    // expected-error@below {{found another op}}
     %0 = arith.mulf %a, %p : f32
     linalg.yield %0 : f32
   } -> tensor<f32>
@@ -54,7 +54,7 @@ func.func @two(%x: tensor<4x5xf32> {fsdp.batch = "x"}, %s: tensor<4xi64> {fsdp.b
 
 // -----
 
-// Nothing that comes from the batch.
+// The loss does not depend on the batch.
 
 // expected-error@+1 {{grad-divide=tokens: expected the loss to be a mean over targets}}
 func.func @constant(%w: tensor<f32> {fsdp.param = "w"}) -> tensor<f32> attributes {fsdp.program = "step"} {

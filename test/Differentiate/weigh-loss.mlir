@@ -1,6 +1,6 @@
 // RUN: fsdp-opt %s --fsdp-weigh-loss --split-input-file | FileCheck %s
 
-// A mean over targets of which some may not count, times a constant, plus what no batch changes: weighed.
+// A mean over the targets that count, divided by a constant, plus a term independent of the batch, gets a weight.
 
 #none = affine_map<() -> ()>
 #in = affine_map<(i) -> (i)>
@@ -36,7 +36,7 @@ func.func @loss(%w: tensor<5xf32> {fsdp.param = "w"}, %x: tensor<4x5xf32> {fsdp.
 
 // -----
 
-// Every target counts: all weights are 1.
+// Every target counts: all weights would be 1, so none is added.
 
 // CHECK-LABEL: func.func @loss(
 // CHECK-NOT:     loss_weight

@@ -1,12 +1,17 @@
 // RUN: fsdp-opt %s --fsdp-form-dispatches --fsdp-assign-inplace | FileCheck %s
 
+// DOC-BEFORE-BEGIN fsdp-assign-inplace
 #id = affine_map<(d0) -> (d0)>
+// DOC-BEFORE-END
 #rev = affine_map<(d0, d1) -> (d1, d0)>
 #two = affine_map<(d0, d1) -> (d0, d1)>
 
-// A state argument is updated in place; the gradient that dies is not its own type's first choice.
+// The result is written over the state argument, not over the gradient, although the gradient dies here.
 // CHECK-LABEL: func @update
 // CHECK: fsdp.dispatch(%{{.*}}, %{{.*}}) inplace [0]
+// DOC-BEFORE-BEGIN fsdp-assign-inplace
+// DOC-SETUP: --fsdp-form-dispatches
+// DOC-ARGS: --fsdp-assign-inplace
 func.func @update(%p: tensor<64xf32>, %g: tensor<64xf32>) -> (tensor<64xf32> {fsdp.updates = 0 : i64}) {
   %e = tensor.empty() : tensor<64xf32>
   %q = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
@@ -17,6 +22,7 @@ func.func @update(%p: tensor<64xf32>, %g: tensor<64xf32>) -> (tensor<64xf32> {fs
   } -> tensor<64xf32>
   return %q : tensor<64xf32>
 }
+// DOC-BEFORE-END
 
 // An argument that nothing updates is never written.
 // CHECK-LABEL: func @input
@@ -32,7 +38,7 @@ func.func @input(%p: tensor<64xf32>) -> tensor<64xf32> {
   return %q : tensor<64xf32>
 }
 
-// A transposing read needs what an in-place write would have destroyed.
+// A transposed read needs elements that an in-place write would destroy.
 // CHECK-LABEL: func @transpose
 // CHECK: fsdp.dispatch(%{{.*}}) inplace [-1]
 // CHECK: fsdp.dispatch(%{{.*}}) inplace [-1]
@@ -52,7 +58,7 @@ func.func @transpose(%p: tensor<32x32xf32>) -> tensor<32x32xf32> {
   return %t : tensor<32x32xf32>
 }
 
-// Accumulated into and read at other elements too: a buffer of its own.
+// An accumulator that is also read at other elements: the result gets its own buffer.
 // CHECK-LABEL: func @read_elsewhere
 // CHECK: %[[A:.*]] = fsdp.dispatch(%{{.*}}) inplace [-1] {kind = "row"}
 // CHECK: fsdp.dispatch(%{{.*}}, %[[A]]) inplace [-1]
@@ -113,7 +119,7 @@ func.func @scatter(%u: tensor<8x32xf32>, %i: tensor<8xi64>, %x: tensor<32x32xf32
   return %s : tensor<32x32xf32>
 }
 
-// Read element by element, and transposed by way of a view of the same bytes: a buffer of its own.
+// Read element by element, and transposed through a view of the same bytes: the result gets its own buffer.
 // CHECK-LABEL: func @read_through_a_view
 // CHECK: %[[Q:.*]] = fsdp.dispatch({{.*}}kind = "contract"}
 // CHECK: %[[V:.*]] = tensor.expand_shape %[[Q]]
@@ -134,7 +140,7 @@ func.func @read_through_a_view(%p: tensor<32x32xf32>) -> tensor<32x32xf32> {
   return %t : tensor<32x32xf32>
 }
 
-// Columns of rows are no range of bytes, with a dimension of 1 between them either: they are read inside.
+// A slice of columns is not one range of bytes, even with a dimension of 1 in between: the kernel slices it.
 // CHECK-LABEL: func @columns
 // CHECK-NOT: tensor.extract_slice
 // CHECK: fsdp.dispatch(%{{.*}}) inplace [-1]
@@ -151,7 +157,7 @@ func.func @columns(%p: tensor<4x1x32xf32>) -> tensor<4x1x16xf32> {
   return %q : tensor<4x1x16xf32>
 }
 
-// What a loop carries is written over by what it carries on, and by nothing else.
+// Only the value that the loop yields may be written over the value that the loop carries.
 // CHECK-LABEL: func @carried
 // CHECK: scf.for {{.*}} iter_args(%[[S:.*]] = %{{.*}})
 // CHECK: %[[A:.*]] = fsdp.dispatch(%[[S]]) inplace [-1]

@@ -10,8 +10,8 @@
 #nk = affine_map<(m, n, k) -> (n, k)>
 #mn = affine_map<(m, n, k) -> (m, n)>
 
-// A result of 40 by 64 numbers, 256 bytes a row: 16 fit. Rows are numbered over all chunks; the largest of a row is
-// put together, the product over rows goes on.
+// A result of 40 x 64 f32 takes 256 bytes per row, so 16 rows fit: three chunks of at most 14 rows. Row indices count
+// from the first chunk. The row maxima of the chunks are joined; the product over rows accumulates over the chunks.
 
 // CHECK-LABEL: func.func @chunks(
 // CHECK-SAME:    %[[X:.*]]: tensor<40x8xf32>, %[[W:.*]]: tensor<64x8xf32>
@@ -68,7 +68,7 @@ func.func @chunks(%x: tensor<40x8xf32>, %w: tensor<64x8xf32>) -> (tensor<40xf32>
   return %half, %g : tensor<40xf32>, tensor<8x64xf32>
 }
 
-// The one number of a row that is read by itself: at the row of the chunk.
+// One element of each row is read by its index: the row index is relative to the chunk.
 
 // CHECK-LABEL: func.func @element(
 // CHECK:         %[[Z1:.*]] = linalg.contract {{.*}} -> tensor<10x128xf32>
@@ -98,7 +98,8 @@ func.func @element(%x: tensor<20x8xf32>, %w: tensor<128x8xf32>, %t: tensor<20xi6
   return %y, %max : tensor<20xf32>, tensor<20xf32>
 }
 
-// Returned whole; read in another order, or written over in another order; waiting for a sum over all rows; a sum kept in bf16; only rounded: left as it is.
+// Not chunked: a result that is returned, read transposed, accumulated transposed, needed after a sum over all rows,
+// summed in bf16, or only rounded.
 
 // CHECK-LABEL: func.func @whole(
 // CHECK-NOT:     extract_slice

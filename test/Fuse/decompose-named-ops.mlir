@@ -43,10 +43,12 @@ func.func @cross_entropy(%x: tensor<4x8xf32>, %t: tensor<4xi64>, %g: tensor<f32>
 // CHECK-LABEL: func @gather
 // CHECK: linalg.generic
 // CHECK: tensor.extract %arg0
+// DOC-BEFORE-BEGIN fsdp-decompose-named-ops
 func.func @gather(%table: tensor<10x4xf32>, %ids: tensor<2x3xi32>) -> tensor<2x3x4xf32> {
   %y = fsdp.gather_rows %table[%ids] : tensor<10x4xf32>, tensor<2x3xi32> -> tensor<2x3x4xf32>
   return %y : tensor<2x3x4xf32>
 }
+// DOC-BEFORE-END
 
 // Contractions and fills keep their names; others become generics.
 // CHECK-LABEL: func @named

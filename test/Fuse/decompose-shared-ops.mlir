@@ -1,6 +1,6 @@
 // RUN: fsdp-opt %s --fsdp-decompose-named-ops=fuse-attention=false --canonicalize --cse | FileCheck %s
 
-// A product that adds nothing else is the contraction, over what it adds to.
+// fsdp.gemm without scaling, bias and epilogue becomes one linalg.contract that accumulates into C.
 // CHECK-LABEL: func @gemm_plain
 // CHECK-SAME: %[[A:.*]]: tensor<4x3xf32>, %[[B:.*]]: tensor<4x5xf32>, %[[C:.*]]: tensor<3x5xf32>
 // CHECK: linalg.contract {{.*}} ins(%[[A]], %[[B]] : {{.*}}) outs(%[[C]] : tensor<3x5xf32>)
@@ -10,7 +10,7 @@ func.func @gemm_plain(%a: tensor<4x3xf32>, %b: tensor<4x5xf32>, %c: tensor<3x5xf
   return %d : tensor<3x5xf32>
 }
 
-// The rest is one op after it, in f32, rounded once.
+// Scaling, bias and epilogue become one op after the contraction, computed in f32 and rounded once.
 // CHECK-LABEL: func @gemm_epilogue
 // CHECK: linalg.contract {{.*}} outs(%{{.*}} : tensor<2x3x5xf32>)
 // CHECK: linalg.generic
@@ -25,7 +25,7 @@ func.func @gemm_epilogue(%a: tensor<2x3x4xbf16>, %b: tensor<2x5x4xbf16>, %c: ten
   return %d : tensor<2x3x5xbf16>
 }
 
-// Ten rounds of two multiplications, and what makes counters and numbers of them.
+// Ten Philox rounds of two multiplications each, with the counters before and the conversion after them.
 // CHECK-LABEL: func @random
 // CHECK: linalg.generic
 // CHECK-COUNT-20: arith.shrui
@@ -35,8 +35,8 @@ func.func @random(%k: tensor<i64>) -> tensor<2x3xf32> {
   return %r : tensor<2x3xf32>
 }
 
-// Query heads of one kv head are rows of one product; the rows' maximum is 0 where no
-// key is left, and their sum is not divided by.
+// Query heads of one key/value head are rows of one product. A row without a kept key has
+// the maximum 0 and is not divided by its sum.
 // CHECK-LABEL: func @attention
 // CHECK: tensor.collapse_shape {{.*}} into tensor<1x2x6x8xf32>
 // CHECK: linalg.contract {{.*}} outs(%{{.*}} : tensor<1x2x6x5xf32>)

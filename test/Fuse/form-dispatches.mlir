@@ -122,7 +122,7 @@ func.func @cycle(%x: tensor<16x16xf32>, %w: tensor<8x8xf32>) -> tensor<8x8xf32> 
 
 // -----
 
-// Small as they are, two contractions are two kernels; what else is small groups around them.
+// Two contractions are two kernels, however small they are. The small ops after them share a kernel.
 #mk = affine_map<(m, n, k) -> (m, k)>
 #kn = affine_map<(m, n, k) -> (k, n)>
 #mn = affine_map<(m, n, k) -> (m, n)>
@@ -162,7 +162,7 @@ func.func @small_contractions(%x: tensor<2x2xf32>, %w: tensor<2x2xf32>) -> tenso
 
 // -----
 
-// Whose rows a sum adds up, and whose gradient a value is, the dispatch says: what it holds is alike for all units.
+// The attributes fsdp.rows and fsdp.unit move from the op to its dispatch, so that bodies are equal for all units.
 #id = affine_map<(a, b) -> (a, b)>
 // CHECK-LABEL: func.func @rows
 // CHECK: fsdp.dispatch{{.*}} {fsdp.rows = @table, kind = "scatter"}

@@ -1,7 +1,7 @@
 // RUN: fsdp-opt %s --fsdp-decompose-named-ops --fsdp-form-dispatches --fsdp-verify-fused | FileCheck %s
 // RUN: fsdp-opt %s --fsdp-decompose-named-ops=fuse-attention=false | FileCheck %s --check-prefix=WHOLE
 
-// Attention is alone in its dispatch. What it reads is whole in memory: the strided slice and the
+// Attention is alone in its dispatch and reads whole tensors in memory: the strided slice and the
 // table of constants have dispatches of their own.
 // CHECK-LABEL: func @alone
 // CHECK: %[[TABLE:.*]] = fsdp.dispatch() {{.*}} {kind = "map"}
@@ -27,7 +27,7 @@ func.func @alone(%qkv: tensor<1x2x8x12xf32>, %k: tensor<1x2x8x4xf32>) -> tensor<
   return %y : tensor<1x2x8x4xf32>
 }
 
-// Also in a loop, of a constant that stands before it.
+// The same in a loop, with a constant that is defined before the loop.
 // CHECK-LABEL: func @looped
 // CHECK: %[[TABLE:.*]] = fsdp.dispatch() {{.*}} {kind = "map"}
 // CHECK: scf.for

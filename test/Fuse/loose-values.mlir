@@ -1,6 +1,6 @@
 // RUN: fsdp-opt %s --fsdp-form-dispatches --fsdp-verify-fused --split-input-file | FileCheck %s
 
-// What something else than a kernel reads is a kernel by itself: parts of a gradient, at any place, and constants.
+// A value with a reader other than a kernel gets its own kernel: slices of a gradient at any offset, and constants.
 fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
 // CHECK-LABEL: func @loose
 // CHECK-DAG: %[[A:.*]] = fsdp.dispatch(%[[G:.*]]) inplace [-1] {kind = "copy"}

@@ -54,8 +54,8 @@ func.func @assemble(%q: tensor<32x64xf32>, %k: tensor<32x64xf32>, %v: tensor<32x
 
 // -----
 
-// The contraction's result is stored for the column sum anyway: the cheap scaling of it waits for the row
-// kernel that reads it. A tanh would have joined the contraction.
+// The column sum needs the contraction's result in memory anyway, so the cheap scaling joins the row kernel
+// that reads it. A tanh would have joined the contraction.
 #mk = affine_map<(m, n, k) -> (m, k)>
 #kn = affine_map<(m, n, k) -> (k, n)>
 #mn = affine_map<(m, n, k) -> (m, n)>

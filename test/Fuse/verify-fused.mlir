@@ -1,19 +1,21 @@
 // RUN: fsdp-opt %s --fsdp-verify-fused --split-input-file --verify-diagnostics
 
+// DOC-BEFORE-BEGIN fsdp-verify-fused
 func.func @outside(%x: tensor<8xf32>) -> tensor<8xf32> {
-  // expected-error @below {{'tensor.empty' is in no dispatch after the fuse stage}}
+  // expected-error @below {{'tensor.empty' is outside a dispatch after the stage Fuse}}
   %e = tensor.empty() : tensor<8xf32>
   return %e : tensor<8xf32>
 }
+// DOC-BEFORE-END
 
 // -----
 
-// A slice that kernels cannot bind: not at a multiple of 64 bytes, or not one range of bytes.
+// Kernels cannot bind a slice that is not one range of bytes, or whose offset is no multiple of 64 bytes.
 func.func @views(%x: tensor<8x32xf32>) -> (tensor<1x32xf32>, tensor<8x16xf32>, tensor<1x8xf32>) {
   %a = tensor.extract_slice %x[3, 0] [1, 32] [1, 1] : tensor<8x32xf32> to tensor<1x32xf32>
-  // expected-error @below {{'tensor.extract_slice' is in no dispatch after the fuse stage}}
+  // expected-error @below {{'tensor.extract_slice' is outside a dispatch after the stage Fuse}}
   %b = tensor.extract_slice %x[0, 0] [8, 16] [1, 1] : tensor<8x32xf32> to tensor<8x16xf32>
-  // expected-error @below {{'tensor.extract_slice' is in no dispatch after the fuse stage}}
+  // expected-error @below {{'tensor.extract_slice' is outside a dispatch after the stage Fuse}}
   %c = tensor.extract_slice %x[0, 8] [1, 8] [1, 1] : tensor<8x32xf32> to tensor<1x8xf32>
   return %a, %b, %c : tensor<1x32xf32>, tensor<8x16xf32>, tensor<1x8xf32>
 }

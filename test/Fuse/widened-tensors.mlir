@@ -1,5 +1,5 @@
-// A tensor in a wider type is no dispatch of its own: whatever reads it reads the narrower one. Where more than elementwise operations and
-// sums read it, it is one.
+// An op that only widens a tensor gets no dispatch: its readers read the narrower tensor. If anything but elementwise
+// ops and sums reads the result, the op gets a dispatch.
 // RUN: fsdp-opt %s --pass-pipeline='builtin.module(func.func(fsdp-form-dispatches))' | FileCheck %s
 
 #id = affine_map<(d0, d1) -> (d0, d1)>

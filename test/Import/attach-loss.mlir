@@ -18,9 +18,11 @@
 // CHECK: %[[F:.*]] = tensor.collapse_shape %[[T]] {{\[}}[0, 1]]
 // CHECK: %[[R:.*]], %{{.*}} = fsdp.cross_entropy %[[L]], %[[F]]
 // CHECK: return %[[R]]
+// DOC-BEFORE-BEGIN fsdp-attach-loss
 func.func @logits(%x: tensor<2x3x9xf32>) -> tensor<2x3x9xf32> {
   return %x : tensor<2x3x9xf32>
 }
+// DOC-BEFORE-END
 
 // -----
 

@@ -21,10 +21,13 @@
 // CHECK-DAG: arith.cmpi sle
 // CHECK-NOT: dense_resource
 // UNKNOWN: error: the content of this 'tensor<2x3x3xi1>' is not in the file (its text was elided); give it with --buffer=0=CONTENTS or --buffer=keys=CONTENTS, CONTENTS being causal (lower-triangular attention mask), zeros, ones, or a file (.npy or raw little-endian)
+// DOC-BEFORE-BEGIN fsdp-bind-buffers
+// DOC-ARGS: '--fsdp-bind-buffers=buffer=keys=causal,0=ones,1=zeros'
 func.func @f(%a: tensor<2xf32>, %b: tensor<2xi64>) -> (tensor<2x3x3xi1>, tensor<2xf32>, tensor<2xi64>) {
   %m = arith.constant dense_resource<keys> : tensor<2x3x3xi1>
   return %m, %a, %b : tensor<2x3x3xi1>, tensor<2xf32>, tensor<2xi64>
 }
+// DOC-BEFORE-END
 
 //--- uses.mlir
 // The form of a causal mask depends on its uses.

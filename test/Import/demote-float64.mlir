@@ -39,12 +39,14 @@ func.func @island(%g: tensor<6xf32> {fsdp.param = "g"}, %x: tensor<4x6xf32>) -> 
 // CHECK-LABEL: func.func @half
 // CHECK: arith.extf %{{.*}} : tensor<4xbf16> to tensor<4xf32>
 // CHECK: arith.truncf %{{.*}} : tensor<4xf32> to tensor<4xbf16>
+// DOC-BEFORE-BEGIN fsdp-demote-float64
 func.func @half(%g: tensor<4xbf16> {fsdp.param = "g"}) -> tensor<4xbf16> {
   %w = arith.extf %g : tensor<4xbf16> to tensor<4xf64>
   %s = arith.mulf %w, %w : tensor<4xf64>
   %r = arith.truncf %s : tensor<4xf64> to tensor<4xbf16>
   return %r : tensor<4xbf16>
 }
+// DOC-BEFORE-END
 
 // -----
 

@@ -1,13 +1,18 @@
 // RUN: fsdp-opt %s --split-input-file --verify-diagnostics --fsdp-drop-asserts --canonicalize | FileCheck %s
 
+// DOC-BEFORE-BEGIN fsdp-drop-asserts
 #row = affine_map<(n, c) -> (n)>
+// DOC-BEFORE-END
+// DOC-BEFORE-BEGIN fsdp-drop-asserts
 #id = affine_map<(n, c) -> (n, c)>
+// DOC-BEFORE-END
 
 // The table's extent becomes the limit, with which torch's checks are folded.
 // CHECK-LABEL: func.func @checked(
 // CHECK-SAME: tensor<3xi64> {fsdp.limit = 7 : i64}
 // CHECK-NOT: cf.assert
 // CHECK-NOT: cmpi
+// DOC-BEFORE-BEGIN fsdp-drop-asserts
 func.func @checked(%w: tensor<7x4xf32>, %ids: tensor<3xi64>) -> tensor<3x4xf32> {
   %c7 = arith.constant 7 : index
   %c0 = arith.constant 0 : i64
@@ -25,6 +30,7 @@ func.func @checked(%w: tensor<7x4xf32>, %ids: tensor<3xi64>) -> tensor<3x4xf32> 
   } -> tensor<3x4xf32>
   return %r : tensor<3x4xf32>
 }
+// DOC-BEFORE-END
 
 // -----
 

@@ -53,9 +53,12 @@ func.func @f(%a: tensor<2xi4>) {
 // WORD: word.json:1:25: error: --params-file: "frozen": expected true or false, found the string "no"
 // BOUND: bound.json:2:35: error: --params-file: "b": expected a number, found the string "1"
 // NOBODY: error: --params-file: the entry with name 'nobody' matches no argument or constant of '@f'
+// DOC-BEFORE-BEGIN fsdp-lift-parameters
+// DOC-ARGS: '--fsdp-lift-parameters=params=1,w*'
 func.func @f(%a: tensor<2xf32> loc("w"), %b: tensor<3xf32>, %i: tensor<4xi64>, %x: tensor<2xf32>) {
   return
 }
+// DOC-BEFORE-END
 
 //--- side.json
 [{"name": "w", "frozen": true},

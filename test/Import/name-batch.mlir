@@ -28,9 +28,11 @@
 //--- one.mlir
 // ONE: remark: argument 1, 'tensor<2x4xi64>', is taken for the tokens: nothing names it; --batch=1=tokens confirms that, another name corrects it
 // ONE: func.func @f({{.*}}, %{{.*}}: tensor<2x4xi64> {fsdp.batch = "tokens", fsdp.limit = 9 : i64})
+// DOC-BEFORE-BEGIN fsdp-name-batch
 func.func @f(%w: tensor<4xf32> {fsdp.param = "w"}, %i: tensor<2x4xi64> {fsdp.limit = 9 : i64}) -> (tensor<4xf32>, tensor<2x4xi64>) {
   return %w, %i : tensor<4xf32>, tensor<2x4xi64>
 }
+// DOC-BEFORE-END
 //--- two.mlir
 // TWO: remark: argument 0, {{.*}} is taken for the tokens
 // TWO: warning: argument 1, {{.*}} is taken for the targets: nothing names it, and no lookup reads it directly, so that it may be a mask; --batch=1=targets confirms that

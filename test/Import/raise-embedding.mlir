@@ -1,12 +1,17 @@
 // RUN: fsdp-opt %s --fsdp-raise-embedding --canonicalize | FileCheck %s
 
+// DOC-BEFORE-BEGIN fsdp-raise-embedding
 #row = affine_map<(n, c) -> (n)>
+// DOC-BEFORE-END
+// DOC-BEFORE-BEGIN fsdp-raise-embedding
 #id = affine_map<(n, c) -> (n, c)>
+// DOC-BEFORE-END
 
 // CHECK-LABEL: func.func @rows(
 // CHECK-SAME: %[[W:.*]]: tensor<7x4xf32>, %[[I:.*]]: tensor<3xi32>
 // CHECK: %[[R:.*]] = fsdp.gather_rows %[[W]][%[[I]]]
 // CHECK-NOT: tensor.extract %
+// DOC-BEFORE-BEGIN fsdp-raise-embedding
 func.func @rows(%w: tensor<7x4xf32>, %ids: tensor<3xi32>) -> tensor<3x4xf32> {
   %e = tensor.empty() : tensor<3x4xf32>
   %r = linalg.generic {indexing_maps = [#row, #id], iterator_types = ["parallel", "parallel"]} ins(%ids : tensor<3xi32>) outs(%e : tensor<3x4xf32>) {
@@ -19,6 +24,7 @@ func.func @rows(%w: tensor<7x4xf32>, %ids: tensor<3xi32>) -> tensor<3x4xf32> {
   } -> tensor<3x4xf32>
   return %r : tensor<3x4xf32>
 }
+// DOC-BEFORE-END
 
 // Rows of one number; rows that are matrices; a table with a leading dimension of 1.
 // CHECK-LABEL: func.func @ranks(

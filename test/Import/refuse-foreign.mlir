@@ -14,10 +14,12 @@ func.func @torch(%x: tensor<2xf32>) -> tensor<2xf32> {
 
 // -----
 
+// DOC-BEFORE-BEGIN fsdp-refuse-foreign
 // expected-error @+1 {{argument 0 of '@dynamic' expected a tensor of static shape, found 'tensor<?x4xi64>'; export with fixed batch and sequence lengths}}
 func.func @dynamic(%x: tensor<?x4xi64>) {
   return
 }
+// DOC-BEFORE-END
 
 // -----
 

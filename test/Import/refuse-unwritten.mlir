@@ -16,6 +16,7 @@ func.func @good(%x: tensor<2x3xf32>, %w: tensor<3x4xf32>) -> (tensor<2x4xf32>, t
 
 // -----
 
+// DOC-BEFORE-BEGIN fsdp-refuse-unwritten
 func.func @output(%x: tensor<2x3xf32>, %w: tensor<3x4xf32>) -> tensor<2x4xf32> {
   // expected-note @+1 {{the tensor is created here}}
   %e = tensor.empty() : tensor<2x4xf32>
@@ -23,6 +24,7 @@ func.func @output(%x: tensor<2x3xf32>, %w: tensor<3x4xf32>) -> tensor<2x4xf32> {
   %h = linalg.matmul ins(%x, %w : tensor<2x3xf32>, tensor<3x4xf32>) outs(%e : tensor<2x4xf32>) -> tensor<2x4xf32>
   return %h : tensor<2x4xf32>
 }
+// DOC-BEFORE-END
 
 // -----
 

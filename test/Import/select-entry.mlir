@@ -11,6 +11,7 @@
 // CHECK: arith.constant {fsdp.position = 0 : i64} dense_resource<__elided__> : tensor<2xf32>
 // CHECK: arith.constant dense<1.000000e+00> : tensor<2xf32>
 // CHECK: arith.constant {fsdp.position = 1 : i64} dense<[1, 2]> : tensor<2xi64>
+// DOC-BEFORE-BEGIN fsdp-select-entry
 module attributes {torch.debug_module_name = "x"} {
   ml_program.global private mutable @global_seed(dense<0> : tensor<i64>) : tensor<i64>
   func.func @main(%a: tensor<2xf32>, %b: tensor<2xf32>) -> (tensor<2xf32> {jax.result_info = "loss"}) attributes {foreign.mark} {
@@ -20,6 +21,7 @@ module attributes {torch.debug_module_name = "x"} {
     return %0 : tensor<2xf32>
   }
 }
+// DOC-BEFORE-END
 
 //--- two.mlir
 // TWO: func.func private @f

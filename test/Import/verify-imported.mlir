@@ -1,9 +1,11 @@
 // RUN: fsdp-opt %s --split-input-file --verify-diagnostics --allow-unregistered-dialect --fsdp-verify-imported
 
+// DOC-BEFORE-BEGIN fsdp-verify-imported
 // expected-error @+1 {{expected the loss as tensor<f32>, found 'tensor<4x9xf32>'; for logits of shape [.., vocabulary] give --attach-loss=cross_entropy}}
 func.func @logits(%x: tensor<4x9xf32> {fsdp.batch = "x"}) -> tensor<4x9xf32> {
   return %x : tensor<4x9xf32>
 }
+// DOC-BEFORE-END
 
 // -----
 

@@ -18,14 +18,14 @@ func.func @step(%block: tensor<16xf32> {fsdp.block}, %x: tensor<4x4xf32> {fsdp.b
 
 // -----
 
-// expected-error @below {{argument 0 of @step expected to be a state, an input, the step block or the rank block}}
+// expected-error @below {{argument 0 of @step: expected a state, an input, the step block or the rank block}}
 func.func @step(%x: tensor<16xf32>) attributes {fsdp.program = "step"} {
   return
 }
 
 // -----
 
-// expected-error @below {{argument 0 of @step expected a tensor of static shape, found 'tensor<?xf32>'}}
+// expected-error @below {{argument 0 of @step: expected a tensor of static shape, found 'tensor<?xf32>'}}
 func.func @step(%x: tensor<?xf32> {fsdp.batch = "x"}) attributes {fsdp.program = "step"} {
   return
 }
@@ -33,7 +33,7 @@ func.func @step(%x: tensor<?xf32> {fsdp.batch = "x"}) attributes {fsdp.program =
 // -----
 
 fsdp.unit @u shards 1 x 16 : f32 reshard true []
-// expected-error @below {{argument 0 of @step expected 'fsdp.state' to be parameter, first_moment, second_moment, momentum or master, found "velocity"}}
+// expected-error @below {{argument 0 of @step: expected 'fsdp.state' to be parameter, first_moment, second_moment, momentum or master, found "velocity"}}
 func.func @step(%x: tensor<16xf32> {fsdp.unit = @u, fsdp.state = "velocity"}) attributes {fsdp.program = "step"} {
   return
 }
@@ -41,7 +41,7 @@ func.func @step(%x: tensor<16xf32> {fsdp.unit = @u, fsdp.state = "velocity"}) at
 // -----
 
 func.func @step(%block: tensor<16xf32> {fsdp.block}) -> tensor<16xf32> attributes {fsdp.program = "step"} {
-  // expected-error @below {{result 0 of @step expected 'fsdp.updates' naming an argument of its own}}
+  // expected-error @below {{result 0 of @step: expected 'fsdp.updates' to name an argument that no other result updates}}
   return %block : tensor<16xf32>
 }
 
@@ -58,7 +58,7 @@ func.func @eval(%x: tensor<8xf32> {fsdp.batch = "x"}) attributes {fsdp.program =
 
 // -----
 
-// expected-error @below {{batch argument "x" of @step expected a leading dimension of 3 micro-batches, found 'tensor<2x16xf32>'}}
+// expected-error @below {{batch argument "x" of @step: expected a leading dimension of 3 micro-batches, found 'tensor<2x16xf32>'}}
 func.func @step(%x: tensor<2x16xf32> {fsdp.batch = "x"})
     attributes {fsdp.program = "step", fsdp.micro_batches = 3 : i64} {
   return
@@ -79,7 +79,7 @@ func.func @eval(%p: tensor<16xf32> {fsdp.unit = @u, fsdp.state = "parameter"})
 
 // -----
 
-// A state that is larger than a shard is no piece for neighbours.
+// The state argument is larger than a shard, but it is not the kept part of a unit gathered within 2 ranks.
 // expected-note @below {{the mesh is declared here}}
 fsdp.mesh @mesh [#fsdp.axis<"shard", [4]>]
 fsdp.unit @u shards 4 x 16 : f32 reshard true within 2 [
@@ -117,7 +117,7 @@ func.func @eval(%p: tensor<32xf32> {fsdp.unit = @u, fsdp.state = "parameter"}) -
 
 // -----
 
-// expected-error @below {{takes the name @arena, which the arena of the programs needs}}
+// expected-error @below {{takes the name @arena, which is reserved for the arena of the programs}}
 fsdp.mesh @arena [#fsdp.axis<"shard", [4]>]
 func.func @step(%x: tensor<16xf32> {fsdp.batch = "x"}) attributes {fsdp.program = "step"} {
   return

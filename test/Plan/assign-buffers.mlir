@@ -1,11 +1,13 @@
 // RUN: fsdp-opt %s --fsdp-assign-buffers --split-input-file --verify-roundtrip | FileCheck %s
 
 // A value that is read again is copied before it is written over; one that dies is not.
+// DOC-BEFORE-BEGIN fsdp-assign-buffers
 func.func private @over(%x: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 func.func private @make(%x: tensor<16xf32>, %o: tensor<16xf32> {fsdp.out = 0 : i64}) -> tensor<16xf32>
     attributes {fsdp.kernel}
 func.func private @join(%x: tensor<16xf32>, %y: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64})
     -> tensor<16xf32> attributes {fsdp.kernel}
+// DOC-BEFORE-END
 // CHECK-LABEL: fsdp.program @step layout @arena {
 // CHECK-NEXT: fsdp.launch @make (@input.0[0, 64], @step.0[0, 64])
 // CHECK-NEXT: fsdp.copy @step.0[0, 64] -> @step.1[0, 64] "value that is read again"
@@ -15,6 +17,7 @@ func.func private @join(%x: tensor<16xf32>, %y: tensor<16xf32>, %s: tensor<16xf3
 // CHECK-NEXT: }
 // CHECK: fsdp.buffer @step.0 "kernel x" activations 64 in @step from 0 to 4
 // CHECK: fsdp.buffer @step.1 "copy" staging 64 in @step from 1 to 4
+// DOC-BEFORE-BEGIN fsdp-assign-buffers
 func.func @step(%block: tensor<16xf32> {fsdp.block}, %x: tensor<16xf32> {fsdp.batch = "x"})
     -> (tensor<16xf32> {fsdp.updates = 0 : i64}) attributes {fsdp.program = "step"} {
   %a = fsdp.kernel_call @make(%x) inplace [-1] : (tensor<16xf32>) -> tensor<16xf32>
@@ -24,6 +27,7 @@ func.func @step(%block: tensor<16xf32> {fsdp.block}, %x: tensor<16xf32> {fsdp.ba
       : (tensor<16xf32>, tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
   return %d : tensor<16xf32>
 }
+// DOC-BEFORE-END
 
 // -----
 
@@ -44,8 +48,8 @@ func.func @eval(%block: tensor<16xf32> {fsdp.block}, %x: tensor<16xf32> {fsdp.ba
 
 // -----
 
-// Micro-batches: the inputs step, sums are carried in place and start from zero
-// bytes; two sums of one zero are two buffers. A step of 24 bytes is not aligned.
+// Micro-batches: each iteration advances the inputs by a step. Sums are updated in place and start from a fill with
+// zero. Two sums that start from one zero get two buffers. A step of 24 bytes is not aligned, so the input is copied.
 func.func private @zero(%o: tensor<16xf32> {fsdp.out = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel} {
   %c = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<16xf32>
@@ -95,7 +99,7 @@ func.func @step(%block: tensor<16xf32> {fsdp.block}, %x: tensor<5x16xf32> {fsdp.
 
 // -----
 
-// What an iteration hands over crosswise goes by way of buffers of its own.
+// An iteration that exchanges two carried values copies them through two temporary buffers.
 func.func private @make(%x: tensor<16xf32>, %o: tensor<16xf32> {fsdp.out = 0 : i64}) -> tensor<16xf32>
     attributes {fsdp.kernel}
 func.func private @join(%x: tensor<16xf32>, %y: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64})
@@ -123,8 +127,8 @@ func.func @step(%block: tensor<16xf32> {fsdp.block}, %x: tensor<16xf32> {fsdp.ba
 
 // -----
 
-// Within one rank nothing is gathered or reduced: parameters are ranges of the state, and the flat buffer is
-// the gradient. The parameter without a gradient, and the padding, are zero.
+// On one rank nothing is gathered or reduced: parameters are ranges of the state, and the flat buffer is the
+// gradient. The range of the parameter without a gradient and the padding are filled with zero.
 fsdp.mesh @solo [#fsdp.axis<"shard", [1]>]
 fsdp.unit @u shards 2 x 32 : f32 reshard true [
   #fsdp.param<"a", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>,
@@ -153,7 +157,7 @@ func.func @reference(%p: tensor<64xf32> {fsdp.unit = @u, fsdp.state = "parameter
 
 // -----
 
-// Of what was gathered among 4, each of 2 neighbours keeps a half, from which it is gathered again.
+// After a gather over 4 ranks each of 2 neighbours keeps half of the unit and gathers from the halves again.
 fsdp.mesh @mesh [#fsdp.axis<"replicate", [1]>, #fsdp.axis<"shard", [4]>]
 fsdp.unit @u shards 4 x 16 : f32 reshard true within 2 [
   #fsdp.param<"a", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>,
@@ -182,7 +186,7 @@ func.func @step(%p: tensor<16xf32> {fsdp.unit = @u, fsdp.state = "parameter"})
 
 // -----
 
-// A gradient that is summed up over micro-batches is summed in its place of the flat buffer.
+// A gradient that is summed over micro-batches is accumulated in its range of the flat buffer.
 fsdp.mesh @mesh [#fsdp.axis<"replicate", [2]>, #fsdp.axis<"shard", [2]>]
 fsdp.unit @u shards 2 x 16 : f32 reshard true [
   #fsdp.param<"a", tensor<4x4xf32>, 16, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
@@ -220,7 +224,7 @@ func.func @step(%p: tensor<16xf32> {fsdp.unit = @u, fsdp.state = "parameter"})
 
 // -----
 
-// Sums of rows on their way are staging, and what comes out of them for the rank's shard is a gradient.
+// The sums of rows that are sent to other ranks are staging buffers. The result for the rank's shard is a gradient.
 fsdp.mesh @mesh [#fsdp.axis<"replicate", [1]>, #fsdp.axis<"shard", [2]>]
 fsdp.unit @table shards 2 x 16 : f32 reshard false rows [
   #fsdp.param<"table", tensor<8x4xf32>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
@@ -254,7 +258,7 @@ func.func @step(%p: tensor<16xf32> {fsdp.unit = @table, fsdp.state = "parameter"
 
 // -----
 
-// A value from before the loop is read again by the next iteration: it is copied before it is written over.
+// The next iteration reads a value from before the loop again: the value is copied before it is written over.
 func.func private @make(%x: tensor<16xf32>, %o: tensor<16xf32> {fsdp.out = 0 : i64}) -> tensor<16xf32>
     attributes {fsdp.kernel}
 func.func private @over(%x: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}

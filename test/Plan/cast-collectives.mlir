@@ -1,8 +1,10 @@
 // RUN: fsdp-opt %s --fsdp-cast-collectives --verify-roundtrip | FileCheck %s
 
 // Gathered in bf16 from f32 shards, reduced in bf16 into f32 shards.
+// DOC-BEFORE-BEGIN fsdp-cast-collectives
 fsdp.unit @u shards 2 x 8 : f32 reshard true [
   #fsdp.param<"w", tensor<4x4xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+// DOC-BEFORE-END
 // CHECK-LABEL: func.func @f(
 // CHECK-SAME: %[[P:.*]]: tensor<8xf32>
 // CHECK: %[[H:.*]] = fsdp.dispatch(%[[P]]) inplace [-1] {kind = "map"} : (tensor<8xf32>) -> tensor<8xbf16>
@@ -12,11 +14,13 @@ fsdp.unit @u shards 2 x 8 : f32 reshard true [
 // CHECK: %[[S:.*]] = fsdp.dispatch(%[[G]]) inplace [-1] {kind = "map"} : (tensor<8xbf16>) -> tensor<8xf32>
 // CHECK: arith.extf %{{.*}} : bf16 to f32
 // CHECK: return %[[S]]
+// DOC-BEFORE-BEGIN fsdp-cast-collectives
 func.func @f(%p: tensor<8xf32>) -> tensor<8xf32> {
   %w = fsdp.unshard %p @u site 1 : tensor<8xf32> -> tensor<4x4xbf16>
   %g = fsdp.reduce_scatter @u avg params [0] (%w) : (tensor<4x4xbf16>) -> tensor<8xf32>
   return %g : tensor<8xf32>
 }
+// DOC-BEFORE-END
 // Nothing to do.
 // CHECK-LABEL: func.func @same
 // CHECK-NOT: fsdp.dispatch

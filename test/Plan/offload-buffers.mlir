@@ -12,7 +12,7 @@
 // RUN: fsdp-opt %s "--fsdp-offload-buffers=offload=parameters+gradients+optimizer host-computes=false" | FileCheck %s --check-prefix=ALLDEVICE
 // RUN: not fsdp-opt %s --fsdp-offload-buffers=offload=optimizer+optimizer:file 2>&1 | FileCheck %s --check-prefix=BOTH
 // RUN: not fsdp-opt %s --fsdp-offload-buffers=offload=optimizer+optimizer 2>&1 | FileCheck %s --check-prefix=TWICE
-// TWICE: error: offload: expected none, or each once of parameters, gradients, optimizer (or optimizer:file) and activations, with + between, found 'optimizer+optimizer'
+// TWICE: error: offload: expected none, or each of parameters, gradients, optimizer (or optimizer:file) and activations at most once, joined by +, found 'optimizer+optimizer'
 
 fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
 fsdp.unit @u shards 2 x 64 : f32 reshard true [
@@ -25,7 +25,7 @@ func.func private @k_norm(%g: tensor<64xf32>, %n: tensor<f32> {fsdp.out = 0 : i6
 func.func private @k_update(%b: tensor<16xf32>, %g: tensor<64xf32>, %w: tensor<64xf32> {fsdp.inout = 0 : i64},
     %m: tensor<64xf32> {fsdp.inout = 1 : i64}) -> (tensor<64xf32>, tensor<64xf32>) attributes {fsdp.kernel}
 
-// The update runs where the moments are: gradient and parameter are copied there, and the parameter back.
+// The update runs on the host, where the moments are: gradient and parameter are copied there, and the parameter back.
 // OPTIMIZER: fsdp.buffer @state.1 "u momentum" optimizer 256 host
 // OPTIMIZER: fsdp.buffer @step.host.0 "on the host: step block" staging 64 host in @step
 // OPTIMIZER-LABEL: fsdp.program @step
@@ -38,7 +38,7 @@ func.func private @k_update(%b: tensor<16xf32>, %g: tensor<64xf32>, %w: tensor<6
 // OPTIMIZER-NEXT: fsdp.launch @k_update (@step.host.0[0, 64], @step.host.1[0, 256], @step.host.2[0, 256], @state.1[0, 256])
 // OPTIMIZER-NEXT: fsdp.copy @step.host.2[0, 256] -> @state.0[0, 256] "to the device: u parameter"
 
-// Where the device alone computes, the moments come there and go back; the gradient and the parameter stay.
+// If only the device computes, the moments are copied there and back; the gradient and the parameter stay.
 // DEVICE: fsdp.buffer @state.1 "u momentum" optimizer 256 host
 // DEVICE: fsdp.buffer @step.device.0 "on the device: u momentum" staging 256 at
 // DEVICE-LABEL: fsdp.program @step
@@ -56,7 +56,7 @@ func.func private @k_update(%b: tensor<16xf32>, %g: tensor<64xf32>, %w: tensor<6
 // ALLDEVICE-NOT: fsdp.launch {{.*}}@state
 // ALLDEVICE: fsdp.copy @step.device.{{[0-9]+}}[0, 256] -> @state.0[0, 256] "to the host: u parameter"
 
-// State of the file comes to the host for the update and goes back after it; beside compute where that is asked for.
+// State in the file is copied to the host for the update and back after it; a schedule overlaps the copies with compute.
 // FILE: fsdp.layout @arena {{.*}}fsdp.file_bytes = 4096
 // FILE: fsdp.buffer @state.1 "u momentum" optimizer 256 at 0 {fsdp.file}
 // FILE-LABEL: fsdp.program @step
@@ -70,7 +70,7 @@ func.func private @k_update(%b: tensor<16xf32>, %g: tensor<64xf32>, %w: tensor<6
 // AHEAD: fsdp.wait [[BACK]]
 // BOTH: error: offload: expected none, or each once
 
-// A gather takes its shard from a copy; a reduced gradient goes to the host, where its norm is taken, too.
+// A gather reads a device copy of its shard. A reduced gradient is copied to the host, which also computes its norm.
 // STATE: fsdp.buffer @state.0 "u parameter" parameters 256 host
 // STATE: fsdp.buffer @step.3 "gradient shard" gradients 256 host in @step
 // STATE-LABEL: fsdp.program @step
@@ -83,7 +83,7 @@ func.func private @k_update(%b: tensor<16xf32>, %g: tensor<64xf32>, %w: tensor<6
 // STATE-NEXT: fsdp.copy @block
 // STATE-NEXT: fsdp.launch @k_update (@step.host.{{[0-9]+}}[0, 64], @step.3[0, 256], @state.0[0, 256], @state.1[0, 256])
 
-// What waits for the backward goes away after its last use before, and comes back in front of the next.
+// A saved activation is copied to the host after its last use in the forward, and back before its next use.
 // ACTIVATIONS: fsdp.buffer @step.host.0 "saved" activations 4096 host in @step
 // ACTIVATIONS: fsdp.buffer @step.back.1 "saved" activations 4096 in @step
 // ACTIVATIONS-LABEL: fsdp.program @step

@@ -1,6 +1,6 @@
 // RUN: fsdp-opt %s --fsdp-outline-kernels --verify-roundtrip | FileCheck %s
 
-// Three dispatches, two structures: names of values and places in the source do not count.
+// Three dispatches become two kernels: names of values and source locations do not distinguish kernels.
 #id = affine_map<(i) -> (i)>
 // CHECK-LABEL: func.func @f
 // CHECK: %[[A:.*]] = fsdp.kernel_call @[[EXP:k_[0-9a-f]{16}]](%{{.*}}) inplace [-1] {layer = 0 : i64}

@@ -1,6 +1,6 @@
 // RUN: fsdp-opt %s --fsdp-outline-kernels --verify-roundtrip | FileCheck %s
 
-// Large tables stand in a kernel's text as hashes: equal ones are twins, others are not.
+// The text that names a kernel has hashes of large tables: equal tables share a kernel, different ones do not.
 // CHECK-LABEL: func.func @tables
 // CHECK: fsdp.kernel_call @[[TABLE:k_[0-9a-f]{16}]]
 // CHECK-NEXT: fsdp.kernel_call @[[TABLE]]

@@ -3,9 +3,9 @@
 // RUN: sed -e 's/\[2\]/[1]/; s/2 x 64/1 x 128/; s/tensor<64xf32>/tensor<128xf32>/g' %s | fsdp-opt --fsdp-rematerialise=activation-checkpointing=full | FileCheck %s
 // RUN: fsdp-opt %s --fsdp-rematerialise | FileCheck %s --check-prefix=NONE
 
-// The layers' inner results are computed again before their first reader in the backward, from the layer's input and the
-// parameters that are gathered for the backward; what a layer hands on is kept, and so is all of the last unit. On one rank, where
-// gathered parameters are views of the shard, too.
+// A layer's inner results are computed again before their first reader in the backward, from the layer's input and the
+// parameters gathered for the backward. The outputs of the layers and all results of the last unit are kept. The same holds
+// on one rank, where gathered parameters are views of the shard.
 
 fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
 fsdp.unit @a shards 2 x 64 : f32 reshard true [

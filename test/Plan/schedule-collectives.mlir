@@ -5,8 +5,8 @@
 // RUN: fsdp-opt %s --fsdp-schedule-collectives --fsdp-schedule-collectives | FileCheck %s
 // RUN: not fsdp-opt %s --fsdp-schedule-collectives=cluster=/nowhere.json 2>&1 | FileCheck %s --check-prefix=NOFILE
 
-// Each of two gathers is hidden after the kernel before it, and the reduction after that which follows; the cast of a shard
-// moves with its gather, the norm of a reduced gradient with its wait.
+// Each of two gathers overlaps with the kernel before its reader, and the reduction with the kernel after it. The cast of a
+// shard moves with its gather, the norm of a reduced gradient with its wait.
 
 fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
 
@@ -38,7 +38,7 @@ fsdp.layout @arena arena 0 {
 
 // CHECK-LABEL: fsdp.program @step
 // CHECK-SAME: fsdp.schedule = {bound = {{.*}}cluster = "cpu"
-// The first gather has nothing before it but the other one's cast.
+// Only the cast for the second gather can run during the first gather.
 // CHECK-NEXT: fsdp.collective 0 all_gather @state.0{{.*}} channel 1 {fsdp.exposed = {{.*}}fsdp.limit = "beginning"
 // CHECK-NEXT: fsdp.launch @k_cast
 // CHECK-NEXT: fsdp.collective 1 all_gather @step.1{{.*}} channel 1 {fsdp.exposed = 0.0{{.*}}, fsdp.seconds
@@ -58,7 +58,7 @@ fsdp.layout @arena arena 0 {
 // NONE-NEXT: fsdp.collective 1 {{.*}} fsdp.limit = "prefetch"
 // NONE-NEXT: fsdp.wait 1
 
-// 71.3 MB are always there; one gathered unit fits into the limit, two do not.
+// 71.3 MB are always live: one gathered unit fits into the limit, two do not.
 // MEMORY-LABEL: fsdp.program @step
 // MEMORY: fsdp.launch @k_big (@input.0[0, 67108864], @step.0
 // MEMORY: fsdp.collective 1 {{.*}} fsdp.limit = "memory"

@@ -12,8 +12,8 @@ func.func private @k_first(%x: tensor<8388608xf32>, %y: tensor<8388608xf32> {fsd
 func.func private @k_next(%x: tensor<8388608xf32>, %s: tensor<16777216xf32> {fsdp.inout = 0 : i64}) -> tensor<16777216xf32> attributes {fsdp.kernel}
 func.func private @k_last(%w: tensor<2048xf32>, %x: tensor<8388608xf32>, %y: tensor<16777216xf32> {fsdp.inout = 0 : i64}) -> tensor<16777216xf32> attributes {fsdp.kernel}
 
-// The activation goes away beside the launches that follow it, and is back before its reader; the shard comes to the
-// device ahead of its gather, which starts after its wait. What is in flight keeps source and target.
+// The activation is copied to the host during the launches that follow, and back before its reader. The shard is copied to
+// the device before its gather, which starts after the wait. A copy in flight keeps source and target alive.
 // CHECK-LABEL: fsdp.layout @arena
 // CHECK: fsdp.buffer @step.0 "saved" activations 33554432 at {{[0-9]+}} in @step from 0 to [[AWAY:[0-9]+]]
 // CHECK-LABEL: fsdp.program @step
@@ -36,7 +36,7 @@ func.func private @k_last(%w: tensor<2048xf32>, %x: tensor<8388608xf32>, %y: ten
 // NONE-NOT: fsdp.launch @k_next
 // NONE: fsdp.launch @k_last
 
-// 101 MB of inputs always live, and the 34 MB of the activation do not fit beside them for longer than they must.
+// 101 MB of inputs are always live. The limit leaves no memory to keep the 34 MB of the activation longer than necessary.
 // MEMORY: fsdp.copy {{.*}} "to the host: saved" {{.*}}fsdp.limit = "memory"
 // MEMORY: fsdp.copy {{.*}} "to the device: saved" {{.*}}fsdp.limit = "memory"
 fsdp.layout @arena arena 0 {

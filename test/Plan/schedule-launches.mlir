@@ -1,7 +1,7 @@
 // RUN: fsdp-opt %s --fsdp-schedule-collectives | FileCheck %s
 
-// Two gathers that one kernel needs start beside each other, which is one launch: the second one pays no latency, as in the
-// simulator. The third starts after another command, and pays its own.
+// Two gathers that one kernel needs start one directly after the other, which counts as one launch: as in the simulator, the
+// second has no latency. The third starts after another command and has its own latency.
 
 fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
 

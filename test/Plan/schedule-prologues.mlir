@@ -1,5 +1,5 @@
-// A launch moves with the gather that must follow it (the norm) only where nothing before the gather waits for it (the
-// cast, which the norm reads).
+// The gather depends on two launches. The norm moves together with the gather. The cast does not move, because the norm
+// between them reads its result.
 // RUN: fsdp-opt %s --fsdp-schedule-collectives=prefetch=forward=0 --fsdp-pack-arenas --fsdp-verify-planned | FileCheck %s
 
 fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]

@@ -1,5 +1,6 @@
 // RUN: fsdp-opt %s --fsdp-sink-to-uses | FileCheck %s
 
+// DOC-BEFORE-BEGIN fsdp-sink-to-uses
 fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
 fsdp.unit @a shards 2 x 64 : f32 reshard true [
   #fsdp.param<"wa", tensor<128xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
@@ -12,6 +13,7 @@ func.func private @shrink(%x: tensor<128xf32>, %o: tensor<16xf32> {fsdp.out = 0 
 func.func private @over(%x: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 func.func private @add(%x: tensor<16xf32>, %y: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64})
     -> tensor<16xf32> attributes {fsdp.kernel}
+// DOC-BEFORE-END
 
 // The second gather waits until the first is used.
 // CHECK-LABEL: func.func @gathers
@@ -19,6 +21,8 @@ func.func private @add(%x: tensor<16xf32>, %y: tensor<16xf32>, %s: tensor<16xf32
 // CHECK: %[[S:.*]] = fsdp.kernel_call @shrink(%[[A]])
 // CHECK: %[[B:.*]] = fsdp.unshard %{{.*}} @b
 // CHECK: fsdp.kernel_call @shrink(%[[B]])
+// DOC-BEFORE-BEGIN fsdp-sink-to-uses
+// DOC-AFTER: @gathers
 func.func @gathers(%pa: tensor<64xf32>, %pb: tensor<64xf32>, %s: tensor<16xf32>) -> tensor<16xf32>
     attributes {fsdp.program = "step", fsdp.mesh = @mesh} {
   %wb = fsdp.unshard %pb @b site 0 : tensor<64xf32> -> tensor<128xf32>
@@ -28,8 +32,10 @@ func.func @gathers(%pa: tensor<64xf32>, %pb: tensor<64xf32>, %s: tensor<16xf32>)
   %z = fsdp.kernel_call @add(%x, %y, %s) inplace [2] : (tensor<16xf32>, tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
   return %z : tensor<16xf32>
 }
+// DOC-BEFORE-END
 
-// What shrinks stays early, what grows goes late; neither passes a write over what it reads.
+// A kernel whose result is smaller than its operand stays early, one whose result is larger moves late. Neither moves past
+// a write over its operand.
 // CHECK-LABEL: func.func @sizes
 // CHECK: %[[X:.*]] = fsdp.kernel_call @shrink(%{{.*}})
 // CHECK: %[[G:.*]] = fsdp.kernel_call @grow(%[[X]])
@@ -46,7 +52,7 @@ func.func @sizes(%w: tensor<16xf32>, %s: tensor<16xf32>) -> tensor<16xf32> attri
   return %z : tensor<16xf32>
 }
 
-// Nor does the read of a view pass a write over what it is a view of, or over another view of that.
+// A read of a view does not move past a write over the viewed tensor, or over another view of it.
 // CHECK-LABEL: func.func @views
 // CHECK: %[[X:.*]] = fsdp.kernel_call @shrink(%{{.*}})
 // CHECK: %[[H:.*]] = tensor.extract_slice %[[X]]

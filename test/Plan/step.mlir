@@ -17,7 +17,7 @@
 // CHECK-SAME:   %{{.*}}: tensor<2x4xf32> {fsdp.out = 0 : i64}) -> tensor<2x4xf32> attributes {fsdp.kernel, fsdp.kind = "contract"}
 // CHECK:      func.func private @[[SGD]](%{{.*}}: tensor<64xf32> {fsdp.inout = 0 : i64}, %{{.*}}: tensor<64xf32> {fsdp.inout = 1 : i64},
 
-// What never lives at the same time shares bytes.
+// Buffers that never live at the same time share bytes.
 // CHECK:      fsdp.layout @arena arena 1472 block @block rank @rank attributes {lower_bound = 1472 : i64} {
 // CHECK-NEXT:   fsdp.buffer @state.0 "layer parameter" parameters 256 at 0
 // CHECK-NEXT:   fsdp.state_slot @layer parameter @state.0 : tensor<64xf32>

@@ -1,11 +1,15 @@
 // RUN: fsdp-opt %s --fsdp-unroll-loops --canonicalize --split-input-file --verify-diagnostics | FileCheck %s
 
 // The loop with the most iterations stays; the other one is written out.
+// DOC-BEFORE-BEGIN fsdp-unroll-loops
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32>
     attributes {fsdp.kernel}
+// DOC-BEFORE-END
 // CHECK-LABEL: func.func @nest
 // CHECK-COUNT-2: scf.for
 // CHECK-NOT: scf.for
+// DOC-BEFORE-BEGIN fsdp-unroll-loops
+// DOC-AFTER: @nest
 func.func @nest(%x: tensor<6x16xf32>, %init: tensor<16xf32>) -> tensor<16xf32> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -23,6 +27,7 @@ func.func @nest(%x: tensor<6x16xf32>, %init: tensor<16xf32>) -> tensor<16xf32> {
   }
   return %r : tensor<16xf32>
 }
+// DOC-BEFORE-END
 
 // -----
 

@@ -7,14 +7,16 @@ func.func @step() attributes {fsdp.program = "step"} {
 
 // -----
 
+// DOC-BEFORE-BEGIN fsdp-verify-planned
 fsdp.layout @arena arena 128 {
   // expected-error @below {{expected an offset; run fsdp-pack-arenas}}
   fsdp.buffer @a "a" activations 64
 }
+// DOC-BEFORE-END
 
 // -----
 
-// Two buffers that live at the same moment, by one byte and by one command.
+// Two buffers overlap in one byte, and their lifetimes in one command.
 fsdp.layout @arena arena 256 {
   // expected-note @below {{@a takes 65 bytes at 0}}
   fsdp.buffer @a "a" activations 65 at 0 in @step from 0 to 1
@@ -29,7 +31,7 @@ fsdp.program @step layout @arena {
 
 // -----
 
-// What always lives meets everything.
+// A buffer without a lifetime is always live and may overlap no other buffer.
 fsdp.layout @arena arena 256 {
   // expected-note @below {{@a takes 128 bytes at 0}}
   fsdp.buffer @a "a" inputs 128 at 0
@@ -42,7 +44,7 @@ fsdp.program @step layout @arena {
 
 // -----
 
-// The same bytes one after the other, and in different programs, are fine.
+// Buffers with disjoint lifetimes and buffers of different programs may share bytes.
 fsdp.layout @arena arena 64 {
   fsdp.buffer @a "a" activations 64 at 0 in @step from 0 to 0
   fsdp.buffer @b "b" activations 64 at 0 in @step from 1 to 1
@@ -70,7 +72,7 @@ fsdp.program @step layout @arena {
 
 // -----
 
-// A buffer that outlives an iteration must live for the whole loop.
+// A buffer that is live across iterations must live for the whole loop.
 fsdp.layout @arena arena 256 {
   // expected-note @below {{the buffer is declared here}}
   fsdp.buffer @a "a" activations 64 at 0 in @step from 0 to 2
@@ -100,7 +102,7 @@ fsdp.program @step layout @arena {
 
 // -----
 
-// Two parts that touch are one whole.
+// Two adjacent fills initialise the range that they cover together.
 fsdp.layout @arena arena 256 {
   fsdp.buffer @a "a" activations 64 at 0 in @step from 0 to 2
   fsdp.buffer @b "b" activations 64 at 64 in @step from 2 to 2
@@ -113,7 +115,7 @@ fsdp.program @step layout @arena {
 
 // -----
 
-// Between start and wait the target is nobody's and the source is not written.
+// Between start and wait no command accesses the target or writes the source.
 fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
 fsdp.layout @arena arena 256 {
   fsdp.buffer @s "s" parameters 64 at 0
@@ -122,7 +124,7 @@ fsdp.layout @arena arena 256 {
 fsdp.program @step layout @arena mesh @mesh {
   // expected-note @below {{the collective starts here}}
   fsdp.collective 7 all_gather @s[0, 64] -> @a[0, 128] of 16 x f32 over ["shard"] channel 1
-  // expected-error @below {{command 1 (fill) touches what collective 7 still uses; expected a wait for it before}}
+  // expected-error @below {{command 1 (fill) accesses bytes that collective 7 in flight uses; expected a wait for it before}}
   fsdp.fill @s[0, 4]
   fsdp.wait 7
   fsdp.fill @a[0, 128]
@@ -130,7 +132,7 @@ fsdp.program @step layout @arena mesh @mesh {
 
 // -----
 
-// A launch with one foot in each arena; the same offsets in both are no overlap.
+// A launch with operands in both arenas. The same offsets in both arenas are no overlap.
 func.func private @k(%x: tensor<16xf32>, %y: tensor<16xf32> {fsdp.out = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 fsdp.layout @arena arena 128 attributes {host_bytes = 64 : i64} {
   fsdp.buffer @a "a" optimizer 64 host at 0
@@ -159,7 +161,7 @@ fsdp.program @step layout @arena mesh @mesh {
 
 // -----
 
-// What a copy on a channel reads may be read meanwhile, and not written.
+// Other commands may read the source of a copy in flight, but not write it.
 fsdp.layout @arena arena 256 attributes {host_bytes = 64 : i64} {
   fsdp.buffer @s "s" parameters 64 at 0
   fsdp.buffer @t "t" staging 64 at 64 in @step from 0 to 3
@@ -169,14 +171,14 @@ fsdp.program @step layout @arena {
   fsdp.copy @s[0, 64] -> @t[0, 64]
   // expected-note @below {{the copy starts here}}
   fsdp.copy @t[0, 64] -> @h[0, 64] {fsdp.channel = 4 : i64, fsdp.id = 7 : i64}
-  // expected-error @below {{command 2 (fill) touches what copy 7 still uses; expected a wait for it before}}
+  // expected-error @below {{command 2 (fill) accesses bytes that copy 7 in flight uses; expected a wait for it before}}
   fsdp.fill @t[0, 32]
   fsdp.wait 7
 }
 
 // -----
 
-// What it writes is nobody's.
+// No command may access the target of a copy in flight.
 fsdp.layout @arena arena 256 attributes {host_bytes = 64 : i64} {
   fsdp.buffer @s "s" parameters 64 at 0
   fsdp.buffer @t "t" staging 64 at 64 in @step from 1 to 3
@@ -186,7 +188,7 @@ fsdp.program @step layout @arena {
   fsdp.copy @s[0, 64] -> @h[0, 64]
   // expected-note @below {{the copy starts here}}
   fsdp.copy @h[0, 64] -> @t[0, 64] {fsdp.channel = 3 : i64, fsdp.id = 7 : i64}
-  // expected-error @below {{command 2 (copy) touches what copy 7 still uses; expected a wait for it before}}
+  // expected-error @below {{command 2 (copy) accesses bytes that copy 7 in flight uses; expected a wait for it before}}
   fsdp.copy @t[0, 64] -> @s[0, 64]
   fsdp.wait 7
 }

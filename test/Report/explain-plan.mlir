@@ -2,6 +2,7 @@
 // RUN: fsdp-opt %s --fsdp-explain-plan=json -o /dev/null 2>&1 | FileCheck %s --check-prefix=JSON
 
 // Two replicas of two shards, three micro-batches: a gather and a reduction of the unit in each.
+// DOC-BEFORE-BEGIN fsdp-explain-plan
 fsdp.mesh @mesh [#fsdp.axis<"replicate", [2]>, #fsdp.axis<"shard", [2]>]
 fsdp.unit @u shards 2 x 32 : f32 reshard true [
   #fsdp.param<"w", tensor<8x6xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>,
@@ -25,6 +26,7 @@ fsdp.program @step layout @arena mesh @mesh {
   fsdp.collective 2 all_reduce @block[0, 4] -> @step.2[0, 4] of 1 x f32 over ["replicate", "shard"] reduce sum
   fsdp.collective 3 all_reduce @step.1[0, 128] -> @step.3[0, 128] of 32 x f32 over ["replicate"] reduce avg unit @u
 }
+// DOC-BEFORE-END
 
 // CHECK: Mesh replicate=2 shard=2: 4 ranks
 // CHECK: parameters {{ *}}128 {{ *}}128 B unsharded 208 B
@@ -34,7 +36,7 @@ fsdp.program @step layout @arena mesh @mesh {
 // CHECK: peak (arena) {{ *}}1024 {{ *}}1.0 KiB 114.3 % of the lower bound
 // CHECK: padding {{ *}}48
 // CHECK: owned {{ *}}512 B {{ *}}592 B unsharded: 1/1.16
-// CHECK: Most is alive at command 2 of @step (reduce_scatter u): 704 B
+// CHECK: Memory peaks at command 2 of @step (reduce_scatter u): 704 B
 // CHECK-NEXT: = activations 0 B + gathered 256 B + owned 384 B + others 64 B
 // CHECK-NEXT: the largest buffers:
 // CHECK-NEXT: gathered 256 256 B gathered u

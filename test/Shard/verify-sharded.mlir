@@ -23,6 +23,7 @@ module {
 
 // -----
 
+// DOC-BEFORE-BEGIN fsdp-verify-sharded
 fsdp.mesh @mesh [#fsdp.axis<"replicate", [1]>, #fsdp.axis<"shard", [2]>]
 fsdp.mesh @solo [#fsdp.axis<"shard", [1]>]
 fsdp.unit @a shards 2 x 64 : f32 reshard false [#fsdp.param<"x", tensor<4xf32>, 0, trainable = true, decay = false, init = <constant, 0.0, 0.0>>]
@@ -35,6 +36,7 @@ func.func @loss(
   %y = fsdp.unshard %s @a site 1 : tensor<64xf32> -> tensor<4xf32>
   return
 }
+// DOC-BEFORE-END
 // expected-error@+1 {{expected 'fsdp.mesh' to be @solo}}
 func.func @reference(
     // expected-error@+1 {{expected argument 0 of '@reference' to be unit 'a' as 'tensor<128xf32>', found 'tensor<64xf32>'}}

@@ -1,4 +1,4 @@
-// A function that fsdp-gradcheck runs reads no element outside of a tensor and divides by no 0: an error, and no signal.
+// A read outside of a tensor and an integer division by 0 are errors of fsdp-gradcheck; no signal ends the process.
 // RUN: split-file %s %t
 // RUN: not fsdp-gradcheck %t/far.mlir 2>&1 | FileCheck %s --check-prefix=FAR
 // RUN: sed s/100000000000/-9/ %t/far.mlir | not fsdp-gradcheck 2>&1 | FileCheck %s --check-prefix=NEGATIVE

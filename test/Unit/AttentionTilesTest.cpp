@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Random masks of compares, evaluated at every place: no kept key may be outside of
-// the ranges, no masked one in a mask-free part, for any tile, on both sides.
+// Random masks of comparisons, evaluated at every position. For all tiles of rows and of keys, each
+// kept key is inside the ranges, and the mask-free parts contain no masked key.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,10 +21,10 @@ using namespace mlir::fsdp;
 namespace {
 constexpr int64_t batches = 2, heads = 2;
 
-/// The value of one op of integers.
+/// Returns the value of an integer op whose operands have the given values.
 int64_t interpret(Operation &op, const DenseMap<Value, int64_t> &values) {
   auto in = [&](unsigned i) { return values.lookup(op.getOperand(i)); };
-  auto fold = [&](int64_t v) { // to the width of the result
+  auto fold = [&](int64_t v) { // truncates to the width of the result
     Type type = op.getResult(0).getType();
     return type.isInteger(1)    ? v & 1
            : type.isInteger(32) ? static_cast<int64_t>(static_cast<int32_t>(v))
@@ -36,7 +36,8 @@ int64_t interpret(Operation &op, const DenseMap<Value, int64_t> &values) {
   }
   if (isa<arith::IndexCastOp, arith::IndexCastUIOp>(op))
     return in(0);
-  if (isa<tensor::ExtractOp>(op)) // tables of some values: -3, 8; 0, 7, 1, ..
+  // The captured tables hold -3, 8 (two elements) or 0, 7, 1, ..
+  if (isa<tensor::ExtractOp>(op))
     return cast<RankedTensorType>(op.getOperand(0).getType()).getNumElements() == 2
                ? in(1) * 11 - 3
                : (in(1) * 7) % 13;
@@ -64,7 +65,7 @@ int64_t interpret(Operation &op, const DenseMap<Value, int64_t> &values) {
     return llvm::divideCeilSigned(in(0), in(1));
   if (isa<arith::RemSIOp>(op))
     return in(0) % in(1);
-  if (isa<arith::DivSIOp, arith::DivUIOp>(op)) // of natural numbers, where unsigned
+  if (isa<arith::DivSIOp, arith::DivUIOp>(op)) // unsigned operands are never negative here
     return in(0) / in(1);
   if (isa<arith::ShRSIOp>(op))
     return in(0) >> in(1);
@@ -78,7 +79,7 @@ int64_t interpret(Operation &op, const DenseMap<Value, int64_t> &values) {
   return 0;
 }
 
-/// A random region, and its values at one place by plain interpretation.
+/// An attention op with a random mask region, and the interpretation of the region at one position.
 class RandomMask {
 public:
   RandomMask(MLIRContext &context, unsigned seed) : random(seed) {
@@ -98,7 +99,8 @@ public:
     return run(op().getMaskMod().front(), {b, h, q, k}) & 1;
   }
 
-  /// What the captured tables hold; `at` a region value that reads them, for one place.
+  /// Returns the value of `value`, a read of a captured table in the region, for batch b and head
+  /// h.
   int64_t evaluate(Value value, int64_t b, int64_t h) {
     run(op().getMaskMod().front(), {b, h, 0, 0});
     return values.lookup(value);
@@ -216,7 +218,7 @@ protected:
 };
 } // namespace
 
-/// The code of a tree computes what the tree does.
+/// Checks that the code emitted for `expr` computes the same value as TileExpr::evaluate().
 static void checkCode(MLIRContext &context, TileExpr expr, const TileSymbols<int64_t> &tile) {
   Location loc = UnknownLoc::get(&context);
   OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
@@ -234,7 +236,9 @@ static void checkCode(MLIRContext &context, TileExpr expr, const TileSymbols<int
   ASSERT_EQ(values.lookup(result), expr.evaluate(tile));
 }
 
-/// Checks ranges over `extent` for tile [t0, t1) of the other side, where keeps(other, x).
+/// Checks the ranges over `extent` that tile [t0, t1) of the other side visits, where keeps(other,
+/// x) is the mask: no kept x is skipped, none is visited twice, and no masked x is in a mask-free
+/// part.
 static void checkRanges(ArrayRef<TileRange> ranges, const TileSymbols<int64_t> &tile,
                         int64_t extent, llvm::function_ref<bool(int64_t, int64_t)> keeps) {
   std::vector<int> visited(extent, 0), free(extent, 0);
@@ -270,7 +274,8 @@ static void checkRanges(ArrayRef<TileRange> ranges, const TileSymbols<int64_t> &
   }
 }
 
-/// The loops in tiles of `size`: each once, whole ones in the mask-free part.
+/// Checks the loops over tiles of `size` elements: each tile is visited at most once, and the
+/// mask-free parts contain whole tiles only.
 static void checkTiles(ArrayRef<TileRange> loops, const TileSymbols<int64_t> &tile, int64_t extent,
                        int64_t size, llvm::function_ref<bool(int64_t, int64_t)> keeps) {
   std::vector<TileRange> elements;
@@ -341,7 +346,7 @@ TEST_F(AttentionTilesTest, RandomMasks) {
           ASSERT_TRUE(!nowhere || kept == 0);
         }
   }
-  // The masks are no riddles: many tiles are skipped, many are free.
+  // The masks exercise both cases: many tiles are skipped, many are mask-free.
   EXPECT_GT(skips, 1200u);
   EXPECT_GT(frees, 1200u);
 }

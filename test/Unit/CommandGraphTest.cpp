@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Random programs of fills, copies and loops. The bytes that each command touches are listed one by
-// one, over all iterations and all ranks. Commands that touch one byte, at least one of them
-// writing it, must keep their order.
+// Random programs of fills, copies and loops. The test lists the bytes that each command accesses,
+// over all iterations and ranks. The graph must order two commands that access a common byte if one
+// writes it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,11 +22,10 @@ using namespace mlir::fsdp;
 static constexpr int64_t ranks = 3, iterations = 4, second = 4096;
 
 namespace {
-/// The bytes that a command reads and writes; those of the second buffer are counted from `second`
-/// on.
+/// The bytes that a command reads and writes. Bytes of buffer @b are numbered from `second`.
 struct Bytes {
   std::set<int64_t> read, written;
-  bool isSpread = false; ///< It has a step or a piece, whose end the graph need not know.
+  bool isSpread = false; ///< A slice has a step or a piece: the graph may be conservative.
 };
 } // namespace
 
@@ -34,13 +33,13 @@ static bool meets(const std::set<int64_t> &a, const std::set<int64_t> &b) {
   return llvm::any_of(a, [&](int64_t byte) { return b.count(byte) != 0; });
 }
 
-/// Whether two commands must keep their order.
+/// Returns true if the two commands must keep their order.
 static bool conflict(const Bytes &a, const Bytes &b) {
   return meets(a.written, b.written) || meets(a.written, b.read) || meets(a.read, b.written);
 }
 
 namespace {
-/// Writes a program, and what its commands touch.
+/// Writes a random program and records the bytes that its commands access.
 class Writer {
 public:
   explicit Writer(unsigned seed) : random(seed) {}
@@ -70,7 +69,7 @@ public:
 private:
   int64_t below(int64_t n) { return static_cast<int64_t>(random() % n); }
 
-  /// A slice of a buffer, which the last command reads or writes.
+  /// Returns the text of a random slice of a buffer, and adds its bytes to the last command.
   std::string slice(int64_t buffer, bool inLoop, bool writes, int64_t bytes) {
     int64_t offset = below(64), step = inLoop && below(2) ? below(12) + 1 : 0,
             piece = below(3) == 0 ? below(20) + 1 : 0;
@@ -120,7 +119,7 @@ TEST(CommandGraph, KeepsTheOrderOfCommandsThatMeet) {
         const Bytes &a = writer.commands[earlier], &b = writer.commands[later];
         bool isOrdered = llvm::is_contained(graph.getBefore(later), earlier),
              mustBe = conflict(a, b);
-        EXPECT_EQ(isOrdered, llvm::is_contained(graph.getBehind(earlier), later));
+        EXPECT_EQ(isOrdered, llvm::is_contained(graph.getAfter(earlier), later));
         EXPECT_TRUE(isOrdered || !mustBe) << "commands " << earlier << " and " << later << " of\n"
                                           << text;
         if (!a.isSpread && !b.isSpread)
@@ -131,7 +130,7 @@ TEST(CommandGraph, KeepsTheOrderOfCommandsThatMeet) {
         numFree += !mustBe;
       }
   }
-  // The programs have enough pairs of each kind.
+  // The programs contain enough pairs of each kind.
   EXPECT_GT(numOrdered, 500u);
   EXPECT_GT(numSpread, 300u);
   EXPECT_GT(numFree, 500u);

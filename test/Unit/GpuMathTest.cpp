@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Every op of math on f32, as a kernel of its own: it must reach PTX (instruction selection
-// ends the process at what it does not know), and its results in the emulator, whose
-// approximations are exact up to rounding, must be as near to libm's as GpuMath.cpp says.
+// Compiles each op of the math dialect on f32 to a kernel. Each kernel must reach PTX, because
+// instruction selection aborts on an unknown op. Its results in the emulator, whose approximations
+// are exact up to rounding, must meet the error bounds of GpuMath.cpp against libm.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ struct Function {
   Build build;
   double (*exact)(double);
   double lo, hi, ulps;
-  double floor = 0; ///< results are as near as a result of this size would be
+  double floor = 0; ///< smaller results may have the absolute error of this one
 };
 
 template <typename Op>
@@ -44,7 +44,7 @@ class GpuMath : public testing::TestWithParam<Function> {};
 
 static constexpr int64_t count = 4096;
 
-/// out[i] = f(in[i]) as PTX.
+/// Returns the PTX of out[i] = f(in[i]).
 static FailureOr<std::string> compile(const Function &function, MLIRContext &context) {
   loadGpuDialects(context);
   Location loc = UnknownLoc::get(&context);
@@ -91,7 +91,7 @@ TEST_P(GpuMath, IsAsNearAsStated) {
     double ulp = std::max<double>(std::nextafterf(rounded, INFINITY) - rounded, 0x1p-149);
     double error = std::fabs(out[i] - exact) / ulp;
     ASSERT_FALSE(std::isnan(out[i])) << "at " << in[i];
-    if (std::fabs(exact) > 0x1p-125) // results below are flushed
+    if (std::fabs(exact) > 0x1p-125) // smaller results are flushed to zero
       worst = std::max(worst, error);
   }
   RecordProperty("ulps", std::to_string(worst));

@@ -15,7 +15,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Of one attention of 3 x 2 heads, 64 queries and keys of 8, with `mask`.
+/// Returns the multiply-adds of one attention with `mask`: batch 3, 2 heads, 64 queries and keys of
+/// dimension 8.
 static MultiplyAdds count(const std::string &type, const std::string &mask) {
   MLIRContext context;
   context.loadDialect<FSDPDialect, func::FuncDialect, arith::ArithDialect, tensor::TensorDialect>();
@@ -34,7 +35,7 @@ TEST(MultiplyAddsTest, AttentionHasTwoProductsPerScore) {
   EXPECT_EQ(count("bf16", "").wide, 0u);
 }
 
-// Tiles of 2 x 2: of 32 x 32, those on the diagonal and below.
+// Of the 32 x 32 tiles of 2 x 2, those on and below the diagonal count.
 TEST(MultiplyAddsTest, MaskedTilesAreNotCounted) {
   std::string causal = " mask_mod(%b: index, %h: index, %i: index, %j: index) {\n"
                        "%keep = arith.cmpi sge, %i, %j : index\nfsdp.yield %keep : i1\n}";

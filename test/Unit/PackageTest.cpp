@@ -87,7 +87,7 @@ protected:
   }
   void TearDown() override { llvm::sys::fs::remove_directories(directory); }
 
-  /// All bytes of the artifact.
+  /// Returns all bytes of the artifact.
   FailureOr<std::vector<char>> build() {
     FailureOr<ArtifactPieces> pieces = buildArtifact(*module, kernels, options);
     if (failed(pieces))
@@ -123,7 +123,7 @@ TEST_F(PackageTest, HeaderNamesTheParts) {
   fsdprt_artifact_header header;
   std::memcpy(&header, file->data(), sizeof(header));
   EXPECT_EQ(std::memcmp(header.magic, FSDPRT_ARTIFACT_MAGIC, 8), 0);
-  EXPECT_EQ(header.version, FSDPRT_ARTIFACT_PLAIN_VERSION); // older readers take it
+  EXPECT_EQ(header.version, FSDPRT_ARTIFACT_PLAIN_VERSION); // older runtimes can read it
   EXPECT_EQ(header.values_size, 0u);
   EXPECT_EQ(header.file_size, file->size());
   EXPECT_EQ(header.manifest_offset, 128u);
@@ -157,7 +157,7 @@ TEST_F(PackageTest, ManifestIsTheModule) {
   EXPECT_EQ(layout.states()->Get(0)->split(), fb::Split::shard);
   EXPECT_EQ(layout.inputs()->Get(0)->micro_batches(), 2u);
   EXPECT_EQ(layout.inputs()->Get(0)->limit(), 7u);
-  // 100 shared bytes are two lines; the workspace begins on a page.
+  // 100 shared bytes take two cache lines; the workspace begins on a page.
   EXPECT_EQ(layout.shared_bytes(), 128u);
   EXPECT_EQ(layout.worker_bytes(), 64u);
   EXPECT_EQ(layout.workers(), 3u);
@@ -213,7 +213,7 @@ TEST_F(PackageTest, ValuesAreStoredOnce) {
   uint8_t digest[32];
   fsdprt_sha256_artifact(file->data(), file->size(), digest);
   EXPECT_EQ(std::memcmp(header.sha256, digest, 32), 0);
-  // One element for all; the same bytes once, whatever their type.
+  // A splat is stored as one element; equal bytes are stored once, also across types.
   APFloat half(APFloat::BFloat(), "0.5");
   set(DenseElementsAttr::get(RankedTensorType::get({4, 4}, b.getBF16Type()), half),
       DenseElementsAttr::get(RankedTensorType::get({4}, b.getBF16Type()), half));
@@ -223,7 +223,7 @@ TEST_F(PackageTest, ValuesAreStoredOnce) {
   EXPECT_EQ(header.values_size, 2u);
   EXPECT_EQ(values(header, *file, 1)->offset(), 0u);
   EXPECT_EQ(values(header, *file, 1)->dtype(), fb::DType::bf16);
-  // Of another shape, or no floats.
+  // Values of another shape, and an attribute that is not of floats.
   set(DenseElementsAttr::get(RankedTensorType::get({2, 8}, b.getF32Type()), 1.0f), b.getUnitAttr());
   EXPECT_TRUE(failed(build()));
   EXPECT_NE(

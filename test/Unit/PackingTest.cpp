@@ -15,7 +15,7 @@ static int64_t roundUp(int64_t bytes) {
   return (bytes + bufferAlignment - 1) / bufferAlignment * bufferAlignment;
 }
 
-/// Aligned, without overlap, inside of the arena.
+/// Checks that offsets are aligned, live intervals do not overlap, and all are inside the arena.
 static void expectValid(const std::vector<Interval> &intervals, const Packing &packing) {
   ASSERT_EQ(packing.offsets.size(), intervals.size());
   EXPECT_GE(packing.bytes, packing.lowerBound);
@@ -61,7 +61,7 @@ TEST(Packing, StaysNearTheLowerBound) {
   EXPECT_LE(sum / 40, 1.05);
 }
 
-/// The shape of a training step: activations are freed in the reverse order of their making.
+/// Lifetimes of a training step: activations are freed in the reverse order of their creation.
 TEST(Packing, NestedLifetimesNeedNoMoreThanTheirSum) {
   std::vector<Interval> intervals;
   int64_t sum = 0;
@@ -102,7 +102,7 @@ TEST(Packing, LiveBytesNameTheirMoment) {
   EXPECT_EQ(moment, 2);
 }
 
-/// A plan in which only waits were added.
+/// The second problem has more commands, at which no buffer becomes live.
 TEST(Packing, MomentsAtWhichNothingBeginsDoNotCount) {
   for (unsigned seed = 0; seed < 5; ++seed) {
     std::vector<Interval> intervals = makeRandom(2000 + seed, 120, 20000), spread = intervals;

@@ -13,8 +13,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// The number of gathers that repeat another one, where `body` makes %first and %second of %p, and
-/// both are gathered.
+/// Returns the number of gathers that repeat another one. `body` computes %first and %second from
+/// %p, and both are gathered.
 static size_t countRepeated(const std::string &body) {
   MLIRContext context;
   context.loadDialect<FSDPDialect, func::FuncDialect>();

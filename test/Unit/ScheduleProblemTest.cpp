@@ -28,7 +28,8 @@ static void addGather(ScheduleProblem &problem, double seconds, int64_t bytes = 
   problem.addTransfer(transfer);
 }
 
-/// Three launches of a second each; a gather, command 2, that the last one reads.
+/// Returns a problem of three launches of 1 s each and a gather (command 2), which the last launch
+/// reads.
 static ScheduleProblem gatherBeforeLast(double seconds) {
   ScheduleProblem problem;
   problem.addCommand(Kind::launch, 1, 100);
@@ -100,7 +101,7 @@ TEST(ScheduleProblemTest, KeepsToTheBytesAllowed) {
   ScheduleProblem problem = gatherBeforeLast(1);
   ScheduleSolver solver(problem);
   ScheduleLimits limits;
-  limits.bytes = 149; // at the launch before the last one there is no room for the gather's target
+  limits.bytes = 149; // the gather's target does not fit beside the launch before the last one
   solver.place(limits);
   EXPECT_EQ(text(solver.getOrder()), "c0 c1 s0 w0 c3 ");
   EXPECT_EQ(solver.getLimit(0), "memory");
@@ -119,7 +120,7 @@ TEST(ScheduleProblemTest, EndsAReductionAsEarlyAsItCan) {
   reduction.seconds = 1.5;
   problem.addTransfer(reduction);
   problem.addDependence(0, 1);
-  unsigned norm = problem.addCommand(Kind::launch, 0.1, 0); // takes it up, and moves with its wait
+  unsigned norm = problem.addCommand(Kind::launch, 0.1, 0); // moves with the transfer's wait
   problem.addDependence(1, norm);
   for (int i = 0; i < 3; ++i)
     problem.addCommand(Kind::launch, 1, 0);
@@ -150,7 +151,7 @@ TEST(ScheduleProblemTest, StartsAlikeGathersTogether) {
   EXPECT_EQ(text(solver.getOrder()), "s0 c0 s1 w0 c2 w1 c4 ");
 }
 
-// Of random problems every order that the solver finds is one.
+// For random problems, each order that the solver finds is valid.
 TEST(ScheduleProblemTest, OrdersOfRandomProblemsHold) {
   std::mt19937 random(7);
   auto below = [&](unsigned limit) { return static_cast<unsigned>(random() % limit); };

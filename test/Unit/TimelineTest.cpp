@@ -42,13 +42,13 @@ TEST(TimelineTest, OneChannelIsAQueueTwoShareTheLinks) {
 
 TEST(TimelineTest, BoundOfFirstAndLastWork) {
   EXPECT_DOUBLE_EQ(getLowerBound(10, {}), 10);
-  EXPECT_DOUBLE_EQ(getLowerBound(10, {{0, 2, 10}}), 12);           // before everything
-  EXPECT_DOUBLE_EQ(getLowerBound(10, {{10, 2, 0}}), 12);           // after everything
-  EXPECT_DOUBLE_EQ(getLowerBound(10, {{0, 2, 5}, {3, 2, 4}}), 10); // both can hide
+  EXPECT_DOUBLE_EQ(getLowerBound(10, {{0, 2, 10}}), 12);           // transfer before all compute
+  EXPECT_DOUBLE_EQ(getLowerBound(10, {{10, 2, 0}}), 12);           // transfer after all compute
+  EXPECT_DOUBLE_EQ(getLowerBound(10, {{0, 2, 5}, {3, 2, 4}}), 10); // compute hides both
   EXPECT_DOUBLE_EQ(getLowerBound(1, {{0, 4, 1}, {0, 4, 0}}), 8);   // the links are the limit
 }
 
-// Channels of the same links share them; those of other links are as fast beside them as alone.
+// Channels on the same links share the bandwidth. A channel on other links has full bandwidth.
 TEST(TimelineTest, LinksOfTheirOwn) {
   auto copy = [](unsigned id, unsigned channel, double seconds) {
     return TimelineEvent{TimelineEvent::Kind::start, seconds, id, channel, 1};
@@ -65,7 +65,8 @@ TEST(TimelineTest, LinksOfTheirOwn) {
   EXPECT_DOUBLE_EQ(simulate(events, 2).seconds, 4);
 }
 
-/// A line of computes with one collective before each; starts `ahead` computes earlier.
+/// Returns a sequence of computes with one collective before each, started `ahead` computes
+/// earlier.
 static std::vector<TimelineEvent> makeLine(const std::vector<double> &computes,
                                            const std::vector<double> &transfers, unsigned ahead) {
   std::vector<TimelineEvent> events;
@@ -102,7 +103,7 @@ TEST(TimelineTest, NoScheduleBeatsTheBound) {
       EXPECT_LE(seconds, last + 1e-9);
       last = seconds;
     }
-    EXPECT_NEAR(last, bound, 1e-9); // gathers in their order, all started at once, are optimal
+    EXPECT_NEAR(last, bound, 1e-9); // all gathers started at the beginning, in order, are optimal
   }
 }
 
@@ -115,11 +116,11 @@ static Cluster makeCluster(fsdpcommon::LinkRate in, fsdpcommon::LinkRate out) {
 TEST(ClusterTest, RingsWithinAndAcrossNodes) {
   Cluster cluster = makeCluster({0, 100}, {0, 10});
   EXPECT_DOUBLE_EQ(getRingSeconds(cluster, 800, 1, 1), 0);
-  EXPECT_DOUBLE_EQ(getRingSeconds(cluster, 800, 8, 1), 7);       // 700 bytes at 100
-  EXPECT_DOUBLE_EQ(getRingSeconds(cluster, 1600, 16, 1), 18.75); // 1500 at 8 ways out of 10 each
+  EXPECT_DOUBLE_EQ(getRingSeconds(cluster, 800, 8, 1), 7);       // 700 bytes at 100 B/s
+  EXPECT_DOUBLE_EQ(getRingSeconds(cluster, 1600, 16, 1), 18.75); // 1500 over 8 links of 10
   EXPECT_DOUBLE_EQ(getRingSeconds(cluster, 800, 2, 8),
-                   40); // one rank of each node: its own way out
-  EXPECT_DOUBLE_EQ(getRingSeconds(cluster, 800, 8, 1, 2), 14); // there and back
+                   40); // one rank per node has a link of its own
+  EXPECT_DOUBLE_EQ(getRingSeconds(cluster, 800, 8, 1, 2), 14); // two rounds
 }
 
 TEST(ClusterTest, LatencyOfEachHop) {
@@ -150,7 +151,7 @@ TEST(ClusterTest, ReadsAFile) {
   EXPECT_EQ(cluster->narrowMultiplyAdds, 2e9);
 }
 
-/// Those that come with the compiler are those of the file.
+/// The built-in cluster equals the one in the file.
 TEST(ClusterTest, KnowsGpus) {
   JsonProblem problem;
   std::optional<Cluster> file = readCluster(FSDP_CLUSTERS "/8xH100.json", problem);
@@ -185,8 +186,7 @@ TEST(ClusterTest, SaysWhatIsWrong) {
       {"[]", "a cluster: expected an object, found an empty list"},
       {"{\"name\": 1, \"links\": [], " + device + "}",
        "\"name\": expected a string, found the number 1"},
-      {"{\"name\": \"x\", \"links\": [], " + device + "}",
-       "\"links\": expected a list that is not empty"},
+      {"{\"name\": \"x\", \"links\": [], " + device + "}", "\"links\": expected a non-empty list"},
       {"{\"name\": \"x\", \"speed\": 1, \"links\": [], " + device + "}",
        "unknown member \"speed\""},
       {"{\"name\": \"x\", \"links\": [{\"name\": \"a\", \"bytes_per_second\": 0, \"seconds\": "
@@ -213,13 +213,13 @@ TEST(ClusterTest, SaysWhatIsWrong) {
        "\"seconds\": 0}, {\"name\": \"b\", "
        "\"ranks\": 8, \"bytes_per_second\": 1, \"seconds\": 0}], " +
            device + "}",
-       "\"ranks\": expected a multiple of the 8 ranks of the link before it, and more, found the "
+       "\"ranks\": expected a multiple of the 8 ranks of the previous link, and larger, found the "
        "number 8"},
       {"{\"name\": \"x\", \"links\": [{\"name\": \"a\", \"bytes_per_second\": 1, \"seconds\": 0}, "
        "{\"name\": \"b\", "
        "\"bytes_per_second\": 1, \"seconds\": 0}], " +
            device + "}",
-       "only the last link may be without"},
+       "only the last link may omit"},
   };
   for (auto &[text, expected] : bad) {
     JsonProblem problem;

@@ -1,13 +1,15 @@
 // RUN: fsdp-opt %s --fsdp-accumulate-gradients --cse --split-input-file | FileCheck %s
 
-// Mean over 2 replicas, 2 micro-batches each, 3 shards: the reference nests one
-// loop per level, the step has a loop where the others are collectives.
+// Mean over 2 replicas with 2 micro-batches each, on 3 shards: the reference nests one loop per level.
+// The step has a loop over micro-batches and collectives for the other levels.
 
+// DOC-BEFORE-BEGIN fsdp-accumulate-gradients
 fsdp.mesh @mesh [#fsdp.axis<"replicate", [2]>, #fsdp.axis<"shard", [3]>]
 fsdp.mesh @solo [#fsdp.axis<"shard", [1]>]
 fsdp.unit @root shards 3 x 64 : f32 reshard false [
   #fsdp.param<"w", tensor<5x4xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.02>>,
   #fsdp.param<"b", tensor<4xf32>, 32, trainable = true, decay = false, init = <constant, 0.0, 0.0>>]
+// DOC-BEFORE-END
 
 // CHECK-LABEL: func.func @step(
 // CHECK-SAME:    %[[P:[a-z0-9]+]]: tensor<64xf32> {fsdp.unit = @root}, %[[X:[a-z0-9]+]]: tensor<2x5x4xf32> {fsdp.batch = "x"}
@@ -30,6 +32,8 @@ fsdp.unit @root shards 3 x 64 : f32 reshard false [
 // CHECK:         %[[R0:.*]] = fsdp.all_reduce %[[M0]] @mesh ["replicate"] avg : tensor<f32>
 // CHECK:         %[[R1:.*]] = fsdp.all_reduce %[[M1]] @mesh ["replicate"] avg : tensor<64xf32>
 // CHECK:         return %[[R0]], %[[R1]]
+// DOC-BEFORE-BEGIN fsdp-accumulate-gradients
+// DOC-AFTER: @step
 func.func @step(%s: tensor<64xf32> {fsdp.unit = @root}, %x: tensor<5x4xf32> {fsdp.batch = "x"})
     -> (tensor<f32>, tensor<64xf32>) attributes {fsdp.program = "step", fsdp.mesh = @mesh, fsdp.micro_batches = 2 : i64} {
   %w, %b = fsdp.unshard %s @root site 0 : tensor<64xf32> -> tensor<5x4xf32>, tensor<4xf32>
@@ -38,6 +42,7 @@ func.func @step(%s: tensor<64xf32> {fsdp.unit = @root}, %x: tensor<5x4xf32> {fsd
   %g = fsdp.reduce_scatter @root avg params [0] (%d) : (tensor<5x4xf32>) -> tensor<64xf32>
   return %l, %g : tensor<f32>, tensor<64xf32>
 }
+// DOC-BEFORE-END
 
 // CHECK-LABEL: func.func @eval(
 // CHECK-SAME:    tensor<2x5x4xf32> {fsdp.batch = "x"}) -> tensor<f32>

@@ -89,8 +89,8 @@ func.func @reference(%a: tensor<128xf32> {fsdp.unit = @a}, %f: tensor<128xf32> {
 
 // -----
 
-// f64 gradients are measured in f64, bf16 ones in f32; a single rank reduces
-// nothing across ranks.
+// The norm of f64 gradients is computed in f64, that of bf16 ones in f32. A single rank has no
+// all-reduce.
 
 fsdp.mesh @mesh [#fsdp.axis<"replicate", [1]>, #fsdp.axis<"shard", [1]>]
 fsdp.unit @a shards 1 x 64 : f64 reshard false [#fsdp.param<"a", tensor<10xf64>, 0, trainable = true, decay = false, init = <constant, 0.0, 0.0>>]

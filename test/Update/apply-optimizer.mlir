@@ -3,8 +3,8 @@
 // RUN: fsdp-opt %s --fsdp-apply-optimizer="optimizer=sgd weight-decay=0" --split-input-file | FileCheck %s --check-prefix=PLAIN
 // RUN: fsdp-opt %s --fsdp-apply-optimizer="beta1=0" --split-input-file | FileCheck %s --check-prefix=BETA
 
-// State stands after the parameters of trained units; results update it. Decay
-// ends at element 20 of the flat buffer, whichever rank that is on.
+// State arguments follow the parameters of trained units, and results update them. Decay
+// ends at element 20 of the flat buffer, on whichever rank that element is.
 
 fsdp.mesh @mesh [#fsdp.axis<"replicate", [1]>, #fsdp.axis<"shard", [2]>]
 fsdp.mesh @solo [#fsdp.axis<"shard", [1]>]
@@ -112,8 +112,8 @@ func.func @reference(%p: tensor<128xf32> {fsdp.unit = @root}, %f: tensor<128xf32
 // -----
 
 // bf16 parameters with f32 gradients: state and arithmetic in f32. f64: all f64.
-// Only decay, or none at all: no index is needed. Stretches that alternate are
-// told apart one by one.
+// A unit with decay everywhere or nowhere needs no index. Each boundary between ranges with and
+// without decay is compared with the index.
 
 fsdp.mesh @mesh [#fsdp.axis<"replicate", [1]>, #fsdp.axis<"shard", [1]>]
 fsdp.unit @a shards 1 x 64 : bf16 reshard false [#fsdp.param<"a", tensor<2x5xbf16>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]

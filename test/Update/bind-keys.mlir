@@ -12,6 +12,7 @@
 // CHECK:           %[[EACH:.*]] = arith.constant 6 : i64
 // CHECK:           arith.muli %in, %[[EACH]]
 // CHECK:         fsdp.random bernoulli keep 5.000000e-01 seed %[[SEED]] step %[[STEP]] first %[[FIRST]] site 0
+// DOC-BEFORE-BEGIN fsdp-bind-keys
 func.func @step(%rank: tensor<8xi64> {fsdp.rank}, %x: tensor<3x2x4xi64> {fsdp.batch = "x"},
                 %seed: tensor<i64> {fsdp.key = "seed"}, %step: tensor<i64> {fsdp.key = "step"},
                 %first: tensor<i64> {fsdp.key = "sample"}) -> tensor<2x4xf32>
@@ -19,6 +20,7 @@ func.func @step(%rank: tensor<8xi64> {fsdp.rank}, %x: tensor<3x2x4xi64> {fsdp.ba
   %0 = fsdp.random bernoulli keep 0.5 seed %seed step %step first %first site 0 : tensor<2x4xf32>
   return %0 : tensor<2x4xf32>
 }
+// DOC-BEFORE-END
 
 // CHECK-LABEL: func.func @reference(
 // CHECK:         %[[ZERO:.*]] = arith.constant dense<0> : tensor<i64>

@@ -2,8 +2,8 @@
 // RUN: fsdp-opt %s --fsdp-accumulate-gradients --fsdp-add-step-block --cse | FileCheck %s --check-prefix=BLOCK
 // RUN: not fsdp-opt %S/Inputs/lookup-type.mlir --fsdp-add-step-block 2>&1 | FileCheck %s --check-prefix=TYPE
 
-// Two checked lookups over two micro-batches on two shards. Loops keep the largest index as an unsigned number; the
-// ranks with a failed lookup are counted beside the sums of squares; the block says which lookup it was on this rank.
+// Two checked lookups over two micro-batches on two shards. The loops compute the largest unsigned index. The all-reduce of the
+// sums of squares also counts the ranks with a failed lookup. The block records which lookup failed on this rank.
 
 // BLOCK: module attributes {fsdp.lookups = [{extent = 8 : i64, location = "m.mlir:1:2", what = "rows of the table"}, {extent = 4 : i64, location = "m.mlir:3:4", what = "classes of the loss"}]}
 fsdp.mesh @mesh [#fsdp.axis<"replicate", [1]>, #fsdp.axis<"shard", [2]>]
@@ -56,7 +56,7 @@ func.func @step(%a: tensor<64xf32> {fsdp.unit = @a}, %x: tensor<3xi64> {fsdp.bat
   return %l, %g, %c, %d : tensor<f32>, tensor<64xf32>, tensor<i64>, tensor<i64>
 }
 
-// An evaluation checks too: a count over the ranks of its own.
+// The program @eval checks lookups too, with an all-reduce of its own for the count.
 // BLOCK-LABEL: func.func @eval(
 // BLOCK-SAME: -> (tensor<16xf32> {fsdp.updates = 1 : i64})
 // BLOCK: %[[MADE:.*]]:5 = linalg.generic
@@ -73,7 +73,7 @@ func.func @eval(%a: tensor<64xf32> {fsdp.unit = @a}, %x: tensor<3xi64> {fsdp.bat
   return %l, %c, %d : tensor<f32>, tensor<i64>, tensor<i64>
 }
 
-// The reference runs alone.
+// The reference runs on one rank and has no collectives.
 // BLOCK-LABEL: func.func @reference(
 // BLOCK-NOT: fsdp.all_reduce
 func.func @reference(%a: tensor<128xf32> {fsdp.unit = @a}, %x: tensor<3xi64> {fsdp.batch = "tokens"})

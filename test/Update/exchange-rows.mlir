@@ -1,12 +1,14 @@
 // RUN: fsdp-opt %s --fsdp-exchange-rows | FileCheck %s
 
-// Each of two ranks has 8 rows of the table and looks up 3 ids. In the step ids and rows cross ranks, and sums on their way say of which unit, as does the gradient; the program that has
-// all rows looks them up.
+// Each of two ranks has 8 rows of the table and looks up 3 ids. In the step, ids and rows are exchanged between ranks;
+// sums of rows carry fsdp.rows and the gradient fsdp.unit. The reference has all rows and looks them up locally.
 
+// DOC-BEFORE-BEGIN fsdp-exchange-rows
 fsdp.mesh @mesh [#fsdp.axis<"replicate", [1]>, #fsdp.axis<"shard", [2]>]
 fsdp.mesh @solo [#fsdp.axis<"shard", [1]>]
 fsdp.unit @table shards 2 x 64 : f32 reshard false rows [
   #fsdp.param<"table", tensor<15x8xf32>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
+// DOC-BEFORE-END
 
 // CHECK-LABEL: func.func @step(
 // CHECK-SAME:    %[[S:[a-z0-9]+]]: tensor<64xf32> {fsdp.unit = @table}, %[[IDS:[a-z0-9]+]]: tensor<1x3xi32>
@@ -35,12 +37,16 @@ fsdp.unit @table shards 2 x 64 : f32 reshard false rows [
 // CHECK:         arith.mulf %{{.*}}, %[[HALF]] : f32
 // CHECK:         arith.truncf %{{.*}} : f32 to bf16
 // CHECK:         arith.extf %{{.*}} : bf16 to f32
+// DOC-BEFORE-BEGIN fsdp-exchange-rows
+// DOC-AFTER: @step
+// DOC-LINES: 32
 func.func @step(%s: tensor<64xf32> {fsdp.unit = @table}, %ids: tensor<1x3xi32>, %g: tensor<3x8xbf16>, %flat: tensor<3xi32>)
     -> (tensor<1x3x8xbf16>, tensor<64xf32>) attributes {fsdp.mesh = @mesh} {
   %e = fsdp.unshard_rows %s[%ids] @table : tensor<64xf32>, tensor<1x3xi32> -> tensor<1x3x8xbf16>
   %r = fsdp.reduce_rows @table avg %g at %flat : tensor<3x8xbf16>, tensor<3xi32> -> tensor<64xf32>
   return %e, %r : tensor<1x3x8xbf16>, tensor<64xf32>
 }
+// DOC-BEFORE-END
 
 // CHECK-LABEL: func.func @reference(
 // CHECK-NOT:     all_gather

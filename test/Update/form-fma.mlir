@@ -1,11 +1,13 @@
 // RUN: fsdp-opt %s --fsdp-form-fma | FileCheck %s
 
+// DOC-BEFORE-BEGIN fsdp-form-fma
 #v = affine_map<(i) -> (i)>
+// DOC-BEFORE-END
 #r = affine_map<(i, k) -> (i, k)>
 #row = affine_map<(i, k) -> (i)>
 
-// A product and the sum that alone reads it, on either side; what is subtracted
-// changes the sign of a factor, of the constant one where there is one.
+// A product whose only reader is a sum, on either side. A subtraction negates a factor,
+// preferably a constant one.
 // CHECK-LABEL: func.func @shapes(
 // CHECK:       ^bb0(%[[X:[a-z0-9_]+]]: f32, %[[Y:[a-z0-9_]+]]: f32, %[[Z:[a-z0-9_]+]]: f32, %{{.*}}: f32
 // CHECK-NEXT:    %[[A0:.*]] = math.fma %[[X]], %[[Y]], %[[Z]] : f32
@@ -40,12 +42,13 @@ func.func @shapes(%x: tensor<8xf32>, %y: tensor<8xf32>, %z: tensor<8xf32>)
   return %0#0, %0#1, %0#2, %0#3 : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
 }
 
-// Of two products the left one moves in.
+// Of two added products the left one moves into the fma.
 // CHECK-LABEL: func.func @two_products(
 // CHECK:       ^bb0(%[[X:[a-z0-9_]+]]: f64, %[[Y:[a-z0-9_]+]]: f64
 // CHECK-NEXT:    %[[Q:.*]] = arith.mulf %[[Y]], %[[Y]]
 // CHECK-NEXT:    %[[S:.*]] = math.fma %[[X]], %[[X]], %[[Q]] : f64
 // CHECK-NEXT:    linalg.yield %[[S]]
+// DOC-BEFORE-BEGIN fsdp-form-fma
 func.func @two_products(%x: tensor<8xf64>, %y: tensor<8xf64>) -> tensor<8xf64> {
   %e = tensor.empty() : tensor<8xf64>
   %0 = linalg.generic {indexing_maps = [#v, #v, #v], iterator_types = ["parallel"]}
@@ -58,6 +61,7 @@ func.func @two_products(%x: tensor<8xf64>, %y: tensor<8xf64>) -> tensor<8xf64> {
   } -> tensor<8xf64>
   return %0 : tensor<8xf64>
 }
+// DOC-BEFORE-END
 
 // A reduction adds its product to the state.
 // CHECK-LABEL: func.func @squares(
@@ -75,8 +79,8 @@ func.func @squares(%x: tensor<8x16xf32>, %init: tensor<8xf32>) -> tensor<8xf32> 
   return %0 : tensor<8xf32>
 }
 
-// A product that something else reads, one in 16 bits, one after a cast, one of
-// another block: two roundings stay two.
+// No fma for a product with another reader, in 16 bits, read after a cast, or from another block:
+// the two roundings stay.
 // CHECK-LABEL: func.func @kept(
 // CHECK-NOT:     math.fma
 // CHECK:         return
@@ -108,7 +112,7 @@ func.func @kept(%x: tensor<8xf32>, %h: tensor<8xbf16>) -> (tensor<8xf32>, tensor
   return %0#0, %0#1, %0#2, %0#3 : tensor<8xf32>, tensor<8xf32>, tensor<8xbf16>, tensor<8xf32>
 }
 
-// The body of a contraction stays what Codegen knows.
+// The body of a contraction stays in the form that Codegen expects.
 // CHECK-LABEL: func.func @contraction(
 // CHECK-NOT:     math.fma
 // CHECK:         linalg.contract

@@ -8,8 +8,8 @@
 // INIT: error: loss-scale-init: expected a number from 1e-30 to 1e30, found 0
 // INTERVAL: error: loss-scale-growth-interval: expected 1 to 16777216, found 0
 
-// The backward starts from the scale of the block, 65536 at first. Norm and clip factor are without it. The scale of the
-// next step follows from finite and from the steps since it changed.
+// The backward starts from the scale in the block, 65536 at first. Norm and clip factor exclude the scale. The scale of the
+// next step depends on whether all gradients are finite and on the steps since the last change.
 
 fsdp.mesh @mesh [#fsdp.axis<"replicate", [1]>, #fsdp.axis<"shard", [1]>]
 fsdp.mesh @solo [#fsdp.axis<"shard", [1]>]

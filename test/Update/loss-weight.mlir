@@ -1,6 +1,6 @@
 // RUN: fsdp-opt %s --fsdp-accumulate-gradients --cse --split-input-file --verify-diagnostics | FileCheck %s
 
-// Targets of all micro-batches are counted first, and added over the ranks; each loss then gets its part.
+// First the targets of all micro-batches are counted and added over the ranks. Each loss is then weighted by its share.
 
 fsdp.mesh @mesh [#fsdp.axis<"replicate", [1]>, #fsdp.axis<"shard", [2]>]
 fsdp.mesh @solo [#fsdp.axis<"shard", [1]>]
@@ -32,7 +32,7 @@ func.func @step(%s: tensor<64xf32> {fsdp.unit = @u}, %t: tensor<4xi64> {fsdp.bat
 
 // -----
 
-// Targets that a parameter changes are not known before the step.
+// Targets that depend on a parameter cannot be counted before the step.
 
 fsdp.mesh @mesh [#fsdp.axis<"replicate", [1]>, #fsdp.axis<"shard", [2]>]
 fsdp.unit @u shards 2 x 64 : f32 reshard false [
@@ -40,7 +40,7 @@ fsdp.unit @u shards 2 x 64 : f32 reshard false [
 #in = affine_map<(i) -> (i)>
 func.func @step(%s: tensor<64xf32> {fsdp.unit = @u}, %t: tensor<4xi64> {fsdp.batch = "targets"}, %n: tensor<f32> {fsdp.loss_weight})
     -> (tensor<f32>, tensor<64xf32>) attributes {fsdp.program = "step", fsdp.mesh = @mesh} {
-  // expected-error@+1 {{expected targets that follow from the batch alone, to count them before a step; use --grad-divide=average}}
+  // expected-error@+1 {{expected targets that depend on the batch alone, so that they can be counted before a step; use --grad-divide=average}}
   %w = fsdp.unshard %s @u site 0 : tensor<64xf32> -> tensor<4x5xf32>
   %column = tensor.extract_slice %w[0, 0] [4, 1] [1, 1] : tensor<4x5xf32> to tensor<4xf32>
   %e = tensor.empty() : tensor<4xi64>

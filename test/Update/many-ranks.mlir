@@ -1,7 +1,7 @@
 // RUN: fsdp-opt %s --fsdp-shard="mesh=shard=20000" --fsdp-add-backward --fsdp-update | FileCheck %s
 
-// The norm of all shards, one after the other: a loop, not an op or an operand for each. The same in both programs
-// whatever the number of ranks: few ops.
+// A loop sums the norm over the shards, instead of an op or operand per shard. The number of ops is therefore
+// independent of the number of ranks.
 // CHECK-LABEL: func.func @reference
 // CHECK: scf.for
 // CHECK: %[[SUM:.*]] = scf.for %[[I:.*]] = %{{.*}} to %{{.*}} step %{{.*}} iter_args(%[[S:.*]] = %{{.*}}) -> (tensor<f32>)

@@ -7,7 +7,7 @@
 // RUN: sed 's/bf16/f64/g' %s | not fsdp-opt - --fsdp-apply-optimizer="optimizer-state-dtype=bf16" 2>&1 | FileCheck %s --check-prefix=WIDE
 // WIDE: error: {{.*}}optimizer-state-dtype: expected parameters of f32 or narrower for state in bf16, found f64
 
-// Moments in bf16 beside an f32 master: the rule is in f32; noise from the seed, the step, the unit and the index.
+// Moments in bf16 with an f32 master: arithmetic in f32; the noise depends on the seed, the step, the unit and the index.
 
 fsdp.mesh @mesh [#fsdp.axis<"replicate", [1]>, #fsdp.axis<"shard", [2]>]
 fsdp.unit @other shards 2 x 64 : f32 reshard false [

@@ -1,4 +1,4 @@
-// Options that make no sense are refused with what was expected.
+// Invalid options are errors that name the expected values.
 
 // RUN: not fsdp-opt %s --fsdp-apply-optimizer="optimizer=lion" 2>&1 | FileCheck %s --check-prefix=NAME
 // NAME: error: optimizer: expected 'adamw' or 'sgd', found 'lion'

@@ -8,7 +8,7 @@
 // RUN: sed 's/momentum/master/' %S/Inputs/narrow-state.mlir | not fsdp-opt - --fsdp-verify-dtypes=optimizer-state-dtype=bf16 2>&1 | FileCheck %s --check-prefix=MASTER
 // MASTER: error: optimizer state 'master' of unit 'u': expected 'f32' or wider, found 'bf16'
 
-// Each narrowing that is planted is refused where it is.
+// The program has a forbidden narrowing of each kind, and each is reported at its op.
 
 #id = affine_map<(d0) -> (d0)>
 #none = affine_map<(d0) -> ()>
@@ -56,7 +56,7 @@ func.func @step(%p: tensor<64xbf16> {fsdp.unit = @u, fsdp.state = "parameter"}, 
     %0 = arith.extf %n : bf16 to f32
     linalg.yield %0 : f32
   } -> tensor<16xf32>
-  // The new parameter is a rounding of its master: not of the optimizer's arithmetic.
+  // The rounding of the master to the new parameter is allowed, the bf16 subtraction is not.
   // expected-error@+1 {{optimizer arithmetic: expected 'f32' or wider, found 'bf16'}}
   %new:2 = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]} ins(%shard : tensor<64xf32>) outs(%p, %master : tensor<64xbf16>, tensor<64xf32>) {
   ^bb0(%in: f32, %old: bf16, %m: f32):
@@ -71,7 +71,7 @@ func.func @step(%p: tensor<64xbf16> {fsdp.unit = @u, fsdp.state = "parameter"}, 
 
 // -----
 
-// Narrow parameters without masters, narrow moments, sums over micro-batches in bf16.
+// Narrow parameters without masters, narrow moments, and sums over micro-batches in bf16.
 #id = affine_map<(d0) -> (d0)>
 fsdp.mesh @mesh [#fsdp.axis<"replicate", [1]>, #fsdp.axis<"shard", [1]>]
 fsdp.unit @u shards 1 x 64 : bf16 reshard true [#fsdp.param<"w", tensor<64xbf16>, 0, trainable = true, decay = false, init = <constant, 0.0, 0.0>>]

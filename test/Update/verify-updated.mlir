@@ -1,6 +1,6 @@
 // RUN: fsdp-opt %s --fsdp-verify-updated -verify-diagnostics -split-input-file
 
-// A module that keeps every promise.
+// A module that meets all conditions.
 fsdp.unit @u shards 1 x 64 : f32 reshard false [#fsdp.param<"w", tensor<4xf32>, 0, trainable = true, decay = false, init = <constant, 0.0, 0.0>>]
 fsdp.unit @f shards 1 x 64 : f32 reshard false [#fsdp.param<"f", tensor<4xf32>, 0, trainable = false, decay = false, init = <constant, 0.0, 0.0>>]
 func.func @step(%p: tensor<64xf32> {fsdp.unit = @u, fsdp.state = "parameter"}, %f: tensor<64xf32> {fsdp.unit = @f, fsdp.state = "parameter"}, %block: tensor<16xf32> {fsdp.block}, %rank: tensor<8xi64> {fsdp.rank}, %x: tensor<f32> {fsdp.batch = "x"})
@@ -47,7 +47,7 @@ func.func @step(%p: tensor<64xf32> {fsdp.unit = @u, fsdp.state = "parameter"}, %
     -> (tensor<64xf32> {fsdp.updates = 0 : i64}, tensor<16xf32> {fsdp.updates = 1 : i64}) attributes {fsdp.program = "step"} {
   return %p, %block : tensor<64xf32>, tensor<16xf32>
 }
-// expected-error@+1 {{after Update: expected the kinds of arguments of '@step' in '@eval'}}
+// expected-error@+1 {{after Update: expected the arguments of '@eval' to have the roles of those of '@step'}}
 func.func @eval(
     // expected-error@+1 {{after Update: expected argument 0 of '@eval' to be left alone}}
     %p: tensor<64xf32> {fsdp.unit = @u, fsdp.state = "parameter"}, %block: tensor<16xf32> {fsdp.block})

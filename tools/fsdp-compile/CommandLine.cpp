@@ -94,8 +94,8 @@ bool fsdp::printedHelp(ArrayRef<char *> arguments) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The rows of the table as options of llvm::cl. Local, so that no global option is left behind:
-/// the linker, which runs in this process, resets those that are registered.
+/// The rows of the table as options of llvm::cl. They are local, so that none stays registered: the
+/// linker, which runs in this process, resets registered options.
 class ClOptions {
 public:
   cl::opt<std::string> input{cl::Positional, cl::init("-")};
@@ -119,7 +119,7 @@ public:
       option->removeArgument();
   }
 
-  /// Returns what is wrong with a value that is given.
+  /// Sets the given options. Returns an error about one, or nothing.
   std::optional<std::string> read(StepOptions &options) const {
     for (auto [row, option] : llvm::zip_equal(getOptionRows(), this->options)) {
       if (!option->getNumOccurrences())
@@ -143,7 +143,7 @@ private:
 };
 } // namespace
 
-/// Returns what is wrong when an option that may be given once is given again.
+/// Returns an error if an option is repeated that may be given once.
 static std::optional<std::string> findRepeated(ArrayRef<char *> arguments) {
   for (StringRef argument : arguments) {
     StringRef name = argument.ltrim('-').split('=').first;
@@ -157,8 +157,8 @@ static std::optional<std::string> findRepeated(ArrayRef<char *> arguments) {
   return std::nullopt;
 }
 
-/// Returns the folder of --kernel-cache; none where an option of LLVM's own is given, which might
-/// change code that the cache takes for the same.
+/// Returns the folder of --kernel-cache, or none if an option of LLVM itself is given: the key of
+/// the cache does not cover it, although it may change the code.
 static std::string chooseKernelCache(const StepOptions &options) {
   for (const auto &[name, option] : cl::getRegisteredOptions())
     if (option->getNumOccurrences() && !findOption(name))
@@ -216,7 +216,7 @@ std::optional<CommandLine> fsdp::readCommandLine(int argc, char **argv) {
 }
 
 //===----------------------------------------------------------------------===//
-// What the table cannot say
+// Checks beyond the table
 //===----------------------------------------------------------------------===//
 
 /// Returns "import, shard, ..., plan or codegen".
@@ -231,7 +231,7 @@ static std::string listStages() {
   return names;
 }
 
-/// Returns what is wrong with outputs beside each other.
+/// Returns an error about a combination of outputs, or nothing.
 static std::optional<std::string> checkOutputs(const StepOptions &options) {
   const DriverOptions &driver = options.driver;
   bool explains = driver.explain != ExplainKind::None, reports = !driver.report.empty(),
@@ -250,7 +250,7 @@ static std::optional<std::string> checkOutputs(const StepOptions &options) {
   if (driver.output == "-" && explains)
     return "-o - and --explain both write to stdout: give -o OUT.fsdp";
   if (reports && driver.report == driver.output)
-    return "--report=" + driver.report + ": is what -o names, too";
+    return "--report=" + driver.report + ": expected another file than that of -o";
   for (StringRef path : {driver.report, driver.output})
     if (!path.empty())
       if (std::optional<std::string> problem = whyNotWritable(path, driver.input))

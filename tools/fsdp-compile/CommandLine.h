@@ -14,25 +14,25 @@
 
 namespace mlir::fsdp {
 
-/// What the command line asks.
+/// The parsed command line.
 struct CommandLine {
   StepOptions options;
-  FileOptions file;          ///< of --config
+  FileOptions file;          ///< options of --config
   bool listsKeys = false;    ///< --config-keys: only the table of foreign keys is printed
   bool listsOptions = false; ///< --options-page: only docs/reference/options.md is printed
 };
 
-/// Prints --help or --help-hidden where it is asked for; returns whether it was.
+/// Prints --help or --help-hidden if an argument asks for it. Returns true if it did.
 bool printedHelp(llvm::ArrayRef<char *> arguments);
 
-/// Reads the command line and the file that it names. Returns nothing after an error was printed.
+/// Reads the command line and its configuration file. Returns nothing after an error was printed.
 std::optional<CommandLine> readCommandLine(int argc, char **argv);
 
-/// Prints "fsdp-compile: message", and the key of the file that it is due to.
+/// Prints "fsdp-compile: message", and the key of the configuration file that caused it.
 void printUsageError(const llvm::Twine &message, const FileOptions &file = {});
 
-/// Returns what is wrong with options together: what the table of options cannot say, as it needs a
-/// stage, a file, or the positional argument.
+/// Returns an error about a combination of options that the table cannot check, because it depends
+/// on a stage, a file or the positional argument; or nothing.
 std::optional<std::string> checkUsage(const StepOptions &options);
 
 } // namespace mlir::fsdp

@@ -1,4 +1,4 @@
-//===- FileOptions.cpp - The options of --config ----------------*- C++ -*-===//
+//===- FileOptions.cpp - Options of a configuration file --------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -48,7 +48,7 @@ bool FileOptions::read(StepOptions &options) {
   config.settings.clear();
   for (ConfigSetting &setting : settings) {
     if (options.isGiven(setting.option)) {
-      report(false, setting.origin, "the command line wins with --" + setting.option);
+      report(false, setting.origin, "overridden by --" + setting.option + " on the command line");
       continue;
     }
     config.settings.push_back(std::move(setting));
@@ -63,7 +63,8 @@ bool FileOptions::read(StepOptions &options) {
   return true;
 }
 
-/// Ranks of a mesh in words; what is no mesh is refused by Shard.
+/// Returns the number of ranks of a mesh given as text. An invalid mesh is reported by the stage
+/// Shard.
 static int64_t countRanks(StringRef mesh) {
   int64_t ranks = 1;
   SmallVector<StringRef> axes, factors;

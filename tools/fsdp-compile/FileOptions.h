@@ -1,4 +1,4 @@
-//===- FileOptions.h - The options of --config ---------------------*- C++ -*-===//
+//===- FileOptions.h - Options of a configuration file ----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,18 +13,19 @@
 
 namespace mlir::fsdp {
 
-/// Where options come from that the command line does not give: the file of --config.
+/// The options of the configuration file of --config.
 class FileOptions {
 public:
-  /// Sets in `options` what their file says and the command line does not. False when an error was
-  /// printed.
+  /// Sets the options of the file that the command line does not set. Returns false after an error
+  /// was printed.
   bool read(StepOptions &options);
 
-  /// Prints which key an error about an option is due to: its text begins with the option's name.
+  /// Prints the key that caused an error about an option. The error's text begins with the option's
+  /// name.
   void noteOrigin(llvm::StringRef message) const;
 
-  /// Holds the file's words on batches and ranks against the model and the mesh, and sets the
-  /// micro-batches that follow from them where the command line does not.
+  /// Compares batches and ranks of the file with the model and the mesh. Sets the number of
+  /// micro-batches that follows, unless the command line sets it.
   LogicalResult checkBatch(ModuleOp imported, StepOptions &options) const;
 
 private:

@@ -1,17 +1,16 @@
-//===- WhatIf.cpp - The same step otherwise ---------------------*- C++ -*-===//
+//===- WhatIf.cpp - Compare alternative plans -------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. "mesh=replicate=2,shard=8,param-dtype=bf16" is a list of options; what begins with an axis
-//     belongs to the mesh before it, and a part without '=' to the value before it, as in
-//     "freeze=h.0,*.bias". `model=FILE` takes another file, for another batch or length, which are
-//     part of a model.
-//  2. The command line without what asks, writes or explains, and without what a question sets;
-//     then the question's options, and --overlap --explain=json.
-//  3. What each plan says, one row each; what it said instead, where there is none. One that says
-//     the same as the plan that was given is told so.
+// 1. Split "mesh=replicate=2,shard=8,param-dtype=bf16" into options. A part that begins with an
+//    axis belongs to the mesh before it, and a part without '=' to the value before it, as in
+//    "freeze=h.0,*.bias". `model=FILE` names another model, for another batch or length.
+// 2. Build the command line of each plan. Drop outputs and the options that the question sets;
+//    append the question's options and --overlap --explain=json.
+// 3. Print one row per plan, with its error if it failed. A plan with the same output as the given
+//    one is marked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,28 +32,28 @@ using llvm::StringRef;
 static constexpr unsigned mostSeconds = 600;
 
 namespace {
-/// What a question changes.
+/// Changes that a question makes to the command line.
 struct Question {
   std::string text, model;
-  std::vector<std::string> options; // --mesh=shard=64
+  std::vector<std::string> options; // such as --mesh=shard=64
 };
 
-/// One plan.
+/// Measures of one plan.
 struct Answer {
   int64_t arena = 0, owned = 0, sent = 0;
   double compute = 0, exposed = 0;
-  std::string plan; // all that is said of it
+  std::string plan; // its whole output
   std::string problem;
-  int code = 0; // where there is a problem
+  int code = 0; // exit code if there is a problem
 };
 } // namespace
 
 static StringRef getOptionName(StringRef argument) { return argument.ltrim('-').split('=').first; }
 
-/// Why a question cannot set the option; empty where it can.
+/// Returns why a question cannot set the option; empty if it can.
 static std::string whyNotAsked(StringRef name) {
   if (name == "batch" || name == "seq")
-    return "'" + name.str() + "' is part of the model: generate it so, and give model=FILE";
+    return "'" + name.str() + "' is part of the model: generate such a model and give model=FILE";
   if (name == "overlap")
     return "all plans are compared with --overlap";
   const OptionRow *row = findOption(name);
@@ -71,7 +70,7 @@ static std::optional<Question> readQuestion(StringRef text) {
   };
   llvm::SmallVector<StringRef> parts;
   text.split(parts, ',');
-  std::string *value = nullptr; // that a part may go on with
+  std::string *value = nullptr; // value that a part may continue
   for (StringRef part : parts) {
     StringRef name = part.split('=').first;
     bool isAxis = name == "shard" || name == "replicate",
@@ -112,7 +111,7 @@ static std::vector<std::string> makeCommand(ArrayRef<std::string> arguments, Str
     bool isDropped = isOption && (isSet || llvm::is_contained(dropped, name));
     const OptionRow *row = findOption(name);
     bool isApart = isOption && !argument.contains('=') && row && !row->alone &&
-                   index + 1 < arguments.size(); // --mesh shard=2
+                   index + 1 < arguments.size(); // as in --mesh shard=2
     if (!isDropped)
       command.push_back(argument.str());
     index += isApart;
@@ -135,7 +134,7 @@ static Answer plan(StringRef program, ArrayRef<std::string> command) {
   llvm::SmallString<128> out, err;
   if (llvm::sys::fs::createTemporaryFile("fsdp-what-if", "json", out) ||
       llvm::sys::fs::createTemporaryFile("fsdp-what-if", "txt", err)) {
-    answer.problem = "no temporary file can be made";
+    answer.problem = "cannot create a temporary file";
     return answer;
   }
   llvm::SmallVector<StringRef> words(command.begin(), command.end());
@@ -180,7 +179,7 @@ static void print(const Question &question, const Answer &answer, bool isSame, s
     llvm::outs() << llvm::right_justify(formatSize(bytes), 13);
   llvm::outs() << llvm::format("%12.3f ms%12.3f ms%12.3f ms", 1e3 * answer.compute,
                                1e3 * answer.exposed, 1e3 * (answer.compute + answer.exposed))
-               << (isSame ? "  as given: nothing that a plan shows depends on it\n" : "\n");
+               << (isSame ? "  no difference from the given plan\n" : "\n");
 }
 
 int mlir::fsdp::answerWhatIf(ArrayRef<std::string> arguments, StringRef input,
@@ -194,7 +193,7 @@ int mlir::fsdp::answerWhatIf(ArrayRef<std::string> arguments, StringRef input,
   }
   if (input == "-") {
     llvm::errs()
-        << "fsdp-compile: --what-if reads the model again and again: give a file, not stdin\n";
+        << "fsdp-compile: --what-if reads the model several times: give a file, not stdin\n";
     return 2;
   }
   size_t width = 12;
@@ -207,7 +206,7 @@ int mlir::fsdp::answerWhatIf(ArrayRef<std::string> arguments, StringRef input,
       << llvm::left_justify("", width)
       << "        arena        owned         sent        compute        exposed           step\n";
   int code = 0;
-  std::optional<std::string> given; // plan
+  std::optional<std::string> given; // the output of the given plan
   for (const Question &question : questions) {
     Answer answer = plan(program, makeCommand(arguments, input, question));
     print(question, answer, given && answer.problem.empty() && answer.plan == *given, width);

@@ -1,4 +1,4 @@
-//===- WhatIf.h - The same step otherwise -----------------------*- C++ -*-===//
+//===- WhatIf.h - Compare alternative plans ---------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,10 +14,10 @@
 
 namespace mlir::fsdp {
 
-/// Plans the step once as `arguments` say and once more for each of `questions`
-/// ("mesh=shard=64,param-dtype=bf16"), without code, and prints a table of memory, traffic and
-/// estimated time. Each plan is a process of this program, so that one that cannot be made says why
-/// in its row. Returns the exit code: 2 where a question cannot be read, 1 where a plan failed.
+/// Plans the step once with `arguments`, and once more for each of `questions`
+/// ("mesh=shard=64,param-dtype=bf16"), without code. Prints a table of memory, traffic and
+/// estimated time. Each plan is made by a new process of this program; the row of a plan that fails
+/// holds its error. Returns the exit code: 2 if a question is invalid, 1 if a plan failed.
 int answerWhatIf(llvm::ArrayRef<std::string> arguments, llvm::StringRef input,
                  llvm::ArrayRef<std::string> questions);
 

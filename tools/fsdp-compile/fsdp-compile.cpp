@@ -34,9 +34,10 @@ using namespace mlir::fsdp;
 
 static constexpr int badUsage = 2;
 
-/// "file:line:column", or nothing for a location without one.
+/// Prints "file:line:column: ", or nothing for a location without a file.
 static void printLocation(Location loc, llvm::raw_ostream &os) {
-  if (auto file = dyn_cast<FileLineColLoc>(loc); file && file.getLine() == 0) // the module
+  if (auto file = dyn_cast<FileLineColLoc>(loc);
+      file && file.getLine() == 0) // the location of the module
     os << file.getFilename().getValue() << ": ";
   else if (file)
     os << file.getFilename().getValue() << ":" << file.getLine() << ":" << file.getColumn() << ": ";
@@ -61,7 +62,7 @@ static void printDiagnostic(Diagnostic &diag, const FileOptions &file, bool rema
   }
 }
 
-/// Makes a file of what `write` prints; without success there is none.
+/// Writes to a file what `write` prints. On failure no file is left.
 static LogicalResult writeFile(MLIRContext *context, StringRef path,
                                llvm::function_ref<void(llvm::raw_ostream &)> write) {
   std::error_code ec;
@@ -78,7 +79,7 @@ static LogicalResult writeFile(MLIRContext *context, StringRef path,
   return success();
 }
 
-/// Writes `module` to the file that -o names.
+/// Writes `module` to the file of -o.
 static LogicalResult writeModule(ModuleOp module, StringRef path) {
   return writeFile(module.getContext(), path, [&](llvm::raw_ostream &os) { module.print(os); });
 }
@@ -96,10 +97,11 @@ static LogicalResult writePage(const StepCompilation &step) {
   });
 }
 
-/// The model planned once more, with gradients that cross ranks at another time.
+/// Measures the plan with another value of --grad-sync.
 static FailureOr<ChoiceReport> planOtherwise(StepOptions options, GradSync sync,
                                              MLIRContext &context) {
-  ScopedDiagnosticHandler silent(&context, [](Diagnostic &) { return success(); }); // said before
+  ScopedDiagnosticHandler silent(&context,
+                                 [](Diagnostic &) { return success(); }); // already reported
   options.shard.gradSync = sync;
   options.driver.timing = false;
   options.driver.dumpPhasesTo.clear();
@@ -112,7 +114,7 @@ static FailureOr<ChoiceReport> planOtherwise(StepOptions options, GradSync sync,
                        /*isTaken=*/false);
 }
 
-/// Both ways to accumulate over micro-batches, the one of the plan among them.
+/// Returns the measures of both ways to accumulate over micro-batches, including that of the plan.
 static SmallVector<ChoiceReport> compareAccumulation(const StepCompilation &step) {
   MLIRContext &context = *ModuleOp(*step.module).getContext();
   if (step.options.shard.gradAccum < 2)
@@ -126,7 +128,7 @@ static SmallVector<ChoiceReport> compareAccumulation(const StepCompilation &step
       *step.module, asked == GradSync::Last ? "--grad-sync=last" : "--grad-sync=each", true);
   if (asked == GradSync::Auto && other->arenaBytes == own.arenaBytes &&
       other->reducedBytes == own.reducedBytes) {
-    own.option = other->option; // the other is what was chosen
+    own.option = other->option; // the other one was chosen
     other = planOtherwise(step.options, GradSync::Each, context);
     if (failed(other))
       return {};
@@ -137,7 +139,7 @@ static SmallVector<ChoiceReport> compareAccumulation(const StepCompilation &step
   return choices;
 }
 
-/// Prints and writes what is asked about the plan.
+/// Prints the explanation and writes the report, if requested.
 static LogicalResult explainStep(const StepCompilation &step) {
   const DriverOptions &driver = step.options.driver;
   if (driver.explain == ExplainKind::Dtypes)
@@ -148,8 +150,8 @@ static LogicalResult explainStep(const StepCompilation &step) {
   return driver.report.empty() ? success() : writePage(step);
 }
 
-/// From the plan to the artifact, if there is to be one. What is above the limit is found before
-/// the kernels are compiled, the long part, and explained all the same.
+/// Compiles the kernels and writes the artifact, if requested. With a limit, an arena above it is
+/// found before the kernels are compiled, which takes longest; the plan is explained first.
 static int finish(StepCompilation &step) {
   int64_t limit = step.options.plan.memoryLimit;
   bool writes = !step.options.driver.output.empty(),
@@ -167,7 +169,7 @@ static int finish(StepCompilation &step) {
   return !writes || succeeded(runPhases(step, "package", "package")) ? 0 : 1;
 }
 
-/// What has no phase to find it: options that are wrong although no phase might read them.
+/// Checks options that may be invalid although no phase reads them.
 static LogicalResult checkEarly(ModuleOp module, const StepOptions &options) {
   if (failed(CpuTarget::get(options.codegen.targetCpu, module.getLoc())) ||
       failed(loadCluster(module.getContext(), options.plan.cluster)))
@@ -216,7 +218,7 @@ static int compile(const CommandLine &line) {
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   startTool("fsdp-compile");
-  std::signal(SIGXFSZ, SIG_IGN); // a file-size limit is an error of the write
+  std::signal(SIGXFSZ, SIG_IGN); // exceeding a file-size limit becomes an error of the write
   registerTargets();
   if (printedHelp(ArrayRef(argv, argc)))
     return 0;

@@ -4,17 +4,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Along a direction u the derivative is taken with four evaluations (error h⁴):
+// The derivative along a direction u takes four evaluations (error h⁴):
 //
 //   D(u) = (8 (f(x + hu) - f(x - hu)) - (f(x + 2hu) - f(x - 2hu))) / 12h
 //
-// and compared with <gradient, u>: every unit direction of a small argument, some of a
-// larger one and random directions besides (which see all of its elements at once).
+// It is compared with <gradient, u>: for every unit direction of a small argument; for some unit
+// directions and some random ones of a larger argument. A random direction covers all elements at
+// once.
 //
-// An error is relative to the largest of <g, u>, D(u) and 1e-3 of what the gradient could give
-// along u; what rounding does to the differences is allowed for. Along an argument that has no
-// gradient the differences must be zero. Results of fsdp.stop_gradient keep the values that they
-// have at x (HoldStopped.cpp). What is NaN or infinite is not compared, but named.
+// - An error is relative to the largest of <g, u>, D(u) and 1e-3 of the largest possible <g, u>.
+//   The bound allows for the rounding of the differences.
+// - Along an argument without gradient the differences must be zero.
+// - Results of fsdp.stop_gradient keep the values that they have at x (HoldStopped.cpp).
+// - NaN and infinite values are reported, not compared.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,7 +45,7 @@ private:
   uint64_t state;
 };
 
-using Direction = std::vector<std::pair<int64_t, double>>; // element, component
+using Direction = std::vector<std::pair<int64_t, double>>; // pairs of element and component
 
 class Checker {
 public:
@@ -65,12 +67,13 @@ private:
   const CheckOptions &options;
   Random random;
   std::vector<Buffer> wide, loss; // arguments and result of the f64 function
-  double value = 0;               // of the loss
+  double value = 0;               // value of the loss
 };
 } // namespace
 
 double gradcheck::boundFor(unsigned precision, unsigned numOps, double tolerance) {
-  // 16-bit types round results of f32 arithmetic; in f32 the roundings of all ops add up at random.
+  // 16-bit types round results of f32 arithmetic; in f32 the roundings of all ops accumulate
+  // randomly.
   double roundings = precision < 24 ? 8 : 8 * std::max(1.0, std::sqrt(numOps));
   return std::max(tolerance, roundings * std::ldexp(1.0, -static_cast<int>(precision)));
 }
@@ -90,7 +93,8 @@ void Checker::fill(std::vector<Buffer> &arguments) {
   }
 }
 
-/// The same numbers in f64, then the values that differences hold constant; the loss there.
+/// Copies the arguments in f64, appends the values that differences hold constant, and evaluates
+/// the loss.
 LogicalResult Checker::start(std::vector<Buffer> &arguments) {
   Type f64 = Float64Type::get(function.loss.getContext());
   for (Buffer &buffer : arguments) {
@@ -152,7 +156,7 @@ LogicalResult Checker::compare(Buffer &x, const std::vector<double> &at, const D
     scale = std::max(scale, row.largest * std::sqrt(length));
   if (!(error <= row.bound * scale + rounding)) // NaN too
     row.ok = false;
-  if (gradient || !row.ok) // what should be zero has no relative error
+  if (gradient || !row.ok) // a gradient of zero has no relative error
     row.worst = std::max(row.worst, error / scale);
   ++row.numChecked;
   return success();

@@ -14,31 +14,32 @@ namespace mlir::fsdp::gradcheck {
 
 struct CheckOptions {
   double tolerance = 1e-6; ///< relative, in f64; widened for narrower types
-  double step = 1e-4;      ///< of the differences
+  double step = 1e-4;      ///< step of the differences
   uint64_t seed = 1;
   int64_t allElements = 64; ///< arguments up to this size are checked in every element
-  int64_t elements = 6;     ///< random ones of larger arguments
-  int64_t directions = 3;   ///< and random directions
+  int64_t elements = 6;     ///< random elements of larger arguments
+  int64_t directions = 3;   ///< random directions of larger arguments
 };
 
-/// One argument's outcome.
+/// Result of the check of one argument.
 struct Row {
   std::string function, argument;
   RankedTensorType type;
   int64_t numChecked = 0;
-  double largest = 0; ///< of the gradient
+  double largest = 0; ///< largest element of the gradient
   double worst = 0;   ///< relative error
   double bound = 0;
   unsigned precision = 53; ///< bits of the narrowest float
-  bool isNarrow = false;   ///< some float of the function is narrower than f64
-  std::string notFinite;   ///< what is NaN or infinite, where something is
+  bool isNarrow = false;   ///< true if a float of the function is narrower than f64
+  std::string notFinite;   ///< first value that is NaN or infinite; empty if none is
   bool ok = true;
 };
 
-/// The bound for functions of `numOps` ops whose narrowest float has `precision` bits.
+/// Returns the bound of the error for functions of `numOps` ops whose narrowest float has
+/// `precision` bits.
 double boundFor(unsigned precision, unsigned numOps, double tolerance);
 
-/// One row per checked argument.
+/// Returns one row per checked argument. Fails if a function cannot be run.
 FailureOr<std::vector<Row>> check(const Function &function, Engine &forward, Engine &gradient,
                                   const CheckOptions &options);
 

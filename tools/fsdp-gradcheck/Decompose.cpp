@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The formulas of the op descriptions, element by element. Sums run in order; narrow
-// types are widened to f32, as the ops promise.
+// The formulas of the op descriptions, element by element. Sums run in order; narrow types are
+// widened to f32, as the ops specify.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// Scalar code at one place.
+/// Builds scalar code.
 struct Code {
   OpBuilder &b;
   Location loc;
@@ -50,7 +50,7 @@ struct Code {
   Value sub(Value l, Value r) { return arith::SubFOp::create(b, loc, l, r); }
   Value mul(Value l, Value r) { return arith::MulFOp::create(b, loc, l, r); }
   Value select(Value c, Value l, Value r) { return arith::SelectOp::create(b, loc, c, l, r); }
-  /// Is target `t` a row that counts, and where does it point (0 when it does not)?
+  /// Returns whether target `t` counts, and its index (0 if it does not).
   std::pair<Value, Value> target(Value t, std::optional<int64_t> ignored) {
     Value valid = arith::ConstantOp::create(b, loc, b.getBoolAttr(true));
     if (ignored) {
@@ -67,7 +67,7 @@ static Type widen(Type type) {
   return type.getIntOrFloatBitWidth() < 32 ? Float32Type::get(type.getContext()) : type;
 }
 
-/// result[i..] = emit(i..).
+/// Builds a tensor with result[i..] = emit(i..).
 static Value forEach(OpBuilder &b, Location loc, RankedTensorType type, Emit emit) {
   return tensor::GenerateOp::create(b, loc, type, ValueRange{},
                                     [&](OpBuilder &b, Location loc, ValueRange at) {
@@ -76,7 +76,7 @@ static Value forEach(OpBuilder &b, Location loc, RankedTensorType type, Emit emi
                                     });
 }
 
-/// combine(...combine(start, emit(0))..., emit(count - 1)).
+/// Builds combine(...combine(start, emit(0))..., emit(count - 1)).
 static Value fold(Code &code, int64_t count, Value start,
                   function_ref<Value(Code &, Value accumulator, Value i)> combine) {
   auto loop =
@@ -127,7 +127,7 @@ static void decompose(ScatterAddRowsOp op, IRRewriter &b) {
   b.replaceOp(op, nest.results);
 }
 
-/// How many rows count; 1 for none, whose mean is 0.
+/// Builds the number of rows that count, at least 1: the mean over none is 0.
 static Value countRows(Code &code, Value targets, std::optional<int64_t> ignored, Type type) {
   int64_t rows = cast<RankedTensorType>(targets.getType()).getDimSize(0);
   Value count = fold(code, rows, code.real(type, 0), [&](Code &c, Value sum, Value n) {
@@ -221,8 +221,8 @@ static void decompose(linalg::SoftmaxOp op, IRRewriter &b) {
       }));
 }
 
-/// Every score again for every element: nothing is shared with the compiler's form, which
-/// is what the gradient runs on.
+/// Computes every score again for every element. Shares nothing with the compiler's form, on which
+/// the gradient runs.
 static void decompose(AttentionOp op, IRRewriter &b) {
   if (llvm::any_of(op->getUsers(), llvm::IsaPred<AttentionGradOp>))
     return b.replaceOp(op, lowerToLinalg(op, b));
@@ -287,7 +287,7 @@ static void decompose(AttentionOp op, IRRewriter &b) {
 static void decompose(AttentionGradOp op, IRRewriter &b) { b.replaceOp(op, lowerToLinalg(op, b)); }
 static void decompose(RandomOp op, IRRewriter &b) { b.replaceOp(op, lowerToLinalg(op, b)); }
 
-/// --math-expand-ops of MLIR 22 exchanges its bounds.
+/// Replaces math.clampf, because --math-expand-ops of MLIR 22 exchanges its bounds.
 static void decompose(math::ClampFOp op, IRRewriter &b) {
   Value low = arith::MaximumFOp::create(b, op.getLoc(), op.getValue(), op.getMin());
   b.replaceOp(op, arith::MinimumFOp::create(b, op.getLoc(), low, op.getMax()));
@@ -321,8 +321,8 @@ LogicalResult gradcheck::decomposeRaisedOps(ModuleOp module) {
   WalkResult rest = module.walk([&](Operation *op) {
     if (!isa_and_nonnull<FSDPDialect>(op->getDialect()))
       return WalkResult::advance();
-    op->emitError("fsdp-gradcheck runs functions of the model contract; '")
-        << op->getName() << "' needs ranks";
+    op->emitError("expected ops of the model contract, found '")
+        << op->getName() << "', which fsdp-gradcheck cannot run";
     return WalkResult::interrupt();
   });
   return failure(rest.wasInterrupted());

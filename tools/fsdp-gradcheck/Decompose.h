@@ -11,8 +11,8 @@
 
 namespace mlir::fsdp::gradcheck {
 
-/// Writes softmax, gather_rows, scatter_add_rows, cross_entropy and its gradient in
-/// the most obvious way, apart from how the compiler does it.
+/// Rewrites softmax, fsdp ops and others as plain loops, in the most direct way and independently
+/// of the compiler's decompositions.
 LogicalResult decomposeRaisedOps(ModuleOp module);
 
 } // namespace mlir::fsdp::gradcheck

@@ -1,17 +1,17 @@
-//===- Engine.cpp - Functions of tensors, compiled to run -------*- C++ -*-===//
+//===- Engine.cpp - Compiled functions of tensors ---------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Arguments and results become memrefs behind plain pointers.
-//  2. Raised ops become loops (Decompose.cpp); bufferize.
-//  3. Every allocation becomes a static buffer: calls leave nothing behind.
-//  4. Indices and divisors are checked where they are used (GuardAccesses.cpp).
-//  5. Linalg to loops, math to libm, everything to LLVM, the distribution's JIT
-//     without optimization (compiling is what takes the time here).
+// 1. Turn arguments and results into memrefs, passed as plain pointers.
+// 2. Decompose raised ops into loops (Decompose.cpp) and bufferize.
+// 3. Turn every allocation into a static buffer, so that calls leak nothing.
+// 4. Check indices and divisors before they are used (GuardAccesses.cpp).
+// 5. Lower linalg to loops, math to libm, and all to LLVM. Use the JIT without optimization,
+//    because compiling takes most of the time.
 //
-// None of it is code of the compiler under test.
+// No code of the compiler under test is used.
 //
 //===----------------------------------------------------------------------===//
 
@@ -69,10 +69,10 @@ void Buffer::set(int64_t i, double v) {
   std::memcpy(bytes.data() + i * elementSize, &bits, elementSize);
 }
 
-/// Apart from the names of libm.
+/// Returns a symbol that differs from the names of libm.
 static std::string symbolOf(StringRef function) { return ("checked." + function).str(); }
 
-/// tensor → tensor becomes memrefs in, memrefs out.
+/// Turns a function on tensors into one on memrefs for arguments and results.
 static void exposeBuffers(func::FuncOp func) {
   Block &block = func.getBody().front();
   OpBuilder b(func.getContext());
@@ -101,7 +101,7 @@ static void exposeBuffers(func::FuncOp func) {
                                                       /*writable=*/true);
   }
   terminator->setOperands({});
-  types.push_back(MemRefType::get({2}, b.getI64Type())); // what a guard found
+  types.push_back(MemRefType::get({2}, b.getI64Type())); // the fault that a guard records
   block.addArgument(types.back(), func.getLoc());
   func.removeArgAttrsAttr();
   func.removeResAttrsAttr();
@@ -109,7 +109,7 @@ static void exposeBuffers(func::FuncOp func) {
   func->setAttr("llvm.emit_c_interface", b.getUnitAttr());
 }
 
-/// memref.alloc → a global; memref.copy → loops.
+/// Turns memref.alloc into a global, and memref.copy into loops.
 static void simplifyMemory(ModuleOp module) {
   SymbolTable symbols(module);
   OpBuilder b(module.getContext());

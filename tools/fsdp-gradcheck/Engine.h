@@ -1,4 +1,4 @@
-//===- Engine.h - Functions of tensors, compiled to run ---------*- C++ -*-===//
+//===- Engine.h - Compiled functions of tensors -----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -31,10 +31,10 @@ private:
   std::vector<char> bytes;
 };
 
-/// All public functions of a module, through upstream loops and libm.
+/// All public functions of a module, compiled through upstream loops and libm.
 class Engine {
 public:
-  /// Consumes the module. Explains a failure.
+  /// Compiles and consumes the module. Returns null after a diagnostic.
   static std::unique_ptr<Engine> create(OwningOpRef<ModuleOp> module);
   /// Runs a function. Arguments and results are in the order of its type. Fails with a diagnostic
   /// if an index is out of range.

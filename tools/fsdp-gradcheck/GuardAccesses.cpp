@@ -1,4 +1,4 @@
-//===- GuardAccesses.cpp - No access leaves its buffer ----------*- C++ -*-===//
+//===- GuardAccesses.cpp - Checks of indices and divisors -------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -9,9 +9,9 @@
 //                                           %safe = select %ok, %at, %c0
 //                                           memref.load %table[%safe]
 //
-// Positions of loops and constants in range need no guard. Likewise a divisor of 0 becomes 1, and
-// so does -1 where the quotient of the least integer would overflow. The caller reads the fault
-// after the call (Engine.cpp).
+// Loop indices and constants in range need no guard. A divisor of 0 becomes 1 likewise, and so does
+// -1 if the quotient of the least integer would overflow. The caller reads the fault after the call
+// (Engine.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +44,8 @@ private:
 };
 } // namespace
 
-/// Returns \p value where \p ok holds, else \p substitute, and records the guard with \p reported.
+/// Returns \p value if \p ok holds, else \p substitute; records the guard with \p reported if it
+/// fails.
 Value Guards::replaceUnless(Value ok, Value value, int64_t substitute, Guard guard,
                             Value reported) {
   guards.push_back(guard);
@@ -72,7 +73,8 @@ LogicalResult Guards::guardIndex(OpOperand &index, int64_t bound) {
   if (isLoop || (fixed && *fixed >= 0 && *fixed < bound))
     return success();
   if (bound <= 0)
-    return op->emitError("this lookup has no element in its dimension that it could read");
+    return op->emitError(
+        "expected a dimension with at least one element for this lookup, found none");
   b.setInsertionPoint(op);
   Location loc = op->getLoc();
   Value end = arith::ConstantIndexOp::create(b, loc, bound);

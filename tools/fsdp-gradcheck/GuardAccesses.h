@@ -1,4 +1,4 @@
-//===- GuardAccesses.h - No access leaves its buffer ------------*- C++ -*-===//
+//===- GuardAccesses.h - Checks of indices and divisors ---------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,20 +11,20 @@
 
 namespace mlir::fsdp::gradcheck {
 
-/// A place whose operand is checked when it runs.
+/// An access or a division whose operand is checked at run time.
 struct Guard {
   Location loc;
   bool isDivision = false;
   int64_t bound = 0; ///< an index has to be in [0, bound)
 };
 
-/// Makes each access of \p func stay in its buffer, and each division of integers defined. The last
-/// argument of \p func, a memref<2xi64>, gets what was wrong: the position in \p guards plus one,
-/// and the index. Appends to \p guards. Fails with a diagnostic if a buffer has no element that the
-/// access could name instead.
+/// Makes each access of \p func stay in its buffer, and each integer division defined. If a guard
+/// fails, the last argument of \p func, a memref<2xi64>, gets the position in \p guards plus one
+/// and the index. Appends to \p guards. Fails with a diagnostic if a buffer has no element to
+/// access instead.
 LogicalResult guardAccesses(func::FuncOp func, std::vector<Guard> &guards);
 
-/// Prints the error of a guard that found \p value.
+/// Reports the error of a guard that found \p value.
 void report(const Guard &guard, int64_t value);
 
 } // namespace mlir::fsdp::gradcheck

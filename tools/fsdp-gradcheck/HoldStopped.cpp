@@ -1,11 +1,11 @@
-//===- HoldStopped.cpp - Differences past stopped gradients -----*- C++ -*-===//
+//===- HoldStopped.cpp - Constants for stopped gradients --------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Finite differences of x * x see both factors. The gradient of x * stop_gradient(x) is that of x *
-// c with c = x:
+// Finite differences of x * x vary both factors. The gradient of x * stop_gradient(x) is that of x
+// * c with c = x:
 //
 //   f(x) = x * stop_gradient(x)     becomes     f(x, c) = x * c     and     f.held(x) = x
 //

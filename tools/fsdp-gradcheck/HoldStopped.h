@@ -1,4 +1,4 @@
-//===- HoldStopped.h - Differences past stopped gradients -------*- C++ -*-===//
+//===- HoldStopped.h - Constants for stopped gradients ----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,8 +15,8 @@ namespace mlir::fsdp::gradcheck {
 /// Returns the name of the function that computes the held values of `function`.
 std::string getHeldName(StringRef function);
 
-/// Makes the result of each fsdp.stop_gradient in `func` an argument, and adds the function that
-/// computes these results beside it. Sets `function.held`. Does nothing where no gradient stops.
+/// Makes the result of each fsdp.stop_gradient in `func` an argument, and adds a function that
+/// computes these results. Sets `function.held`. Does nothing if there is no fsdp.stop_gradient.
 LogicalResult holdStopped(func::FuncOp func, Function &function);
 
 } // namespace mlir::fsdp::gradcheck

@@ -1,4 +1,4 @@
-//===- Subject.cpp - What is checked, made ready -----------------*- C++ -*-===//
+//===- Subject.cpp - Functions to be checked --------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,8 +6,8 @@
 //
 //   f(args) -> tensors     becomes     f(args, weights) -> loss = Σ weights · tensors
 //
-// in two versions: `forward`, all floats f64, which finite differences are taken of,
-// and `gradient`, in the types of the model, from the stage Differentiate.
+// There are two versions: `forward`, with all floats in f64, for finite differences; and
+// `gradient`, in the types of the model, made by the stage Differentiate.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,7 @@ static Type widen(Type type) {
   return type.getIntOrFloatBitWidth() < 32 ? Float32Type::get(type.getContext()) : type;
 }
 
-/// sum + Σ weight · x, in the type of sum.
+/// Builds sum + Σ weight · x, in the type of sum.
 static Value addWeighed(OpBuilder &b, Location loc, Value x, Value weight, Value sum) {
   unsigned rank = cast<RankedTensorType>(x.getType()).getRank();
   AffineMap all = b.getMultiDimIdentityMap(rank), none = AffineMap::get(rank, 0, b.getContext());
@@ -122,7 +122,8 @@ static void setRange(func::FuncOp func, unsigned i, Argument &argument) {
     argument.ignore = ignore.getInt();
 }
 
-/// Checks float arguments that are trainable parameters; all where none is marked.
+/// Describes the arguments. Those to check are float arguments that are trainable parameters, or
+/// all float arguments if none is marked.
 static LogicalResult describe(func::FuncOp func, Function &function) {
   function.name = func.getName().str();
   bool marked = llvm::any_of(llvm::seq<unsigned>(0, func.getNumArguments()), [&](unsigned i) {
@@ -157,7 +158,7 @@ static LogicalResult describe(func::FuncOp func, Function &function) {
   return success();
 }
 
-/// All floats become f64.
+/// Makes all floats f64.
 static void widenModule(ModuleOp module) {
   AttrTypeReplacer replacer;
   Type f64 = Float64Type::get(module.getContext());
@@ -186,7 +187,7 @@ static void widenModule(ModuleOp module) {
   });
 }
 
-/// Multiplies what the n-th op of each backward yields by 1.0001.
+/// Multiplies the result of the n-th op of each backward by 1.0001.
 static void spoil(ModuleOp module, unsigned n) {
   for (auto func : module.getOps<func::FuncOp>()) {
     SmallVector<linalg::GenericOp> backward;

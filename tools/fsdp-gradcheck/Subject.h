@@ -1,4 +1,4 @@
-//===- Subject.h - What is checked, made ready -------------------*- C++ -*-===//
+//===- Subject.h - Functions to be checked ----------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,22 +17,22 @@ struct Argument {
   std::string name;
   RankedTensorType type;
   bool isChecked = false;
-  double low = -1, high = 1;     ///< floats
+  double low = -1, high = 1;     ///< range of floats
   int64_t limit = 2;             ///< integers are in [0, limit)
-  std::optional<int64_t> ignore; ///< and now and then this
+  std::optional<int64_t> ignore; ///< a value that occurs now and then
 };
 
 /// One function: its loss in f64, and its gradients in its own types.
 struct Function {
   std::string name;
   std::vector<Argument> arguments;
-  RankedTensorType loss;               ///< as the gradient function returns it
-  std::vector<unsigned> gradients;     ///< argument per gradient that is returned
-  std::vector<RankedTensorType> types; ///< of those gradients
+  RankedTensorType loss;               ///< type in which the gradient function returns it
+  std::vector<unsigned> gradients;     ///< argument of each returned gradient
+  std::vector<RankedTensorType> types; ///< types of these gradients
   unsigned precision = 53;             ///< bits of the narrowest float in it
-  unsigned numOps = 0;                 ///< structured ops: roundings one after another
+  unsigned numOps = 0; ///< number of structured ops, which bounds successive roundings
   std::vector<RankedTensorType>
-      held; ///< values that differences hold constant, the forward's last arguments
+      held; ///< types of values that differences hold constant: the last arguments of the forward
 };
 
 struct Subject {
@@ -41,13 +41,13 @@ struct Subject {
   OwningOpRef<ModuleOp> gradient; ///< differentiated
 };
 
-/// Refuses functions whose tensors have more than 2^24 elements together: every evaluation
-/// keeps all of them in memory, and there are some for each direction.
+/// Fails with an error if the tensors of a function have more than 2^24 elements together: every
+/// evaluation keeps all of them in memory, and there are several per direction.
 LogicalResult checkSizes(ModuleOp module);
 
-/// Inlines, reduces each function to one loss (tensors are weighed at random), and
-/// differentiates. `widen`: makes all floats f64 before. `sabotage` n > 0 spoils the
-/// n-th op of each backward by 1e-4.
+/// Prepares the functions: inlines calls, reduces each to one loss (tensors get random weights),
+/// and differentiates. `widen` makes all floats f64 first. `sabotage` n > 0 changes the result of
+/// the n-th op of each backward by 1e-4.
 FailureOr<Subject> prepare(OwningOpRef<ModuleOp> module, StringRef onlyFunction, bool widen,
                            unsigned sabotage);
 

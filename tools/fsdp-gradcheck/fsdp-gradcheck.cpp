@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Read the functions, make losses of them, differentiate        Subject
-//  2. Compile loss (f64) and gradient apart from the compiler       Engine, Decompose
-//  3. Compare along many directions; print a table                  Check
+// 1. Read the functions, reduce each to a loss, differentiate      Subject
+// 2. Compile loss (f64) and gradient, independently of Codegen     Engine, Decompose
+// 3. Compare along many directions; print a table                  Check
 //
 //===----------------------------------------------------------------------===//
 
@@ -76,7 +76,7 @@ struct CommandLine {
 };
 } // namespace
 
-/// What is wrong with the numbers among the options.
+/// Returns an error about the numbers among the options, or nothing.
 static std::optional<std::string> checkUsage(const CommandLine &options) {
   auto found = [](const auto &option) {
     std::string text;
@@ -92,7 +92,7 @@ static std::optional<std::string> checkUsage(const CommandLine &options) {
     if (*count < 0)
       return found(*count) + "0 or more";
   if (options.elements == 0 && options.directions == 0)
-    return "--elements=0 and --directions=0 check nothing of larger arguments: expected one of "
+    return "--elements=0 and --directions=0 leave larger arguments unchecked: expected one of "
            "them above 0";
   return std::nullopt;
 }
@@ -112,8 +112,8 @@ static void print(const Row &row) {
       static_cast<long long>(row.numChecked), row.largest, row.worst, row.bound);
 }
 
-/// Ids are drawn from their limits: no lookup may leave its table. Markers of gradients that stop
-/// become ops.
+/// Infers the limits of ids, from which they are drawn, so that no lookup leaves its table. Turns
+/// markers of stopped gradients into ops.
 static LogicalResult boundIds(ModuleOp module) {
   PassManager pm(module->getContext(), ModuleOp::getOperationName());
   pm.addPass(fsdp::createReadStopMarkersPass());
@@ -126,9 +126,9 @@ static int run(const CommandLine &options) {
   DialectRegistry registry;
   fsdp::registerDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-  context.allowUnregisteredDialects(); // argument attributes of other tools
+  context.allowUnregisteredDialects(); // for argument attributes of other tools
   context.loadAllAvailableDialects();
-  llvm::SourceMgr sources; // shows lines
+  llvm::SourceMgr sources; // for source lines in diagnostics
   SourceMgrDiagnosticHandler handler(sources, &context);
   OwningOpRef<ModuleOp> module = fsdp::parseModel(options.input, &context);
   if (!module || failed(checkSizes(*module)) || failed(boundIds(*module)))
@@ -152,7 +152,7 @@ static int run(const CommandLine &options) {
                      options.all,       options.elements, options.directions};
   int64_t total = 0, good = 0, notFinite = 0;
   double worst = 0;
-  unsigned precision = 0; // the widest of a function: what the summary speaks of
+  unsigned precision = 0; // precision of the functions that the summary refers to: the widest
   for (const Function &function : subject->functions) {
     FailureOr<std::vector<Row>> rows = fsdp::gradcheck::check(function, *forward, *gradient, check);
     if (failed(rows))

@@ -1,4 +1,4 @@
-//===- Buffers.h - Memory that kernels run on -------------------*- C++ -*-===//
+//===- Buffers.h - Buffers of kernels ---------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -33,15 +33,16 @@ public:
   }
 };
 
-/// A number of any element type, and one of this value.
+/// Read or write a number of any element type.
 double toDouble(const char *p, Type type);
 void fromDouble(char *p, Type type, double value);
 
 void fill(Buffer &buffer, DenseElementsAttr values);
 
-/// The largest difference; and what rounding may make of it: twice what it does to the values when
-/// 0.3 is added and taken away again, but at least one step of the largest value; sixteen where
-/// there are fewer values than that, of which low precision may give all well by chance.
+/// Returns the largest difference, and the difference that rounding may cause: twice the rounding
+/// error of adding 0.3 to the values and subtracting it again, but at least one unit in the last
+/// place of the largest value. For fewer than 16 values it is 16 units, because low precision may
+/// by chance be exact on few values.
 std::pair<double, double> measureError(Buffer &got, Buffer &expected, RankedTensorType type);
 
 } // namespace mlir::fsdp

@@ -1,4 +1,4 @@
-//===- Comparison.cpp - A run of a kernel, against the oracle ---*- C++ -*-===//
+//===- Comparison.cpp - Compare a kernel with the oracle --------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,8 +12,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// The bound for a result: of its type, or of a coarser one that the kernel
-/// rounds to on the way (the oracle does not).
+/// Returns the bound for a result: that of its type, or of a coarser type that the kernel rounds to
+/// on the way (the oracle does not).
 static double boundOf(const Bounds &bounds, func::FuncOp kernel, Type element) {
   if (bounds.tolerance)
     return *bounds.tolerance;
@@ -31,8 +31,8 @@ static double boundOf(const Bounds &bounds, func::FuncOp kernel, Type element) {
   return element.isBF16() ? 1.6e-2 : element.isF16() ? 2e-3 : 0;
 }
 
-/// The largest difference relative to the reference value, or to `floor` times the
-/// root mean square of the tensor where the value is smaller.
+/// Returns the largest difference relative to the reference value, or to `floor` times the root
+/// mean square of the tensor if the value is smaller.
 static double compare(Buffer &got, Buffer &expected, RankedTensorType type, double floorShare,
                       int64_t *where) {
   size_t size = got.bytes / std::max<int64_t>(type.getNumElements(), 1);
@@ -64,26 +64,25 @@ static bool sameBits(std::vector<Buffer> &a, std::vector<Buffer> &b, StringRef n
                      StringRef what) {
   for (auto [index, pair] : llvm::enumerate(llvm::zip_equal(a, b)))
     if (memcmp(std::get<0>(pair).data(), std::get<1>(pair).data(), std::get<0>(pair).bytes)) {
-      llvm::errs() << "error: @" << name << " gives other bits in binding " << index << " " << what
-                   << "\n";
+      llvm::errs() << "error: @" << name << " gives different bits in binding " << index << " "
+                   << what << "\n";
       return false;
     }
   return true;
 }
 
-/// Draws over which errors of few values are compared: of one draw low precision may give them all
-/// well by chance.
+/// Number of draws over which errors of few values are compared: in one draw low precision may by
+/// chance be exact on all of them.
 static constexpr unsigned pooledDraws = 16;
 
 namespace {
-/// Root mean squares of what a result is wrong by, over elements and draws; and the largest
-/// rounding.
+/// Root mean squares of the errors of a result, over elements and draws; and the largest rounding.
 struct PooledError {
   double kernel = 0, low = 0, rounding = 0;
 };
 } // namespace
 
-/// The sum over elements of squared differences.
+/// Returns the sum over elements of squared differences.
 static double sumSquares(Buffer &got, Buffer &expected, RankedTensorType type) {
   Type element = type.getElementType();
   size_t size = got.bytes / std::max<int64_t>(type.getNumElements(), 1);
@@ -97,7 +96,8 @@ static double sumSquares(Buffer &got, Buffer &expected, RankedTensorType type) {
   return sum;
 }
 
-/// Of binding `number`, over `pooledDraws` draws, of which the first is that of the other tests.
+/// Returns the errors of binding `number` over `pooledDraws` draws, of which the first is also that
+/// of the other tests.
 static PooledError poolErrors(func::FuncOp kernel, Subject &subject, Oracle &oracle, Subject &rough,
                               size_t index, unsigned number) {
   PooledError pooled;
@@ -131,8 +131,8 @@ bool fsdp::givesSameBitsInParts(Trial &trial) {
   return fine;
 }
 
-/// Elements of a result that may become anything: those beside a slice that is put into an empty
-/// tensor.
+/// Returns the elements of a result that may have any value: those outside a slice that is inserted
+/// into an empty tensor.
 static SmallVector<int64_t> findOpen(func::FuncOp kernel, BlockArgument argument) {
   auto out = kernel.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), outAttr);
   auto insert = out ? kernel.front()
@@ -154,7 +154,7 @@ static SmallVector<int64_t> findOpen(func::FuncOp kernel, BlockArgument argument
   return open;
 }
 
-/// The others are what is compared.
+/// Zeroes these elements, so that only the others are compared.
 static void forgetOpen(Trial &trial, BlockArgument argument) {
   unsigned number = argument.getArgNumber();
   auto type = cast<RankedTensorType>(argument.getType());
@@ -165,7 +165,7 @@ static void forgetOpen(Trial &trial, BlockArgument argument) {
         memset((*each)[number].data() + i * size, 0, size);
 }
 
-/// Whether nothing was written but results.
+/// Returns true if only results were written.
 static bool keepsWithin(Trial &trial, unsigned number) {
   Buffer &got = trial.got[number], &input = trial.inputs[number];
   bool isIntact = got.intact(), isSame = trial.subject.info(trial.index).writes[number] ||
@@ -178,7 +178,7 @@ static bool keepsWithin(Trial &trial, unsigned number) {
   return isIntact && isSame;
 }
 
-/// Whether kernel and oracle give the values that the argument says must come out.
+/// Returns true if kernel and oracle give the values that the argument specifies.
 static bool givesValues(Trial &trial, BlockArgument argument) {
   unsigned number = argument.getArgNumber();
   DenseElementsAttr values = valuesOf(argument);
@@ -201,13 +201,13 @@ static bool givesValues(Trial &trial, BlockArgument argument) {
   return fine;
 }
 
-/// Whether its error is within --error-factor of that in low precision.
+/// Returns true if the error is within --error-factor of that in low precision.
 static bool isWithinFactor(Trial &trial, BlockArgument argument) {
   unsigned number = argument.getArgNumber();
   auto type = cast<RankedTensorType>(argument.getType());
   auto [error, rounding] = measureError(trial.got[number], trial.expected[number], type);
   double lowError = measureError(trial.low[number], trial.expected[number], type).first;
-  // Overflow of low precision excuses nothing.
+  // An overflow in low precision does not raise the bound.
   double allowed = *trial.bounds.errorFactor * (std::isfinite(lowError) ? lowError : 0) + rounding;
   if (error > allowed && std::isfinite(error) && type.getNumElements() <= 16) {
     PooledError pooled =
@@ -225,7 +225,7 @@ static bool isWithinFactor(Trial &trial, BlockArgument argument) {
   return false;
 }
 
-/// Whether its error is within the bound of its type.
+/// Returns true if the error is within the bound of the type.
 static bool isWithinBound(Trial &trial, BlockArgument argument) {
   unsigned number = argument.getArgNumber();
   auto type = cast<RankedTensorType>(argument.getType());

@@ -1,11 +1,11 @@
-//===- Comparison.h - A run of a kernel, against the oracle -----*- C++ -*-===//
+//===- Comparison.h - Compare a kernel with the oracle ----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Errors are measured against the oracle in f64, and bounded by the element type, by a tolerance,
-// or by the errors that the oracle has when it computes in the kernel's own types.
+// Errors are measured against the oracle in f64. They are bounded by the element type, by a
+// tolerance, or by the errors of the oracle when it computes in the kernel's own types.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,14 +16,15 @@
 
 namespace mlir::fsdp {
 
-/// How far results may be from the oracle.
+/// Bounds of the difference between results and the oracle.
 struct Bounds {
-  std::optional<double> tolerance;   ///< instead of that of the element type
-  std::optional<double> errorFactor; ///< of the error in low precision
-  double floor = 1; ///< errors are relative to the value, or to this much of the root mean square
+  std::optional<double> tolerance;   ///< largest error, instead of that of the element type
+  std::optional<double> errorFactor; ///< largest error as a multiple of that in low precision
+  double floor = 1; ///< errors are relative to the larger of the value and this fraction of the
+                    ///< root mean square
 };
 
-/// What a run of a kernel has left, and what that is compared with.
+/// Buffers of a run of a kernel and the values that they are compared with.
 struct Trial {
   const Bounds &bounds;
   func::FuncOp kernel;
@@ -37,13 +38,13 @@ struct Trial {
   const std::string &name() const { return subject.info(index).name; }
 };
 
-/// Whether its range in parts gives the same bits.
+/// Returns true if the kernel gives equal bits when its range is split.
 bool givesSameBitsInParts(Trial &trial);
 
-/// Whether another subject gives the same bits; `how`: what is said of it otherwise.
+/// Returns true if another subject gives equal bits; `how` describes it in the error.
 bool givesSameBits(Trial &trial, Subject &other, Split split, const std::string &how);
 
-/// Whether every binding is as the bounds allow, and nothing else was written.
+/// Returns true if every binding is within the bounds, and nothing else was written.
 bool isAsExpected(Trial &trial);
 
 } // namespace mlir::fsdp

@@ -1,4 +1,4 @@
-//===- EmulatorDevice.cpp - PTX on this machine -----------------*- C++ -*-===//
+//===- EmulatorDevice.cpp - Run PTX in the emulator -------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

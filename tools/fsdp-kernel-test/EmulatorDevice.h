@@ -1,10 +1,11 @@
-//===- EmulatorDevice.h - PTX on this machine -------------------*- C++ -*-===//
+//===- EmulatorDevice.h - Run PTX in the emulator ---------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Between the compiler, which knows no exceptions, and the emulator, which knows no LLVM.
+// The interface between the compiler, which is built without exceptions, and the emulator, which is
+// built without LLVM.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +18,7 @@
 #include <string>
 #include <vector>
 
-/// Swizzled by 128 bytes, of 16-bit floats.
+/// A tensor map of 16-bit floats, swizzled by 128 bytes.
 struct EmulatorTensorMap {
   size_t binding;
   uint64_t offset;
@@ -46,8 +47,8 @@ class EmulatorDevice {
 public:
   explicit EmulatorDevice(const std::string &ptx);
   ~EmulatorDevice();
-  /// Launches in order on the bindings, then `scratchBytes` that nobody has written; what went
-  /// wrong, or nothing.
+  /// Runs the launches in order, on the bindings and then `scratchBytes` of uninitialised memory.
+  /// Returns an error, or an empty text.
   std::string run(const std::vector<EmulatorLaunch> &launches,
                   const std::vector<EmulatorBinding> &bindings, size_t scratchBytes,
                   EmulatorCounts &counts);
@@ -55,7 +56,7 @@ public:
 private:
   struct State;
   std::unique_ptr<State> state;
-  std::string problem; ///< with the text
+  std::string problem; ///< error in the text of the PTX
 };
 
 #endif // FSDP_TOOLS_KERNELTEST_EMULATORDEVICE_H

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What an option is for and what is asked for have to go together: one that nothing would read is
-// refused.
+// An option that would have no effect on the requested work is an error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,7 +42,7 @@ static constexpr llvm::StringLiteral overview = R"(fsdp-kernel-test: run kernels
 )";
 
 namespace {
-/// As they are given.
+/// The options as given.
 struct CommandLine {
   cl::OptionCategory category{"Options"};
   cl::opt<std::string> inputFile{cl::Positional, cl::Required, cl::desc("<kernels.mlir>"),
@@ -98,7 +97,7 @@ struct CommandLine {
 };
 } // namespace
 
-/// What is wrong with options whose values are not known, or empty.
+/// Returns an error about an unknown or empty value, or nothing.
 static std::optional<std::string> checkValues(const CommandLine &line) {
   for (const cl::opt<std::string> *option :
        {&line.device, &line.target, &line.emit, &line.targetCpu, &line.alsoCpu, &line.only,
@@ -115,7 +114,7 @@ static std::optional<std::string> checkValues(const CommandLine &line) {
   return std::nullopt;
 }
 
-/// What is wrong with options that nothing would read.
+/// Returns an error about an option without effect, or nothing.
 static std::optional<std::string> checkUnread(const CommandLine &line) {
   bool emulates = line.device == "emulate", emits = !line.emit.empty(),
        saves = !line.saveBundle.empty();

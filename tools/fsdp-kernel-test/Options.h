@@ -12,7 +12,8 @@
 
 namespace mlir::fsdp {
 
-/// The linker inside this process resets options of llvm::cl, so they are copied.
+/// The parsed options. They are copied, because the linker inside this process resets options of
+/// llvm::cl.
 struct Options {
   std::string inputFile, device, target, targetCpu, alsoCpu, only, saveImage, saveBundle, emit,
       gemm;
@@ -21,11 +22,11 @@ struct Options {
   bool times, bench, widen;
 
   bool emulates() const { return device == "emulate"; }
-  /// Whether kernels are compiled and not run.
+  /// Returns true if kernels are compiled but not run.
   bool onlyCompiles() const { return !emit.empty() || !saveBundle.empty(); }
 };
 
-/// Ends the process on --help, and with exit code 2 on bad usage.
+/// Parses the command line. Ends the process on --help, and with exit code 2 on bad usage.
 Options parseOptions(int argc, char **argv);
 
 } // namespace mlir::fsdp

@@ -1,4 +1,4 @@
-//===- Oracle.cpp - Inputs of kernels, and what must come out ---*- C++ -*-===//
+//===- Oracle.cpp - Inputs and expected results -----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Oracle.h - Inputs of kernels, and what must come out -----*- C++ -*-===//
+//===- Oracle.h - Inputs and expected results -------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,24 +13,25 @@
 
 namespace mlir::fsdp {
 
-/// The attribute `fsdp.values` of an argument, none when its type is another.
+/// Returns the attribute `fsdp.values` of an argument, or null if its type differs.
 DenseElementsAttr valuesOf(BlockArgument argument);
 
-/// The kernel and the result that an argument takes its values from (fsdp.from).
+/// Returns the kernel and the number of the result from which an argument takes its values
+/// (fsdp.from).
 std::optional<std::pair<std::string, int64_t>> sourceOf(func::FuncOp kernel, unsigned number);
 
-/// Arguments are tensors of static shapes, each fsdp.range has two floats and each fsdp.limit is
-/// positive.
+/// Checks that arguments are tensors of static shape, that each fsdp.range has two floats, and that
+/// each fsdp.limit is positive.
 LogicalResult verifyArguments(ArrayRef<func::FuncOp> kernels);
 
-/// Each fsdp.from names a result of a kernel before, of the argument's type.
+/// Checks that each fsdp.from names a result of an earlier kernel, of the argument's type.
 LogicalResult verifySources(ArrayRef<func::FuncOp> kernels);
 
-/// Kernels that compute slowly in f64, on inputs by number of the draw.
+/// Reference kernels in f64. Results are kept by number of the draw of inputs.
 class Oracle {
   Subject &subject;
   ArrayRef<func::FuncOp> kernels;
-  /// Results of other kernels that arguments may take, by kernel, result and draw.
+  /// Results of kernels that arguments may take, by kernel, result and draw.
   std::map<std::tuple<std::string, int64_t, unsigned>, Buffer> found;
 
 public:
@@ -39,7 +40,8 @@ public:
   bool run(size_t index, std::vector<Buffer> &bindings, unsigned draw);
 };
 
-/// Seeded values of all bindings. `oracle`: null where its results do not matter.
+/// Returns seeded values of all bindings. `oracle` is null if results of other kernels are not
+/// needed.
 std::vector<Buffer> makeInputs(func::FuncOp kernel, Oracle *oracle, unsigned draw);
 
 } // namespace mlir::fsdp

@@ -30,7 +30,7 @@ static bool writeFile(StringRef folder, StringRef name,
   return !error;
 }
 
-/// Arguments are in the order of the bindings.
+/// Writes the bindings, in the order of the arguments.
 static void writeBindings(llvm::json::OStream &json, func::FuncOp kernel) {
   json.attributeArray("bindings", [&] {
     for (BlockArgument argument : kernel.getArguments()) {
@@ -100,7 +100,7 @@ static void writeEntry(llvm::json::OStream &json, const EntryReport &entry) {
 
 bool saveBundle(const GpuImage &image, ModuleOp module, StringRef folder) {
   if (std::error_code error = llvm::sys::fs::create_directories(folder)) {
-    llvm::errs() << "error: cannot make the folder " << folder << ": " << error.message() << "\n";
+    llvm::errs() << "error: cannot create the folder " << folder << ": " << error.message() << "\n";
     return false;
   }
   auto describe = [&](raw_ostream &os) {

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A folder with kernels.ptx, kernels.cubin where there is a ptxas, and kernels.json:
+// A folder with kernels.ptx, kernels.json, and kernels.cubin if a ptxas is available:
 //
 //   {"chip": "sm_80", "kernels": [{"name": "fwd", "scratchBytes": 0,
 //     "bindings": [{"dtype": "bf16", "shape": [2, 8], "out": false}, ...],
@@ -18,8 +18,8 @@
 
 #include "fsdp/Codegen/Gpu/GpuImage.h"
 
-/// Writes `image`, made of functions of `module`, into `folder`, which is made. Says what it cannot
-/// write.
+/// Writes `image`, compiled from functions of `module`, into `folder`, which it creates. Returns
+/// false after an error was printed.
 bool saveBundle(const mlir::fsdp::GpuImage &image, mlir::ModuleOp module, llvm::StringRef folder);
 
 #endif // FSDP_KERNEL_TEST_SAVEBUNDLE_H

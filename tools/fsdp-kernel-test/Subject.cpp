@@ -23,11 +23,11 @@ CpuSubject::CpuSubject(const Image &image) : image(image) {
   if (write(file, image.elf.data(), image.elf.size()) == static_cast<ssize_t>(image.elf.size()))
     handle = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle)
-    llvm::errs() << "error: the image cannot be loaded: " << dlerror() << "\n";
-  // The file stays open: the loader takes an image of the same path for the same.
+    llvm::errs() << "error: cannot load the image: " << dlerror() << "\n";
+  // Keep the file open: for the loader, images of the same path are the same image.
 }
 
-/// The range of a phase, piece by piece.
+/// Runs the range of a phase, piece by piece.
 static void runPieces(const PhaseInfo &phase, Split split,
                       llvm::function_ref<void(int64_t, int64_t)> run) {
   int64_t tiles = llvm::divideCeil(phase.extent, phase.tile);
@@ -48,7 +48,7 @@ bool CpuSubject::run(size_t index, std::vector<Buffer> &bindings, Split split) {
   std::vector<void *> pointers;
   for (Buffer &buffer : bindings)
     pointers.push_back(buffer.data());
-  constexpr char nan = char(0xFF); // of any type, in all its bytes
+  constexpr char nan = char(0xFF); // every byte of a NaN of any type
   Buffer shared(info.sharedBytes, nan), worker(info.workerBytes, nan);
   if (info.sharedBytes)
     pointers.push_back(shared.data());

@@ -14,22 +14,22 @@
 
 namespace mlir::fsdp {
 
-/// In which pieces the range of a phase is done.
+/// How the range of a phase is divided into pieces.
 enum class Split { Whole, Three, Reverse };
 
 class Subject {
 public:
   virtual ~Subject() = default;
   virtual const KernelInfo &info(size_t index) const = 0;
-  /// All phases of a kernel, on these bindings; whether that went well.
+  /// Runs all phases of a kernel on these bindings. Returns false after an error was printed.
   virtual bool run(size_t index, std::vector<Buffer> &bindings, Split split) = 0;
-  /// Phases or launches, and scratch.
+  /// Prints the phases or launches, and the scratch.
   virtual void describe(size_t index, llvm::raw_ostream &os) const = 0;
-  /// Whether a kernel's range can be split.
+  /// Returns true if a kernel's range can be split.
   virtual bool canSplit() const { return true; }
 };
 
-/// An image, loaded into this process; workers take their ranges one after the other.
+/// Runs an image that is loaded into this process; workers take their ranges one after the other.
 class CpuSubject : public Subject {
 public:
   explicit CpuSubject(const Image &image);
@@ -43,7 +43,7 @@ private:
   const Image &image;
 };
 
-/// run PTX in the checking emulator.
+/// Runs PTX in the checking emulator.
 class EmulatedSubject : public Subject {
 public:
   explicit EmulatedSubject(const GpuImage &image) : image(image), device(image.ptx) {}
@@ -55,7 +55,7 @@ public:
 private:
   const GpuImage &image;
   EmulatorDevice device;
-  EmulatorCounts counts; ///< of the last run
+  EmulatorCounts counts; ///< counts of the last run
 };
 
 } // namespace mlir::fsdp

@@ -7,21 +7,22 @@
 // Compiles the kernels of a file, loads the image from memory and runs every
 // kernel on seeded inputs:
 //
-//  1. in one piece, in three, and with its tiles in reverse order: the same bits;
-//  2. compiled for --also-cpu, when that is given: the same bits again;
-//  3. by the oracle in f64: within a bound per element type.
+// 1. in one piece, in three, and with its tiles in reverse order: equal bits;
+// 2. compiled for --also-cpu, if given: equal bits;
+// 3. by the oracle in f64: within a bound per element type.
 //
 // With --device=emulate kernels are compiled to PTX and run in the emulator instead of 1 and 2.
 //
-// No byte outside a written binding may change. Floats are uniform in [-1, 1] unless the argument
-// says `fsdp.range = [lo, hi]`; integers lie in [0, fsdp.limit). What is only written, and scratch,
-// begins as NaN. With --error-factor=F a result may be as far from the oracle as F times what the
-// oracle is when it computes in the kernel's own types, and some roundings; no number may then be
-// NaN. Of a result of up to 16 values that is farther the errors of 16 draws of the inputs are
-// compared together, by their root mean square. `fsdp.values = dense<..>` gives an argument its
-// values; on one that is only written (fsdp.out), those that kernel and oracle must both give.
-// `fsdp.from = ["kernel", i]` gives it what the oracle found for result i of a kernel before: that
-// of gradients in a forward kernel.
+// - No byte outside a written binding may change.
+// - Floats are uniform in [-1, 1], or in `fsdp.range = [lo, hi]`; integers are in [0, fsdp.limit).
+//   Write-only bindings and scratch begin as NaN.
+// - With --error-factor=F the error of a result may be F times that of the oracle in the kernel's
+//   own types, plus some roundings; no value may be NaN. If a result of up to 16 values exceeds
+//   that, the root mean squares of the errors of 16 draws of inputs are compared.
+// - `fsdp.values = dense<..>` gives an argument its values. On a write-only one (fsdp.out) they are
+//   the values that kernel and oracle must give.
+// - `fsdp.from = ["kernel", i]` gives an argument the oracle's result i of an earlier kernel: for
+//   gradients that of a forward kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +45,7 @@ using namespace mlir::fsdp;
 
 static Options options;
 
-/// Phases, scratch and, when asked for, the least time of several runs.
+/// Prints phases, scratch and, if requested, the least time of several runs.
 static void printKernel(Subject &subject, size_t index, const std::vector<Buffer> &inputs) {
   llvm::outs() << "@" << subject.info(index).name << ": ";
   subject.describe(index, llvm::outs());
@@ -83,7 +84,7 @@ static bool testKernel(func::FuncOp kernel, Subject &subject, Subject *second, O
   return fine;
 }
 
-/// Whether the oracle has more bits than a float of the kernel.
+/// Returns true if a float of the kernel is narrower than f64, the type of the oracle.
 static bool isNarrow(func::FuncOp kernel) {
   return llvm::any_of(kernel.getArgumentTypes(), [](Type type) {
     Type element = getElementTypeOrSelf(type);
@@ -91,7 +92,7 @@ static bool isNarrow(func::FuncOp kernel) {
   });
 }
 
-/// Whether there is a kernel to test, of the name that is asked for; else says so.
+/// Returns true if there is a kernel to test, of the requested name. Prints an error if not.
 static bool hasKernels(ModuleOp module) {
   SmallVector<StringRef> names;
   for (auto kernel : module.getOps<func::FuncOp>())
@@ -112,8 +113,8 @@ static bool hasKernels(ModuleOp module) {
   return false;
 }
 
-/// The kernels of the module, or --only that one and, where it is compared, what its arguments come
-/// from; erases all others.
+/// Returns the kernels of the module, or only that of --only and, if it is compared, the kernels
+/// that its arguments come from. Erases all others.
 static SmallVector<func::FuncOp> chooseKernels(ModuleOp module) {
   llvm::StringSet<> names;
   if (auto only = module.lookupSymbol<func::FuncOp>(options.only);
@@ -132,12 +133,12 @@ static SmallVector<func::FuncOp> chooseKernels(ModuleOp module) {
   return kernels;
 }
 
-/// An image, loaded.
+/// A compiled and loaded image.
 namespace {
 struct Compiled {
   FailureOr<Image> image = failure();
   std::unique_ptr<CpuSubject> subject;
-  /// Whether there is something to run.
+  /// Loads an image. Returns false if it failed to compile or to load.
   bool take(FailureOr<Image> made) {
     image = std::move(made);
     if (failed(image))
@@ -159,14 +160,14 @@ static bool saveImage(const Image &image) {
   return true;
 }
 
-/// Returns the chip that --target names.
+/// Returns the GPU of --target.
 static FailureOr<GpuTarget> getGpuTarget(ModuleOp module) {
   CodegenOptions codegen;
   codegen.target = options.target;
   return GpuTarget::get(codegen, module.getLoc());
 }
 
-/// PTX of all kernels, to be emulated; null when there is none of one of them.
+/// Compiles all kernels to PTX for the emulator. Returns null if one has no code.
 static std::unique_ptr<Subject> emulateKernels(ModuleOp module, size_t count, GpuImage &image) {
   FailureOr<GpuTarget> target = getGpuTarget(module);
   FailureOr<GpuImage> made = failed(target) ? FailureOr<GpuImage>(failure())
@@ -181,7 +182,7 @@ static std::unique_ptr<Subject> emulateKernels(ModuleOp module, size_t count, Gp
   return nullptr;
 }
 
-/// Kernels for --target as files; the exit status.
+/// Writes the kernels for --target as files. Returns the exit code.
 static int bundleKernels(ModuleOp module) {
   FailureOr<GpuTarget> target = getGpuTarget(module);
   if (failed(target))
@@ -190,14 +191,13 @@ static int bundleKernels(ModuleOp module) {
   if (failed(image))
     return 1;
   if (image->kernels.empty()) {
-    llvm::errs() << "error: expected kernels that there is code for on " << options.target
-                 << ", found none\n";
+    llvm::errs() << "error: no kernel was generated for " << options.target << "\n";
     return 1;
   }
   return saveBundle(*image, module, options.saveBundle) ? 0 : 2;
 }
 
-/// Compiles what is compared and compares; the exit status.
+/// Compiles and compares the kernels. Returns the exit code.
 static int testKernels(ModuleOp module, ArrayRef<func::FuncOp> kernels, const CpuTarget &target) {
   Compiled own, reference, low, other;
   GpuImage gpuImage;
@@ -236,14 +236,14 @@ static int testKernels(ModuleOp module, ArrayRef<func::FuncOp> kernels, const Cp
   return fine ? 0 : 1;
 }
 
-/// --emit; the exit status.
+/// Prints kernels for --emit. Returns the exit code.
 static int printGpuKernels(ModuleOp module) {
   CodegenOptions codegen;
   codegen.target = options.target;
   codegen.gemm = options.gemm == "cublaslt" ? GemmSource::CublasLt : GemmSource::Nvptx;
-  codegen.ptxasTimeout = 1200; // a table of many kernels is one text
+  codegen.ptxasTimeout = 1200; // a table of many kernels is one PTX text
   EmitKind what{};
-  (void)readValue(options.emit, what); // which parseOptions has checked
+  (void)readValue(options.emit, what); // checked by parseOptions
   return succeeded(fsdp::printGpuKernels(module, codegen, what, llvm::outs())) ? 0 : 1;
 }
 
@@ -255,7 +255,7 @@ int main(int argc, char **argv) {
   DialectRegistry registry;
   registerDialects(registry);
   MLIRContext context(registry);
-  llvm::SourceMgr sources; // shows lines
+  llvm::SourceMgr sources; // for source lines in diagnostics
   SourceMgrDiagnosticHandler handler(sources, &context);
   auto module = [&] {
     ParserGuard guard("fsdp-kernel-test", options.inputFile);

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// MLIR's server with our dialect; its --help says how to set an editor up.
+// MLIR's server with the fsdp dialect. Its --help describes the set-up of editors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,8 +31,8 @@ SET-UP
     (add-to-list 'eglot-server-programs '(mlir-mode . ("/path/to/build/bin/fsdp-lsp-server")))
 
 OPTIONS
-  --log=error|info|verbose   what is told on stderr (default info)
-  --pretty                   indent the JSON, for people
+  --log=error|info|verbose   level of the log on stderr (default info)
+  --pretty                   indent the JSON
   --lit-test                 short for --input-style=delimited --pretty --log=verbose: sessions as tests
   --input-style=standard|delimited
                              messages with their length before them (default), or between lines of // -----

@@ -4,15 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What each layer becomes (f32; in a bf16 or f16 model sums stay f32 and each layer
-// rounds once, at its end):
+// The ops of each layer. (In a bf16 or f16 model sums are f32, and each layer rounds once, at its
+// end.)
 //
 //   linear     contract, then one map that adds the bias
 //   layerNorm  sum x, mean, sum (x - mean)², 1/σ, one map      (two passes)
 //   rmsNorm    sum x², 1/rms, one map
-//   attention  contract q·k, one map (scale, mask), softmax, contract p·v;
-//              all on [b, t, h, d] views: heads are found by indexing maps, so
-//              nothing is transposed and shared key/value heads are not repeated
+//   attention  contract q·k, one map (scale, mask), softmax, contract p·v; all on [b, t, h, d]
+//              views: indexing maps select the heads, so that nothing is transposed, and shared
+//              key/value heads are not repeated
 //   loss       contract with the head, fsdp.cross_entropy
 //
 //===----------------------------------------------------------------------===//
@@ -28,11 +28,11 @@ using namespace mlir::fsdp::modelgen;
 // Specs
 //===----------------------------------------------------------------------===//
 
-/// "nk,ok->no": loops n, o (of the result), then k, with their sizes and maps.
+/// A parsed specification. "nk,ok->no" has the loops n, o (of the result), then k.
 struct Emitter::Loops {
-  SmallVector<AffineMap> maps; // of the operands, then of the result
+  SmallVector<AffineMap> maps; // maps of the operands, then of the result
   SmallVector<utils::IteratorType> iterators;
-  SmallVector<int64_t> shape; // of the result
+  SmallVector<int64_t> shape; // shape of the result
 
   Loops(StringRef spec, ValueRange operands, MLIRContext *context) {
     auto [inputs, result] = spec.split("->");
@@ -139,7 +139,7 @@ Value Emitter::param(StringRef name) const {
   return value;
 }
 
-/// The text form names values after these locations.
+/// Returns the location that names a value in the text form.
 Location Emitter::loc(StringRef what) {
   std::string name = scope.empty() ? what.str() : what.empty() ? scope : scope + "." + what.str();
   return NameLoc::get(builder.getStringAttr(name));
@@ -167,7 +167,7 @@ Value Emitter::contract(StringRef spec, Value a, Value b, StringRef what) {
       .getResult(0);
 }
 
-/// The block arguments of a body as scalars of the wide type.
+/// Returns the block arguments of a body as scalars of the wide type.
 static SmallVector<Scalar> widen(OpBuilder &builder, Location loc, ValueRange arguments,
                                  FloatType wide) {
   SmallVector<Scalar> scalars;
@@ -179,11 +179,11 @@ static SmallVector<Scalar> widen(OpBuilder &builder, Location loc, ValueRange ar
   return scalars;
 }
 
-/// A linalg.generic into `init`, whose body sees its inputs and the value so far.
+/// Builds a linalg.generic into `init`. Its body gets the inputs and the value so far.
 Value Emitter::generic(
     const Loops &loops, ValueRange operands, Value init, StringRef what,
     llvm::function_ref<Value(OpBuilder &, Location, ArrayRef<Scalar>, Value)> body) {
-  Location inside = builder.getUnknownLoc(); // only what lies between layers has a name
+  Location inside = builder.getUnknownLoc(); // only values between layers have names
   auto build = [&](OpBuilder &nested, Location, ValueRange arguments) {
     for (Value argument : arguments)
       argument.setLoc(inside);
@@ -252,7 +252,7 @@ Value Emitter::table(ArrayRef<int64_t> shape, ArrayRef<double> values, StringRef
   return arith::ConstantOp::create(builder, loc(what), attr);
 }
 
-/// A wide value in the model's type.
+/// Rounds a wide value to the model's type.
 Value Emitter::round(Value value, StringRef what) {
   auto type = cast<RankedTensorType>(value.getType());
   if (type.getElementType() == narrow)
@@ -282,8 +282,8 @@ Value Emitter::dropout(Value x, double probability, StringRef what) {
   auto type = cast<RankedTensorType>(x.getType());
   auto factor = RandomOp::create(builder, loc(what), type.clone(wide),
                                  RandomKindAttr::get(builder.getContext(), RandomKind::bernoulli),
-                                 builder.getF64FloatAttr(1 - probability), behindParameters(2),
-                                 behindParameters(3), behindParameters(4),
+                                 builder.getF64FloatAttr(1 - probability), afterParameters(2),
+                                 afterParameters(3), afterParameters(4),
                                  builder.getI64IntegerAttr(randomSites++),
                                  builder.getI64IntegerAttr(type.getNumElements() / config.batch));
   std::string letters = StringRef("abcdefgh").take_front(type.getRank()).str();
@@ -331,7 +331,7 @@ Scalar modelgen::activation(Activation kind, Scalar x) {
     return x * 0.5 * (tanh((x + x * x * x * 0.044715) * 0.79788456080286535588) + 1.0);
   case Activation::GeluErf:
     return x * 0.5 * (erf(x * 0.70710678118654752440) + 1.0);
-  case Activation::Silu: // bounded, so that neither it nor its derivative meets an infinity
+  case Activation::Silu: // bounded, so that neither value nor derivative becomes infinite
     return x / (exp(min(-x, x.constant(40))) + 1.0);
   case Activation::Relu:
     return max(x, x.constant(0));
@@ -344,7 +344,7 @@ Value Emitter::activate(Value x, StringRef what) {
              [&](ArrayRef<Scalar> in) { return activation(config.activation, in[0]); });
 }
 
-/// scale · scores, -inf where the key lies after the query; loops are [b, heads…, t, s].
+/// Builds scale · scores, and -inf if the key comes after the query; loops are [b, heads…, t, s].
 Value Emitter::maskFuture(Value scores, double scale) {
   unsigned rank = cast<RankedTensorType>(scores.getType()).getRank();
   StringRef spec = rank == 4 ? "bhts->bhts" : "bhgts->bhgts";

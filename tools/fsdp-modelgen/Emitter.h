@@ -4,16 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The vocabulary that the families are written in. Ops over several tensors are
-// given as in einsum: one letter per loop, operands before "->", the result
-// after it; loops that the result lacks are summed over.
+// Builders of the layers of the model families. Ops over several tensors are given as in einsum:
+// one letter per loop, operands before "->", the result after it. Loops that the result lacks are
+// summed over.
 //
 //   contract("nk,ok->no", x, w)          x · wᵀ
 //   map("nc,c->nc", {x, b}, type, body)  one body per element
 //   sum("nc->n", {x}, body)              the sum of bodies over c
 //
-// Sums, statistics and bodies are in the *wide* type (f64 in an f64 model, f32
-// otherwise); values between layers are in the model's type.
+// Sums, statistics and bodies are in the *wide* type (f64 in an f64 model, else f32). Values
+// between layers are in the model's type.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,31 +28,31 @@
 
 namespace mlir::fsdp::modelgen {
 
-/// One parameter under its Hugging Face name.
+/// A parameter with its Hugging Face name.
 struct Parameter {
   enum class Init { Zeros, Ones, Normal };
   std::string name;
   SmallVector<int64_t> shape;
   Init init;
-  double deviation = 0; // of Normal
+  double deviation = 0; // standard deviation of Normal
 };
 
-/// Writes one loss function.
+/// Builds one loss function.
 class Emitter {
 public:
   using Body = llvm::function_ref<Scalar(ArrayRef<Scalar>)>;
 
-  /// Begins `@loss(params…, tokens, targets)` at the end of `module`.
+  /// Creates `@loss(params…, tokens, targets)` at the end of `module`.
   Emitter(ModuleOp module, const ModelConfig &config, ArrayRef<Parameter> parameters);
 
   const ModelConfig &config;
   FloatType narrow, wide;
 
   Value param(StringRef name) const;
-  Value tokens() { return behindParameters(0); }
-  Value targets() { return behindParameters(1); }
+  Value tokens() { return afterParameters(0); }
+  Value targets() { return afterParameters(1); }
 
-  /// Results are named `<scope>.<what>`, or `<scope>`, in the text from here on.
+  /// Sets the prefix of the names of results: `<scope>.<what>`, or `<scope>`.
   void setScope(StringRef name) { scope = name.str(); }
 
   // Building blocks.
@@ -67,26 +67,29 @@ public:
   // Layers. Activations are [tokens, channels].
   Value embed(Value table, StringRef what);
   Value add(Value a, Value b, StringRef what);
-  /// x, whose dimensions begin with the sequences (or their tokens): in training each element is 0
-  /// with this probability, and else larger, so that its mean stays.
+  /// Applies dropout to x, whose dimensions begin with the sequences (or their tokens). In training
+  /// each element is 0 with this probability, and otherwise scaled up, so that the mean is
+  /// unchanged.
   Value dropout(Value x, double probability, StringRef what);
-  /// spec: how x meets the weight, "nk,ko->no" (GPT-2) or "nk,ok->no"; no bias when null.
+  /// Builds a linear layer. `spec` is the product of x and the weight: "nk,ko->no" (GPT-2) or
+  /// "nk,ok->no". `bias` may be null.
   Value linear(StringRef spec, Value x, Value weight, Value bias);
   Value layerNorm(Value x, Value weight, Value bias);
   Value rmsNorm(Value x, Value weight);
   Value activate(Value x, StringRef what);
-  /// q [b, t, h, d] or, with shared key/value heads, [b, t, h, g, d]; k and v [b, t, h, d].
+  /// Builds causal attention. q is [b, t, h, d] or, with shared key/value heads, [b, t, h, g, d]; k
+  /// and v are [b, t, h, d].
   Value causalAttention(Value q, Value k, Value v, double scale);
-  /// Ends the function: mean cross-entropy of x · headᵀ.
+  /// Returns the mean cross-entropy of x · headᵀ from the function.
   void finish(Value x, Value head);
 
 private:
-  struct Loops; // a parsed spec
+  struct Loops; // a parsed specification
 
   Location loc(StringRef what);
   Value generic(const Loops &loops, ValueRange operands, Value init, StringRef what,
                 llvm::function_ref<Value(OpBuilder &, Location, ArrayRef<Scalar>, Value)> body);
-  Value behindParameters(unsigned index) { return function.getArgument(params.size() + index); }
+  Value afterParameters(unsigned index) { return function.getArgument(params.size() + index); }
   Value zeros(ArrayRef<int64_t> shape, FloatType type);
   Value empty(ArrayRef<int64_t> shape, FloatType type);
   Value round(Value value, StringRef what);
@@ -96,13 +99,13 @@ private:
   func::FuncOp function;
   llvm::StringMap<Value> params;
   std::string scope;
-  int64_t randomSites = 0; // numbered in order
+  int64_t randomSites = 0; // number of random sites so far
 };
 
-/// The function applied between the two halves of an MLP.
+/// Returns the activation between the two halves of an MLP.
 Scalar activation(Activation kind, Scalar x);
 
-/// The families: their parameters in Hugging Face order, and their loss function.
+/// Parameters of the families in Hugging Face order, and builders of their loss functions.
 std::vector<Parameter> gpt2Parameters(const ModelConfig &config);
 void emitGPT2(Emitter &emit);
 std::vector<Parameter> llamaParameters(const ModelConfig &config);

@@ -62,7 +62,7 @@ static Value conv1d(Emitter &emit, Value x, const std::string &name) {
   return emit.linear("nk,ko->no", x, emit.param(name + ".weight"), emit.param(name + ".bias"));
 }
 
-/// Token and position embeddings, [tokens, channels].
+/// Builds the sum of token and position embeddings, [tokens, channels].
 static Value embedding(Emitter &emit) {
   const ModelConfig &config = emit.config;
   Value words = emit.embed(emit.param("wte.weight"), "wte");

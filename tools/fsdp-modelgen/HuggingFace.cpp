@@ -4,11 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Parse the file; `model_type` picks the family and its defaults.
-//  2. Read every key that shapes the model, in the spellings of transformers 4
-//     (rope_theta, rope_scaling) and 5 (rope_parameters).
-//  3. What is left must be on the list of keys that do not touch the maths;
-//     anything else is refused by name.
+// 1. Parse the file; `model_type` selects the family and its defaults.
+// 2. Read every key that shapes the model, in the spellings of transformers 4 (rope_theta,
+//    rope_scaling) and 5 (rope_parameters).
+// 3. Any other key must be known not to affect the model, or is an error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +27,7 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::modelgen;
 using llvm::Twine;
 
-/// Keys about tokenizers, generation, heads for other tasks, book-keeping.
+/// Returns true for keys about tokenizers, generation, heads for other tasks, and book-keeping.
 static bool leavesMathsAlone(StringRef key) {
   static const llvm::StringSet<> names = {"architectures",
                                           "auto_map",
@@ -89,7 +88,7 @@ static bool leavesMathsAlone(StringRef key) {
 static std::string print(const llvm::json::Value &value) { return llvm::formatv("{0}", value); }
 
 namespace {
-/// One JSON object, of which every key must be accounted for.
+/// A JSON object whose keys must all be accounted for.
 class Section {
 public:
   Section(const llvm::json::Object &object, StringRef name, HuggingFaceResult &result)
@@ -98,7 +97,7 @@ public:
   void error(const Twine &message) { result.errors.push_back((name + ": " + message).str()); }
   void note(const Twine &message) { result.notes.push_back((name + ": " + message).str()); }
 
-  /// The value of `key`; null when it is absent or null.
+  /// Returns the value of `key`, or null if it is absent or null.
   const llvm::json::Value *take(StringRef key) {
     seen.insert(key);
     const llvm::json::Value *value = object.get(key);
@@ -131,7 +130,7 @@ public:
     return otherwise.str();
   }
 
-  /// A key of which only one value is supported.
+  /// Reports an error if a key has another value than the only supported one.
   void expect(StringRef key, bool supported, StringRef why) {
     bool value = supported;
     read(key, value);
@@ -139,7 +138,7 @@ public:
       error("'" + key + "': " + why + "; expected " + (supported ? "true" : "false"));
   }
 
-  /// Everything that has not been taken.
+  /// Reports an error for each key that has not been read.
   void refuseOthers(ArrayRef<std::string> ignored) {
     SmallVector<StringRef> others;
     for (const auto &entry : object)
@@ -189,7 +188,7 @@ static void readActivation(Section &file, StringRef key, Activation &target) {
                "'; expected gelu_new, gelu, silu or relu");
 }
 
-/// Dropout is for training alone and has no part in the function.
+/// Notes a dropout rate: dropout is left out of the model.
 static void noteDropout(Section &file, StringRef key) {
   double rate = 0;
   file.read(key, rate);
@@ -217,7 +216,7 @@ static void readGPT2(Section &file, ModelConfig &config) {
     noteDropout(file, key);
 }
 
-/// rope_scaling of transformers 4, or rope_parameters of 5, which holds rope_theta too.
+/// Reads rope_scaling of transformers 4, or rope_parameters of 5, which also holds rope_theta.
 static void readRope(Section &file, StringRef key, ModelConfig &config, HuggingFaceResult &result) {
   const llvm::json::Value *value = file.take(key);
   if (!value)
@@ -288,7 +287,7 @@ static void readLlama(Section &file, StringRef type, ModelConfig &config,
                ": attention to a sliding window is not supported; expected null");
 }
 
-/// How deep brackets nest outside of strings: the parser recurses.
+/// Returns the depth to which brackets nest outside strings. The parser recurses that deep.
 static unsigned nesting(StringRef text) {
   unsigned depth = 0, deepest = 0;
   bool quoted = false;
@@ -317,8 +316,8 @@ static std::unique_ptr<llvm::MemoryBuffer> readFile(StringRef path, HuggingFaceR
   return nullptr;
 }
 
-/// A key that an object of the (valid) text has twice; empty when there is none. llvm::json keeps
-/// the last.
+/// Returns a key that occurs twice in an object of the (valid) text, or an empty text. llvm::json
+/// keeps the last.
 static std::string findDuplicateKey(StringRef text) {
   SmallVector<llvm::StringSet<>> objects;
   for (size_t i = 0; i < text.size(); ++i) {

@@ -14,13 +14,13 @@ namespace mlir::fsdp::modelgen {
 
 struct HuggingFaceResult {
   ModelConfig config;
-  std::vector<std::string> errors; // why the file is refused
-  std::vector<std::string> notes;  // what is left out on purpose
+  std::vector<std::string> errors; // errors for which the file is refused
+  std::vector<std::string> notes;  // parts that are left out on purpose
 };
 
-/// Reads `path`, a file or a folder that holds config.json. Unset keys have the
-/// defaults of the model type; keys that are neither understood, nor known to
-/// leave the maths alone, nor in `ignored`, are errors.
+/// Reads `path`, a file or a folder with config.json. Absent keys have the defaults of the model
+/// type. A key is an error if it is neither supported, nor known not to affect the model, nor in
+/// `ignored`.
 HuggingFaceResult readHuggingFaceConfig(StringRef path, ArrayRef<std::string> ignored);
 
 } // namespace mlir::fsdp::modelgen

@@ -10,9 +10,9 @@
 //               x += down_proj(silu(gate_proj(z)) · up_proj(z)), z = post_attention_layernorm(x)
 //   loss = cross_entropy(norm(x) · lm_headᵀ, targets)
 //
-// Names, shapes, order and initial values are those of Hugging Face's
-// LlamaForCausalLM; weights are [out, in]. Rotary embedding turns the pairs
-// (i, i + d/2) of a head, as Hugging Face's checkpoints expect.
+// Names, shapes, order and initial values are those of Hugging Face's LlamaForCausalLM; weights are
+// [out, in]. Rotary embedding rotates the pairs (i, i + d/2) of a head, as Hugging Face's
+// checkpoints expect.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,7 +57,8 @@ std::vector<Parameter> modelgen::llamaParameters(const ModelConfig &config) {
 // Rotary embedding
 //===----------------------------------------------------------------------===//
 
-/// Llama 3.1: long waves are slowed by `factor`, short ones kept, those between blended.
+/// Returns a frequency as Llama 3.1 scales it: long waves are divided by `factor`, short ones kept,
+/// those between blended.
 static double stretch(double frequency, const RopeScaling &scaling) {
   if (scaling.kind == RopeScaling::Kind::None)
     return frequency;
@@ -94,7 +95,7 @@ struct Rotation {
 };
 } // namespace
 
-/// Turns x [b, t, heads, d]; (low, high) becomes (low·cos - high·sin, high·cos + low·sin).
+/// Rotates x [b, t, heads, d]: (low, high) becomes (low·cos - high·sin, high·cos + low·sin).
 static Value rotate(Emitter &emit, Value x, const Rotation &rotation, const std::string &what) {
   int64_t half = *emit.config.headDim / 2;
   Value low = emit.slice(x, 3, 0, half, what + ".low"),

@@ -34,7 +34,8 @@ ModelConfig ModelConfig::defaults(Family family) {
   return config;
 }
 
-/// GPT-2: 4 · hidden. Llama: 8/3 · hidden, rounded up to a multiple of 256.
+/// Returns the default width of the MLP: 4 · hidden for GPT-2; 8/3 · hidden, rounded up to a
+/// multiple of 256, for Llama.
 static int64_t defaultIntermediate(Family family, int64_t hidden) {
   if (family == Family::GPT2)
     return 4 * hidden;
@@ -42,7 +43,7 @@ static int64_t defaultIntermediate(Family family, int64_t hidden) {
 }
 
 namespace {
-/// Collects the faults of a configuration.
+/// Collects the errors of a configuration.
 class Faults {
 public:
   std::vector<std::string> messages;
@@ -62,7 +63,7 @@ public:
 };
 } // namespace
 
-/// Sizes are int64_t: no tensor may have more elements than a byte count in one can hold.
+/// Checks that the byte count of every tensor fits in int64_t.
 static void checkElements(const ModelConfig &config, Faults &faults) {
   constexpr double limit = double(int64_t(1) << 56);
   double tokens = double(config.batch) * *config.seq;
@@ -113,8 +114,9 @@ std::vector<std::string> ModelConfig::resolve() {
   faults.positive("rope-theta", ropeTheta);
   for (double rate : {embeddingDropout, attentionDropout, residualDropout})
     if (!(rate >= 0 && rate < 1)) {
-      faults.require(false, "expected dropout to be a probability from 0 up to, but not 1, found " +
-                                llvm::formatv("{0:f3}", rate).str());
+      faults.require(false,
+                     "expected dropout to be a probability of at least 0 and below 1, found " +
+                         llvm::formatv("{0:f3}", rate).str());
       break;
     }
   if (!faults.messages.empty())

@@ -1,4 +1,4 @@
-//===- ModelConfig.h - What a generated model is made of --------*- C++ -*-===//
+//===- ModelConfig.h - Configuration of a generated model -------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -22,7 +22,7 @@ inline StringRef nameOf(Family family) { return family == Family::GPT2 ? "gpt2" 
 enum class DType { F32, F64, F16, BF16 };
 enum class Activation { GeluTanh, GeluErf, Silu, Relu };
 
-/// How rotation frequencies are stretched beyond the positions trained on.
+/// How rotation frequencies are stretched beyond the trained positions.
 struct RopeScaling {
   enum class Kind { None, Linear, Llama3 };
   Kind kind = Kind::None;
@@ -30,7 +30,7 @@ struct RopeScaling {
   int64_t originalPositions = 8192;
 };
 
-/// Sizes in elements. What is unset follows from the rest (`resolve`).
+/// Sizes in elements. Unset fields are derived from the others by `resolve`.
 struct ModelConfig {
   Family family = Family::GPT2;
   DType dtype = DType::F32;
@@ -40,17 +40,17 @@ struct ModelConfig {
   double epsilon = 0, initRange = 0.02, ropeTheta = 10000;
   double embeddingDropout = 0, attentionDropout = 0, residualDropout = 0;
   RopeScaling scaling;
-  bool tied = false;                                      // the head reads the embedding
+  bool tied = false;                                      // the output head shares the embedding
   bool qkvBias = false, outBias = false, mlpBias = false; // Llama; GPT-2 has every bias
   bool scaleScores = true, scaleScoresByLayer = false;    // GPT-2
 
-  /// GPT-2 124M or Llama 7B, as Hugging Face defines them.
+  /// Returns GPT-2 124M or Llama 7B, as Hugging Face defines them.
   static ModelConfig defaults(Family family);
 
-  /// Fills in what is unset; says what does not fit together, one message per fault.
+  /// Sets unset fields. Returns one message for each inconsistency.
   std::vector<std::string> resolve();
 
-  /// Query heads that share one key/value head.
+  /// Returns the number of query heads that share one key/value head.
   int64_t groups() const { return heads / *kvHeads; }
   bool drops() const { return embeddingDropout > 0 || attentionDropout > 0 || residualDropout > 0; }
   int64_t tokens() const { return batch * *seq; }

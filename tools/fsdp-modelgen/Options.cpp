@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A configuration starts from the family's defaults or from config.json; every
-// option that is given then wins over it; `ModelConfig::resolve` checks the sum.
+// A configuration starts from the family's defaults or from config.json; options override it;
+// `ModelConfig::resolve` checks the result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +37,7 @@ static constexpr llvm::StringLiteral overview =
 )";
 
 namespace {
-/// One option per field; a field is changed where its option was given.
+/// One option per field; a field changes only if its option is given.
 struct CommandLine {
   using Int = cl::opt<int64_t>;
   using Real = cl::opt<double>;
@@ -84,9 +84,8 @@ struct CommandLine {
                  cl::desc("standard deviation of initial weights (0.02)"), cl::cat(model)};
 
   Real dropout{"dropout", cl::value_desc("p"), cl::cat(model),
-               cl::desc("probability that training drops an element: of attention weights, of what "
-                        "a block adds to the "
-                        "residual, and (gpt2) of embeddings (default 0)")};
+               cl::desc("probability that training drops an element of attention weights and "
+                        "residuals (default 0)")};
 
   Int seq{"seq", cl::value_desc("n"),
           cl::desc("tokens per sequence (default: positions, at most 2048)"), cl::cat(batch)};
@@ -127,7 +126,7 @@ std::optional<Family> CommandLine::chosenFamily() {
   return std::nullopt;
 }
 
-/// `target = option` where the option was given.
+/// Sets `target` if the option is given.
 template <typename Target, typename Option>
 static void overrideWith(Target &target, const Option &option) {
   if (option.getNumOccurrences())
@@ -136,7 +135,7 @@ static void overrideWith(Target &target, const Option &option) {
 
 void CommandLine::overrideSizes(ModelConfig &config) {
   bool reshaped = hidden.getNumOccurrences() || heads.getNumOccurrences();
-  if (reshaped) // what followed from the old sizes follows from the new ones
+  if (reshaped) // derive these again from the new sizes
     config.headDim = std::nullopt;
   if (heads.getNumOccurrences())
     config.kvHeads = std::nullopt;
@@ -221,7 +220,7 @@ std::optional<ModelConfig> CommandLine::configure() {
 }
 
 std::optional<Request> modelgen::parseCommandLine(int argc, char **argv) {
-  cl::ResetCommandLineParser(); // none of LLVM's own options
+  cl::ResetCommandLineParser(); // removes LLVM's own options
   CommandLine line;
   cl::SetVersionPrinter([](raw_ostream &os) { os << "fsdp-modelgen " FSDP_VERSION "\n"; });
   if (!cl::ParseCommandLineOptions(argc, argv, overview, &llvm::errs()))

@@ -13,12 +13,12 @@ namespace mlir::fsdp::modelgen {
 
 struct Request {
   ModelConfig config;
-  std::string output; // a path, or "-" for stdout
-  std::string input;  // config.json, where one was given
+  std::string output; // output file, or "-" for stdout
+  std::string input;  // config.json, if given
 };
 
-/// Reads the command line; none when it is refused, with the messages on stderr.
-/// --help and --version end the program.
+/// Reads the command line. Returns nothing after errors were printed. --help and --version end the
+/// process.
 std::optional<Request> parseCommandLine(int argc, char **argv);
 
 } // namespace mlir::fsdp::modelgen

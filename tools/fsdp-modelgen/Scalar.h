@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A thin handle on an SSA float, so that the body of a linalg op reads like the
-// formula it stands for:
+// A handle on an SSA float that makes the body of a linalg op look like its formula:
 //
 //   Scalar gate = x / (exp(-x) + 1.0);
 //
@@ -39,7 +38,8 @@ public:
   Scalar apply(Scalar other) const {
     return with(Op::create(*builder, loc, value, other.value));
   }
-  /// This where loop `low` is at most loop `high` of the enclosing linalg op, else `otherwise`.
+  /// Returns this value if the index of loop `low` is at most that of loop `high`, else
+  /// `otherwise`.
   Scalar whereAtMost(unsigned low, unsigned high, Scalar otherwise) const {
     Value inside = arith::CmpIOp::create(*builder, loc, arith::CmpIPredicate::ule,
                                          linalg::IndexOp::create(*builder, loc, low),

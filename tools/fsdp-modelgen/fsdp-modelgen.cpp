@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Read the command line and config.json               Options, HuggingFace
-//  2. Declare the parameters, write the function           GPT2, Llama, Emitter
-//  3. Verify it, print it, say how many parameters it has
+// 1. Read the command line and config.json               Options, HuggingFace
+// 2. Declare the parameters, build the function           GPT2, Llama, Emitter
+// 3. Verify and print it; report its number of parameters
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@ static OwningOpRef<ModuleOp> generate(MLIRContext &context, const ModelConfig &c
   return module;
 }
 
-/// "6.7B llama: 6,738,415,616 parameters in 291 tensors".
+/// Prints a summary such as "6.7B llama: 6,738,415,616 parameters in 291 tensors".
 static void report(const ModelConfig &config, ArrayRef<Parameter> parameters) {
   int64_t count = 0;
   for (const Parameter &parameter : parameters)

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// mlir-opt with our dialect and passes. Its own --help is a list of some twelve
-// hundred options of LLVM; ours says how to begin and lists the passes of the project.
+// mlir-opt with the fsdp dialect and passes. MLIR's own --help lists some 1200 options of LLVM;
+// this --help shows how to begin, and lists the passes of the project.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,7 +58,8 @@ Exit codes: 0 success, 1 the IR is invalid or a pass failed, 2 bad usage or a fi
 
 )help";
 
-/// MLIR's --help-list knows all; --help only what is registered when it is printed.
+/// Prints the help or the version if an argument asks for it. (MLIR's --help-list prints all
+/// options; --help only those registered so far.)
 static bool printedOurHelp(int argc, char **argv) {
   if (!fsdp::printedHelp(argc, argv, "fsdp-opt", overview))
     return false;
@@ -75,8 +76,7 @@ static int badUsage(const llvm::Twine &message) {
   return 2;
 }
 
-/// Warns that the report of --mlir-pass-statistics is empty where LLVM was built without
-/// statistics.
+/// Warns that the report of --mlir-pass-statistics is empty if LLVM was built without statistics.
 static void warnOfEmptyStatistics() {
 #if !LLVM_ENABLE_STATS
   cl::Option *option = cl::getRegisteredOptions().lookup("mlir-pass-statistics");
@@ -87,7 +87,8 @@ static void warnOfEmptyStatistics() {
 #endif
 }
 
-/// Does the work of mlir-opt. A crash of the parser, before the first pass, becomes an error.
+/// Runs the passes, as mlir-opt does. A crash of the parser, before the first pass, becomes an
+/// error.
 static LogicalResult process(StringRef input, StringRef output, const DialectRegistry &known) {
   DialectRegistry registry;
   known.appendTo(registry);
@@ -126,7 +127,7 @@ int main(int argc, char **argv) {
   if (!cl::ParseCommandLineOptions(argc, argv, header, &llvm::errs()))
     return 2;
   std::string why;
-  if (input != "-" && !openInputFile(input, &why)) // opening - reads it
+  if (input != "-" && !openInputFile(input, &why)) // opening "-" would read stdin
     return badUsage(why);
   if (std::optional<std::string> problem = fsdp::whyNotWritable(output))
     return badUsage(*problem);

@@ -1,15 +1,15 @@
-//===- ClusterFile.h - Machines and what connects them ----------*- C++ -*-===//
+//===- ClusterFile.h - Descriptions of clusters -----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What estimates (compiler) and simulations (runtime) of a step are made of, from a file such as
-// examples/clusters/8xH200.json. Links are levels, innermost first: ranks 0 .. ranks-1 are joined
-// by the first, that many groups of them by the next.
+// Reads a cluster from a file such as examples/clusters/8xH200.json, for the compiler's estimates
+// and the runtime's simulation of a step. Links form levels, innermost first: a link of the first
+// level joins `ranks` consecutive ranks, a link of the next level joins several such groups.
 //
 //   | 0 1 2 3 4 5 6 7 | 8 .. 15 | ...      NVLink: 8 ranks
-//           InfiniBand between all         no number: all others
+//           InfiniBand between all         no number: all remaining ranks
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,66 +23,65 @@
 
 namespace fsdpcommon {
 
-/// How a ring sends on one level of links: seconds of a step, and bytes of a rank in one direction
-/// in a second.
+/// Cost of a ring on one level of links.
 struct LinkRate {
-  double stepSeconds = 0, bytesPerSecond = 0;
+  double stepSeconds = 0;    ///< latency of one step of the ring
+  double bytesPerSecond = 0; ///< of one rank in one direction
 };
 
-/// All-reduce of `fromBytes` or more goes round by round, each with so many bytes.
+/// Round size of a switch: an all-reduce of `fromBytes` or more is sent in rounds of `bytes`.
 struct RoundSize {
   double fromBytes = 0, bytes = 0;
 };
 
-/// A switch that adds up what it receives and sends the sum to all. Its bandwidth is counted as a
-/// ring's would be.
+/// A switch that sums what it receives and sends the sum to all ranks.
 struct SwitchReduce {
-  uint64_t leastRanks = 0; ///< 0: there is none
+  uint64_t leastRanks = 0; ///< fewest ranks for which it is used; 0: no such switch
+  /// Fixed seconds, bandwidth counted as for a ring, and seconds per round.
   double seconds = 0, bytesPerSecond = 0, roundSeconds = 0;
-  std::vector<RoundSize> rounds; ///< ascending
+  std::vector<RoundSize> rounds; ///< in ascending order of fromBytes
 };
 
 /// One level of links.
 struct ClusterLink {
   std::string name;
-  /// Consecutive ones that it joins; a number that int64_t holds.
+  /// Number of consecutive ranks that one link joins; fits int64_t.
   uint64_t ranks = std::numeric_limits<int64_t>::max();
-  LinkRate plain; ///< where no protocol is named
+  LinkRate plain; ///< for collectives without a protocol
   std::map<std::string, LinkRate> protocols;
   SwitchReduce switchReduce;
 };
 
-/// What kernels of one kind reach; 0: what the device does.
+/// Measured rates of kernels of one kind; 0: use the rate of the device.
 struct KindRate {
   double multiplyAdds = 0, bytesPerSecond = 0;
 };
 
+/// A cluster: the device of one rank, and the links between ranks. Rates are per second.
 struct Cluster {
-  std::string file, name; ///< file: empty where it was not read from one
-  /// Of one rank: multiply-adds of f32, of bf16 and f16, bytes of memory, in a second.
+  std::string file, name; ///< file: empty if the cluster was not read from one
+  /// Multiply-adds of f32, multiply-adds of bf16 and f16, and bytes of device memory.
   double wideMultiplyAdds = 0, narrowMultiplyAdds = 0, memoryBytesPerSecond = 0;
-  /// The beginning of a kernel, and of a collective whose channel is idle.
+  /// Launch latency of a kernel, and of a collective on an idle channel.
   double launchSeconds = 0, collectiveSeconds = 0;
-  /// What a copy to the host's memory or from it moves in a second; 0: it reads and writes memory
-  /// as any copy does.
+  /// Bandwidth of copies to and from host memory; 0: they cost as much as device copies.
   double hostBytesPerSecond = 0;
-  /// What a rank reads from its file or writes to it in a second: of one NVMe drive, unless it is
-  /// said.
+  /// Bandwidth of a rank's offload file; the default is one NVMe drive.
   double fileBytesPerSecond = 2e9;
   std::map<std::string, KindRate> kinds;
   std::map<std::string, double> protocols; ///< seconds of a collective before its first step
   std::vector<ClusterLink> links;
 
-  /// Returns how many ranks the links join.
+  /// Returns the number of ranks that the links join.
   uint64_t ranks() const { return links.back().ranks; }
-  /// Returns the seconds of a kernel of `kind`: the longer one of its multiply-adds and its bytes,
-  /// and its launch.
+  /// Returns the seconds of a kernel of `kind`: launch latency, plus the longer of the time for its
+  /// multiply-adds and the time for its bytes.
   double kernelSeconds(const std::string &kind, uint64_t multiplyAdds, uint64_t bf16MultiplyAdds,
                        uint64_t bytes) const;
 };
 
-/// Reads a file. Every member is known by name and has its range. Returns nothing when `problem`
-/// says why.
+/// Reads a cluster file. Unknown members and values out of range are errors. Returns nothing and
+/// sets `problem` on failure.
 std::optional<Cluster> readCluster(const std::string &path, JsonProblem &problem);
 
 } // namespace fsdpcommon

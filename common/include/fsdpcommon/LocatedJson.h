@@ -1,11 +1,11 @@
-//===- LocatedJson.h - JSON that knows where it was written -----*- C++ -*-===//
+//===- LocatedJson.h - JSON with source locations ---------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For files that people write: what is wrong in them can be said with line and
-// column. Neither LLVM nor exceptions.
+// Parses hand-written files, so that diagnostics can give line and column. Uses neither LLVM nor
+// exceptions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,11 +21,11 @@ namespace fsdpcommon {
 
 struct JsonMember;
 
-/// A value and the place where it begins (both from 1; the column in bytes).
+/// A value and the location of its first character (from 1; the column in bytes).
 struct JsonValue {
   enum class Kind { null, boolean, integer, number, string, array, object };
   Kind kind = Kind::null;
-  /// Scalars as they are written; strings decoded.
+  /// Scalars as written in the file; strings decoded.
   std::string text;
   unsigned line = 1, column = 1;
   std::vector<JsonValue> elements;
@@ -33,9 +33,9 @@ struct JsonValue {
 
   bool is(Kind other) const { return kind == other; }
   bool isScalar() const { return kind != Kind::array && kind != Kind::object; }
-  /// The member of that name; null when there is none.
+  /// Returns the member `name`, or null.
   const JsonMember *find(std::string_view name) const;
-  /// `the string "abc"`, `the number 4`, `a list`.
+  /// Returns a description for diagnostics: `the string "abc"`, `the number 4`, `a list of 2`.
   std::string describe() const;
 };
 
@@ -45,16 +45,17 @@ struct JsonMember {
   JsonValue value;
 };
 
-/// What is wrong with a file, and where; line 0: with the file as a whole.
+/// An error and its location; line 0: the file as a whole.
 struct JsonProblem {
   unsigned line = 0, column = 0;
   std::string message;
 };
 
-/// Returns the content of a file of at most 16 MiB, nested at most 64 deep, no name twice in an
-/// object; nothing when `problem` says why. A pipe has 10 seconds to deliver what comes next.
+/// Parses a file of at most 16 MiB, nested at most 64 deep, without a name twice in one object.
+/// Returns nothing and sets `problem` on failure. Reading from a pipe fails after 10 seconds
+/// without data.
 std::optional<JsonValue> readJson(const std::string &path, JsonProblem &problem);
-/// The same of a text.
+/// Does the same for a text in memory.
 std::optional<JsonValue> parseJson(std::string_view text, JsonProblem &problem);
 
 } // namespace fsdpcommon

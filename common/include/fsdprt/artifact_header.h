@@ -4,9 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Plain C without dependencies: the compiler, which writes these bytes, and the
-// runtime, which checks them, share this file and the schema of the manifest
-// (runtime/schema/artifact.fbs), nothing else.
+// Plain C without dependencies. The compiler, which writes these bytes, and the runtime, which
+// checks them, share this file and the schema of the manifest (runtime/schema/artifact.fbs).
 //
 //     0        128 (64-byte aligned)         (4096)            (4096)    file_size
 //     | header | manifest: FlatBuffer "FSDP" | image: ELF .so | values |
@@ -14,9 +13,9 @@
 // All integers are little-endian. Offsets and sizes are in bytes from the beginning of the file.
 // The image is a position-independent ELF shared object without undefined symbols, needed
 // libraries, thread-local storage or initialisers; it may be absent (offset and size 0) when no
-// program launches a kernel. Values are initial values of parameters, at the places that the
-// manifest names; a file without them has offset and size 0 and version 2, which older readers
-// take. Between the parts are zeros. The hash is of the whole file with the 32 bytes of the hash
+// program launches a kernel. The values are initial values of parameters, at offsets given in the
+// manifest; a file without them has offset and size 0 and version 2, which older readers accept.
+// The gaps between the parts are zero. The hash covers the whole file with the 32 bytes of the hash
 // itself taken as zero: write zeros there, hash the file, fill them in.
 //
 //===----------------------------------------------------------------------===*/
@@ -28,7 +27,7 @@
 
 #define FSDPRT_ARTIFACT_MAGIC "FSDPMLIR" /* 8 bytes, without the terminating zero */
 #define FSDPRT_ARTIFACT_VERSION 3u       /* raised when an old reader would misread the file */
-#define FSDPRT_ARTIFACT_PLAIN_VERSION 2u /* the oldest that is read: files without values */
+#define FSDPRT_ARTIFACT_PLAIN_VERSION 2u /* oldest supported version: files without values */
 #define FSDPRT_ARTIFACT_HEADER_SIZE 128u
 #define FSDPRT_ARTIFACT_HASH_OFFSET 56u
 #define FSDPRT_ARTIFACT_HASH_SIZE 32u
@@ -36,9 +35,9 @@
 #define FSDPRT_ARTIFACT_IMAGE_ALIGNMENT 4096u
 #define FSDPRT_ARTIFACT_VALUES_ALIGNMENT 4096u /* of the section */
 #define FSDPRT_ARTIFACT_VALUE_ALIGNMENT 64u    /* of a parameter's values within it */
-#define FSDPRT_BUFFER_ALIGNMENT 64u            /* of the room that a buffer has in an arena */
-#define FSDPRT_HOST_ARENA_ALIGNMENT                                                                \
-  4096u /* of the offset after the arena at which the host's begins */
+#define FSDPRT_BUFFER_ALIGNMENT 64u            /* of a buffer's offset and size in an arena */
+/* Of the offset after the device arena at which the host arena begins. */
+#define FSDPRT_HOST_ARENA_ALIGNMENT 4096u
 
 typedef struct fsdprt_artifact_header {
   char magic[8];

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The library fsdp_common: no dependency but memcpy, so that the compiler can
-// link it too.
+// Part of the library fsdp_common. Depends on memcpy alone, so that the compiler can link it too.
 //
 //===----------------------------------------------------------------------===*/
 
@@ -22,14 +21,14 @@ extern "C" {
 typedef struct fsdprt_sha256 {
   uint32_t state[8];
   uint64_t bytes;    /* hashed so far */
-  uint8_t block[64]; /* the first bytes % 64 are waiting */
+  uint8_t block[64]; /* the first bytes % 64 are not yet hashed */
 } fsdprt_sha256;
 
 void fsdprt_sha256_begin(fsdprt_sha256 *hash);
 void fsdprt_sha256_update(fsdprt_sha256 *hash, const void *data, size_t size);
 void fsdprt_sha256_end(fsdprt_sha256 *hash, uint8_t digest[32]);
 
-/* The hash of a whole artifact in memory, its own hash field taken as zero.
+/* Computes the hash of a whole artifact in memory, with its own hash field taken as zero.
  * `size` is at least FSDPRT_ARTIFACT_HEADER_SIZE. */
 void fsdprt_sha256_artifact(const void *file, size_t size, uint8_t digest[32]);
 

@@ -16,43 +16,45 @@ namespace mlir::fsdp {
 /// The axis of a mesh over which units are sharded.
 inline constexpr StringLiteral shardAxis = "shard";
 
-/// The ranks that take part in a collective on tensors: 1 when nothing leaves the rank.
+/// Returns the number of ranks that take part in a collective on tensors: 1 if no data leaves the
+/// rank.
 int64_t getGroupSize(Operation *collective, SymbolTableCollection &tables);
 
-/// Iterations of a loop with constant bounds.
+/// Returns the number of iterations of `loop`, or nothing if a bound or the step is not constant.
 std::optional<int64_t> getTripCount(scf::ForOp loop);
 
-/// Where a view begins in its source: `bytes`, and `stride` more per iteration of the loop around
+/// Offset of a view in its source: `bytes`, plus `stride` bytes per iteration of the loop around
 /// it.
 struct ViewOffset {
   int64_t bytes = 0, stride = 0;
 };
 
-/// The range of a contiguous slice; nothing when it is not contiguous or when
+/// Returns the offset of a contiguous slice. Returns nothing if the slice is not contiguous, or if
 /// its offset is not affine in the induction variable of the loop around it.
 std::optional<ViewOffset> getContiguousOffset(tensor::ExtractSliceOp op);
 
-/// Which values of a function share memory by themselves, and how long the content of each is read.
-/// Positions number the ops of the function in the order in which they print.
+/// Finds which values of a function share memory without a copy, and until when the content of each
+/// is read. Positions number the ops of the function in the order in which they print.
 class Aliasing {
 public:
   explicit Aliasing(func::FuncOp function);
 
-  /// The value that the results of `op` are ranges of: a reshape, a slice, a
-  /// collective within one rank. Null for all other ops.
+  /// Returns the value of which the results of `op` are ranges: `op` is a reshape, a slice, or a
+  /// collective within one rank. Returns null for all other ops.
   Value getViewSource(Operation *op);
-  /// What `value` is a view of, over any number of views.
+  /// Returns the value at the root of the chain of views that ends in `value`.
   Value getBase(Value value);
 
   int64_t getPosition(Operation *op) const { return positions.lookup(op); }
-  /// The last position at which the content of `value` is read, through views
-  /// too. A value from outside of a loop that is read in it is read until the loop ends.
+  /// Returns the last position at which the content of `value` or of a view of it is read. A value
+  /// that is defined outside a loop and read inside counts as read until the loop ends.
   int64_t getEnd(Value value);
-  /// `value` is never overwritten: an argument that no result updates.
+  /// Marks `value` as never overwritten: an argument that no result updates.
   void keep(Value value) { ends[value] = std::numeric_limits<int64_t>::max(); }
 
-  /// Whether the kernel may write over operand `index`: no one reads that content later, and no
-  /// other operand is it. The answer is about the values alone, not about where they lie.
+  /// Returns true if the kernel may overwrite operand `index`: nothing reads that content later,
+  /// and no other operand shares its memory. Looks at values only, not at the buffers they are
+  /// placed in.
   bool mayOverwrite(KernelCallOp call, unsigned index);
 
 private:

@@ -11,11 +11,12 @@
 
 namespace mlir::fsdp {
 
-/// What mask_mod keeps, in the words of the field: "causal, window of 256 or 4 sink keys". For
-/// people: kernels take bounds (AttentionTiles.h). Empty: everything.
+/// Returns the common name of what mask_mod keeps, such as "causal, window of 256 or 4 sink keys".
+/// Empty if it keeps everything. For messages only: kernels use the bounds of AttentionTiles.h.
 std::string nameMask(AttentionOp op);
 
-/// What score_mod does, from the score outwards: "softcap 30, ALiBi". Empty: nothing.
+/// Returns the names of the steps of score_mod, the first applied to the score first: "softcap 30,
+/// ALiBi". Empty if there are none.
 std::string nameScore(AttentionOp op);
 
 } // namespace mlir::fsdp

@@ -1,10 +1,10 @@
-//===- Cluster.h - Machines and what connects them --------------*- C++ -*-===//
+//===- Cluster.h - Machines and the links between them ----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Times of the clusters that common/include/fsdpcommon/ClusterFile.h describes.
+// Estimated times on the clusters that common/include/fsdpcommon/ClusterFile.h describes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,21 +20,22 @@ using fsdpcommon::Cluster;
 using fsdpcommon::ClusterLink;
 using fsdpcommon::readCluster;
 
-/// Ranks of a processor with vectors of 512 bits, two threads of one machine.
+/// Returns the cluster of CPU ranks: one machine, two threads per rank, vectors of 512 bits.
 const Cluster &getCpuCluster();
 
-/// What --cluster calls the machines of getGpuCluster().
+/// Name of getGpuCluster() as a value of --cluster.
 inline constexpr llvm::StringLiteral gpuClusterName = "8xH100";
-/// Eight H100 that NVLink joins: examples/clusters/8xH100.json.
+/// Returns eight H100 joined by NVLink, the cluster of examples/clusters/8xH100.json.
 const Cluster &getGpuCluster();
 
-/// Seconds of a ring that moves `bytes` to each of `ranks` ranks (what stays on a rank included)
-/// that are `stride` apart, `rounds` times (an all-reduce: 2). Zero for one rank.
+/// Returns the seconds of a ring collective of `bytes` (including the part that stays on the rank)
+/// over `ranks` ranks that are `stride` apart, run `rounds` times (2 for an all-reduce). Zero for
+/// one rank.
 ///
 ///   bytes * (n - 1) / n / bandwidth + latency of the n - 1 steps
 ///
-/// Where the ring leaves a level, the m members within it share the way out of m ranks, as NCCL's
-/// rings do (its src/graph/tuning.cc: time = latency + bytes / bandwidth).
+/// At a level of links between groups of m ranks of the ring, these m ranks share m links, as in
+/// NCCL's rings (its src/graph/tuning.cc: time = latency + bytes / bandwidth).
 double getRingSeconds(const Cluster &cluster, double bytes, int64_t ranks, int64_t stride,
                       unsigned rounds = 1);
 

@@ -1,4 +1,4 @@
-//===- CommandGraph.h - Which command must follow which ---------*- C++ -*-===//
+//===- CommandGraph.h - Dependences between commands ------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,21 +11,21 @@
 
 namespace mlir::fsdp {
 
-/// The commands of one block of a program, and which of them touch what another one writes. A loop
-/// is one command.
+/// The commands of one block of a program and their dependences: pairs of commands of which one
+/// writes bytes that the other reads or writes. A loop is one command.
 class CommandGraph {
 public:
   CommandGraph(Block &block, SymbolTableCollection &tables);
 
   ArrayRef<Operation *> getCommands() const { return commands; }
-  /// Commands that have to be done before command `index`, and those that have to wait for it,
+  /// Return the commands that must be done before command `index`, or that must wait for it,
   /// ascending.
   ArrayRef<unsigned> getBefore(unsigned index) const { return before[index]; }
-  ArrayRef<unsigned> getBehind(unsigned index) const { return behind[index]; }
+  ArrayRef<unsigned> getAfter(unsigned index) const { return after[index]; }
 
 private:
   SmallVector<Operation *> commands;
-  SmallVector<SmallVector<unsigned, 4>> before, behind;
+  SmallVector<SmallVector<unsigned, 4>> before, after;
 };
 
 } // namespace mlir::fsdp

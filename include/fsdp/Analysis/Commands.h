@@ -11,41 +11,42 @@
 
 namespace mlir::fsdp {
 
-/// What a command does to a range.
+/// Access of a command to a range of a buffer.
 struct Access {
   SliceAttr slice;
   bool reads = false, writes = false;
 };
 
-/// The accesses of one command (of a loop: none). A launch reads what its kernel does not mark
-/// `fsdp.out`, and writes what it marks at all.
+/// Returns the accesses of one command, none for a loop. A launch reads the bindings that its
+/// kernel does not mark `fsdp.out`, and writes those marked `fsdp.out` or `fsdp.inout`.
 SmallVector<Access> getAccesses(Operation *command, SymbolTableCollection &tables);
 
-/// What a human calls a command: its label, or its kind.
+/// Returns the name of a command for messages: its kind and its label.
 std::string describeCommand(Operation *command);
 
 /// A command and its number (see FSDPProgramOps.td).
 struct NumberedCommand {
   Operation *op;
   int64_t number;
-  /// Numbers of the loop around it and of the last command in that; -1: none.
+  /// Numbers of the loop around it and of the last command of that loop; -1 if there is none.
   int64_t loopFirst = -1, loopLast = -1;
-  /// How often it runs.
+  /// Number of times that the program runs it.
   int64_t turns = 1;
 };
 
 SmallVector<NumberedCommand> numberCommands(ProgramOp program);
 
-/// The first and the last command that needs a buffer. One that is used in a loop and outside of it
-/// is needed for the whole loop; source and target of what is in flight are needed until its wait.
+/// Numbers of the first and the last command that needs a buffer.
+/// - A buffer that is used inside and outside a loop is needed for the whole loop.
+/// - Source and target of a transfer in flight are needed until its wait.
 struct Lifetime {
   int64_t first, last;
 };
 llvm::MapVector<StringAttr, Lifetime> getLifetimes(ProgramOp program,
                                                    SymbolTableCollection &tables);
 
-/// Sets the lifetimes of the buffers of `program`, which are those named `@PROGRAM.N`; erases those
-/// that no command uses.
+/// Sets the lifetimes of the buffers of `program`, which are those named `@PROGRAM.N`. Erases
+/// buffers that no command uses.
 void setLifetimes(ProgramOp program, LayoutOp layout, SymbolTableCollection &tables);
 
 } // namespace mlir::fsdp

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A roofline: a kernel takes as long as its multiply-adds or its bytes, whichever is
-// longer; a collective is a ring (Cluster.h). Meant to rank plans, not to foretell seconds.
+// A roofline model. A kernel takes the time of its multiply-adds or of its memory traffic,
+// whichever is longer; a collective is a ring (Cluster.h). The estimates serve to rank plans; they
+// are not predictions in seconds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,21 +19,24 @@
 
 namespace mlir::fsdp {
 
-/// That of `path`, of CPU ranks where it is empty, or getGpuCluster() by its name. Failure: said as
-/// a diagnostic, where the file is wrong.
+/// Returns the cluster of the file `path`, CPU ranks if `path` is empty, or getGpuCluster() by its
+/// name. Fails with a diagnostic that is located in the file.
 FailureOr<Cluster> loadCluster(MLIRContext *context, StringRef path);
 
-/// Seconds of the commands of programs of one module on one rank.
+/// Estimates the seconds of commands of the programs of one module on one rank.
 class CostModel {
 public:
   explicit CostModel(const Cluster &cluster) : cluster(cluster) {}
 
-  /// Of one run of a command. A loop: all its iterations, one command after the other. A
-  /// collective: from its start to its end, alone on its links. A wait: nothing.
+  /// Returns the seconds of one run of a command.
+  /// - Loop: all its iterations, one command after the other.
+  /// - Collective: from its start to its end, alone on its links.
+  /// - Wait: zero.
   double getSeconds(Operation *command);
-  /// Of a collective without bytes: what a launch of several pays once.
+  /// Returns the seconds of a collective of zero bytes, which a launch of several collectives pays
+  /// once.
   double getLatency(CollectiveOp collective);
-  /// Of a kernel: by the marks of its arguments.
+  /// Returns the seconds of a kernel; the marks of its arguments give the bytes that it moves.
   double getKernelSeconds(func::FuncOp kernel);
 
 private:

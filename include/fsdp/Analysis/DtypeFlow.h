@@ -1,4 +1,4 @@
-//===- DtypeFlow.h - In which types a step computes -------------*- C++ -*-===//
+//===- DtypeFlow.h - Types in which a step computes -------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,7 +16,7 @@ class OStream;
 
 namespace mlir::fsdp {
 
-/// What an op of a step is for.
+/// Part of a step that an op belongs to.
 enum class StepPart {
   model,     ///< forward and backward
   loss,      ///< from the model's last reduction to the step block
@@ -26,14 +26,14 @@ enum class StepPart {
 };
 StringRef stringifyStepPart(StepPart part);
 
-/// Which part of the step each op belongs to, found from what the program returns.
+/// Assigns each op to a part of the step, by a walk backwards from the results of the program.
 class StepParts {
 public:
-  /// A program after Update.
+  /// `program` is a program after the stage Update.
   explicit StepParts(func::FuncOp program);
 
   StepPart operator[](Operation *op) const { return parts.lookup_or(op, StepPart::model); }
-  /// The unit whose gradient an op of that part makes.
+  /// Returns the unit whose gradient `op` computes, if `op` is of the part `gradient`.
   FlatSymbolRefAttr getUnit(Operation *op) const { return units.lookup(op); }
 
 private:
@@ -48,24 +48,26 @@ private:
   DenseMap<Operation *, FlatSymbolRefAttr> units;
 };
 
-/// Ops of one part that do the same in the same types.
+/// Ops of one part of the same kind and types.
 struct DtypeRow {
   StepPart part;
   std::string
       what; ///< product, reduction, conversion, rounding, accumulation, state, or a collective
   std::string types; ///< `bf16 x bf16 -> f32`
-  /// In one step, loops unrolled: how many; elements written, sent or kept, and their bytes.
+  /// Number of ops in one step, loops unrolled; elements that they write, send or keep; their
+  /// bytes.
   int64_t count = 0, elements = 0, bytes = 0;
 };
 
-/// Of the program `step`, in its order; empty where there is none.
+/// Returns the rows of the program `step`, sorted by part; empty if there is no such program.
 SmallVector<DtypeRow> measureDtypes(ModuleOp updated);
 
-/// As a table: all rows, or without those of the model.
+/// Writes the rows as a table (without those of the model unless `all`), or as the JSON array
+/// `dtypes`.
 void writeDtypes(ArrayRef<DtypeRow> rows, bool all, raw_ostream &os);
 void writeDtypes(ArrayRef<DtypeRow> rows, llvm::json::OStream &json);
 
-/// Does every number of `inner` have a place in `outer`?
+/// Returns true if `outer` has at least the precision and the largest exponent of `inner`.
 bool holdsAll(FloatType outer, FloatType inner);
 
 } // namespace mlir::fsdp

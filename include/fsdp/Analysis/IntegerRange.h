@@ -4,9 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The one range of integers: ids of lookups, score functions, mask formulas and
-// subscripts of kernels are all held in it. The rules of arith are those of upstream's
-// InferIntRangeInterface.
+// The range type for ids of lookups, score functions, mask formulas and subscripts of kernels. The
+// rules for arith ops are those of upstream's InferIntRangeInterface.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +19,8 @@
 
 namespace mlir::fsdp {
 
-/// All integers from `lo` to `hi`; the largest range when nothing is known. Signed, but i1 counts
-/// as 0 and 1.
+/// All integers from `lo` to `hi`, by default all of int64_t. Values are signed, but those of i1
+/// count as 0 and 1.
 struct IntegerRange {
   int64_t lo = std::numeric_limits<int64_t>::min();
   int64_t hi = std::numeric_limits<int64_t>::max();
@@ -29,7 +28,7 @@ struct IntegerRange {
   static IntegerRange of(int64_t value) { return {value, value}; }
   /// Returns the positions of a dimension: [0, extent), at least 0.
   static IntegerRange below(int64_t extent) { return {0, std::max<int64_t>(extent - 1, 0)}; }
-  /// Returns what a type, or an element of it, can hold.
+  /// Returns the range that a type, or the element type of a shaped type, can hold.
   static IntegerRange ofType(Type type);
 
   bool isSingle() const { return lo == hi; }
@@ -41,12 +40,13 @@ struct IntegerRange {
 inline IntegerRange join(IntegerRange a, IntegerRange b) {
   return {std::min(a.lo, b.lo), std::max(a.hi, b.hi)};
 }
-/// Return the range of the exact result; the largest range where it may leave 64 bits.
+/// Return the range of the exact result, or the largest range if the result may leave 64 bits.
 IntegerRange operator+(IntegerRange a, IntegerRange b);
 IntegerRange operator*(IntegerRange a, IntegerRange b);
 
-/// Returns the range of the result of `op` by upstream's rules, wrapping included, or the range of
-/// its type. `operands` are the ranges of its operands; those of floats are not read.
+/// Returns the range of the result of `op` by upstream's rules, wrapping included, or else the
+/// range of its type. `operands` are the ranges of its operands; ranges of float operands are not
+/// read.
 IntegerRange inferResultRange(Operation *op, ArrayRef<IntegerRange> operands);
 
 } // namespace mlir::fsdp

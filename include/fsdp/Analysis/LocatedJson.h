@@ -1,10 +1,10 @@
-//===- LocatedJson.h - JSON that knows where it was written -----*- C++ -*-===//
+//===- LocatedJson.h - JSON values with their line and column ---*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The reader that compiler and runtime share, by its names in the compiler.
+// Names of the JSON reader of common/ (shared with the runtime) in the namespace of the compiler.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- MemoryLimit.h - Does the plan fit ------------------------*- C++ -*-===//
+//===- MemoryLimit.h - Check the arena against a limit ----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,12 +11,12 @@
 
 namespace mlir::fsdp {
 
-/// The largest arena that the runtime takes.
+/// Largest arena that the runtime accepts, in bytes.
 constexpr int64_t kMaxArenaBytes = int64_t(1) << 48;
 
-/// Fails with an error where the arena of a rank is larger than `limit` bytes (0: kMaxArenaBytes).
-/// It says what fills the arena most, and what makes that smaller. The arena of the reference is
-/// not a rank's: nobody has to run it.
+/// Fails with an error if the arena of a rank is larger than `limit` bytes (0: kMaxArenaBytes). The
+/// error names the command with the most live bytes, and its notes the largest categories with
+/// options that make them smaller. The arena of the reference is not checked: it need not be run.
 LogicalResult checkMemoryLimit(ModuleOp planned, int64_t limit);
 
 } // namespace mlir::fsdp

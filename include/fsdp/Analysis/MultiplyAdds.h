@@ -1,4 +1,4 @@
-//===- MultiplyAdds.h - Arithmetic of a kernel's products -------*- C++ -*-===//
+//===- MultiplyAdds.h - Multiply-adds and bytes of a kernel -----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,14 +11,14 @@
 
 namespace mlir::fsdp {
 
-/// Multiply-adds of the contractions and of the attention in a kernel; `bf16`: those of two bf16
-/// values, the others are in `wide`, where one of f64 counts as two.
+/// Multiply-adds of the contractions and attention ops in a kernel. `bf16` counts products of two
+/// bf16 values, `wide` all others, where one in f64 counts as two.
 struct MultiplyAdds {
   uint64_t wide = 0, bf16 = 0;
 };
 MultiplyAdds countMultiplyAdds(Operation *kernel);
 
-/// Bytes that a kernel reads and writes: each binding once, and what it updates in place twice.
+/// Returns the bytes that a kernel reads and writes: each binding once, twice if updated in place.
 uint64_t countMovedBytes(func::FuncOp kernel);
 
 } // namespace mlir::fsdp

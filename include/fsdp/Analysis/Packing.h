@@ -14,17 +14,17 @@
 
 namespace mlir::fsdp {
 
-/// Every buffer of an arena begins at a multiple of this, and takes one.
+/// Alignment of every buffer of an arena, in bytes. The size of a buffer is rounded up to it.
 inline constexpr int64_t bufferAlignment = 64;
-/// Buffers of at least `largeBuffer` bytes begin on a page.
+/// Buffers of at least `largeBuffer` bytes are aligned to a page.
 inline constexpr int64_t pageAlignment = 4096, largeBuffer = 1 << 20;
 
-/// The alignment of a buffer of `bytes`.
+/// Returns the alignment of a buffer of `bytes` bytes.
 inline int64_t getBufferAlignment(int64_t bytes) {
   return bytes >= largeBuffer ? pageAlignment : bufferAlignment;
 }
 
-/// A buffer that lives from moment `first` to moment `last`, both included.
+/// A buffer that is alive from moment `first` to moment `last`, both included.
 struct Interval {
   int64_t bytes = 0;
   int64_t first = 0, last = 0;
@@ -33,22 +33,22 @@ struct Interval {
 };
 
 struct Packing {
-  /// For each interval, in order.
+  /// Offset in bytes of each interval, in order.
   llvm::SmallVector<int64_t> offsets;
-  /// What the packing takes, and the most that is alive at one moment.
+  /// Bytes of the packing; most bytes alive at one moment, which no packing can beat.
   int64_t bytes = 0, lowerBound = 0;
-  /// The order that won, for reports.
+  /// Name of the order that gave this packing, for reports.
   llvm::StringRef method;
 };
 
-/// The most bytes (each buffer rounded up to the alignment) alive at one moment.
-/// `moment`, when given, is set to the first moment at which they are.
+/// Returns the most bytes alive at one moment, each buffer rounded up to the alignment. Sets
+/// `moment`, if given, to the first such moment.
 int64_t getLiveBytes(llvm::ArrayRef<Interval> intervals, int64_t *moment = nullptr);
 
-/// Places all intervals from offset 0 on, so that no two that meet overlap, in as few bytes as are
-/// found. Given `enough`, any packing of at most so many will do, and no time is lost where there
-/// cannot be one. What decides is the order in which intervals begin and end, not how many moments
-/// are between.
+/// Places all intervals from offset 0 so that no two overlap that are alive at the same time.
+/// Returns the smallest packing found. If `enough` is not 0, the search stops at a packing of at
+/// most `enough` bytes, and skips its last step if the lower bound is above it. Only the order in
+/// which intervals begin and end matters, not the number of moments between.
 Packing packIntervals(llvm::ArrayRef<Interval> intervals, int64_t enough = 0);
 
 } // namespace mlir::fsdp

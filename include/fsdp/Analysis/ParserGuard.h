@@ -1,4 +1,4 @@
-//===- ParserGuard.h - Survive a crash of MLIR's parser ---------*- C++ -*-===//
+//===- ParserGuard.h - Report crashes of MLIR's parser ----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,10 +11,10 @@
 
 namespace mlir::fsdp {
 
-/// While an object of this class lives, a crash of the process (a stack overflow or an abort)
-/// prints an error that names `file` and ends the process with exit code 2. For the time in which
-/// upstream code reads a user's file, no longer: a crash of a pass is a defect of the compiler, and
-/// its stack trace is needed. One at a time.
+/// Turns a crash of the process (a stack overflow or an abort) into an error that names `file` and
+/// exit code 2, as long as an object of this class lives. Use it only while upstream code reads a
+/// user's file: a crash of a pass is a defect of the compiler, and its stack trace is needed. At
+/// most one object may be active at a time.
 class ParserGuard {
 public:
   ParserGuard(llvm::StringRef tool, llvm::StringRef file);

@@ -1,4 +1,4 @@
-//===- Passes.h - Passes that print what analyses find ----------*- C++ -*-===//
+//===- Passes.h - Passes that print analyses --------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

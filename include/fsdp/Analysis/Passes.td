@@ -10,19 +10,19 @@
 include "mlir/Pass/PassBase.td"
 
 def PrintAttentionIdiomsPass : Pass<"fsdp-print-attention-idioms"> {
-  let summary = "Say what attention masks, and what kernels can skip";
+  let summary = "Print what attention masks, and what its kernels can skip";
   let description = [{
     - Requires: nothing.
-    - Ensures: a remark at each `fsdp.attention`: what its functions are called, the
-      keys that a tile of rows visits and the rows that a tile of keys visits, the mask-free
-      part of each, and how often each of the functions' ops has to run. A warning
-      where no row keeps a key.
-    - Keeps: everything.
+    - Ensures: one remark per `fsdp.attention`. It names the idioms of the score and mask
+      functions. It gives the keys that a tile of rows visits, the rows that a tile of keys
+      visits, the mask-free part of each, and how often each op of the functions runs. If no row
+      keeps a key, a warning says so.
+    - Keeps: the IR.
   }];
   let options = [Option<"tile", "tile", "int64_t", /*default=*/"0",
-                        "Print the loops in tiles of this many rows and keys; 0: in elements.">];
-  let statistics = [Statistic<"numAttentions", "num-attentions", "Attention ops looked at">,
-                    Statistic<"numSkipping", "num-skipping", "Those of which kernels can skip a part">];
+                        "Tile size in rows and keys for the printed loops; 0 (default): print elements.">];
+  let statistics = [Statistic<"numAttentions", "num-attentions", "Attention ops analysed">,
+                    Statistic<"numSkipping", "num-skipping", "Attention ops whose kernels can skip keys or rows">];
 }
 
 #endif // FSDP_ANALYSIS_PASSES_TD

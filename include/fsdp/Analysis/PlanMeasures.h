@@ -11,35 +11,36 @@
 
 namespace mlir::fsdp {
 
-/// Memory by category. Each number is the most bytes alive at one moment, so they add up to more
-/// than `peak`.
+/// Memory in bytes by category. Each number is the most bytes of that category alive at one moment,
+/// so that they can add up to more than `peak`.
 struct MemoryReport {
   /// Indexed by Category.
   int64_t bytes[9] = {};
-  /// The arena; the most that is alive at once, which no packing beats; zeros after and between
-  /// parameters.
+  /// Size of the arena; most bytes alive at one moment, which no packing beats; zeros between and
+  /// after parameters.
   int64_t peak = 0, lowerBound = 0, padding = 0;
-  /// The host's arena, beside it; by category, as `bytes` are.
+  /// Size of the arena in host memory; its most live bytes by category.
   int64_t host = 0, hostBytes[9] = {};
-  /// The file of a rank.
+  /// Size of the file of a rank that holds offloaded state.
   int64_t file = 0;
-  /// One rank that holds everything, without padding.
+  /// Bytes of one rank that would hold everything, without padding.
   int64_t unshardedParameters = 0, unshardedGradients = 0, unshardedOptimizer = 0;
   int64_t getUnshardedOwned() const {
     return unshardedParameters + unshardedGradients + unshardedOptimizer;
   }
-  /// Where most is alive: a command, its number and its program, how much, and the buffers, largest
-  /// first. By category: what is alive there.
+  /// Live bytes by category at the command with the most live bytes.
   int64_t atPeak[9] = {};
-  /// The arena of the unsharded reference, which computes all micro-batches of the step on one
-  /// rank; 0: there is none.
+  /// Arena of the unsharded reference, which computes all micro-batches of the step on one rank; 0
+  /// if there is none.
   int64_t unshardedPeak = 0;
+  /// The command with the most live bytes, its number in its program, these bytes, and the live
+  /// buffers, largest first.
   Operation *peakCommand = nullptr;
   int64_t peakNumber = 0, peakBytes = 0;
   SmallVector<BufferOp> peakBuffers;
 
   int64_t getAtPeak(Category category) const { return atPeak[static_cast<unsigned>(category)]; }
-  /// Parameters, gradients and optimizer state.
+  /// Returns the live bytes of parameters, gradients and optimizer state at that command.
   int64_t getOwnedAtPeak() const {
     return getAtPeak(Category::parameters) + getAtPeak(Category::gradients) +
            getAtPeak(Category::optimizer);
@@ -47,54 +48,54 @@ struct MemoryReport {
   int64_t operator[](Category category) const { return bytes[static_cast<unsigned>(category)]; }
 };
 
-/// Collectives of one kind in a step.
+/// Collectives of a step that have the kind, axis, type and purpose in common.
 struct CommunicationReport {
   CollectiveKind kind;
   std::string axis;
   Type dtype;
-  /// Of scalars that steer the step, not of units.
+  /// True for scalars that steer the step, false for data of units.
   bool control;
-  /// Payload with padding; what a rank sends of it; how many.
+  /// Payload in bytes with padding; bytes that one rank sends; number of collectives.
   int64_t bytes = 0, wireBytes = 0, count = 0;
 };
 
-/// A unit: what it holds, and what of it is where.
+/// A unit: its parameters and the bytes that they take.
 struct UnitReport {
   UnitOp unit;
   int64_t elements = 0, trained = 0;
-  /// Of one rank: its part of the parameters and of the optimizer's state; all parameters while
-  /// they are gathered.
+  /// Bytes on one rank: its shard of the parameters; its shard of the optimizer state; all
+  /// parameters while they are gathered.
   int64_t shardBytes = 0, optimizerBytes = 0, gatheredBytes = 0;
-  /// Zeros after and between parameters, in all shards together.
+  /// Zeros after and between parameters, in bytes over all shards.
   int64_t paddingBytes = 0;
-  /// The type in which they are gathered, if they are; how often in a step; what happens after the
-  /// forward.
+  /// Type in which the parameters are gathered, null if they are not; number of gathers in a step;
+  /// what happens to them after the forward.
   Type gatherType;
   int64_t gathers = 0;
   std::string reshard;
-  /// Of what was gathered, kept until the backward gathers it again among fewer ranks.
+  /// Gathered bytes that are kept until the backward gathers again among fewer ranks.
   int64_t keptBytes = 0;
 
-  /// Nothing but the names tells them apart.
+  /// Returns true if this unit differs from `other` in names only.
   bool isLike(const UnitReport &other) const;
 };
 
-/// "3.5 MiB".
+/// Returns a size as text with a binary unit, such as "3.5 MiB".
 std::string formatSize(int64_t bytes);
 
-/// Of the layout of `step`.
+/// Measures the layout of the program `step`.
 MemoryReport measureMemory(ModuleOp planned);
-/// Of the units of `step`, in their order.
+/// Measures the units of the program `step`, in their order.
 SmallVector<UnitReport> measureUnits(ModuleOp planned);
-/// Of the program `step`.
+/// Measures the collectives of the program `step`.
 SmallVector<CommunicationReport> measureCommunication(ModuleOp planned);
 
-/// What a choice costs that the plan could make otherwise.
+/// Cost of one value of an option, for a comparison of alternative plans.
 struct ChoiceReport {
-  std::string option; ///< as one gives it
+  std::string option; ///< as on the command line
   bool isTaken;
   int64_t arenaBytes = 0;
-  /// Payload of what crosses ranks in a step, without scalars: gathered, reduced.
+  /// Payload per step that crosses ranks, without scalars: bytes gathered, bytes reduced.
   int64_t gatheredBytes = 0, reducedBytes = 0;
 };
 ChoiceReport measureChoice(ModuleOp planned, StringRef option, bool isTaken);

@@ -1,11 +1,12 @@
-//===- ScheduleProblem.h - Where transfers may start and end ----*- C++ -*-===//
+//===- ScheduleProblem.h - Windows in which transfers may run ---*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The commands of a block, what must follow what, and which of them are transfers: collectives, and
-// copies between memories. No IR: whoever builds it gives numbers, and gets an order back.
+// The commands of a block, their dependences, and which of them are transfers: collectives, and
+// copies between memories. The problem holds no IR: its builder numbers the commands and gets an
+// order back.
 //
 //   slots      0    1    2    3    4    5
 //   compute    | C0 | C1 | C2 | C3 | C4 |
@@ -29,62 +30,66 @@ namespace mlir::fsdp {
 /// An element of an order: a command that computes, or the start of a transfer or the wait for it.
 struct ScheduleEvent {
   enum class Kind { compute, start, wait } kind;
-  unsigned index; ///< of the command, or of the transfer
+  unsigned index; ///< number of the command, or of the transfer
 };
 
 class ScheduleProblem {
 public:
   static constexpr unsigned none = ~0u;
-  /// What may move with a transfer: launches and copies with its wait, all but loops with its
-  /// start.
+  /// Kind of a command, which decides whether it may move with a transfer: launches and copies with
+  /// its wait, all but loops with its start.
   enum class Kind { launch, copy, loop, other };
   enum class Role { fixed, transfer, prologue, epilogue };
 
   struct Command {
     Kind kind = Kind::other;
     double seconds = 0;
-    int64_t live = 0; ///< bytes of the device alive at it, while no transfer moves
+    int64_t live =
+        0; ///< device bytes alive at the command while every transfer is in its original place
 
     // Derived.
     Role role = Role::fixed;
-    unsigned home = none;                         ///< the transfer that it is, or moves with
-    unsigned slot = 0;                            ///< the number of fixed commands before it
-    llvm::SmallVector<unsigned, 4> before, after; ///< that it must follow, and that must follow it
+    unsigned home = none; ///< the transfer that it is or moves with
+    unsigned slot = 0;    ///< the number of fixed commands before it
+    llvm::SmallVector<unsigned, 4> before,
+        after; ///< commands that it must follow; that must follow it
   };
 
   struct Transfer {
     unsigned command = none;
-    int64_t channel = 0;     ///< Analysis/Schedule.h
-    bool isLate = false;     ///< starts as late as hides it: a gather, a copy of what is needed
-    bool isBackward = false; ///< of a gather
+    int64_t channel = 0; ///< Analysis/Schedule.h
+    bool isLate =
+        false; ///< starts as late as it is still hidden: a gather, or a copy of data that is needed
+    bool isBackward = false; ///< whether a gather is one of the backward
     double seconds = 0, latency = 0;
-    int64_t sentBytes = 0; ///< of a collective
-    /// Of the device, that live longer when it moves: the target of a late one, else the source.
+    int64_t sentBytes = 0; ///< payload of a collective
+    /// Device bytes that live longer when it moves: of the target if `isLate`, else of the source.
     int64_t bytes = 0;
-    unsigned alike = none; ///< transfers of one number can start as one; none: it cannot
+    unsigned alike =
+        none; ///< transfers with equal numbers can start as one launch; none: it starts alone
 
     // Derived.
-    bool isEarly =
-        false; ///< ends as soon as it can: frees its source, or nothing here waits for it
-    llvm::SmallVector<unsigned> prologue, epilogue; ///< commands that move with its start, its wait
-    unsigned earliest = 0, latest = 0;              ///< slots that the fixed commands allow
+    bool isEarly = false; ///< ends as early as possible: frees its source, or no command of the
+                          ///< block waits for it
+    llvm::SmallVector<unsigned> prologue,
+        epilogue;                      ///< commands that move with its start; with its wait
+    unsigned earliest = 0, latest = 0; ///< window of slots that dependences allow
   };
 
   /// Returns the number of the command.
   unsigned addCommand(Kind kind, double seconds, int64_t live);
-  /// Command `later` must follow command `earlier`.
+  /// Adds the rule that command `later` must follow command `earlier`.
   void addDependence(unsigned earlier, unsigned later);
-  /// Its command becomes a transfer.
+  /// Makes the command `transfer.command` a transfer.
   void addTransfer(const Transfer &transfer) { transfers.push_back(transfer); }
 
   /// Returns why the problem is not well formed, or an empty text.
   std::string check() const;
-  /// Derives roles, slots and windows. Of a problem that check() accepts. O(commands +
-  /// dependences).
+  /// Derives roles, slots and windows of a problem that check() accepts. O(commands + dependences).
   void derive();
-  /// Returns why `order` is no order of this problem, or an empty text: each command, start and
-  /// wait is in it once, and what must follow another one does. A transfer is begun by its start,
-  /// and done after its wait. O(commands + dependences).
+  /// Returns why `order` is not a valid order of this problem, or an empty text. In a valid order
+  /// each command, start and wait occurs once, and every dependence is kept. A transfer begins at
+  /// its start and is done after its wait. O(commands + dependences).
   std::string verify(llvm::ArrayRef<ScheduleEvent> order) const;
 
   llvm::ArrayRef<Command> getCommands() const { return commands; }
@@ -96,7 +101,7 @@ public:
   /// Returns the seconds of the fixed commands before a slot.
   double getTime(unsigned slot) const { return time[slot]; }
   double getEndTime() const { return time.back(); }
-  /// Returns the seconds of one command after the other.
+  /// Returns the seconds of all commands, run one after the other.
   double getUnscheduled() const;
   /// Returns the seconds of the commands that move with a transfer.
   double getMovedSeconds(const Transfer &transfer) const;

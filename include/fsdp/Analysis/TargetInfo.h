@@ -1,11 +1,11 @@
-//===- TargetInfo.h - What stages ask about a target ------------*- C++ -*-===//
+//===- TargetInfo.h - Properties of a target for all stages -----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Kernels are compiled last, but what a target can do decides what earlier stages make. They ask
-// this interface; Codegen registers an implementation for each of its targets.
+// Kernels are compiled last, but earlier stages depend on what the target supports. They ask this
+// interface; Codegen registers an implementation for each of its targets.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,44 +19,43 @@ namespace mlir {
 class Operation;
 namespace fsdp {
 
-/// Of intermediate results that can be computed a few rows at a time.
+/// Limits on intermediate results that can be computed a few rows at a time.
 struct ChunkLimits {
-  int64_t maxBytes; ///< 0: no limit
-  int64_t minRows;  ///< also where these are more bytes
+  int64_t maxBytes; ///< most bytes of a chunk; 0: no limit
+  int64_t minRows;  ///< least rows of a chunk, even if these exceed `maxBytes`
 };
 
-/// A target, with the answers of a CPU.
+/// Properties of a target. The default implementations describe a CPU.
 class TargetInfo {
 public:
   virtual ~TargetInfo() = default;
 
-  /// Returns what a core's cache nearly holds; with 16 rows a contraction's kernel has something to
-  /// reuse.
+  /// Returns the chunk limits: 32 MiB is close to the cache of a core, and 16 rows let the kernel
+  /// of a contraction reuse its operands.
   virtual ChunkLimits getChunkLimits() const { return {32 << 20, 16}; }
-  /// Returns the bytes at whose multiples rows of factors begin; 0: any.
+  /// Returns the alignment in bytes of rows of the factors of a product; 0: none needed.
   virtual int64_t getRowAlignment() const { return 0; }
-  /// Returns whether the host computes with the same kernels, so that updates of offloaded state
-  /// run there.
+  /// Returns true if the host runs the same kernels, so that updates of offloaded state run there.
   virtual bool hostComputes() const { return true; }
-  /// Returns the cluster that times are estimated for where none is given; empty: CPU ranks.
+  /// Returns the default cluster for estimated times; empty: CPU ranks.
   virtual llvm::StringRef getClusterName() const { return ""; }
-  /// Returns why there is no kernel for this attention, or for these gradients of one; nothing
-  /// where there is.
+  /// Returns why the target has no kernel for an attention op or its gradient op, or nothing if it
+  /// has.
   virtual std::optional<std::string> whyNoAttention(Operation *) const { return std::nullopt; }
 };
 
-/// Makes a target known. `create` returns its TargetInfo, or null where the options name another
-/// one; `names` are for messages: "sm_80, sm_90a or sm_100a".
+/// Registers a target. `create` returns its TargetInfo, or null if the options name another target.
+/// `names` lists its names for messages: "sm_80, sm_90a or sm_100a".
 void registerTarget(std::unique_ptr<TargetInfo> (*create)(const CodegenOptions &),
                     llvm::StringRef names);
 
-/// Returns the target that the options name, which findUnknownTarget knows.
+/// Returns the target that the options name, or null if it is not registered.
 std::shared_ptr<const TargetInfo> getTargetInfo(const CodegenOptions &options);
 
-/// Returns "--target=NAME: expected ..." where no such target is registered.
+/// Returns "--target=NAME: expected ..." if no such target is registered.
 std::optional<std::string> findUnknownTarget(const StepOptions &options);
 
-/// Returns the cluster that times are estimated for: the one that is given, or the target's.
+/// Returns the cluster for estimated times: the value of --cluster, or else the target's default.
 std::string chooseCluster(const StepOptions &options);
 
 } // namespace fsdp

@@ -4,14 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Where the loops of a tiled kernel begin and end, as small trees that can be
-// evaluated, printed and emitted as index arithmetic:
+// Bounds of the loops of a tiled kernel, as small trees that can be evaluated, printed and emitted
+// as index arithmetic:
 //
 //   max(0, q0 - 255)
 //
-// Built in a simple form: sums are of distinct terms, minima and maxima drop what
-// another operand provably beats. Every tree knows the range of its values, and
-// none can overflow: where it could, the tree is null, and so is what contains it.
+// Trees are simplified as they are built. Sums have distinct terms; minima and maxima drop an
+// operand that the other one provably beats. Every tree knows the range of its values, and none can
+// overflow: a tree that could is null, and so is every tree that contains it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,36 +26,35 @@
 
 namespace mlir::fsdp {
 
-/// What the symbols of a tree stand for when its value is computed: integers to evaluate it,
-/// index values to emit it.
+/// Values of the symbols of a tree: integers to evaluate it, index values to emit it.
 template <typename T>
 struct TileSymbols {
-  /// The tile [begin, end), within its dimension: the last tile ends with it.
+  /// The tile [begin, end). The last tile ends at the extent of its dimension.
   T begin, end;
   T batch, head;
-  /// A value of a region that depends on neither row nor column: what the kernel
-  /// has for it (the integer; a value of the same type). Called for TileExpr::Scalar only.
+  /// Returns the integer or the value for a value of the region that depends on neither row nor
+  /// column. Called for TileExpr::Scalar only.
   llvm::function_ref<T(Value)> scalar = nullptr;
 };
 
 class TileExpr {
 public:
-  /// Row and Column occur while a mask is read, never in the bounds that come out of it.
+  /// Row and Column occur only while a mask is read, never in the resulting bounds.
   enum class Symbol { Begin, End, Batch, Head, Row, Column };
   enum class Kind { Constant, Symbol, Scalar, Opaque, Sum, FloorDiv, Min, Max, Choose };
 
-  /// Values are within ±limit; a scalar from memory beyond ±far counts as ±far.
+  /// Values are within ±limit; a scalar from memory beyond ±far is clamped to ±far.
   static constexpr int64_t limit = int64_t(1) << 60, far = int64_t(1) << 40;
 
-  /// Null: not known.
+  /// Creates the null tree: a value that is not known.
   TileExpr() = default;
   static TileExpr constant(int64_t value);
   static TileExpr symbol(Symbol symbol, IntegerRange range);
-  /// A value of a region that depends on neither row nor column.
+  /// Returns the tree of a value of a region that depends on neither row nor column.
   static TileExpr scalar(Value value, IntegerRange range);
-  /// Any other value of a region: nothing but its range is known.
+  /// Returns the tree of any other value of a region, of which only the range is known.
   static TileExpr opaque(Value value, IntegerRange range);
-  /// condition >= 0 ? yes : no
+  /// Returns the tree of `condition >= 0 ? yes : no`.
   static TileExpr choose(TileExpr condition, TileExpr yes, TileExpr no);
   static TileExpr min(TileExpr a, TileExpr b);
   static TileExpr max(TileExpr a, TileExpr b);
@@ -67,23 +66,23 @@ public:
   IntegerRange range() const;
   std::optional<int64_t> asConstant() const;
   Symbol asSymbol() const;
-  /// Of a scalar or an opaque value.
+  /// Returns the value of a scalar or an opaque tree.
   Value value() const;
-  /// Of a sum: Σ factor · term + offset. Any other tree is a sum of itself.
+  /// Terms and offset of a sum, Σ factor · term + offset. Any other tree is a sum of itself.
   struct Term;
   SmallVector<Term, 4> terms() const;
   int64_t offset() const;
-  /// Of FloorDiv, Min and Max: what they are of; of Choose: condition, yes, no.
+  /// Returns the operands of FloorDiv, Min and Max; of Choose: condition, yes, no.
   ArrayRef<TileExpr> operands() const;
   int64_t divisor() const;
 
   bool contains(llvm::function_ref<bool(TileExpr)> predicate) const;
-  /// Whether nothing but begin and end has to be known to compute it.
+  /// Returns true if the value depends on begin and end of the tile only.
   bool isPositional() const;
 
   int64_t evaluate(const TileSymbols<int64_t> &symbols) const;
   Value emit(OpBuilder &b, Location loc, const TileSymbols<Value> &symbols) const;
-  /// `tile` is the letter of the tile's bounds: q gives q0 and q1.
+  /// Prints the tree. `tile` is the letter of the tile's bounds: "q" prints q0 and q1.
   void print(raw_ostream &os, StringRef tile) const;
 
   friend TileExpr operator+(TileExpr a, TileExpr b);
@@ -107,7 +106,7 @@ struct TileExpr::Term {
   TileExpr expr;
 };
 
-/// a >= b for all values of the symbols; false when that is not clear.
+/// Returns true if a >= b provably holds for all values of the symbols.
 bool isAtLeast(TileExpr a, TileExpr b);
 
 } // namespace mlir::fsdp

@@ -1,10 +1,10 @@
-//===- Timeline.h - What overlaps with what ---------------------*- C++ -*-===//
+//===- Timeline.h - Simulated overlap of transfers --------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   compute  | C0 |S| C1      |W..| C2 |       S starts, W waits: what is dotted is exposed
+//   compute  | C0 |S| C1      |W..| C2 |       S starts, W waits; dots: exposed time
 //   channel        |==========  ==|
 //
 //===----------------------------------------------------------------------===//
@@ -17,37 +17,37 @@
 
 namespace mlir::fsdp {
 
-/// One thing that the rank's line of commands does.
+/// One event on the command line of a rank.
 struct TimelineEvent {
   enum class Kind { compute, start, wait } kind;
-  /// Of a compute: how long it takes. Of a start: how long the transfer takes alone on its links.
+  /// Compute: its duration. Start: the duration of the transfer alone on its links.
   double seconds = 0;
-  /// Of a start and a wait: the number of the transfer, a collective or a copy. Of a start:
-  /// transfers of one channel go one after another; those of different channels share in equal
-  /// parts the links that they have in common.
+  /// `collective`: number of the transfer (a collective or a copy) of a start or a wait. `channel`
+  /// and `links` belong to a start. Transfers of one channel run one after another; different
+  /// channels on the same links share these equally.
   unsigned collective = 0, channel = 0, links = 0;
 };
 
 struct Timeline {
   double seconds = 0, computeSeconds = 0;
-  /// By collective: how long its wait stalled the line; when it began and ended.
+  /// By transfer: seconds that its wait stalled; moments at which it began and ended.
   llvm::SmallVector<double> exposed, begin, end;
-  /// When each event began.
+  /// Moment at which each event began.
   llvm::SmallVector<double> moments;
 };
 
-/// Runs `events` from time 0 on. Every start has its wait.
+/// Simulates `events` from time 0. Every start needs a wait.
 Timeline simulate(llvm::ArrayRef<TimelineEvent> events, unsigned collectives);
 
-/// A collective as work for the links: `head` seconds of compute must come before it, `tail` after
-/// it.
+/// A transfer as a job for the links: `head` seconds of compute must come before it and `tail`
+/// seconds after it.
 struct LinkJob {
   double head, seconds, tail;
 };
 
-/// Seconds that no order of starts and waits can beat, whatever the memory: the compute, or the
-/// links busy with the work of largest tail that is ready (Jackson's preemptive rule, which is
-/// optimal for one machine).
+/// Returns a lower bound in seconds for every order of starts and waits, with unlimited memory: the
+/// larger of the compute and the makespan of the jobs under Jackson's preemptive rule (of the ready
+/// jobs the one with the largest tail first), which is optimal for one machine.
 double getLowerBound(double computeSeconds, llvm::ArrayRef<LinkJob> jobs);
 
 } // namespace mlir::fsdp

@@ -13,15 +13,18 @@ include "mlir/Pass/PassBase.td"
 def LowerKernelsPass : Pass<"fsdp-lower-kernels", "::mlir::ModuleOp"> {
   let summary = "Lower kernels on tensors to phase functions on buffers";
   let description = [{
-    - Requires: kernels (`fsdp.kernel`) of the form of docs/explanation/pipeline.md §6.
-    - Ensures: each kernel is one or more functions `(memrefs.., [shared,] begin, end, worker)`
-      on memref, scf, vector, arith and math, with `fsdp.extent` and `fsdp.tile`; they run
-      one after the other. Every split of [0, extent) at multiples of the tile gives the same bits.
+    A kernel becomes one or more phase functions, which run one after another. A phase function
+    has the arguments `(memrefs.., [shared,] begin, end, worker)`.
+
+    - Requires: kernels (`fsdp.kernel`) in the form of docs/explanation/pipeline.md §6.
+    - Ensures: each phase function uses memref, scf, vector, arith and math, and has the
+      attributes `fsdp.extent` and `fsdp.tile`. Splitting [0, extent) at multiples of the tile
+      never changes a bit of the result.
     - Keeps: all other functions.
   }];
   let options = [StepOption<"targetCpu", "target-cpu", "std::string">];
   let statistics = [Statistic<"numKernels", "num-kernels", "Kernels lowered">,
-                    Statistic<"numPhases", "num-phases", "Phase functions made">];
+                    Statistic<"numPhases", "num-phases", "Phase functions created">];
   let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
                            "::mlir::bufferization::BufferizationDialect", "::mlir::linalg::LinalgDialect", "::mlir::LLVM::LLVMDialect",
                            "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
@@ -30,43 +33,44 @@ def LowerKernelsPass : Pass<"fsdp-lower-kernels", "::mlir::ModuleOp"> {
 }
 
 def CompileKernelsPass : Pass<"fsdp-compile-kernels", "::mlir::ModuleOp"> {
-  let summary = "Compile the kernels of a plan, and write down the scratch that they need";
+  let summary = "Compile the kernels of a plan and record the scratch memory they need";
   let description = [{
     ```mlir
-    module attributes {fsdp.kernel_scratch = {row_1 = array<i64: 0, 4096>}} // shared, of each worker
+    module attributes {fsdp.kernel_scratch = {row_1 = array<i64: 0, 4096>}} // bytes: shared, per worker
     ```
 
-    The image itself is not in the IR: the driver keeps it for Package. By itself, in `fsdp-opt`, the pass only measures.
+    The machine code is not in the IR: the driver keeps it for the stage Package. When `fsdp-opt`
+    runs this pass alone, the pass only measures the scratch memory.
 
-    - Requires: kernels (`fsdp.kernel`) of the form of docs/explanation/pipeline.md §6.
-    - Ensures: `fsdp.kernel_scratch` on the module, for `fsdp-add-workspace`.
+    - Requires: kernels (`fsdp.kernel`) in the form of docs/explanation/pipeline.md §6.
+    - Ensures: the module has `fsdp.kernel_scratch`, which `fsdp-add-workspace` reads.
     - Keeps: everything else.
   }];
   let options = [StepOption<"target", "target", "std::string">,
                  StepOption<"targetCpu", "target-cpu", "std::string">];
   let statistics = [Statistic<"numKernels", "num-kernels", "Kernels compiled or measured">,
-                    Statistic<"imageBytes", "image-bytes", "Bytes of machine code">];
+                    Statistic<"imageBytes", "image-bytes", "Size of the machine code, in bytes">];
 }
 
 def KeepKernelsPass : Pass<"fsdp-keep-kernels", "::mlir::ModuleOp"> {
-  let summary = "Drop everything but the kernels";
+  let summary = "Delete everything except the kernels";
   let description = [{
     - Requires: nothing.
-    - Ensures: the module holds its kernels (`fsdp.kernel`) alone.
+    - Ensures: the module contains only its kernels (`fsdp.kernel`).
     - Keeps: the kernels.
   }];
-  let statistics = [Statistic<"numDropped", "num-dropped", "Operations dropped">];
+  let statistics = [Statistic<"numDropped", "num-dropped", "Operations deleted">];
 }
 
 def VerifyFloatContractPass : Pass<"fsdp-verify-float-contract"> {
-  let summary = "Check that no fast-math flag is left";
+  let summary = "Check that no operation has a fast-math flag";
   let description = [{
     - Requires: nothing.
-    - Ensures: no operation has a fast-math flag, so that each rounds as it is written and
-      neither vector width nor CPU changes a bit.
+    - Ensures: no operation has a fast-math flag. Each operation then rounds as written, so that
+      neither the vector width nor the CPU changes a bit of the result.
     - Keeps: the IR.
   }];
-  let statistics = [Statistic<"numChecked", "num-checked", "Operations that could have flags">];
+  let statistics = [Statistic<"numChecked", "num-checked", "Operations that can carry fast-math flags">];
 }
 
 #endif // FSDP_CODEGEN_PASSES_TD

@@ -11,21 +11,24 @@ include "fsdp/Options/StepOption.td"
 include "mlir/Pass/PassBase.td"
 
 def WeighLossPass : Pass<"fsdp-weigh-loss", "::mlir::ModuleOp"> {
-  let summary = "Weigh the loss by how many targets count in it";
+  let summary = "Weight the loss by the number of targets that count";
   let description = [{
-    For `--grad-divide=tokens`: each rank's loss of a micro-batch is a mean over targets of which some may not
-    count (`ignore_index`). Multiplied by a weight that Update provides, count · n / (sum of counts) over the n
-    micro-batches of all ranks, the mean of those losses is that of one merged batch, and so are the gradients.
+    Implements `--grad-divide=tokens`. The loss of a micro-batch is a mean over targets, some of
+    which may not count (`ignore_index`). Update provides a weight for each of the n micro-batches
+    of all ranks: `count · n / (sum of counts)`. The mean of the weighted losses is the loss of
+    one merged batch, and the gradients are its gradients.
 
-    - Requires: functions with `fsdp.program`, not yet differentiated.
-    - Ensures: where targets may not count, one more argument `{fsdp.loss_weight}`, the loss multiplied by it. Else
-      nothing: all weights would be 1.
-    - Keeps: what is computed up to the loss.
+    - Requires: functions with `fsdp.program` that are not differentiated yet.
+    - Ensures: where targets may not count, the function has one more argument,
+      `{fsdp.loss_weight}`, and its loss is multiplied by it. Otherwise all weights would be 1,
+      and nothing changes.
+    - Keeps: all values before the loss.
 
-    Refused: a loss that is not `c + Σ c_i · cross_entropy` with the same targets for all, `c` the same for all batches.
+    The pass refuses a loss that is not `c + Σ c_i · cross_entropy` with the same targets in all
+    terms and the same `c` for all batches.
   }];
   let statistics = [
-    Statistic<"numWeighed", "num-weighed", "Losses that are weighed">
+    Statistic<"numWeighed", "num-weighed", "Losses that are weighted">
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
@@ -33,58 +36,62 @@ def WeighLossPass : Pass<"fsdp-weigh-loss", "::mlir::ModuleOp"> {
 def AddBackwardPass : Pass<"fsdp-add-backward", "::mlir::ModuleOp"> {
   let summary = "Append the gradients of the loss to each program";
   let description = [{
-    Reverse mode, on functions of program `step` and `reference` and on functions
-    with `fsdp.param` arguments.
+    Differentiates in reverse mode the functions of the programs `step` and `reference`, and
+    functions with `fsdp.param` arguments.
 
-    - Requires: the model contract, sharded or not: one block, static shapes, the
-      loss (a float tensor of rank 0) as first result.
-    - Ensures: `@loss` of program `step` is `@step`, its forward alone `@eval`. One
-      more result per unit with trainable parameters, its gradient shard
-      `{fsdp.unit = @u}`, and per trainable argument that the loss depends on, its
-      gradient `{fsdp.gradient = I}`, in argument order. With a loss scale, one more
-      argument `{fsdp.loss_scale}`, which the gradients are multiplied by. Gradients of parameters
-      narrower than f32 are f32.
-    - Keeps: the forward, bit for bit. No tensor of zeros is added to anything.
+    - Requires: the model contract, sharded or not: one block, static shapes, and the loss (a
+      float tensor of rank 0) as first result.
+    - Ensures: `@loss` of the program `step` is `@step`, and its forward alone is `@eval`. The
+      results are extended by the gradients:
+      - one gradient shard `{fsdp.unit = @u}` per unit with trainable parameters;
+      - one gradient `{fsdp.gradient = I}` per trainable argument that the loss depends on, in
+        argument order.
 
-    Sums accumulate in f32 (f64 in f64). Ties of a maximum share the gradient.
-    Refused, with the op and what to do: products as reductions, active exponents,
-    control flow, computed slice offsets.
+      With a loss scale the function has one more argument, `{fsdp.loss_scale}`, by which the
+      gradients are multiplied. Gradients of parameters narrower than f32 are f32.
+    - Keeps: the forward, bit for bit. No tensor of zeros is added to a gradient.
+
+    Sums accumulate in f32, or in f64 for f64 models. Elements that tie for a maximum share its
+    gradient. Errors name the op and the fix for what cannot be differentiated: products as
+    reductions, exponents that need a gradient, control flow, and slice offsets that are computed.
   }];
   let options = [
     StepOption<"reduceDtype", "reduce-dtype", "std::string">,
     StepOption<"gradPredivide", "grad-predivide", "double">,
     StepOption<"lossScale", "loss-scale", "std::string">,
     Option<"useResults", "use-results", "bool", /*default=*/"true",
-           "Read the result of exp, tanh, rsqrt and the like in the backward rather than recompute it.">,
-    Option<"remarks", "remarks", "bool", /*default=*/"false", "Say per function what the statistics count.">
+           "In the backward, read results of exp, tanh, rsqrt and similar ops instead of recomputing them.">,
+    Option<"remarks", "remarks", "bool", /*default=*/"false", "Print a remark with the statistics of each function.">
   ];
   let statistics = [
     Statistic<"numDifferentiated", "num-differentiated", "Ops differentiated">,
-    Statistic<"numFree", "num-free", "Cotangents that cost no op">,
-    Statistic<"savedBytes", "saved-bytes", "Bytes of forward values read by the backward">
+    Statistic<"numFree", "num-free", "Cotangents that need no op">,
+    Statistic<"savedBytes", "saved-bytes", "Size of the forward values that the backward reads, in bytes">
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
                            "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
 }
 
 def CloneCheapForwardPass : Pass<"fsdp-clone-cheap-forward", "::mlir::ModuleOp"> {
-  let summary = "Recompute in the backward what costs nothing to save";
+  let summary = "Recompute in the backward what is cheaper to recompute than to save";
   let description = [{
-    Clones views and short maps of the forward in front of their first reader in the
-    backward, where everything they read is read there anyway (or is a parameter, an
-    argument, or an eighth of the result's size at most).
+    Clones slices, joins, random numbers and short elementwise maps of the forward before their
+    first reader in the backward. An op is cloned only if the clone makes the backward read at
+    most an eighth of the saved bytes more: the backward reads the operands anyway, or they are
+    parameters, arguments or small.
 
     - Requires: `fsdp-add-backward`.
-    - Ensures: clones carry `fsdp.recompute`, so that they stay apart from their originals.
+    - Ensures: clones carry `fsdp.recompute`, so that later passes do not merge them with the
+      originals.
     - Keeps: values, bit for bit.
   }];
   let options = [Option<"maxOps", "max-ops", "unsigned", /*default=*/"12",
-                        "Scalar ops a map may have to be computed again.">,
+                        "Largest number of scalar ops of a map that is cloned.">,
                  Option<"remarks", "remarks", "bool", /*default=*/"false",
-                        "Say per function what the statistics count.">];
+                        "Print a remark with the statistics of each function.">];
   let statistics = [
-    Statistic<"numCloned", "num-cloned", "Forward ops computed again">,
-    Statistic<"bytesNotSaved", "bytes-not-saved", "Bytes the backward no longer reads from the forward">
+    Statistic<"numCloned", "num-cloned", "Forward ops that are recomputed">,
+    Statistic<"bytesNotSaved", "bytes-not-saved", "Size of the forward values that the backward no longer reads, in bytes">
   ];
 }
 
@@ -92,29 +99,31 @@ def RegatherParametersPass : Pass<"fsdp-regather-parameters", "::mlir::ModuleOp"
   let summary = "Gather parameters again in the backward";
   let description = [{
     - Requires: `fsdp-add-backward`.
-    - Ensures: in units with `reshard true` the backward reads parameters, and what
-      the forward made of parameters alone (views, transposes, casts), from
-      `fsdp.unshard ... site 1`, placed in front of its first reader there. In other
-      units such views are made again from site 0. Where a unit says `within` N, that
-      gathers what `fsdp.shard` keeps after the last reader in the forward: the N-th part.
+    - Ensures: in units with `reshard true`, the backward reads its parameters from `fsdp.unshard
+      ... site 1`, placed before their first reader there. Values that the forward computed from
+      parameters alone (views, transposes, casts) are computed again from that gather. In other
+      units such views are computed again from site 0. If a unit has `within` N, the gather reads
+      the N-th part that `fsdp.shard` keeps after the last reader in the forward.
     - Keeps: values, bit for bit.
   }];
   let statistics = [
-    Statistic<"numGathers", "num-gathers", "Units gathered again">,
-    Statistic<"numViews", "num-views", "Views and maps of parameters made again">,
-    Statistic<"keptBytes", "kept-bytes", "Bytes of gathered units kept for the backward, where it gathers within groups">,
-    Statistic<"savedBytes", "saved-bytes", "Bytes of forward values read by the backward">
+    Statistic<"numGathers", "num-gathers", "Units that are gathered again">,
+    Statistic<"numViews", "num-views", "Views and maps of parameters that are computed again">,
+    Statistic<"keptBytes", "kept-bytes", "Size of the parts of gathered units kept for gathers within groups, in bytes">,
+    Statistic<"savedBytes", "saved-bytes", "Size of the forward values that the backward reads, in bytes">
   ];
 }
 
 def VerifyDifferentiatedPass : Pass<"fsdp-verify-differentiated", "::mlir::ModuleOp"> {
-  let summary = "Check the border after Differentiate";
+  let summary = "Check the rules that hold after Differentiate";
   let description = [{
     - Requires: `fsdp-regather-parameters`.
-    - Ensures: results are the loss and the gradients of all units with trainable
-      parameters, in order; the backward reads no parameter gathered for the forward
-      where the unit is gathered again; no tensor of zeros is added to anything.
-    - Keeps: everything.
+    - Ensures:
+      - the results are the loss, then the gradients of all units with trainable parameters, in
+        order;
+      - the backward reads no parameter gathered for the forward if the unit is gathered again;
+      - no tensor of zeros is added to another value.
+    - Keeps: the IR.
   }];
   let statistics = [Statistic<"numVerified", "num-verified", "Functions checked">];
 }

@@ -20,11 +20,12 @@ namespace mlir::fsdp {
 #include "fsdp/Fuse/Passes.h.inc"
 
 class TargetInfo;
-/// Decomposes what `target` has no kernel for, too, and says once why.
+/// Creates a pass that also decomposes attention for which `target` has no kernel, and warns once
+/// about each reason.
 std::unique_ptr<Pass> createDecomposeNamedOpsPass(std::shared_ptr<const TargetInfo> target);
 
 struct StepOptions;
-/// Appends the stage: decompose, chunk, group into dispatches, align, write in place, verify.
+/// Appends the stage: decompose, chunk, group into dispatches, align rows, write in place, verify.
 void buildFusePipeline(OpPassManager &pm, const StepOptions &options);
 
 } // namespace mlir::fsdp

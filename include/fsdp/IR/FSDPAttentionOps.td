@@ -28,34 +28,39 @@ def FSDP_AttentionOp : FSDP_Op<"attention", [Pure, IsolatedFromAbove,
       o[d]  = Σ_k w[k] · V[b,h',k,d]
     ```
 
-    A row without a key has o = 0 and lse = -inf. Scores, sums and functions are in
-    f32 (f64 for f64 operands). Each region may be absent: no change, nothing masked, a
-    factor of 1. `weight_mod` is for dropout: its factors change what is mixed, not what
-    the weights are normalised by, and have no gradient.
+    A row without a key has o = 0 and lse = -inf. Scores, sums and functions are in f32, or in f64
+    for f64 operands. A region may be absent: then scores are not changed, nothing is masked, or
+    the factor is 1. `weight_mod` is for dropout. Its factors change the weights in the sum over V
+    but not their normalisation, and they have no gradient.
 
-    The regions are straight lines of scalar `arith` and `math`, and `fsdp.random_element`.
-    Their last arguments are the captured tensors, which they read with `tensor.extract` at
-    indices that they compute. Nothing else enters them, so the rows and heads that a
-    function depends on can be read off it. They may use names again that the function around
-    them has. As text they come in any order, each once.
+    A region is straight-line code of scalar `arith` and `math` ops and `fsdp.random_element`. Its
+    last arguments are the captured tensors, which it reads with `tensor.extract` at indices that
+    it computes. No other value enters a region, so that an analysis can tell which rows and heads
+    a function depends on. Names in a region may repeat names of the enclosing function. In the
+    text the regions come in any order, each at most once.
 
-    A function may be evaluated where the mask masks, too: its indices have to be in
-    range for all b, h, q, k. What it gives there is not used.
+    A function may be evaluated at masked positions, too, so its indices must be in range for all
+    b, h, q, k. The result at a masked position is not used.
 
-    **Lengths that differ.** `q` and `k` count from 0 on both sides, whatever the lengths. A
-    causal mask that is aligned bottom-right, as with a cache of earlier keys, says so in
-    its region: keep when `q + (Sk - Sq) >= k`.
+    **Lengths that differ.** `q` and `k` both count from 0, for any lengths. A causal mask that is
+    aligned at the bottom right, as with a cache of earlier keys, must say so in its region: keep
+    when `q + (Sk - Sq) >= k`.
 
-    Constraints: (C1) Q, K, V are static, of one element type and of at most 2^48 elements; (C2) batches are equal, K and V
-    have equal heads and lengths; (C3) Q and K have one head dimension (V may have another);
-    (C4) kv heads divide query heads; (C5) O is [batch, heads, Sq, head dimension of V] of their
-    element type, LSE [batch, heads, Sq] of f32, or f64 for f64; (C6) scale is finite;
-    (C7) captured tensors are static, of f16, bf16, f32, f64 or integers of at most 64
-    bits; (C8) a region's arguments are its
-    own (score_mod: the score, then b, h, q, k as index; mask_mod, weight_mod: b, h, q, k),
-    then the captured tensors; (C9) it yields one value: a score or a factor of the score's
-    type, an i1; (C10) it holds pure scalar ops of these types and index, without regions, and `tensor.extract` of
-    captured tensors, in weight_mod of integers alone.
+    Constraints:
+
+    - (C1) Q, K and V are static, of one element type, and have at most 2^48 elements.
+    - (C2) Batches are equal; K and V have equal heads and lengths.
+    - (C3) Q and K have one head dimension. V may have another.
+    - (C4) kv heads divide query heads.
+    - (C5) O is [batch, heads, Sq, head dimension of V] of the element type of Q. LSE is [batch,
+      heads, Sq] of f32, or of f64 for f64.
+    - (C6) The scale is finite.
+    - (C7) Captured tensors are static, of f16, bf16, f32, f64 or integers of at most 64 bits.
+    - (C8) A region's arguments are its own, then the captured tensors. Those of score_mod are the
+      score and b, h, q, k as index; those of mask_mod and weight_mod are b, h, q, k.
+    - (C9) A region yields one value: a score or a factor of the score's type, or an i1.
+    - (C10) A region contains pure scalar ops of these types and index, without regions, and
+      `tensor.extract` of captured tensors. In weight_mod these are tensors of integers only.
 
     ```mlir
     %o, %lse = fsdp.attention %q, %k, %v scale 0.125 capture(%slopes : tensor<8xf32>)
@@ -73,7 +78,7 @@ def FSDP_AttentionOp : FSDP_Op<"attention", [Pure, IsolatedFromAbove,
     }
     ```
 
-    Dropout, `%seed`, `%step` and `%first` being captured:
+    Dropout captures `%seed`, `%step` and `%first`:
 
     ```mlir
     weight_mod(%b: index, %h: index, %i: index, %j: index, %seed: tensor<i64>, %step: tensor<i64>, %first: tensor<i64>) {
@@ -82,7 +87,7 @@ def FSDP_AttentionOp : FSDP_Op<"attention", [Pure, IsolatedFromAbove,
       %sample = tensor.extract %first[] : tensor<i64>
       %own = arith.index_cast %b : index to i64
       %n = arith.addi %sample, %own : i64
-      %e = ...  // which of the sample's weights, as index: (h · Sq + i) · Sk + j
+      %e = ...  // index of the weight within its sample: (h · Sq + i) · Sk + j
       %f = fsdp.random_element bernoulli keep 0.9 seed %key step %now sample %n element %e site 3 : f32
       fsdp.yield %f : f32
     }
@@ -105,8 +110,8 @@ def FSDP_AttentionGradOp : FSDP_Op<"attention_grad", [Pure, IsolatedFromAbove,
                                 DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "gradients of attention";
   let description = [{
-    With s, p = exp(s - lse) and f = weight_mod(b, h, q, k) as in `fsdp.attention` (p = 0 where masked, and in rows
-    without a key; δ is Σ_k p · dp, too):
+    With s, p = exp(s - lse) and f = weight_mod(b, h, q, k) as in `fsdp.attention`. p is 0 at
+    masked positions and in rows without a key. δ also equals Σ_k p · dp.
 
     ```
       dv = Σ_q p · f · do    dp = f · (do · v)    δ = Σ_d o · do
@@ -114,19 +119,26 @@ def FSDP_AttentionGradOp : FSDP_Op<"attention_grad", [Pure, IsolatedFromAbove,
       dq = scale · Σ_k ds · k            dk = scale · Σ_q ds · q
     ```
 
-    dk and dv are summed over the query heads of a kv head. `score_mod`, `mask_mod` and `weight_mod` are
-    those of the forward. `score_grad(g, s, b, h, q, k, captures..)` is the reverse of
-    score_mod at the score `s` before it, `g` the cotangent of its result: it yields the
-    cotangent of `s`, and hands those of captured elements to `fsdp.contribute`. Differentiate
-    derives it when it makes this op; without score_mod there is none.
+    dk and dv are summed over the query heads of a kv head. `score_mod`, `mask_mod` and
+    `weight_mod` are those of the forward.
 
-    One gradient per captured float tensor, in order, of its shape: the sum of what was
-    contributed, over all b, h, q, k that are not masked. (mask_mod and weight_mod have no gradient.)
+    `score_grad(g, s, b, h, q, k, captures..)` is the reverse of score_mod. `s` is the score
+    before score_mod, and `g` is the cotangent of its result. The region yields the cotangent of
+    `s`, and passes cotangents of captured elements to `fsdp.contribute`. Differentiate derives
+    the region when it creates this op. Without score_mod there is no score_grad.
 
-    Constraints: (C1)…(C10) as of `fsdp.attention`; (C11) O and dO have one type, the type of O;
-    (C12) score_grad is there when score_mod is, takes the cotangent, then score_mod's
-    arguments, and yields the cotangent of the score; (C13) dQ, dK, dV have the shapes of Q, K, V;
-    (C14) one gradient per captured float tensor, of its shape.
+    The op has one gradient per captured float tensor, in order, of the tensor's shape. It is the
+    sum of all contributions over all b, h, q, k that are not masked. mask_mod and weight_mod have
+    no gradient.
+
+    Constraints:
+
+    - (C1) to (C10) as in `fsdp.attention`.
+    - (C11) O and dO have the type of O.
+    - (C12) score_grad is present if score_mod is. It takes the cotangent and then score_mod's
+      arguments, and yields the cotangent of the score.
+    - (C13) dQ, dK and dV have the shapes of Q, K and V.
+    - (C14) There is one gradient per captured float tensor, of its shape.
   }];
   let arguments = (ins FSDP_AttentionTensor:$q, FSDP_AttentionTensor:$k, FSDP_AttentionTensor:$v,
                        FSDP_AttentionTensor:$o, FSDP_LseTensor:$lse, FSDP_AttentionTensor:$dout,
@@ -148,8 +160,8 @@ def FSDP_AttentionGradOp : FSDP_Op<"attention_grad", [Pure, IsolatedFromAbove,
 def FSDP_ContributeOp : FSDP_Op<"contribute", [HasParent<"AttentionGradOp">, MemoryEffects<[MemWrite]>]> {
   let summary = "add to the gradient of an element of a captured tensor";
   let description = [{
-    Constraints: (C1) the tensor is an argument of `score_grad`, of floats; (C2) one index per
-    dimension.
+    Constraints: (C1) the tensor is an argument of `score_grad`, of floats; (C2) there is one
+    index per dimension.
 
     ```mlir
     fsdp.contribute %g to %slopes[%h] : f32, tensor<8xf32>
@@ -163,13 +175,13 @@ def FSDP_ContributeOp : FSDP_Op<"contribute", [HasParent<"AttentionGradOp">, Mem
 }
 
 def FSDP_RandomElementOp : FSDP_Op<"random_element", [Pure, ParentOneOf<["AttentionOp", "AttentionGradOp"]>]> {
-  let summary = "one element of fsdp.random, in a function of attention";
+  let summary = "one element of fsdp.random, in a region of attention";
   let description = [{
-    The number that `fsdp.random` has for element `element` of sample `sample`, with the same
-    kind, `keep`, seed, step and site. An element is counted within its sample.
+    Returns the number that `fsdp.random` has for element `element` of sample `sample`, with the
+    same kind, `keep`, seed, step and site. Elements are counted within their sample.
 
-    Constraints: (C1) the result is f16, bf16, f32 or f64, or i1 with `bernoulli`; (C2) `site` is in
-    [0, 2^32); (C3) `keep` is there with `bernoulli` alone, in [0, 1].
+    Constraints: (C1) the result is f16, bf16, f32 or f64, or i1 with `bernoulli`; (C2) `site` is
+    in [0, 2^32); (C3) `keep` is present only with `bernoulli`, and is in [0, 1].
 
     ```mlir
     %f = fsdp.random_element bernoulli keep 0.9 seed %seed step %step sample %n element %e site 3 : f32

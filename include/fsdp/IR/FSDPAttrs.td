@@ -11,7 +11,7 @@ include "fsdp/IR/FSDPDialect.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 
-def FSDP_ReductionKind : I32EnumAttr<"ReductionKind", "how the contributions of ranks combine", [
+def FSDP_ReductionKind : I32EnumAttr<"ReductionKind", "combination of the contributions of ranks", [
     I32EnumAttrCase<"sum", 0>,
     I32EnumAttrCase<"avg", 1>
   ]> {
@@ -24,21 +24,21 @@ class FSDP_PlanEnum<string name, string summary, list<I32EnumAttrCase> cases> : 
   let cppNamespace = "::mlir::fsdp";
   let genSpecializedAttr = 0;
 }
-// The numbers of the enums of programs are those of the artifact's schema.
-def FSDP_Category : FSDP_PlanEnum<"Category", "what a buffer holds", [
+// Enums of programs have the numbers of the artifact's schema.
+def FSDP_Category : FSDP_PlanEnum<"Category", "kind of the content of a buffer", [
     I32EnumAttrCase<"parameters", 0>, I32EnumAttrCase<"gradients", 1>, I32EnumAttrCase<"optimizer", 2>,
     I32EnumAttrCase<"activations", 3>, I32EnumAttrCase<"gathered", 4>, I32EnumAttrCase<"staging", 5>,
     I32EnumAttrCase<"workspace", 6>, I32EnumAttrCase<"inputs", 7>, I32EnumAttrCase<"control", 8>
   ]>;
 def FSDP_CategoryAttr : EnumAttr<FSDP_Dialect, FSDP_Category, "category">;
 
-def FSDP_StateRole : FSDP_PlanEnum<"StateRole", "what a state is for its unit", [
+def FSDP_StateRole : FSDP_PlanEnum<"StateRole", "role of a state in its unit", [
     I32EnumAttrCase<"parameter", 0>, I32EnumAttrCase<"first_moment", 1>, I32EnumAttrCase<"second_moment", 2>,
     I32EnumAttrCase<"momentum", 3>, I32EnumAttrCase<"master", 4>
   ]>;
 def FSDP_StateRoleAttr : EnumAttr<FSDP_Dialect, FSDP_StateRole, "role">;
 
-def FSDP_CollectiveKind : FSDP_PlanEnum<"CollectiveKind", "what crosses ranks", [
+def FSDP_CollectiveKind : FSDP_PlanEnum<"CollectiveKind", "kind of a collective", [
     I32EnumAttrCase<"all_gather", 0>, I32EnumAttrCase<"reduce_scatter", 1>, I32EnumAttrCase<"all_reduce", 2>,
     I32EnumAttrCase<"broadcast", 3>
   ]>;
@@ -49,7 +49,7 @@ def FSDP_RandomKind : FSDP_PlanEnum<"RandomKind", "distribution of random number
   ]>;
 def FSDP_RandomKindAttr : EnumAttr<FSDP_Dialect, FSDP_RandomKind, "random_kind">;
 
-def FSDP_Epilogue : FSDP_PlanEnum<"Epilogue", "what a library product applies to each element", [
+def FSDP_Epilogue : FSDP_PlanEnum<"Epilogue", "function that a library product applies to each element", [
     I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"relu", 1>, I32EnumAttrCase<"gelu_tanh", 2>
   ]>;
 def FSDP_EpilogueAttr : EnumAttr<FSDP_Dialect, FSDP_Epilogue, "epilogue">;
@@ -85,9 +85,14 @@ class FSDP_Attr<string name, string attrMnemonic> : AttrDef<FSDP_Dialect, name> 
 def FSDP_InitAttr : FSDP_Attr<"Init", "init"> {
   let summary = "initial values of a parameter";
   let description = [{
-    `constant`: every element is `a`. `normal`: mean `a`, standard deviation `b`.
-    `uniform`: in [`a`, `b`). Element i of a parameter is the same number for every
-    number of ranks (Philox keyed by seed, parameter name and i).
+    | kind | elements |
+    |---|---|
+    | `constant` | all equal `a` |
+    | `normal` | normal, with mean `a` and standard deviation `b` |
+    | `uniform` | uniform in [`a`, `b`) |
+
+    Element i of a parameter is the same number for any number of ranks. It is drawn by Philox
+    with the seed, the parameter's name and i as key.
 
     Example: `#fsdp.init<normal, 0.0, 0.02>`
   }];
@@ -100,7 +105,11 @@ def FSDP_ParamAttr : FSDP_Attr<"Param", "param"> {
   let summary = "one parameter of a unit and its place in the flat buffer";
   let description = [{
     `offset` is in elements, from the start of the unit's flat buffer.
-    Example: `#fsdp.param<"h.0.ln_1.weight", tensor<768xf32>, 0, trainable = true, decay = false, init = <constant, 1.0, 0.0>>`
+
+    ```mlir
+    #fsdp.param<"h.0.ln_1.weight", tensor<768xf32>, 0, trainable = true, decay = false,
+                init = <constant, 1.0, 0.0>>
+    ```
   }];
   let parameters = (ins StringRefParameter<"its name">:$name,
                         "::mlir::RankedTensorType":$type,
@@ -114,12 +123,12 @@ def FSDP_ParamAttr : FSDP_Attr<"Param", "param"> {
 }
 
 def FSDP_PlacementAttr : FSDP_Attr<"Placement", "placement"> {
-  let summary = "where the tensors of a unit live on the mesh";
+  let summary = "placement of the tensors of a unit on the mesh";
   let description = [{
-    For parameters (at rest), gradients (accumulated) and optimizer state the axes over
-    which they are in pieces, outermost first; on the other axes they are replicated.
-    Each list is a beginning of `["shard", "replicate"]`, and none is longer than the
-    next. The strategies are rows of this:
+    For parameters (between their uses), accumulated gradients and optimizer state, the attribute
+    lists the axes over which they are split, outermost first. On all other axes they are
+    replicated. Each list is a prefix of `["shard", "replicate"]`, and none is longer than the
+    next one. A sharding strategy selects one row:
 
     | | parameters | gradients | optimizer |
     |---|---|---|---|
@@ -138,10 +147,14 @@ def FSDP_PlacementAttr : FSDP_Attr<"Placement", "placement"> {
 def FSDP_SliceAttr : FSDP_Attr<"Slice", "slice"> {
   let summary = "a range of a buffer of the plan";
   let description = [{
-    `bytes` bytes from `offset` on; `step` bytes are added per iteration of the
-    enclosing loop, and `piece` bytes times the rank's index on `axes` (outermost first:
-    on `["shard", "replicate"]` the index is s·R + r, on `["shard:2"]` s mod 2). Commands print it as
-    `@b[offset, bytes] step N piece N of ["shard"]`.
+    The slice has `bytes` bytes and begins at byte `offset` of the buffer. Two terms may be added
+    to the offset:
+
+    - `step` bytes for each iteration of the enclosing loop;
+    - `piece` bytes times the rank's index on `axes`, outermost axis first. On `["shard",
+      "replicate"]` the index is s·R + r. On `["shard:2"]` it is s mod 2.
+
+    Commands print a slice as `@b[offset, bytes] step N piece N of ["shard"]`.
 
     Example: `#fsdp.slice<@step.3, 0, 256>`
   }];
@@ -155,7 +168,8 @@ def FSDP_SliceAttr : FSDP_Attr<"Slice", "slice"> {
 def FSDP_AxisAttr : FSDP_Attr<"Axis", "axis"> {
   let summary = "one axis of a mesh";
   let description = [{
-    A name and its factors, outermost first: `#fsdp.axis<"shard", [2, 4]>` has 8 ranks.
+    The attribute has the axis's name and its factors, outermost first: `#fsdp.axis<"shard", [2,
+    4]>` has 8 ranks.
   }];
   let parameters = (ins StringRefParameter<"its name">:$name,
                         ArrayRefParameter<"int64_t">:$factors);

@@ -14,9 +14,9 @@ def FSDP_Dialect : Dialect {
   let cppNamespace = "::mlir::fsdp";
   let summary = "Fully sharded training: units, collectives, kernels, programs";
   let description = [{
-    The local, per-rank view of one training step. Values are plain tensors, so
-    upstream passes still apply; what the dialect adds is *where a parameter
-    lives* and *what crosses ranks*.
+    The dialect describes one training step as seen by one rank. Values are plain tensors, so
+    upstream passes still apply. The dialect adds two things: *where a parameter is stored*, and
+    *which data ranks exchange*.
 
     ```
         import     shard          differentiate        fuse          plan
@@ -24,44 +24,44 @@ def FSDP_Dialect : Dialect {
       attributes  fsdp.unshard   fsdp.unshard again                  fsdp.launch
     ```
 
-    Life of a parameter: every rank owns one of S equal slices ("the shard") of
-    each unit's flat buffer. `fsdp.unshard` makes the parameters of the unit
-    whole, its adjoint `fsdp.reduce_scatter` brings the gradient back to a
-    shard, and the optimizer updates the shard in place.
+    Lifetime of a parameter: every rank owns one of S equal slices (the shard) of each unit's flat
+    buffer. `fsdp.unshard` gathers the parameters of the unit. Its adjoint `fsdp.reduce_scatter`
+    reduces the gradient to a shard, and the optimizer updates the shard in place.
 
-    Discardable attributes of functions and their arguments:
+    Discardable attributes of the module, of functions, arguments and results. "After X" names the
+    stage from which on the attribute may be present:
 
     | attribute | on | meaning |
     |---|---|---|
-    | `fsdp.param = "name"` | argument (after Import) | a parameter |
+    | `fsdp.param = "name"` | argument (after Import) | a parameter, and its name |
     | `fsdp.frozen` | the same | no gradient, no optimizer state |
-    | `fsdp.init = #fsdp.init<...>` | the same | how it starts |
-    | `fsdp.master_dtype = f32` | the same | the parameter's type before it was made narrow |
-    | `fsdp.values = {name = dense_resource<...>}` | module | initial values that came with the model, by parameter |
-    | `fsdp.batch = "tokens"` | argument | a batch input: `tokens`, `targets` or a name |
+    | `fsdp.init = #fsdp.init<...>` | the same | distribution of the initial values |
+    | `fsdp.master_dtype = f32` | the same | type of the parameter before it was stored in a narrower one |
+    | `fsdp.values = {name = dense_resource<...>}` | module | initial values from the model's file, by parameter |
+    | `fsdp.batch = "tokens"` | argument | a batch input: `tokens`, `targets` or another name |
     | `fsdp.limit = N` | batch argument of ids | every id is in [0, N) |
-    | `fsdp.extra_ids = array<i64: -100>` | the same | or one of these, which the model keeps from its lookups |
-    | `fsdp.loss_weight` | argument (after Differentiate) | what the loss of a micro-batch is multiplied by |
-    | `fsdp.loss_scale` | the same | what the backward starts from |
+    | `fsdp.extra_ids = array<i64: -100>` | the same | other ids that are allowed; the model keeps them away from its lookups |
+    | `fsdp.loss_weight` | argument (after Differentiate) | factor of the loss of a micro-batch |
+    | `fsdp.loss_scale` | the same | factor of the loss from which the backward starts |
     | `fsdp.unit = @u` | argument (after Shard) | this rank's shard of the unit |
     | `fsdp.state = "parameter"` | the same (after Update) | `parameter`, `first_moment`, `second_moment`, `momentum`, `master` |
     | `fsdp.block` | argument (after Update) | the step block |
     | `fsdp.rank` | argument (after Update) | the rank block |
     | `fsdp.updates = I` | result (after Update) | the new value of argument I, in place |
     | `fsdp.unit = @u` | result (after Differentiate) | the gradient shard of the unit |
-    | `fsdp.rows = @u` | result (after Differentiate) | what rows that were looked up add to the gradient of the unit |
-    | `fsdp.rows = @u` | collective (after Update) | it moves ids, or rows at them, of the table that the unit is |
-    | `fsdp.gradient = I` | result (after Differentiate) | the gradient of parameter I of a function without units |
+    | `fsdp.rows = @u` | result (after Differentiate) | gradient of the unit's table from looked-up rows |
+    | `fsdp.rows = @u` | collective (after Update) | it transfers ids, or rows at ids, of the unit's table |
+    | `fsdp.gradient = I` | result (after Differentiate) | gradient of parameter I of a function without units |
     | `fsdp.lookup = {...}` | result (from Import to Update) | 0, or an index of a lookup that is out of range: `location`, `extent`, `what` |
     | `fsdp.lookups = [...]` | module (after Update) | the lookups that are checked in each step |
-    | `fsdp.recompute` | op (after Differentiate) | a forward op computed again in the backward: kept apart from its original |
+    | `fsdp.recompute` | op (after Differentiate) | a forward op recomputed in the backward; it is not merged with its original |
     | `fsdp.program = "step"` | function | `step`, `eval` or `reference` |
-    | `fsdp.mesh = @m` | function (after Shard) | the mesh that its collectives run on |
+    | `fsdp.mesh = @m` | function (after Shard) | mesh of the function's collectives |
     | `fsdp.micro_batches = K` | function (after Shard) | gradients of K micro-batches are accumulated |
-    | `fsdp.no_sync` | function (after Shard) | they are summed before they cross ranks |
-    | `fsdp.key = "seed"`, `"step"` or `"sample"` | argument (until Update) | what random numbers follow from: the seed of the run, the number of the step, and that of the first sample in the global batch |
-    | `fsdp.constants = ["name", ...]` | module (after Import) | tensors of floats in the model that nothing trains and that stay constants |
-    | `fsdp.seed = N` | module | seed of initial values and samples, where a run gives none |
+    | `fsdp.no_sync` | function (after Shard) | micro-batches are summed before ranks |
+    | `fsdp.key = "seed"`, `"step"` or `"sample"` | argument (until Update) | a key of random numbers: the seed of the run, the number of the step, or the number of the first sample in the global batch |
+    | `fsdp.constants = ["name", ...]` | module (after Import) | float tensors of the model that are not trained and stay constants |
+    | `fsdp.seed = N` | module | seed of initial values and samples if a run gives none |
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;

@@ -12,15 +12,18 @@ include "fsdp/IR/FSDPBase.td"
 def FSDP_DispatchOp : FSDP_Op<"dispatch", [Pure, IsolatedFromAbove, SingleBlock]> {
   let summary = "a region that becomes one kernel";
   let description = [{
-    The block arguments are the operands, in order; `fsdp.yield` gives the results.
-    `inplace[i] = j` says that result i is written over operand j (whose value ends
-    here); -1: the result is a buffer of its own. Everything inside works on
-    tensors; what it reads from outside comes through operands.
+    The block arguments are the operands, in order, and `fsdp.yield` gives the results.
+    `inplace[i] = j` says that result i overwrites operand j, whose value must not be read
+    afterwards. -1 says that the result has a buffer of its own. The region works on tensors, and
+    reads values from outside only through operands.
 
-    Constraints: (C1) block arguments have the operands' types; (C2) the yielded
-    types are the results'; (C3) `inplace` has one entry per result, each -1 or the
-    index of an operand of the result's type, none twice; (C4) all types are static
-    ranked tensors.
+    Constraints:
+
+    - (C1) Block arguments have the types of the operands.
+    - (C2) Yielded values have the types of the results.
+    - (C3) `inplace` has one entry per result: -1, or the index of an operand of the result's
+      type, none twice.
+    - (C4) All types are static ranked tensors.
 
     ```mlir
     %y = fsdp.dispatch (%a, %b) inplace [0] : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> {

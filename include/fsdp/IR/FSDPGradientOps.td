@@ -10,18 +10,19 @@
 include "fsdp/IR/FSDPBase.td"
 
 def FSDP_StopGradientOp : FSDP_Op<"stop_gradient", [Pure, SameOperandsAndResultType]> {
-  let summary = "a value that the gradient does not pass";
+  let summary = "a value that passes no gradient to its input";
   let description = [{
-    `result = input`. The gradient of `result` is not added to the gradient of `input`: for
-    Differentiate the result is a constant (`detach` of PyTorch, `lax.stop_gradient` of JAX).
+    `result = input`. The gradient of `result` is not added to the gradient of `input`:
+    Differentiate treats the result as a constant, like `detach` of PyTorch and
+    `lax.stop_gradient` of JAX.
 
-    Import makes this op of the markers that an exporter writes
-    (docs/explanation/guide/models-and-derivatives.md).
-    Every stage until Differentiate keeps it. Differentiate replaces each result by its input, so no
-    later stage sees the op, and no kernel and no buffer is made for it.
+    Import creates this op from the markers that an exporter writes
+    (docs/explanation/guide/models-and-derivatives.md). Every stage up to Differentiate keeps it. Differentiate replaces each
+    result by its input, so that no later stage sees the op, and it needs no kernel and no buffer.
 
-    Folding: a stop of a stop is the first stop; a stop of a splat constant, or of a tensor that is not
-    of floats, is its input. A stop of another constant stays: Import may make that constant a parameter.
+    Folding: a stop of a stop is the first stop. A stop of a splat constant, or of a tensor that
+    has no floats, is its input. A stop of another constant stays, because Import may make that
+    constant a parameter.
 
     Constraint: (C1) the result has the type of the input.
 

@@ -22,11 +22,15 @@ include "fsdp/IR/FSDPBase.td"
 def FSDP_KernelCallOp : FSDP_Op<"kernel_call", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a kernel applied to tensors";
   let description = [{
-    What an `fsdp.dispatch` becomes when its region is outlined. `inplace` is as there.
+    Outlining the region of an `fsdp.dispatch` leaves this op. `inplace` has the same meaning as
+    there.
 
-    Constraints: (C1) `kernel` names a function with `fsdp.kernel`; (C2) its
-    arguments are the operands, then one destination per result that is not in
-    place, marked `fsdp.out` and `fsdp.inout` accordingly; (C3) its results are the results.
+    Constraints:
+
+    - (C1) `kernel` names a function with `fsdp.kernel`.
+    - (C2) Its arguments are the operands, then one destination per result that is not in place,
+      marked `fsdp.out` and `fsdp.inout` accordingly.
+    - (C3) Its results are the results of the op.
 
     ```mlir
     %y = fsdp.kernel_call @k_0123456789abcdef(%a, %b) inplace [0] : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
@@ -45,22 +49,30 @@ def FSDP_KernelCallOp : FSDP_Op<"kernel_call", [Pure, DeclareOpInterfaceMethods<
 
 def FSDP_LayoutOp : FSDP_Op<"layout", [Symbol, SymbolTable, IsolatedFromAbove, SingleBlock, NoTerminator,
                                        NoRegionArguments]> {
-  let summary = "an arena and what lies in it";
+  let summary = "an arena and its contents";
   let description = [{
-    `arena_bytes` is 0 until the arena is packed; `lower_bound` is then the most
-    bytes that are alive at once, which no packing can beat. `block` and `rank` name
-    the buffers of the step block and the rank block. The workspace (`shared_bytes`
-    for a launch, then `worker_bytes` for each of `workers`) comes with the kernels.
-    `host_bytes` are those of a second arena, in the memory of the host, for the buffers that are marked so.
+    | attribute | meaning |
+    |---|---|
+    | `arena_bytes` | size of the arena in bytes; 0 until it is packed |
+    | `lower_bound` | most bytes that are alive at once; no packing can be smaller |
+    | `block`, `rank` | names of the buffers of the step block and of the rank block |
+    | `shared_bytes`, `worker_bytes`, `workers` | workspace: one shared part, and one part per worker |
+    | `host_bytes` | size in bytes of a second arena in host memory, for buffers marked `host` |
+
+    The sizes of the workspace are known after the kernels are compiled.
 
     ```
       | states .. block rank inputs | buffers of the programs, packed | workspace |
       0                             transient                                arena_bytes
     ```
 
-    Constraints: (C1) it holds `fsdp.buffer`, `fsdp.state_slot` and `fsdp.input_slot`;
-    (C2) `block` and `rank` name buffers of it; (C3) buffers and the workspace that have
-    an offset lie in their arena, at multiples of 64 bytes; (C4) no number is negative.
+    Constraints:
+
+    - (C1) It contains `fsdp.buffer`, `fsdp.state_slot` and `fsdp.input_slot`.
+    - (C2) `block` and `rank` name its buffers.
+    - (C3) Buffers and the workspace that have an offset lie in their arena, at multiples of 64
+      bytes.
+    - (C4) No number is negative.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$arena_bytes,
                        OptionalAttr<FlatSymbolRefAttr>:$block, OptionalAttr<FlatSymbolRefAttr>:$rank,
@@ -87,13 +99,15 @@ class FSDP_LayoutPart<string mnemonic, list<Trait> traits = []>
 def FSDP_BufferOp : FSDP_LayoutPart<"buffer", [Symbol]> {
   let summary = "a range of the arena";
   let description = [{
-    Lives from command `first` to command `last` of `program`, both included, or
-    always when there is no program. `offset` is set when the arena is packed. With `host` it is a
-    range of the host's arena: commands that compute have all of their buffers there, or none. With the attribute
-    `fsdp.file` it is a range of the rank's file, which copies to and from the host alone read and write.
+    A buffer lives from command `first` to command `last` of `program`, both included. Without a
+    program it is persistent. `offset` is set when the arena is packed.
 
-    Constraints: (C1) `bytes` ≥ 0; (C2) `program`, `first` and `last` come together, 0 ≤ first ≤ last; (C3) a
-    buffer of the file has no program, and not `host`.
+    With `host` the buffer is a range of the host's arena; a launch has all of its buffers there,
+    or none. With the attribute `fsdp.file` it is a range of the rank's file, which only copies,
+    fills and initial values access.
+
+    Constraints: (C1) `bytes` ≥ 0; (C2) `program`, `first` and `last` come together, and 0 ≤ first
+    ≤ last; (C3) a buffer of the file has no program and is not marked `host`.
 
     ```mlir
     fsdp.buffer @step.3 "gathered h.0" gathered 512 at 4096 in @step from 3 to 9
@@ -110,10 +124,12 @@ def FSDP_BufferOp : FSDP_LayoutPart<"buffer", [Symbol]> {
 }
 
 def FSDP_StateSlotOp : FSDP_LayoutPart<"state_slot", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "what a unit keeps from step to step";
+  let summary = "state that a unit keeps from step to step";
   let description = [{
-    Constraints: (C1) `unit` names an `fsdp.unit` whose flat size the elements divide;
-    (C2) `buffer` is a buffer of the layout, of the type's bytes, without a program.
+    Constraints:
+
+    - (C1) `unit` names an `fsdp.unit` whose flat size is a multiple of the number of elements.
+    - (C2) `buffer` is a buffer of the layout without a program, of the size of the type.
   }];
   let arguments = (ins FlatSymbolRefAttr:$unit, FSDP_StateRoleAttr:$role, FlatSymbolRefAttr:$buffer, TypeAttr:$type);
   let assemblyFormat = "$unit $role $buffer `:` $type attr-dict";
@@ -125,12 +141,14 @@ def FSDP_StateSlotOp : FSDP_LayoutPart<"state_slot", [DeclareOpInterfaceMethods<
 def FSDP_InputSlotOp : FSDP_LayoutPart<"input_slot", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a batch input";
   let description = [{
-    With `micro_batches` > 1 the type has it as leading dimension; `limit` > 0: ids are in [0, `limit`)
-    or among `extra_ids`, which the model handles itself.
+    With `micro_batches` > 1, that number is the leading dimension of the type. With `limit` > 0,
+    ids are in [0, `limit`) or among `extra_ids`, values that the model handles itself.
 
-    Constraints: (C1) `buffer` is a buffer of the layout, of the type's bytes, without
-    a program; (C2) with `micro_batches` > 1 it is the leading dimension; (C3) `extra_ids`
-    come with a `limit` and are not below it.
+    Constraints:
+
+    - (C1) `buffer` is a buffer of the layout without a program, of the size of the type.
+    - (C2) With `micro_batches` > 1 it is the leading dimension.
+    - (C3) `extra_ids` come with a `limit`, and none is in [0, `limit`).
   }];
   let arguments = (ins StrAttr:$name, FlatSymbolRefAttr:$buffer, TypeAttr:$type,
                        DefaultValuedAttr<I64Attr, "0">:$limit, OptionalAttr<DenseI64ArrayAttr>:$extra_ids,
@@ -151,9 +169,10 @@ def FSDP_ProgramOp : FSDP_Op<"program", [Symbol, SingleBlock, NoTerminator, NoRe
                                          DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "commands over one arena";
   let description = [{
-    A straight line with loops. `mesh` is the one that its collectives run on.
+    A sequence of commands, which may contain loops. Its collectives run on `mesh`.
 
-    Constraints: (C1) `layout` names an `fsdp.layout`, `mesh` an `fsdp.mesh`; (C2) it holds commands.
+    Constraints: (C1) `layout` names an `fsdp.layout`, and `mesh` an `fsdp.mesh`; (C2) it contains
+    commands only.
 
     ```mlir
     fsdp.program @step layout @arena mesh @mesh {
@@ -176,8 +195,12 @@ class FSDP_Command<string mnemonic, list<Trait> traits = []>
                                      DeclareOpInterfaceMethods<SymbolUserOpInterface>], traits)> {
   // (S1) to (S3) below hold for every slice.
   string sliceConstraints = [{
-    Slices: (S1) they name buffers of the program's layout and lie in them, for every iteration of the
-    enclosing loop and every rank; (S2) `step` is 0 outside of a loop; (S3) a `piece` is of axes of the program's mesh.
+    Slices:
+
+    - (S1) They name buffers of the program's layout and lie in them, for every iteration of the
+      enclosing loop and every rank.
+    - (S2) `step` is 0 outside of a loop.
+    - (S3) The axes of a `piece` are axes of the program's mesh.
   }];
 }
 
@@ -195,14 +218,22 @@ def FSDP_LaunchOp : FSDP_Command<"launch"> {
 def FSDP_CollectiveOp : FSDP_Command<"collective"> {
   let summary = "exchange with the other ranks of a group";
   let description = !strconcat([{
-    Over the ranks that differ only on `axes`. `count`: elements of the smaller of
-    source and target. `channel` 0: done when the command is; else when `fsdp.wait`
-    of its id is, and until then the source must stay and the target is undefined. With `rows` it moves ids, or rows at
-    them, of the table that `unit` is; else, with `unit`, all of that unit.
+    A group is the ranks that differ only on `axes`. `count` is the number of elements of source or
+    target, whichever is smaller. With `channel` 0 the collective is complete when the command is.
+    Otherwise it is complete after the `fsdp.wait` of its id; until then the source must not change,
+    and the target is undefined. With `unit` the collective transfers all of that unit. With `rows` it
+    transfers ids, or rows at ids, of the table that is the unit.
 
-    Constraints: (C1) the program has a mesh with these axes; (C2) source and target have the bytes
-    that `count` and the number of ranks give; (C3) they do not overlap, but an
-    all-reduce may be in place, and a gather whose source is the rank's piece of the target; (C4) `id` is unique in the program; (C5) a channel has a wait after it in the same block; (C6) reductions name their `reduction`.
+    Constraints:
+
+    - (C1) The program has a mesh with these axes.
+    - (C2) Source and target have the bytes that `count` and the number of ranks give.
+    - (C3) They do not overlap. Exceptions: an all-reduce in place, and a gather whose source is the
+      rank's piece of the target.
+    - (C4) `id` is unique in the program.
+    - (C5) A collective on a channel has a wait after it in the same block.
+    - (C6) Reductions name their `reduction`.
+
   }], sliceConstraints);
   let arguments = (ins I64Attr:$id, FSDP_CollectiveKindAttr:$kind, FSDP_SliceAttr:$source, FSDP_SliceAttr:$target,
                        I64Attr:$count, TypeAttr:$dtype, StrArrayAttr:$axes,
@@ -218,9 +249,11 @@ def FSDP_CollectiveOp : FSDP_Command<"collective"> {
 def FSDP_WaitOp : FSDP_Command<"wait"> {
   let summary = "wait for a collective or a copy on a channel";
   let description = [{
-    After it the target is complete and the source may be written: peers, or whoever copies, have read it.
+    After the wait the target is complete, and the source may be written, because the peers or the
+    copying thread have read it.
 
-    Constraints: (C1) a collective or a copy of this id with a channel stands before it in the same block.
+    Constraints: (C1) a collective or a copy of this id with a channel precedes it in the same
+    block.
   }];
   let arguments = (ins I64Attr:$id);
   let assemblyFormat = "$id attr-dict";
@@ -229,12 +262,14 @@ def FSDP_WaitOp : FSDP_Command<"wait"> {
 def FSDP_CopyOp : FSDP_Command<"copy"> {
   let summary = "copy bytes";
   let description = !strconcat([{
-    Within a memory or from one to another: the device's arena, the host's and the rank's file, which nothing else but fills
-    and initial values touch. Done when the command is; with `fsdp.channel` (3 to the device, 4 to the host, 5 from the file,
-    6 to it) and an `fsdp.id`, which no collective has, when `fsdp.wait` of that id is, and until then the source must
-    stay and the target is undefined.
+    Copies within a memory or between two memories: the device's arena, the host's arena and the
+    rank's file. Only copies, fills and initial values access the file. Without a channel the copy is
+    complete when the command is. With `fsdp.channel` and an `fsdp.id`, which no collective has, it is
+    complete after the `fsdp.wait` of that id; until then the source must not change, and the target is
+    undefined. Channels are 3 (to the device), 4 (to the host), 5 (from the file) and 6 (to the file).
 
-    Constraints: (C1) as many bytes; (C2) no overlap; (C3) a channel has a wait after it in the same block.
+    Constraints: (C1) source and target have as many bytes; (C2) they do not overlap; (C3) a copy on a
+    channel has a wait after it in the same block.
   }], sliceConstraints);
   let arguments = (ins FSDP_SliceAttr:$source, FSDP_SliceAttr:$target, OptionalAttr<StrAttr>:$label);
   let assemblyFormat = "custom<Slice>($source) `->` custom<Slice>($target) ($label^)? attr-dict";
@@ -250,9 +285,10 @@ def FSDP_FillOp : FSDP_Command<"fill"> {
 def FSDP_InitialiseOp : FSDP_Command<"initialise"> {
   let summary = "write the initial values of a parameter";
   let description = [{
-    The part of parameter `param` of `unit` that the layout's state of `role` covers.
+    Writes the part of parameter `param` of `unit` that the layout's state of `role` covers.
 
-    Constraints: (C1) `unit` names an `fsdp.unit` with that parameter; (C2) the layout has the state.
+    Constraints: (C1) `unit` names an `fsdp.unit` with that parameter; (C2) the layout has the
+    state.
   }];
   let arguments = (ins FlatSymbolRefAttr:$unit, FSDP_StateRoleAttr:$role, I64Attr:$param, OptionalAttr<StrAttr>:$label);
   let assemblyFormat = "$unit $role $param ($label^)? attr-dict";
@@ -261,7 +297,7 @@ def FSDP_InitialiseOp : FSDP_Command<"initialise"> {
 def FSDP_LoopOp : FSDP_Op<"loop", [ParentOneOf<["ProgramOp"]>, SingleBlock, NoTerminator, NoRegionArguments]> {
   let summary = "repeat commands";
   let description = [{
-    Constraints: (C1) `count` ≥ 1; (C2) it holds commands and no loop.
+    Constraints: (C1) `count` ≥ 1; (C2) it contains commands and no loop.
   }];
   let arguments = (ins I64Attr:$count);
   let regions = (region SizedRegion<1>:$body);

@@ -12,11 +12,11 @@ include "fsdp/IR/FSDPBase.td"
 def FSDP_GatherRowsOp : FSDP_Op<"gather_rows", [Pure]> {
   let summary = "rows of a table at ids (an embedding)";
   let description = [{
-    `result[i.., :] = table[ids[i..], :]`. Ids are in [0, rows): whoever feeds the
-    program checks them (`fsdp.limit`).
+    `result[i.., :] = table[ids[i..], :]`. Ids are in [0, rows). The op does not check them: the
+    runtime checks the batch inputs (`fsdp.limit`).
 
-    Constraints: (C1) the table has rank 2, ids are integers; (C2) the result is
-    the shape of ids with the table's columns appended; (C3) element types agree.
+    Constraints: (C1) the table has rank 2, and ids are integers; (C2) the result has the shape of
+    the ids followed by the table's columns; (C3) element types are equal.
 
     ```mlir
     %e = fsdp.gather_rows %table[%ids] : tensor<50257x768xf32>, tensor<4x64xi64> -> tensor<4x64x768xf32>
@@ -33,11 +33,11 @@ def FSDP_GatherRowsOp : FSDP_Op<"gather_rows", [Pure]> {
 def FSDP_ScatterAddRowsOp : FSDP_Op<"scatter_add_rows", [Pure]> {
   let summary = "add rows into a table at ids (the adjoint of gather_rows)";
   let description = [{
-    `result = init (or zero); for i in order: result[ids[i], :] += updates[i, :]`.
-    Rows are added in the order of ids, so repeated ids give the same bits always.
+    `result = init (or zero); for i in order: result[ids[i], :] += updates[i, :]`. Rows are added
+    in the order of the ids, so that repeated ids always give the same bits.
 
-    Constraints: (C1) the result has rank 2, ids are integers; (C2) updates have
-    the shape of ids with the result's columns appended; (C3) init has the result's type.
+    Constraints: (C1) the result has rank 2, and ids are integers; (C2) updates have the shape of
+    the ids followed by the result's columns; (C3) init has the type of the result.
   }];
   let arguments = (ins RankedTensorOf<[AnyFloat]>:$updates, RankedTensorOf<[AnyInteger]>:$ids,
                        Optional<2DTensorOf<[AnyFloat]>>:$init);
@@ -51,12 +51,12 @@ def FSDP_ScatterAddRowsOp : FSDP_Op<"scatter_add_rows", [Pure]> {
 def FSDP_CrossEntropyOp : FSDP_Op<"cross_entropy", [Pure]> {
   let summary = "mean negative log-likelihood of targets under softmax(logits)";
   let description = [{
-    `lse[n] = log Σ_v exp(logits[n, v])`; `loss = Σ_n (lse[n] - logits[n, t[n]]) / N`
-    over the N rows with t[n] ≠ `ignore_index` (all rows when there is none); 0 when N is 0.
-    lse is what the gradient needs.
+    `lse[n] = log Σ_v exp(logits[n, v])`; `loss = Σ_n (lse[n] - logits[n, t[n]]) / N` over the N
+    rows with t[n] ≠ `ignore_index`, or over all rows without `ignore_index`. If N is 0, the loss
+    is 0. The gradient reads lse.
 
-    Constraints: (C1) logits have rank 2; targets and lse have rank 1 and as many
-    rows; (C2) targets are integers; (C3) loss is a rank-0 tensor.
+    Constraints: (C1) logits have rank 2; targets and lse have rank 1 and as many rows; (C2)
+    targets are integers; (C3) the loss is a rank-0 tensor.
 
     ```mlir
     %loss, %lse = fsdp.cross_entropy %logits, %targets : tensor<256x50257xf32>, tensor<256xi64> -> tensor<f32>, tensor<256xf32>
@@ -73,11 +73,12 @@ def FSDP_CrossEntropyOp : FSDP_Op<"cross_entropy", [Pure]> {
 }
 
 def FSDP_CrossEntropyGradOp : FSDP_Op<"cross_entropy_grad", [Pure]> {
-  let summary = "gradient of cross_entropy for the logits";
+  let summary = "gradient of cross_entropy with respect to the logits";
   let description = [{
-    `dlogits[n, v] = gloss / N · (exp(logits[n, v] - lse[n]) - [v = t[n]])`, and 0
-    in ignored rows. Constraints: as of `fsdp.cross_entropy`; (C4) the result has the
-    shape of logits.
+    `dlogits[n, v] = gloss / N · (exp(logits[n, v] - lse[n]) - [v = t[n]])`, and 0 in ignored
+    rows.
+
+    Constraints: as in `fsdp.cross_entropy`; (C4) the result has the shape of the logits.
   }];
   let arguments = (ins 2DTensorOf<[AnyFloat]>:$logits, 1DTensorOf<[AnyInteger]>:$targets,
                        1DTensorOf<[AnyFloat]>:$lse, 0DTensorOf<[AnyFloat]>:$gloss,
@@ -90,26 +91,26 @@ def FSDP_CrossEntropyGradOp : FSDP_Op<"cross_entropy_grad", [Pure]> {
   let hasVerifier = 1;
 }
 
-// What numbers depend on.
+// A key of random numbers: seed, step or first sample.
 def FSDP_KeyTensor : 0DTensorOf<[I64]>, BuildableType<"::mlir::RankedTensorType::get({}, $_builder.getI64Type())">;
 
 def FSDP_RandomOp : FSDP_Op<"random", [Pure]> {
-  let summary = "random numbers by place, not by order";
+  let summary = "random numbers that depend on position, not on order";
   let description = [{
-    Element `l` of the result, `l` its row-major index, is a function of five numbers
-    and of nothing else, so it is the same for any number of ranks, threads and
-    micro-batches, and when it is computed again:
+    Element `l` of the result, where `l` is its row-major index, is a function of the five numbers
+    below and of nothing else. It is therefore the same for any number of ranks, threads and
+    micro-batches, and when it is recomputed.
 
     ```
       seed, step        of the run
       sample            `first` + l / per_sample: its number in the global batch
-      site              which random op of the model
+      site              number of the random op in the model
       element           l mod per_sample: its place in the sample
     ```
 
-    `first` is the number of the first sample of this tensor in the global batch; a
-    tensor has `per_sample` elements per sample (default: a sample is one index of
-    dimension 0). With `p` words per element, element `e` takes words from Philox4x32-10:
+    `first` is the number, in the global batch, of the first sample of this tensor. A tensor has
+    `per_sample` elements per sample (default: a sample is one index of dimension 0). With `p`
+    words per element, element `e` takes words from Philox4x32-10:
 
     ```
       key      k0 = seed mod 2^32                k1 = (seed / 2^32) mod 2^32
@@ -118,20 +119,24 @@ def FSDP_RandomOp : FSDP_Op<"random", [Pure]> {
       words    w[0..3] = philox(counter, key);   x = w[p · (e mod (4 / p))], and the one after it
     ```
 
-    - `uniform` gives `[0, 1)` on the grid of the element type: `m = 24` bits for f32 (8
-      for bf16, 11 for f16), p = 1, value `(x >> (32 - m)) · 2^-m`; for f64 p = 2, value
-      `((x' · 2^32 + x) >> 11) · 2^-53` with `x'` the word after `x`.
-    - `bernoulli keep q` (p = 1) keeps an element when `x < round(q · 2^32)`: `1 / q`
-      where it is kept, else 0. Of element type i1: whether it is kept. One mask for
-      every element type.
+    - `uniform` gives `[0, 1)` on the grid of the element type: `m = 24` bits for f32 (8 for bf16,
+      11 for f16), p = 1, value `(x >> (32 - m)) · 2^-m`. For f64 p = 2 and the value is `((x' ·
+      2^32 + x) >> 11) · 2^-53`, where `x'` is the word after `x`.
+    - `bernoulli keep q` (p = 1) keeps an element if `x < round(q · 2^32)`. The value is `1 / q`
+      if it is kept, else 0. With element type i1 the value says whether it is kept. All element
+      types have the same mask.
 
-    The numbers are those of the runtime's generator for stream `site · 2^32 + step`. In a step, `seed` and `step` are
-    elements 4 and 5 of the rank block; sites from 2^31 on are those of rounding the optimizer's state.
+    The numbers equal those of the runtime's generator for stream `site · 2^32 + step`. In a step,
+    `seed` and `step` are elements 4 and 5 of the rank block. Sites from 2^31 on are reserved for
+    rounding the optimizer's state.
 
-    Constraints: (C1) the result is static, of f16, bf16, f32 or f64, or of i1 with
-    `bernoulli`; (C2) `site` is in [0, 2^32); (C3) `per_sample` is at least 1, divides the
-    number of elements, and is at most 2^33 (so that a counter is never used twice); (C4) `keep` is there with
-    `bernoulli` alone, in [0, 1].
+    Constraints:
+
+    - (C1) The result is static, of f16, bf16, f32 or f64, or of i1 with `bernoulli`.
+    - (C2) `site` is in [0, 2^32).
+    - (C3) `per_sample` is from 1 to 2^33, so that no counter is used twice, and divides the
+      number of elements.
+    - (C4) `keep` is present only with `bernoulli`, and is in [0, 1].
 
     ```mlir
     %u = fsdp.random uniform seed %seed step %step first %sample site 3 : tensor<4x128x64xf32>
@@ -150,25 +155,30 @@ def FSDP_RandomOp : FSDP_Op<"random", [Pure]> {
   let hasFolder = 1;
   let hasCanonicalizer = 1;
   let extraClassDeclaration = [{
-    /// Elements of one sample, given or not.
+    /// Returns the number of elements of one sample, `per_sample` or its default.
     int64_t getElementsPerSample();
   }];
 }
 
 def FSDP_GemmOp : FSDP_Op<"gemm", [Pure, DestinationStyleOpInterface]> {
-  let summary = "a product by a library call";
+  let summary = "a matrix product by a library call";
   let description = [{
-    `result = epilogue(alpha · op(A) · op(B) + beta · C + bias)`, where op transposes the
-    last two dimensions if its flag says so, and leading dimensions are batches.
-    Products are summed in f32 (f64 for f64) and rounded once, after the epilogue.
-    `C` is the destination; with `beta = 0` it is not read. `bias` is added to every row.
+    `result = epilogue(alpha · op(A) · op(B) + beta · C + bias)`, where op transposes the last two
+    dimensions if its flag is set. Leading dimensions are batches. Products are summed in f32 (f64
+    for f64) and rounded once, after the epilogue. `C` is the destination; with `beta = 0` it is
+    not read. `bias` is added to every row.
 
     `gelu_tanh` is `x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³)))`.
 
-    Constraints: (C1) A, B and C have one rank of at least 2, and static shapes; (C2) their
-    batches are equal; (C3) op(A) is M×K, op(B) K×N, C M×N; (C4) A and B have one element
-    type, C has it or the type of the sum; (C5) the result has the type of C; (C6) the bias
-    is 1-D, of N elements, of C's element type; (C7) alpha and beta are finite.
+    Constraints:
+
+    - (C1) A, B and C have one rank of at least 2, and static shapes.
+    - (C2) Their batches are equal.
+    - (C3) op(A) is M×K, op(B) is K×N, and C is M×N.
+    - (C4) A and B have one element type. C has it, too, or the type of the sum.
+    - (C5) The result has the type of C.
+    - (C6) The bias is 1-D, of N elements, of C's element type.
+    - (C7) alpha and beta are finite.
 
     ```mlir
     %d = fsdp.gemm %a, %b into %c transpose [false, true] alpha 1.0 beta 0.0 bias %e epilogue gelu_tanh

@@ -17,49 +17,51 @@ class ImportPass<string flag, string on> : Pass<flag, on> {
 }
 
 def ReadStopMarkersPass : ImportPass<"fsdp-read-stop-markers", "::mlir::ModuleOp"> {
-  let summary = "Turn an exporter's markers into fsdp.stop_gradient";
+  let summary = "Replace an exporter's markers by fsdp.stop_gradient";
   let description = [{
     - Requires: nothing.
     - Ensures: no call of a marker function `@fsdp.stop_gradient` and no attribute
-      `fsdp.stop_gradient` or `fsdp.num_stop_gradients` is left. An attribute on an op that is no
-      marker, and a number of markers that is not the number the exporter wrote, are errors.
+      `fsdp.stop_gradient` or `fsdp.num_stop_gradients` is left. An attribute on an op that cannot
+      be a marker is an error, and so is a number of markers other than the one that the exporter
+      wrote.
     - Keeps: everything else.
   }];
-  let statistics = [Statistic<"numMarkers", "num-markers", "Gradients that stop">];
+  let statistics = [Statistic<"numMarkers", "num-markers", "Markers replaced">];
 }
 
 def RefuseForeignPass : ImportPass<"fsdp-refuse-foreign", "::mlir::ModuleOp"> {
-  let summary = "Say early what Import cannot take";
+  let summary = "Report early what Import cannot read";
   let description = [{
     - Requires: nothing.
-    - Ensures: ops that Import knows, functions of one block, no complex numbers,
-      arguments of static shape; with `shapes`, every value of static shape.
-      Otherwise errors say where and what to do.
-    - Keeps: everything.
+    - Ensures: all ops are known to Import, functions have one block, no number is complex, and
+      arguments have static shapes. With `shapes`, all values have static shapes. Otherwise errors
+      give the place and the fix.
+    - Keeps: the IR.
   }];
   let options = [Option<"shapes", "shapes", "bool", /*default=*/"false",
-                        "Check the shapes of all values instead (after folding).">];
+                        "Check the shapes of all values instead; used after folding.">];
   let statistics = [Statistic<"numRefused", "num-refused", "Ops refused">];
 }
 
 def RefuseUnwrittenPass : ImportPass<"fsdp-refuse-unwritten", "::mlir::func::FuncOp"> {
-  let summary = "Refuse to read tensors that nothing has filled";
+  let summary = "Refuse reads of tensors that nothing has written";
   let description = [{
     - Requires: nothing.
-    - Ensures: no op reads elements of a `tensor.empty`, an accumulating one its
-      output included. The first eight are reported, with a note at the tensor.
-    - Keeps: everything.
+    - Ensures: no op reads elements of a `tensor.empty`. An op that accumulates into its output
+      reads it. The first eight such reads are reported, each with a note at the tensor.
+    - Keeps: the IR.
   }];
   let statistics = [Statistic<"numRefused", "num-refused", "Ops refused">];
 }
 
 def SelectEntryPass : ImportPass<"fsdp-select-entry", "::mlir::ModuleOp"> {
-  let summary = "Find the function to train and number what users point at";
+  let summary = "Select the function to train and number its arguments and constants";
   let description = [{
     - Requires: a module as an importer wrote it.
-    - Ensures: one public function; arguments and tensor constants carry
-      `fsdp.position`, their place in the file; no unused `ml_program.global`,
-      no attribute of an unknown dialect on module and functions.
+    - Ensures: the module has one public function. Arguments and tensor constants carry
+      `fsdp.position`, their index in the file, by which options refer to them. Unused
+      `ml_program.global` ops are gone, and so are attributes of unknown dialects on the module
+      and its functions.
     - Keeps: all code.
   }];
   let options = [StepOption<"entry", "entry", "std::string">];
@@ -67,56 +69,55 @@ def SelectEntryPass : ImportPass<"fsdp-select-entry", "::mlir::ModuleOp"> {
 }
 
 def CheckMarksPass : ImportPass<"fsdp-check-marks", "::mlir::ModuleOp"> {
-  let summary = "Check the attributes that say what arguments are";
+  let summary = "Check the attributes that describe the arguments";
   let description = [{
     - Requires: one public function.
-    - Ensures: its arguments carry only `fsdp.` attributes that mean something here,
-      each of its kind. Emits one error per attribute.
-    - Keeps: everything.
+    - Ensures: its arguments carry only `fsdp.` attributes that are allowed here, each with a
+      value of the right kind. Each wrong attribute gets one error.
+    - Keeps: the IR.
   }];
   let statistics = [Statistic<"numChecked", "num-checked", "Attributes checked">];
 }
 
 def MarkBatchPass : ImportPass<"fsdp-mark-batch", "::mlir::ModuleOp"> {
-  let summary = "Name the batch inputs that --batch names";
+  let summary = "Apply the names given with --batch to the batch inputs";
   let description = [{
-    - Requires: one public function, whose arguments carry their positions.
-    - Ensures: every argument that `batch` names carries `fsdp.batch`. No two batch inputs
-      have the same name.
-    - Keeps: all code; names of other arguments.
+    - Requires: one public function whose arguments carry their positions.
+    - Ensures: every argument that `batch` names carries `fsdp.batch`. No two batch inputs have
+      the same name.
+    - Keeps: all code, and the names of other arguments.
   }];
   let options = [ListOption<"batch", "batch", "std::string",
-                            "INDEX=NAME or ARGUMENT=NAME, where ARGUMENT is the name that the argument's location gives.">];
+                            "INDEX=NAME, or ARGUMENT=NAME where ARGUMENT is the name in the argument's location.">];
   let statistics = [Statistic<"numMarked", "num-marked", "Arguments named">];
 }
 
 def BindBuffersPass : ImportPass<"fsdp-bind-buffers", "::mlir::ModuleOp"> {
   let summary = "Give masks and other buffers their contents";
   let description = [{
-    - Requires: one public function; calls inlined.
-    - Ensures: every integer constant has known contents. `causal` is a generic
-      that compares loop indices; whether true means allowed or masked, and
-      whether a float mask is added or multiplied, follows from its uses.
+    - Requires: one public function whose calls are inlined.
+    - Ensures: every integer constant has known contents. A `causal` mask becomes a
+      `linalg.generic` that compares loop indices. Two facts follow from its uses: whether true
+      means allowed or masked, and whether a float mask is added or multiplied.
     - Keeps: positions and all other code.
   }];
   let options = [ListOption<"buffers", "buffer", "std::string",
-                            "NAME|INDEX=causal|zeros|ones|keep|FILE; INDEX counts arguments, or constants in order of appearance.">];
+                            "NAME|INDEX=causal|zeros|ones|keep|FILE. INDEX counts arguments, or constants in order of appearance.">];
   let statistics = [Statistic<"numBound", "num-bound", "Buffers replaced by given contents">,
-                    Statistic<"numRecognised", "num-recognised", "Tables in the file that are a causal mask">];
+                    Statistic<"numRecognised", "num-recognised", "Constants recognised as a causal mask">];
 }
 
 def LiftParametersPass : ImportPass<"fsdp-lift-parameters", "::mlir::ModuleOp"> {
   let summary = "Make every parameter a named argument";
   let description = [{
-    - Requires: one public function; calls inlined; no pass before it merged
-      constants (elided ones look equal).
-    - Ensures: parameters are arguments with `fsdp.param`; initial values that
-      the file holds are in the module attribute `fsdp.values`. Where an argument,
-      `params` or `params-file` names a parameter, only named values are trained.
-      Other tensors of floats stay constants, listed in `fsdp.constants`; those of
-      more than 1 MiB become frozen parameters. Where nothing is named, a warning
-      lists the guess.
-    - Keeps: tied uses tied; constants that are no parameters.
+    - Requires: one public function whose calls are inlined. No earlier pass may merge constants,
+      because elided constants look equal.
+    - Ensures: parameters are arguments with `fsdp.param`. Initial values from the file are in the
+      module attribute `fsdp.values`. If an argument, `params` or `params-file` names a parameter,
+      only named tensors are trained. Other float tensors stay constants, listed in
+      `fsdp.constants`; those above 1 MiB become frozen parameters. If nothing names a parameter,
+      a warning lists what is trained.
+    - Keeps: shared uses of a tied parameter, and constants that are not parameters.
   }];
   let options = [StepOption<"params", "params", "std::string">,
                  StepOption<"paramsFile", "params-file", "std::string">];
@@ -127,9 +128,9 @@ def LiftParametersPass : ImportPass<"fsdp-lift-parameters", "::mlir::ModuleOp"> 
 def LowerTosaPass : ImportPass<"fsdp-lower-tosa", "::mlir::ModuleOp"> {
   let summary = "Lower TOSA to linalg with the upstream passes";
   let description = [{
-    - Requires: parameters are lifted (the upstream passes merge constants).
-    - Ensures: no tosa op.
-    - Keeps: modules without tosa ops as they are.
+    - Requires: parameters are lifted, because the upstream passes merge constants.
+    - Ensures: no tosa op is left.
+    - Keeps: modules without tosa ops.
   }];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::scf::SCFDialect", "::mlir::tosa::TosaDialect",
                            "::mlir::index::IndexDialect", "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
@@ -137,62 +138,64 @@ def LowerTosaPass : ImportPass<"fsdp-lower-tosa", "::mlir::ModuleOp"> {
 }
 
 def DemoteFloat64Pass : ImportPass<"fsdp-demote-float64", "::mlir::func::FuncOp"> {
-  let summary = "Compute f64 islands in f32";
+  let summary = "Compute isolated f64 values in f32";
   let description = [{
     - Requires: parameters are marked.
-    - Ensures: no f64 in a function with parameters of floats none of which is f64.
-    - Keeps: models with a parameter that is f64, bit for bit.
+    - Ensures: a function that has float parameters, none of them f64, has no f64 value.
+    - Keeps: models with an f64 parameter, bit for bit.
   }];
-  let statistics = [Statistic<"numDemoted", "num-demoted", "Values that were f64">];
+  let statistics = [Statistic<"numDemoted", "num-demoted", "Values converted from f64 to f32">];
 }
 
 def NormaliseOpsPass : ImportPass<"fsdp-normalise-ops", "::mlir::func::FuncOp"> {
-  let summary = "Write each operation in one way";
+  let summary = "Write each operation in one canonical form";
   let description = [{
     - Requires: static shapes.
-    - Ensures: structured ops are generics and fills; no captured scalars, and
-      no captured tensor that is read at loop indices; constants and integer
-      computations are inside the bodies that use them; no fast-math flags.
-    - Keeps: values (constants are rounded as the program would).
+    - Ensures: structured ops are `linalg.generic` or `linalg.fill`. Bodies capture no scalar
+      except constants, and no tensor that is read at loop indices. Integer computations are inside
+      the bodies that use them. No op has a fast-math flag.
+    - Keeps: values. Constants are rounded as the program would round them.
   }];
-  let statistics = [Statistic<"numFlags", "num-flags", "Ops whose fast-math flags were dropped">];
+  let statistics = [Statistic<"numFlags", "num-flags", "Ops whose fast-math flags were removed">];
 }
 
 def FoldCopiesPass : ImportPass<"fsdp-fold-copies", "::mlir::func::FuncOp"> {
-  let summary = "Read through transposes and broadcasts";
+  let summary = "Fold transposes and broadcasts into the ops that read them";
   let description = [{
     - Requires: structured ops are generics.
-    - Ensures: no generic reads a copy that its indexing maps can express; no
-      transpose follows a contraction that only it reads.
+    - Ensures: no generic reads a copy that its indexing maps can express. No transpose follows a
+      contraction whose only reader it is.
     - Keeps: values, bit for bit.
   }];
-  let statistics = [Statistic<"numFolded", "num-folded", "Copies folded into a reader or producer">];
+  let statistics = [Statistic<"numFolded", "num-folded", "Copies folded into a reader or a producer">];
 }
 
 def DropAssertsPass : ImportPass<"fsdp-drop-asserts", "::mlir::func::FuncOp"> {
-  let summary = "Check ids before the step instead of in it";
+  let summary = "Check ids before the step instead of inside it";
   let description = [{
     - Requires: lookups are `tensor.extract` in bodies.
-    - Ensures: batch arguments of ids carry `fsdp.limit`, with which every lookup
-      is in range, and `fsdp.extra_ids`, values outside of it that the model compares
-      with and keeps from its lookups; no `cf.assert`; comparisons that all of
-      these decide alike are folded. A lookup that no limit keeps in range reads
-      clamped indices; the function returns what was found out of range beside its
-      other results (`fsdp.lookup`).
-    - Keeps: values, for ids within the limits and the extra ones, and where no
-      checked lookup is out of range.
+    - Ensures:
+      - batch arguments of ids carry `fsdp.limit`, with which every lookup is in range;
+      - they carry `fsdp.extra_ids` for values outside of the limit that the model compares with
+        and keeps away from its lookups;
+      - no `cf.assert` is left;
+      - comparisons that have one result for all allowed ids are folded;
+      - a lookup that no limit keeps in range reads clamped indices, and the function returns an
+        additional result (`fsdp.lookup`) that says which index was out of range.
+    - Keeps: values, if ids are within the limits or extra ids, and no checked lookup is out of
+      range.
   }];
   let statistics = [Statistic<"numExtraIds", "num-extra-ids", "Values outside the limits that the model handles">,
-                    Statistic<"numAsserts", "num-asserts", "Checks dropped">,
-                    Statistic<"numCheckedAtRun", "num-checked", "Lookups that are checked in each step">,
-                    Statistic<"numFolded", "num-folded", "Comparisons, minima and maxima decided by limits">];
+                    Statistic<"numAsserts", "num-asserts", "Asserts removed">,
+                    Statistic<"numCheckedAtRun", "num-checked", "Lookups checked in each step">,
+                    Statistic<"numFolded", "num-folded", "Comparisons, minima and maxima folded because of limits">];
 }
 
 def RaiseEmbeddingPass : ImportPass<"fsdp-raise-embedding", "::mlir::func::FuncOp"> {
   let summary = "Raise lookups of rows to fsdp.gather_rows";
   let description = [{
     - Requires: limits that keep every lookup in range.
-    - Ensures: no `tensor.extract` whose first moving position depends on data.
+    - Ensures: no `tensor.extract` is left whose first index that varies depends on data.
     - Keeps: values, bit for bit.
   }];
   let statistics = [Statistic<"numRaised", "num-raised", "Lookups raised">];
@@ -202,52 +205,52 @@ def RaiseSoftmaxPass : ImportPass<"fsdp-raise-softmax", "::mlir::func::FuncOp"> 
   let summary = "Raise max, subtract, exp, sum, divide to linalg.softmax";
   let description = [{
     - Requires: normalised generics, of one op each or fused.
-    - Ensures: softmax over one dimension is `linalg.softmax`, also when it is
-      written as exp(x - logsumexp(x)), when x is shifted by its maximum before,
-      and when parts are in a narrower type; a guard against
-      rows of -inf is gone where the mask leaves one element in every row.
-    - Keeps: values up to rounding.
+    - Ensures: a softmax over one dimension is `linalg.softmax`, as a quotient or as
+      exp(x - logsumexp(x)). Parts may be in a narrower type, and x may be shifted by its maximum. A
+      guard against rows of -inf is removed where the mask leaves at least one element in every row.
+    - Keeps: values, up to rounding.
   }];
   let statistics = [Statistic<"numRaised", "num-raised", "Softmaxes raised">,
-                    Statistic<"numGuards", "num-guards", "Guards against empty rows dropped">];
+                    Statistic<"numGuards", "num-guards", "Guards against rows of -inf removed">];
 }
 
 def RaiseAttentionPass : ImportPass<"fsdp-raise-attention", "::mlir::func::FuncOp"> {
   let summary = "Raise products around a softmax to fsdp.attention";
   let description = [{
     - Requires: softmax is raised; structured ops are generics or contractions.
-    - Ensures: softmax(f(scale · Q·Kᵀ))·V is `fsdp.attention`, through views, copies and casts,
-      with grouped heads where K and V are repeated; masks are in mask_mod, other functions
-      in score_mod, dropout is in weight_mod, what they read is captured. A sink, a score beside those of the
-      keys that is dropped after the softmax, is one more key, with zeros in K and V. A softmax
-      between two products that stays gets a remark that says why, with a note at what is in the way;
-      so do exponentials of shifted scores that are no softmax.
-    - Keeps: values up to rounding. Rows that are -inf throughout give 0, which were NaN. A mask of
-      finite numbers is taken if mask_mod provably keeps a key in every row: from its ranges, or by
+    - Ensures: softmax(f(scale · Q·Kᵀ))·V is `fsdp.attention`. The pass looks through views,
+      copies and casts, and recognises grouped heads where K and V are repeated. Masks become
+      `mask_mod`, dropout becomes `weight_mod`, other functions become `score_mod`; tensors that
+      they read are captured. A sink, which is a score beside those of the keys that is dropped after
+      the softmax, becomes one more key with zeros in K and V. A softmax between two products that is
+      not raised gets a remark with the reason, and a note at the op that prevents it. Exponentials of
+      shifted scores that are no softmax get a remark as well.
+    - Keeps: values, up to rounding. A row whose scores are all -inf gives 0 instead of NaN. A mask of
+      finite numbers is raised if every row provably keeps a key: from the ranges of `mask_mod`, or by
       evaluating it for each row, with the constant tables that it reads.
   }];
   let options = [Option<"assumeKeys", "assume-keys", "bool", /*default=*/"false",
-                        "Every row keeps a key: masks of finite numbers are as good as -inf.">];
+                        "Assume that every row keeps a key, so that a mask of large finite numbers equals one of -inf.">];
   let statistics = [Statistic<"numRaised", "num-raised", "Attentions raised">,
-                    Statistic<"numMissed", "num-missed", "Softmaxes between products that stay">];
+                    Statistic<"numMissed", "num-missed", "Softmaxes between two products that are not raised">];
 }
 
 def RaiseCrossEntropyPass : ImportPass<"fsdp-raise-cross-entropy", "::mlir::func::FuncOp"> {
-  let summary = "Raise log-softmax and the target's pick to fsdp.cross_entropy";
+  let summary = "Raise a log-softmax with targets to fsdp.cross_entropy";
   let description = [{
     - Requires: normalised generics, of one op each or fused.
-    - Ensures: mean losses over log-softmax or logsumexp are one op, with
-      `ignore_index` where the program has one.
-    - Keeps: values up to rounding.
+    - Ensures: a mean loss over log-softmax or logsumexp is one op, with `ignore_index` if the
+      program has one.
+    - Keeps: values, up to rounding.
   }];
   let statistics = [Statistic<"numRaised", "num-raised", "Losses raised">];
 }
 
 def ExpandLookupPass : ImportPass<"fsdp-expand-lookup", "::mlir::func::FuncOp"> {
-  let summary = "Write other lookups as masked sums";
+  let summary = "Rewrite other lookups as masked sums";
   let description = [{
-    - Requires: rows and losses are raised.
-    - Ensures: no `tensor.extract` with one position that depends on data.
+    - Requires: lookups of rows and losses are raised.
+    - Ensures: no `tensor.extract` is left with one index that depends on data.
     - Keeps: values, bit for bit.
   }];
   let statistics = [Statistic<"numExpanded", "num-expanded", "Lookups expanded">];
@@ -257,26 +260,25 @@ def BoundIdsPass : ImportPass<"fsdp-bound-ids", "::mlir::func::FuncOp"> {
   let summary = "Bound the ids of every lookup";
   let description = [{
     - Requires: lookups are raised (`fsdp.gather_rows`, `fsdp.cross_entropy`).
-    - Ensures: ids are in [0, rows), or in [0, classes), for all batches that the
-      runtime lets through: a batch argument without `fsdp.limit` gets the largest
-      that does it. Limits that are too large and constants that are outside are
-      refused. Ids that cannot be bounded are clamped, and the function returns
-      what was found out of range beside its other results (`fsdp.lookup`).
-    - Keeps: values, for ids within the limits, and where no checked lookup is out
-      of range.
+    - Ensures: ids are in [0, rows) or in [0, classes) for all batches that the runtime accepts.
+      - A batch argument without `fsdp.limit` gets the largest limit that ensures this.
+      - Limits that are too large, and constants out of range, are errors.
+      - Ids that cannot be bounded are clamped, and the function returns an additional result
+        (`fsdp.lookup`) that says which id was out of range.
+    - Keeps: values, if ids are within the limits and no checked lookup is out of range.
   }];
-  let statistics = [Statistic<"numLookups", "num-lookups", "Lookups">,
-                    Statistic<"numCheckedAtRun", "num-checked", "Lookups that are checked in each step">,
+  let statistics = [Statistic<"numLookups", "num-lookups", "Lookups found">,
+                    Statistic<"numCheckedAtRun", "num-checked", "Lookups checked in each step">,
                     Statistic<"numInferred", "num-inferred", "Limits inferred or lowered">];
 }
 
 def AttachLossPass : ImportPass<"fsdp-attach-loss", "::mlir::func::FuncOp"> {
   let summary = "Attach a loss to the logits";
   let description = [{
-    - Requires: one result, float logits [.., vocabulary].
-    - Ensures: a new last argument `targets` (i64, the logits' leading shape) and
-      the mean cross-entropy as the only result, over the targets that are not `ignore`.
-    - Keeps: the module as it is when no loss is asked for.
+    - Requires: one result, the float logits [.., vocabulary].
+    - Ensures: a new last argument `targets` (i64, with the leading shape of the logits). The only
+      result is the mean cross-entropy over the targets that differ from `ignore-index`.
+    - Keeps: the module, if no loss is asked for.
   }];
   let options = [StepOption<"loss", "attach-loss", "std::string">,
                  StepOption<"ignore", "ignore-index", "std::string">];
@@ -284,59 +286,60 @@ def AttachLossPass : ImportPass<"fsdp-attach-loss", "::mlir::func::FuncOp"> {
 }
 
 def FoldReshapesPass : ImportPass<"fsdp-fold-reshapes", "::mlir::func::FuncOp"> {
-  let summary = "Move views away from between ops";
+  let summary = "Move views out of chains of ops";
   let description = [{
     - Requires: structured ops are generics.
-    - Ensures: in phase `heads`, contractions read copies directly, not through a
-      view; in phase `rows`, elementwise ops, reductions and contractions of a
-      row-wise region have one shape without views between them.
+    - Ensures: in phase `heads`, contractions read copies directly instead of through a view. In
+      phase `rows`, the elementwise ops, reductions and contractions of a row-wise region have one
+      shape, with no views between them.
     - Keeps: values, bit for bit.
   }];
-  let options = [Option<"phase", "phase", "std::string", /*default=*/"\"rows\"", "heads or rows.">];
-  let statistics = [Statistic<"numRemoved", "num-removed", "Views fewer than before">,
-                    Statistic<"numFolded", "num-folded", "Copies folded on the way">];
+  let options = [Option<"phase", "phase", "std::string", /*default=*/"\"rows\"", "Phase: heads or rows (default).">];
+  let statistics = [Statistic<"numRemoved", "num-removed", "Views removed">,
+                    Statistic<"numFolded", "num-folded", "Copies folded">];
 }
 
 def FormContractionsPass : ImportPass<"fsdp-form-contractions", "::mlir::func::FuncOp"> {
   let summary = "Raise matrix products to linalg.contract";
   let description = [{
     - Requires: structured ops are generics.
-    - Ensures: every sum of products with loops of all kinds m, n and k is a
-      `linalg.contract`, with its maps as they were.
+    - Ensures: every sum of products that has loops of each kind m, n and k is a `linalg.contract`
+      with the same indexing maps.
     - Keeps: values, bit for bit.
   }];
   let statistics = [Statistic<"numFormed", "num-formed", "Contractions formed">];
 }
 
 def FuseElementwisePass : ImportPass<"fsdp-fuse-elementwise", "::mlir::func::FuncOp"> {
-  let summary = "Join chains of elementwise ops";
+  let summary = "Fuse chains of elementwise ops";
   let description = [{
-    - Requires: lookups, softmax and losses are raised (bodies hide them).
-    - Ensures: no elementwise generic is read by just one elementwise generic, but
-      for functions like cos that would be repeated, and roundings of wider values.
-    - Keeps: values, bit for bit; contractions alone.
+    - Requires: lookups, softmax and losses are raised, because fused bodies hide them.
+    - Ensures: no elementwise generic is read by just one other elementwise generic. Exceptions
+      are costly functions such as cos that would be evaluated more than once, and roundings of
+      wider values.
+    - Keeps: values, bit for bit; contractions are not changed.
   }];
-  let statistics = [Statistic<"numFused", "num-fused", "Generics fewer than before">];
+  let statistics = [Statistic<"numFused", "num-fused", "Generics removed">];
 }
 
 def NameBatchPass : ImportPass<"fsdp-name-batch", "::mlir::func::FuncOp"> {
   let summary = "Name the arguments that come with each batch";
   let description = [{
     - Requires: parameters are marked.
-    - Ensures: every other argument that is read carries `fsdp.batch`, arguments that
-      nothing reads and nobody named are gone; no `fsdp.position`. Emits an error where
-      roles cannot be told: more than two inputs of integers, or another input without a name.
-    - Keeps: names that are there.
+    - Ensures: every other argument that is read carries `fsdp.batch`. Arguments without a name
+      and without a reader are removed, and `fsdp.position` is removed. If the roles cannot be
+      told apart, an error says so: more than two integer inputs, or another input without a name.
+    - Keeps: names that are given.
   }];
   let statistics = [Statistic<"numNamed", "num-named", "Batch arguments named">,
-                    Statistic<"numDropped", "num-dropped", "Arguments that nothing reads">];
+                    Statistic<"numDropped", "num-dropped", "Unused arguments removed">];
 }
 
 def InferInitPass : ImportPass<"fsdp-infer-init", "::mlir::func::FuncOp"> {
-  let summary = "Infer how parameters start from how they are used";
+  let summary = "Infer the initial values of parameters from their uses";
   let description = [{
     - Requires: parameters are marked; contractions and lookups are raised.
-    - Ensures: every parameter carries `fsdp.init`; a remark lists the inferred.
+    - Ensures: every parameter carries `fsdp.init`. A remark lists the inferred ones.
     - Keeps: initial values that are given.
   }];
   let statistics = [Statistic<"numInferred", "num-inferred", "Parameters without given initial values">];
@@ -346,9 +349,9 @@ def VerifyImportedPass : ImportPass<"fsdp-verify-imported", "::mlir::ModuleOp"> 
   let summary = "Check the model contract";
   let description = [{
     - Requires: nothing.
-    - Ensures: the module is as docs/explanation/pipeline.md §1 says; otherwise errors say
-      where it is not and what to do.
-    - Keeps: everything.
+    - Ensures: the module satisfies docs/explanation/pipeline.md §1. Otherwise errors give the
+      place and the fix.
+    - Keeps: the IR.
   }];
   let statistics = [Statistic<"numOps", "num-ops", "Top-level ops of the model">];
 }

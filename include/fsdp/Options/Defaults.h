@@ -14,7 +14,7 @@ namespace mlir::fsdp {
 /// Returns the default of the row `name` of Options.def as text.
 std::string getDefaultText(llvm::StringRef name);
 
-/// Returns the default of the row `name` of Options.def as an option of a pass holds it.
+/// Returns the default of the row `name` of Options.def as the type of a pass option.
 template <typename T>
 T getDefault(llvm::StringRef name) {
   T value{};

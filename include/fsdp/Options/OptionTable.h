@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The rows of Options.def at run time. The command line of fsdp-compile, its files of options,
-// --what-if, the pipelines of fsdp-opt, the help and docs/reference/options.md all read this table.
+// The rows of Options.def at run time. This table is read by the command line of fsdp-compile, its
+// configuration files, --what-if, the pipelines of fsdp-opt, the help and
+// docs/reference/options.md.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +19,7 @@
 
 namespace mlir::fsdp {
 
-/// The stages, in their order, as bits of a set; the driver is what is around them.
+/// The stages, in their order, as bits of a set. The driver is the code around the stages.
 enum class Stage : unsigned {
   import = 1,
   shard = 2,
@@ -32,48 +33,48 @@ enum class Stage : unsigned {
 };
 constexpr unsigned allStages = 255;
 
-/// Headings of the help.
+/// Groups under which the help lists options.
 enum class OptionGroup { Model, Sharding, Memory, Overlap, Precision, Training, Target, Output };
 
-/// Whether `--help` lists an option, or `--help-hidden` alone.
+/// Lists that show an option: `--help`, or `--help-hidden` only.
 enum class OptionLevel { Common, Expert };
 
-/// What a file of options may give.
+/// Kind of value in a configuration file.
 enum class OptionKind { flag, integer, number, word, list };
 
-/// A reason for which an option has no effect.
+/// A condition without which an option has no effect.
 struct OptionCondition {
   std::function<bool(const StepOptions &)> isMet;
-  /// What is said after `--name` where it is not met; {name} stands for the value of another
-  /// option.
+  /// Text of the message after `--name` if the condition is not met; {name} stands for the value of
+  /// another option.
   llvm::StringRef otherwise;
-  bool holdsForFiles; ///< whether it is an error in a file of options, too
+  bool holdsForFiles; ///< true if it is also an error in a configuration file
 };
 
 struct OptionRow {
   llvm::StringRef name;
-  Stage stage;      ///< whose structure holds the value
-  unsigned readers; ///< the set of stages that read it
+  Stage stage;      ///< stage whose structure holds the value
+  unsigned readers; ///< set of stages that read it
   OptionGroup group;
   OptionLevel level;
   OptionKind kind;
   llvm::StringRef valueName, help;
-  llvm::ArrayRef<OptionWord> words = {}; ///< of an enum
-  bool isPlan = true; ///< whether it changes a plan, so that --what-if may ask for it
-  /// What `--name` alone means; nothing where a value has to follow.
+  llvm::ArrayRef<OptionWord> words = {}; ///< words of an enum
+  bool isPlan = true; ///< whether it changes a plan, so that --what-if may set it
+  /// Value that `--name` without a value means; nothing if a value is required.
   std::optional<llvm::StringRef> alone = {};
   std::vector<OptionCondition> conditions = {};
-  /// Each returns what was expected of the value, or an empty string.
+  /// Functions that return what was expected of the value, or an empty string.
   std::vector<std::function<std::string(const StepOptions &)>> checks = {};
 
   std::function<std::optional<std::string>(StepOptions &, llvm::StringRef)> read = {};
   std::function<std::vector<std::string>(const StepOptions &)> print = {};
 
-  /// Returns the value as one text; elements of a list with a comma between.
+  /// Returns the value as one text; elements of a list are separated by commas.
   std::string printOne(const StepOptions &options) const;
   bool isReadBy(unsigned stages) const { return (readers & stages) != 0; }
 
-  // How Options.def adds to a row.
+  // Modifiers for rows of Options.def.
   OptionRow readBy(std::initializer_list<Stage> more) &&;
   OptionRow range(int64_t least, int64_t most, const char *unit = "") &&;
   OptionRow check(std::function<std::string(const StepOptions &)> check) &&;
@@ -89,26 +90,27 @@ llvm::ArrayRef<OptionRow> getOptionRows();
 /// Returns the row of this name, or null.
 const OptionRow *findOption(llvm::StringRef name);
 
-/// Sets the option `name` from text, as given by `origin`. Returns "--name=text: expected ...", or
-/// nothing.
+/// Sets the option `name` from text that `origin` gave. Returns an error "--name=text: expected
+/// ...", or nothing.
 std::optional<std::string> setOption(StepOptions &options, llvm::StringRef name,
                                      llvm::StringRef text, OptionOrigin origin);
 
-/// Returns what is wrong with values in themselves, of all options: "--name=value: expected ...".
+/// Checks the value of each given option by itself. Returns the first error "--name=value: expected
+/// ...", or nothing.
 std::optional<std::string> checkValues(const StepOptions &options);
 
-/// Returns an option that is given and has no effect, "--name is of --other, ...". A file may say
-/// more than is read.
+/// Returns an error for a given option without effect, "--name is of --other, ...", or nothing.
+/// Options from a configuration file may have no effect.
 std::optional<std::string> findUnread(const StepOptions &options);
 
-/// Returns the name nearest to one that there is not, or nothing where none is near.
+/// Returns the option name nearest to an unknown one, or nothing if none is near.
 std::optional<std::string> findNearest(llvm::StringRef name);
 
-/// Sets what follows from other options and is not given: units by file are made manually.
+/// Sets options that follow from others and are not given: --wrap-file implies manual units.
 void inferOptions(StepOptions &options);
 
-/// Prints the options of a level and those below it: their groups, one summary line each, or all of
-/// their help.
+/// Prints the options by group: common ones with one summary line each, or all with their full
+/// help.
 void printOptionHelp(llvm::raw_ostream &os, bool all);
 
 /// Prints docs/reference/options.md.

@@ -1,12 +1,12 @@
-//===- OptionTypes.h - What options hold, read and printed ------*- C++ -*-===//
+//===- OptionTypes.h - Types of option values -------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The types of the table of options (Options.def). Each is read from text and printed as text that
-// reads as the same value, so that a command line, a file, a pass pipeline and a page share one
-// spelling.
+// The types of the values in Options.def. Each type is read from text and printed as text that
+// reads as the same value, so that command line, configuration file, pass pipeline and docs share
+// one spelling.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,31 +28,31 @@ namespace mlir::fsdp {
 #define FSDP_ENUM(type, words) enum class type { words };
 #include "fsdp/Options/Words.def"
 
-/// A number of bytes: 900000, 512k, 13.5M or 2G; k, M and G are powers of 1024. -1 is auto: what
-/// the target chooses.
+/// A number of bytes: 900000, 512k, 13.5M or 2G; k, M and G are powers of 1024. -1 is auto: the
+/// target chooses.
 struct Bytes {
   int64_t value = 0;
   constexpr Bytes(int64_t value = 0) : value(value) {}
   constexpr operator int64_t() const { return value; }
 };
 
-/// How many operations start ahead of the one that is waited for; -1: as many as hide it.
-/// As text: auto or N for all of them, or some of forward=N,backward=N,copy=N.
+/// Number of gathers or copies that start before an earlier one is waited for; -1: as many as hide
+/// them. As text: auto or N for all of them, or some of forward=N,backward=N,copy=N.
 struct Prefetch {
   int64_t forward = -1, backward = -1, copy = -1;
 };
 
-/// Whether parameters are gathered again in the backward, and among how many neighbours (0: all).
-/// As text: true, false or N.
+/// Whether parameters are gathered again in the backward, and among how many neighbours (0: all
+/// ranks). As text: true, false or N.
 struct Reshard {
   bool again = true;
   int64_t within = 0;
 };
 
-/// What lies in the host's memory and not in the arena. As text: none, or words with + between.
+/// Kinds of buffers in host memory. As text: none, or words joined by +.
 struct OffloadKinds {
   bool parameters = false, gradients = false, optimizer = false, activations = false;
-  /// The optimizer's state is in a file, and comes to the host for the update.
+  /// Whether the optimizer state is in a file; it is copied to the host for the update.
   bool optimizerFile = false;
   bool any() const { return parameters || gradients || optimizer || activations; }
 };
@@ -74,13 +74,13 @@ llvm::ArrayRef<OptionWord> getWords();
   llvm::ArrayRef<OptionWord> getWords<type>();
 #include "fsdp/Options/Words.def"
 
-/// Reads the word at its place in a table of words; returns what was expected, or nothing.
+/// Reads a word of a table into its `index`. Returns what was expected, or nothing.
 std::optional<std::string> readWord(llvm::StringRef text, llvm::ArrayRef<OptionWord> words,
                                     int &index);
-/// Returns how a value of an enum is written.
+/// Returns the word of a value of an enum.
 llvm::StringRef printWord(int index, llvm::ArrayRef<OptionWord> words);
 
-/// Reads `text` into `value`; returns what was expected ("expected auto, always or never"), or
+/// Read `text` into `value`. Return what was expected ("expected auto, always or never"), or
 /// nothing. A list gets one more element.
 std::optional<std::string> readValue(llvm::StringRef text, bool &value);
 std::optional<std::string> readValue(llvm::StringRef text, int64_t &value);
@@ -100,7 +100,7 @@ std::optional<std::string> readValue(llvm::StringRef text, Enum &value) {
   return expected;
 }
 
-/// Returns `value` as text that readValue reads as the same; of a list, its elements.
+/// Return `value` as text that readValue reads as an equal value; one text per element of a list.
 std::vector<std::string> printValue(bool value);
 std::vector<std::string> printValue(int64_t value);
 std::vector<std::string> printValue(double value);
@@ -115,7 +115,8 @@ std::vector<std::string> printValue(Enum value) {
   return {printWord(static_cast<int>(value), getWords<Enum>()).str()};
 }
 
-/// Returns the value that `text` is, or nothing, with what was expected in `expected`.
+/// Returns the value of `text`. On an error returns nothing and sets `expected` to what was
+/// expected.
 template <typename T>
 std::optional<T> parseValue(llvm::StringRef text, std::string &expected) {
   T value{};

@@ -1,11 +1,11 @@
-//===- Options.h - What a user says about a step ----------------*- C++ -*-===//
+//===- Options.h - Options of a training step -------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One structure per stage, whose members are the rows of Options.def, and one of all of them. Plain
-// data: OptionTable.h finds options by name.
+// One structure per stage, whose members are the rows of Options.def, and one structure of all
+// stages. Plain data: OptionTable.h finds options by name.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,30 +55,30 @@ struct PlanOptions {
 #include "fsdp/Options/Options.def"
 };
 
-/// Kernels to machine code. Other stages ask the target, too (Analysis/TargetInfo.h).
+/// Kernels to machine code. Other stages query the target, too (Analysis/TargetInfo.h).
 struct CodegenOptions {
 #define FSDP_CODEGEN_OPTION MEMBER
 #include "fsdp/Options/Options.def"
-  /// Whether kernels run on a CPU.
+  /// Returns true if kernels run on a CPU.
   bool isForCpu() const { return target == "cpu" || target == "reference"; }
 };
 
-/// The plan and the code to a file.
+/// Plan and code to a file.
 struct PackageOptions {
 #define FSDP_PACKAGE_OPTION MEMBER
 #include "fsdp/Options/Options.def"
 };
 
-/// What fsdp-compile reads, prints and writes beside the artifact.
+/// Inputs and outputs of fsdp-compile other than the artifact.
 struct DriverOptions {
 #define FSDP_DRIVER_OPTION MEMBER
 #include "fsdp/Options/Options.def"
-  std::string input = "-"; ///< the model's file, which the artifact names
-  std::string compiler;    ///< name and version of the compiler, which the artifact names
+  std::string input = "-"; ///< file of the model, named in the artifact
+  std::string compiler;    ///< name and version of the compiler, named in the artifact
 };
 #undef MEMBER
 
-/// Where the value of an option is from.
+/// Source of the value of an option.
 enum class OptionOrigin { Default, File, CommandLine };
 
 /// All options of a step.
@@ -93,7 +93,7 @@ struct StepOptions {
   PackageOptions package;
   DriverOptions driver;
 
-  /// Of the options that are given, by name.
+  /// Origins of the given options, by name.
   llvm::StringMap<OptionOrigin> origins = {};
 
   OptionOrigin getOrigin(llvm::StringRef name) const {

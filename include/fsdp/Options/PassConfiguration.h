@@ -1,4 +1,4 @@
-//===- PassConfiguration.h - Passes take options by name --------*- C++ -*-===//
+//===- PassConfiguration.h - Options of passes by name ----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,7 +14,8 @@ namespace mlir {
 class OpPassManager;
 namespace fsdp {
 
-/// Returns the value of an option that a pass holds as text; an error at `loc` where it is none.
+/// Parses the value of an option that a pass holds as text. Fails with an error at `loc` if it is
+/// invalid.
 template <typename T>
 FailureOr<T> readOption(Location loc, llvm::StringRef name, llvm::StringRef text) {
   std::string expected;
@@ -23,16 +24,16 @@ FailureOr<T> readOption(Location loc, llvm::StringRef name, llvm::StringRef text
   return emitError(loc) << name << ": " << expected << ", found '" << text << "'";
 }
 
-/// An option of a pass that follows from others: its name and value.
+/// Name and value of a pass option that is derived from other options.
 using PassSetting = std::pair<llvm::StringRef, std::string>;
 
-/// Returns `pass` with each of its options that has the name of a row of Options.def set to that
-/// row's value; `more` are options that have no row, or another value.
+/// Returns `pass` with each option that has a row in Options.def set to that row's value. `more`
+/// sets options without a row, or overrides values.
 std::unique_ptr<Pass> configure(std::unique_ptr<Pass> pass, const StepOptions &options,
                                 llvm::ArrayRef<PassSetting> more = {});
 
-/// Makes a pipeline known to fsdp-opt as --NAME="option=value ...", with the options that `stages`
-/// read; `check` says what is wrong with them.
+/// Registers a pipeline of fsdp-opt as --NAME="option=value ...", with the options that `stages`
+/// read. `check` returns an error about them, or nothing.
 void registerStepPipeline(llvm::StringRef name, llvm::StringRef description, unsigned stages,
                           void (*build)(OpPassManager &, const StepOptions &),
                           std::optional<std::string> (*check)(const StepOptions &));

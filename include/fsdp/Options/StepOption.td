@@ -1,4 +1,4 @@
-//===- StepOption.td - Options of passes that are rows ------*- tablegen -*-===//
+//===- StepOption.td - Pass options from Options.def -------*- tablegen -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -9,10 +9,10 @@
 
 include "mlir/Pass/PassBase.td"
 
-/// An option that has the name of a row of Options.def. Its default and its meaning are that row's; the pipelines set
-/// it by its name.
+/// An option with the name of a row of Options.def. The row gives its default and its meaning, and
+/// the pipelines set it by that name.
 class StepOption<string member, string name, string type>
     : Option<member, name, type, "::mlir::fsdp::getDefault<" # type # ">(\"" # name # "\")",
-             "As --" # name # " of fsdp-compile (docs/reference/options.md).">;
+             "Same as fsdp-compile --" # name # ": docs/reference/options.md.">;
 
 #endif // FSDP_OPTIONS_STEPOPTION_TD

@@ -1,4 +1,4 @@
-//===- Package.h - Programs and code into one file --------------*- C++ -*-===//
+//===- Package.h - Artifact files -------------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,32 +16,33 @@
 
 namespace mlir::fsdp {
 
-/// Ranks of the largest mesh that the runtime accepts.
+/// Most ranks of a mesh that the runtime accepts.
 inline constexpr int64_t maxRuntimeRanks = 16384;
 
-/// Refuses a module whose programs are for more ranks than an artifact can have.
+/// Fails with an error if a mesh has more ranks than an artifact can have.
 LogicalResult verifyRanks(ModuleOp module);
 
-/// A file as pieces, one after another. Those after the first belong to the module whose values
-/// they are, or to `unpacked`.
+/// The contents of a file in pieces, one after another. `values` refer to memory of the module or
+/// of `unpacked`.
 struct ArtifactPieces {
   std::vector<char> head;
   std::vector<ArrayRef<char>> values;
   std::deque<std::vector<char>> unpacked;
 };
 
-/// The bytes of the .fsdp file of a planned module with workspace (fsdp-add-workspace): see
-/// common/include/fsdprt/artifact_header.h. The same module and image give the same bytes.
+/// Returns the bytes of the .fsdp file (common/include/fsdprt/artifact_header.h) of a planned
+/// module with workspace (fsdp-add-workspace). Deterministic: equal module and image give equal
+/// bytes.
 FailureOr<ArtifactPieces> buildArtifact(ModuleOp module, const CompiledKernels &kernels,
                                         const StepOptions &options);
 
-/// Writes a file in one go: to a temporary file beside it, which then takes its name. On an error
-/// nothing is left behind; what stood at `path` stays. A path that is no regular file (/dev/stdout)
-/// is written to; - is stdout.
+/// Write a file atomically: to a temporary file in its directory, which then gets its name. On an
+/// error no file is left, and an existing one is kept. A path that is no regular file (/dev/stdout)
+/// is written to directly; - is stdout.
 LogicalResult writeFile(StringRef path, ArrayRef<char> bytes, Location loc);
 LogicalResult writeFile(StringRef path, const ArtifactPieces &pieces, Location loc);
 
-/// All of the above.
+/// Builds the artifact and writes it to `path`.
 LogicalResult packArtifact(ModuleOp module, const CompiledKernels &kernels,
                            const StepOptions &options, StringRef path);
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What fsdp-compile does, as a library: runs the phases of Phases.def on a model.
+// The phases of fsdp-compile as a library: runs the phases of Phases.def on a model.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,15 +19,15 @@
 
 namespace mlir::fsdp {
 
-/// A model on its way to an artifact.
+/// A model while it is compiled to an artifact.
 struct StepCompilation {
   OwningOpRef<ModuleOp> module;
   StepOptions options;
-  /// Whether the phase codegen compiles kernels; else it only measures their scratch.
+  /// Whether the phase codegen compiles kernels; if not, it only measures their workspace.
   bool code = true;
-  /// What codegen makes.
+  /// Kernels that the phase codegen made.
   CompiledKernels kernels = {};
-  /// In which types each part of the step computes; filled after the phase update.
+  /// Types in which each part of the step computes; set after the phase update.
   SmallVector<DtypeRow> dtypes = {};
 };
 
@@ -38,11 +38,12 @@ struct Phase {
 };
 ArrayRef<Phase> getPhases();
 
-/// Runs the phases from `first` to `last`, both included. Errors are diagnostics.
+/// Runs the phases from `first` to `last`, both included. Errors are reported as diagnostics.
 LogicalResult runPhases(StepCompilation &step, StringRef first, StringRef last);
 
-/// Runs shard to plan again with less memory, where a choice or a schedule under --memory-limit
-/// cannot know the workspace of kernels, as long as that makes the arena smaller.
+/// Runs the phases shard to plan. If a choice or a schedule has to keep to --memory-limit, which
+/// does not know the workspace of kernels, repeats this with a lower limit as long as the arena
+/// gets smaller.
 LogicalResult planWithinLimit(StepCompilation &step);
 
 } // namespace mlir::fsdp

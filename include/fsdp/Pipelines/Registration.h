@@ -10,9 +10,9 @@
 namespace mlir {
 class DialectRegistry;
 namespace fsdp {
-/// The fsdp dialect, every upstream dialect and their extensions.
+/// Registers the fsdp dialect, every upstream dialect and their extensions.
 void registerDialects(DialectRegistry &registry);
-/// All passes of the project, in the order of the stages.
+/// Registers all passes and pipelines of the project.
 void registerPasses();
 } // namespace fsdp
 } // namespace mlir

@@ -1,4 +1,4 @@
-//===- Checkpointing.h - What the backward computes again -------*- C++ -*-===//
+//===- Checkpointing.h - Policy of activation checkpointing -----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,16 +15,17 @@
 namespace mlir::fsdp {
 
 /// A policy of activation checkpointing: none, full, auto, or selective=KIND+KIND/N, where KIND is
-/// that of a kernel.
+/// the kind of a kernel.
 struct CheckpointingPolicy {
   enum class Mode { None, Full, Selective, Auto };
 
   Mode mode = Mode::None;
-  /// Of each so many calls of a kind in a unit the first one's results are kept; of kinds that are
-  /// not here none are.
+  /// By kind of kernel: N, if the results of the first of each N calls of a unit are kept. Results
+  /// of other kinds are not kept.
   llvm::StringMap<int64_t> kept;
 
-  /// What `text` says, or, with `problem`, what it should have been.
+  /// Returns the policy that `text` names. On an error returns nothing and sets `problem` to what
+  /// was expected.
   static std::optional<CheckpointingPolicy> parse(llvm::StringRef text, std::string &problem);
 };
 

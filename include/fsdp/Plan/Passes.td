@@ -11,42 +11,41 @@ include "fsdp/Options/StepOption.td"
 include "mlir/Pass/PassBase.td"
 
 def CastCollectivesPass : Pass<"fsdp-cast-collectives", "::mlir::func::FuncOp"> {
-  let summary = "Convert shards beside collectives that change the type";
+  let summary = "Move type conversions of collectives into dispatches on shards";
   let description = [{
     - Requires: nothing.
-    - Ensures: `fsdp.unshard` and `fsdp.reduce_scatter` have one element type; what
-      they converted on the way is a dispatch on the shard, which is the smaller side.
+    - Ensures: operand and results of an `fsdp.unshard` or `fsdp.reduce_scatter` have one element
+      type. The conversion is a dispatch on the shard, which is smaller than the whole parameters.
     - Keeps: values.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect", "::mlir::linalg::LinalgDialect",
                            "::mlir::tensor::TensorDialect", "::mlir::arith::ArithDialect"];
-  let statistics = [Statistic<"numCasts", "num-casts", "Dispatches added">];
+  let statistics = [Statistic<"numCasts", "num-casts", "Dispatches added for conversions">];
 }
 
 def JoinCollectivesPass : Pass<"fsdp-join-collectives", "::mlir::func::FuncOp"> {
-  let summary = "Make collectives that overlap with nothing one op again";
+  let summary = "Join a collective's start and wait if nothing is between them";
   let description = [{
     - Requires: nothing.
-    - Ensures: no `fsdp.await` directly after the start of its token: the collective is
-      the op without `_start`, which has no token, no channel and no id.
-    - Keeps: values, the order of the other collectives.
+    - Ensures: no `fsdp.await` directly follows the start that produced its token. Such a pair
+      becomes the op without `_start`, which has no token, channel or id.
+    - Keeps: values, and the order of the other collectives.
 
-    A pass and no canonicalisation: a scheduler that puts starts and waits one after
-    the other, to move them apart later, must find them again.
+    This is a pass and not a canonicalisation. A scheduler may place a start directly before its
+    wait and move them apart later, so it must still find both.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
-  let statistics = [Statistic<"numJoined", "num-joined", "Collectives that became one op">];
+  let statistics = [Statistic<"numJoined", "num-joined", "Pairs of start and wait that were joined">];
 }
 
 def OutlineKernelsPass : Pass<"fsdp-outline-kernels", "::mlir::ModuleOp"> {
   let summary = "Make each distinct dispatch a kernel function";
   let description = [{
     - Requires: dispatches with static types.
-    - Ensures: no `fsdp.dispatch`; `fsdp.kernel_call` instead, and one
-      `func.func private @k_<hash>` for all dispatches of the same structure. The
-      hash is of the region's text without locations and value names, so that
-      kernels keep their names from run to run.
-    - Keeps: values, the order of ops, attributes of dispatches (on the calls).
+    - Ensures: each `fsdp.dispatch` becomes an `fsdp.kernel_call`. All dispatches of the same
+      structure share one `func.func private @k_<hash>`. The hash is of the region's text without
+      locations and value names, so that kernels have the same names in every compilation.
+    - Keeps: values and the order of ops. The attributes of dispatches move to the calls.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect", "::mlir::func::FuncDialect"];
   let statistics = [Statistic<"numCalls", "num-calls", "Dispatches outlined">,
@@ -54,41 +53,57 @@ def OutlineKernelsPass : Pass<"fsdp-outline-kernels", "::mlir::ModuleOp"> {
 }
 
 def UnrollLoopsPass : Pass<"fsdp-unroll-loops", "::mlir::func::FuncOp"> {
-  let summary = "Leave one level of each nest of loops";
+  let summary = "Unroll nested loops until one level is left";
   let description = [{
     - Requires: loops with constant bounds.
-    - Ensures: no loop stands in a loop. Of a nest, the loop with the most iterations
-      stays (the inner one of equals); the others are unrolled in full.
-    - Keeps: values, the order of ops.
+    - Ensures: no loop contains a loop. Of a nest, the loop with the most iterations stays, or the
+      inner one if two have equally many. The other loops are unrolled in full.
+    - Keeps: values and the order of ops.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
   let statistics = [Statistic<"numUnrolled", "num-unrolled", "Loops unrolled">];
 }
 
 def SinkToUsesPass : Pass<"fsdp-sink-to-uses", "::mlir::func::FuncOp"> {
-  let summary = "Move what is needed late to where it is needed";
+  let summary = "Move kernel calls and gathers to their first use";
   let description = [{
     - Requires: kernel calls (`fsdp-outline-kernels`).
-    - Ensures: a kernel call, gather or view stands right before its first use, unless
-      its operands would then live longer than it is worth, in bytes times ops.
-    - Keeps: values; the order of all collectives but gathers; what is written in place.
+    - Ensures: a kernel call, gather or view is directly before its first use, unless the longer
+      lifetime of its operands costs more than the move saves. Cost is measured in bytes times
+      ops.
+    - Keeps: values, writes in place, and the order of all collectives except gathers.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
   let statistics = [Statistic<"numMoved", "num-moved", "Kernel calls and gathers moved">];
 }
 
 def RematerialisePass : Pass<"fsdp-rematerialise", "::mlir::ModuleOp"> {
-  let summary = "Compute activations again in the backward";
+  let summary = "Recompute activations in the backward";
   let description = [{
-    - Requires: kernel calls (`fsdp-outline-kernels`), in the order that `fsdp-sink-to-uses` leaves.
-    - Ensures: in the program `step`, calls of the forward whose results wait for the backward are there a second time,
-      before their first reader in it, and read the parameters that are gathered for the backward. With `full` these are all
-      calls of a unit but those whose results other units read; `selective` keeps the results of some kinds of kernels
-      (`contract`, `attention`, `row`, `map`, `column`, `scatter`, `copy`), or, as `contract/2`, those of the first of each
-      2 calls of a kind in a unit, in their order. The last unit of the forward, whose backward begins at
-      once, is left alone. With `auto` the limit decides, together, what is computed again, which results wait on the host (calls
-      with `fsdp.offload`), and which parameters stay from the forward on instead of being gathered again: what fits
-      at the least estimated time, found by packing one plan after the other.
+    In the program `step`, calls of the forward whose results the backward reads are repeated
+    before their first reader there. The repeated calls read the parameters that are gathered for
+    the backward.
+
+    | policy | calls that are repeated |
+    |---|---|
+    | `full` | all calls of a unit whose results no other unit reads |
+    | `selective=KINDS` | as `full`, but the results of these kinds of kernels are kept |
+    | `auto` | chosen together with offloading and kept gathers, see below |
+
+    Kinds are `contract`, `attention`, `row`, `map`, `column`, `scatter` and `copy`, joined by
+    `+`. With `contract/2` only the first of every 2 results of that kind in a unit is kept.
+
+    The last unit of the forward is not changed, because its backward begins at once. With `auto`
+    three choices are made together, so that the plan satisfies the memory limit at the lowest
+    estimated time. The pass packs one plan after another to find them:
+
+    - which calls are repeated;
+    - which results are kept in host memory (calls with `fsdp.offload`);
+    - which parameters stay gathered from the forward on.
+
+    - Requires: kernel calls (`fsdp-outline-kernels`) in the order that `fsdp-sink-to-uses`
+      leaves.
+    - Ensures: activations are recomputed as the policy says.
     - Keeps: values.
   }];
   let options = [StepOption<"policy", "activation-checkpointing", "std::string">,
@@ -99,69 +114,83 @@ def RematerialisePass : Pass<"fsdp-rematerialise", "::mlir::ModuleOp"> {
                  StepOption<"offload", "offload", "std::string">,
                  StepOption<"offloadMinBytes", "offload-min-bytes", "int64_t">,
                  StepOption<"bucketBytes", "bucket-bytes", "int64_t">,
-                 Option<"keepGathers", "keep-gathers", "bool", "true", "auto: parameters may stay from the forward on.">,
-                 Option<"hostComputes", "host-computes", "bool", "true", "As of fsdp-offload-buffers.">];
+                 Option<"keepGathers", "keep-gathers", "bool", "true", "With auto: allow parameters to stay gathered from the forward to the backward.">,
+                 Option<"hostComputes", "host-computes", "bool", "true", "The same option as that of fsdp-offload-buffers.">];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
-  let statistics = [Statistic<"numRecomputed", "num-recomputed", "Kernel calls that are computed again">,
-                    Statistic<"numOffloaded", "num-offloaded", "auto: kernel calls whose results may wait on the host">,
-                    Statistic<"numKept", "num-kept", "auto: gathers of the backward that the forward's stand for">,
-                    Statistic<"numPlans", "num-plans", "Plans that were packed to choose">,
-                    Statistic<"savedBytes", "saved-bytes", "Bytes that no longer wait for the backward">];
+  let statistics = [Statistic<"numRecomputed", "num-recomputed", "Kernel calls that are recomputed">,
+                    Statistic<"numOffloaded", "num-offloaded", "With auto: kernel calls whose results may be kept in host memory">,
+                    Statistic<"numKept", "num-kept", "With auto: gathers of the backward that were removed because the forward's are kept">,
+                    Statistic<"numPlans", "num-plans", "Plans that were packed and compared">,
+                    Statistic<"savedBytes", "saved-bytes", "Size of the results no longer kept for the backward, in bytes">];
 }
 
 def AssignBuffersPass : Pass<"fsdp-assign-buffers", "::mlir::ModuleOp"> {
-  let summary = "Turn functions on tensors into programs on buffers";
+  let summary = "Rewrite functions on tensors as programs on buffers";
   let description = [{
-    - Requires: functions with `fsdp.program` that hold kernel calls, collectives,
-      contiguous views, one level of `scf.for`, index constants.
-    - Ensures: an `fsdp.program` in place of each, over `fsdp.layout @arena` (step, eval)
-      or `@reference_arena`; every value is a slice of a buffer, and buffers have their
-      lifetimes. State that a result updates stays where it is; views, results in
-      place and gathers within one rank share their operand's buffer; gradients are
-      written into the flat buffer that is reduced.
-    - Keeps: values, the order of commands. A copy is added where a value is
-      overwritten that is read again, and counted.
+    - Requires: functions with `fsdp.program` that contain only kernel calls, collectives,
+      contiguous views, one level of `scf.for`, and index constants.
+    - Ensures: each function becomes an `fsdp.program` over `fsdp.layout @arena` (step, eval) or
+      `@reference_arena`. Every value is a slice of a buffer, and each buffer has a lifetime. Some
+      values share a buffer:
+      - state and the result that updates it;
+      - a view, a result in place or a gather within one rank, and its operand;
+      - gradients and the flat buffer that is reduced.
+    - Keeps: values and the order of commands. If a value is read again after it is overwritten, a
+      copy is added and counted.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
-  let statistics = [Statistic<"numBuffers", "num-buffers", "Buffers">,
-                    Statistic<"numCopies", "num-copies", "Copies that no alias could avoid">,
-                    Statistic<"numFills", "num-fills", "Fills of gaps and sums">];
+  let statistics = [Statistic<"numBuffers", "num-buffers", "Buffers created">,
+                    Statistic<"numCopies", "num-copies", "Copies that sharing a buffer could not avoid">,
+                    Statistic<"numFills", "num-fills", "Fills of padding and of accumulators">];
 }
 
 def OffloadBuffersPass : Pass<"fsdp-offload-buffers", "::mlir::ModuleOp"> {
-  let summary = "Keep state, gradients and activations in the host's memory";
+  let summary = "Keep state, gradients and activations in host memory";
   let description = [{
     - Requires: programs on buffers (`fsdp-assign-buffers`).
-    - Ensures: buffers of the kinds are in the host's arena, in the programs over `@arena`. A launch has all of its
-      buffers there, or none: the optimizer's update runs where its state is, and what it needs from the other arena is copied. With
-      `host-computes=false` every launch runs on the device, and the state that an update needs is copied there and back.
-      State in a file (`optimizer:file`) is copied from there and back. Collectives have theirs on the device. Lifetimes are
-      those of the new commands.
-    - Keeps: values; the order of all other commands.
+    - Ensures: in the programs over `@arena`, buffers of the chosen kinds are in the host's arena.
+      Lifetimes are those of the new commands.
+      - All buffers of a launch are in one arena. The optimizer's update runs where its state is,
+        and its other operands are copied there.
+      - With `host-computes=false` every launch runs on the device, and the state that an update
+        needs is copied there and back.
+      - State in a file (`optimizer:file`) is copied from the file and back.
+      - Source and target of a collective are on the device.
+    - Keeps: values, and the order of all other commands.
   }];
   let options = [StepOption<"what", "offload", "std::string">,
                  StepOption<"minBytes", "offload-min-bytes", "int64_t">,
-                 Option<"marked", "marked", "bool", "false", "Of activations only those that fsdp-rematerialise chose.">,
-                 Option<"hostComputes", "host-computes", "bool", "true", "Launches may run in the host's arena, as those for a CPU can.">];
+                 Option<"marked", "marked", "bool", "false", "Offload only those activations that fsdp-rematerialise chose.">,
+                 Option<"hostComputes", "host-computes", "bool", "true", "Allow launches on buffers of the host's arena, which kernels for a CPU support.">];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
-  let statistics = [Statistic<"numOnHost", "num-on-host", "Buffers in the host's arena">,
+  let statistics = [Statistic<"numOnHost", "num-on-host", "Buffers placed in the host's arena">,
                     Statistic<"numCopies", "num-copies", "Copies between the arenas">];
 }
 
 def ScheduleCollectivesPass : Pass<"fsdp-schedule-collectives", "::mlir::ModuleOp"> {
   let summary = "Start collectives early and wait for them late";
   let description = [{
-    - Requires: programs on buffers (`fsdp-assign-buffers`) whose collectives are done when their command is.
-    - Ensures: every collective of a program is a start on channel 1 (gathers) or 2 (reductions) and an
-      `fsdp.wait`, and so is every copy between the arenas of 4 KiB and more, on channel 3 (to the device) or 4 (to the host),
-      and each from a rank's file (5, what one launch needs beside the one before it) and to it (6):
-      gathers, and copies of what is needed, start as late as hides them by estimated time; reductions, and copies of what is
-      not needed where it was, are waited for as early as they
-      are done. What only prepares a gather, or takes up a reduction, moves along. Lifetimes are those of the new order.
-      With `bucket-bytes` starts of one kind stand beside each other, which is one launch: gathers are early for it, reductions late.
-      `fsdp.limit` on a transfer that is not hidden says what stopped it: its source, the first use of its result,
-      the beginning, the prefetch depth, or memory.
-    - Keeps: values; the order of all other commands; one order of collectives for all ranks.
+    Every collective of a program becomes a start on a channel and an `fsdp.wait`. Copies from and
+    to a rank's file, and copies of at least 4 KiB between the arenas, are split in the same way.
+
+    | channel | transfers | order |
+    |---|---|---|
+    | 1 | gathers | start as late as their estimated time is still hidden |
+    | 2 | reductions | wait as soon as they are complete |
+    | 3 | copies to the device | as gathers |
+    | 4 | copies to the host | as reductions |
+    | 5 | copies from the file | as gathers, at most one launch ahead |
+    | 6 | copies to the file | as reductions, at most one launch later |
+
+    Commands that only prepare a gather, or only use the result of a reduction, move with it. With
+    `bucket-bytes`, starts of one kind are placed next to each other and form one launch: gathers
+    start earlier for it, reductions later. If a transfer is not hidden, its attribute
+    `fsdp.limit` names the cause: its source, the first use of its result, the beginning of the
+    program, the prefetch depth, or memory.
+
+    - Requires: programs on buffers (`fsdp-assign-buffers`) whose collectives complete in place.
+    - Ensures: the table above. Lifetimes are those of the new order.
+    - Keeps: values, and the order of all other commands. All ranks have one order of collectives.
   }];
   let options = [
     StepOption<"prefetch", "prefetch", "std::string">,
@@ -169,70 +198,74 @@ def ScheduleCollectivesPass : Pass<"fsdp-schedule-collectives", "::mlir::ModuleO
     StepOption<"cluster", "cluster", "std::string">,
     StepOption<"bucketBytes", "bucket-bytes", "int64_t">,
     Option<"atAllCosts", "at-all-costs", "bool", "true",
-           "Keeps to the memory limit also where that hides less: by less memory for starts ahead, at last none.">];
+           "Satisfy the memory limit even if that hides less, down to no early starts at all.">];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
-  let statistics = [Statistic<"numCollectives", "num-collectives", "Collectives that were split">,
-                    Statistic<"numCopies", "num-copies", "Copies between the arenas that were split">];
+  let statistics = [Statistic<"numCollectives", "num-collectives", "Collectives split into start and wait">,
+                    Statistic<"numCopies", "num-copies", "Copies between arenas split into start and wait">];
 }
 
 def AddInitProgramsPass : Pass<"fsdp-add-init-programs", "::mlir::ModuleOp"> {
-  let summary = "Write the programs that set the first state";
+  let summary = "Add the programs that set the initial state";
   let description = [{
     - Requires: layouts with state slots.
-    - Ensures: `fsdp.program @init` over `@arena` and `@reference_init` over
-      `@reference_arena`: every state is filled with zero, then parameters and their
-      masters get their initial values.
-    - Keeps: all else.
+    - Ensures: `fsdp.program @init` over `@arena` and `@reference_init` over `@reference_arena`.
+      Both fill every state with zeros, then write the initial values of parameters and of their
+      masters.
+    - Keeps: everything else.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
-  let statistics = [Statistic<"numInitialised", "num-initialised", "Parameters of states initialised">];
+  let statistics = [Statistic<"numInitialised", "num-initialised", "Parameters and masters that get initial values">];
 }
 
 def PackArenasPass : Pass<"fsdp-pack-arenas", "::mlir::ModuleOp"> {
-  let summary = "Give every buffer its offset in the arena";
+  let summary = "Assign every buffer its offset in the arena";
   let description = [{
     - Requires: buffers with lifetimes (`fsdp-assign-buffers`).
-    - Ensures: buffers that always live stand first, in order; after them the buffers
-      of each program, packed by lifetime; programs of one layout share that
-      room. `arena_bytes` and `lower_bound` are set; `host_bytes` where buffers are in the host's arena.
+    - Ensures: persistent buffers come first, in order. After them come the buffers of each
+      program, packed by lifetime; the programs of one layout share that range. `arena_bytes` and
+      `lower_bound` are set, and `host_bytes` if buffers are in the host's arena.
     - Keeps: commands.
   }];
   let options = [Option<"enough", "enough", "int64_t", "0",
-                        "Bytes of the device's arena that will do: no longer search for fewer, nor where fewer are alive; 0: as few as are found.">];
+                        "Arena size in bytes at which the search stops; 0 (default): search for the smallest.">];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
-  let statistics = [Statistic<"arenaBytes", "arena-bytes", "Bytes of the largest arena">,
-                    Statistic<"boundBytes", "bound-bytes", "Its lower bound">];
+  let statistics = [Statistic<"arenaBytes", "arena-bytes", "Size of the largest arena, in bytes">,
+                    Statistic<"boundBytes", "bound-bytes", "Lower bound of the size of that arena, in bytes">];
 }
 
 def AddWorkspacePass : Pass<"fsdp-add-workspace", "::mlir::ModuleOp"> {
-  let summary = "Give each arena the scratch that its kernels need";
+  let summary = "Append the workspace of the kernels to each arena";
   let description = [{
     ```
     | buffers ...        | (page) shared scratch | worker 0 | worker 1 | ... |
     0                    workspace_offset                                     arena_bytes
     ```
 
-    - Requires: packed arenas (`fsdp-pack-arenas`), and the scratch of the compiled kernels (`fsdp.kernel_scratch`).
-    - Ensures: after the buffers of each layout, the scratch of the launch that needs most, shared and for each
-      of `threads-per-rank` workers; `arena_bytes` is final.
-    - Keeps: everything else. Running it again gives the same.
+    - Requires: packed arenas (`fsdp-pack-arenas`), and the scratch sizes of the compiled kernels
+      (`fsdp.kernel_scratch`).
+    - Ensures: each layout has, after its buffers, the scratch memory of its most demanding
+      launch: one shared part, and one part for each of `threads-per-rank` workers. `arena_bytes`
+      is final.
+    - Keeps: everything else. Running the pass again changes nothing.
   }];
   let options = [StepOption<"threadsPerRank", "threads-per-rank", "int64_t">];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
-  let statistics = [Statistic<"workspaceBytes", "workspace-bytes", "Bytes of the largest workspace">];
+  let statistics = [Statistic<"workspaceBytes", "workspace-bytes", "Size of the largest workspace, in bytes">];
 }
 
 def VerifyPlannedPass : Pass<"fsdp-verify-planned", "::mlir::ModuleOp"> {
-  let summary = "Check what holds after the Plan stage";
+  let summary = "Check the rules that hold after Plan";
   let description = [{
     - Requires: nothing.
-    - Ensures: no function with `fsdp.program` is left; every buffer has an offset;
-      no command touches a buffer outside its lifetime; no command reads a byte that
-      nothing wrote before it; buffers that live at the same time do not overlap (a check
-      by sweep, which shares nothing with the packer); a launch has all its buffers in one arena, a collective on
-      the device; source and target of a
-      collective are left alone until it is done.
-    - Keeps: everything.
+    - Ensures:
+      - no function with `fsdp.program` is left, and every buffer has an offset;
+      - no command uses a buffer outside of its lifetime;
+      - no command reads a byte that no earlier command wrote;
+      - buffers that are alive at the same time do not overlap (checked by a sweep that is
+        independent of the packer);
+      - a launch has all its buffers in one arena, and a collective has them on the device;
+      - no command touches source or target of a collective before it is complete.
+    - Keeps: the IR.
   }];
   let statistics = [Statistic<"numCommands", "num-commands", "Commands checked">];
 }

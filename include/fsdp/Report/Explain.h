@@ -1,4 +1,4 @@
-//===- Explain.h - What a plan needs, for people -------------------*- C++ -*-===//
+//===- Explain.h - Explain a plan in text or JSON ---------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,13 +12,13 @@
 
 namespace mlir::fsdp {
 
-/// The members of the JSON object below.
+/// Writes the members of the JSON object of explain().
 void writeExplanation(ModuleOp planned, llvm::json::OStream &json,
                       ArrayRef<ChoiceReport> accumulation, ArrayRef<DtypeRow> dtypes);
 
-/// Writes all as tables or as JSON. The module is planned; the workspace is known after Codegen.
-/// `accumulation`: the ways to accumulate gradients over micro-batches, when there are several.
-/// `dtypes`: of the step after Update.
+/// Writes memory, communication, schedule and units of a planned module as tables or as JSON. The
+/// workspace is known after Codegen. `accumulation` holds the ways to accumulate gradients over
+/// micro-batches, if there are several; `dtypes` those of the step after Update.
 void explain(ModuleOp planned, raw_ostream &os, bool json, ArrayRef<ChoiceReport> accumulation = {},
              ArrayRef<DtypeRow> dtypes = {});
 

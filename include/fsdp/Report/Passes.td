@@ -13,11 +13,11 @@ def ExplainPlanPass : Pass<"fsdp-explain-plan", "::mlir::ModuleOp"> {
   let summary = "Print the memory and the communication of a plan";
   let description = [{
     - Requires: `fsdp-pack-arenas`.
-    - Ensures: a table, or JSON, on standard error (standard output belongs to the IR).
-    - Keeps: everything.
+    - Ensures: a table, or JSON, on standard error. Standard output is reserved for the IR.
+    - Keeps: the IR.
   }];
-  let options = [Option<"json", "json", "bool", "false", "JSON instead of a table.">];
-  let statistics = [Statistic<"peakBytes", "peak-bytes", "Bytes of the arena of a step">];
+  let options = [Option<"json", "json", "bool", "false", "Print JSON instead of a table.">];
+  let statistics = [Statistic<"peakBytes", "peak-bytes", "Size of the arena of a step, in bytes">];
 }
 
 #endif // FSDP_REPORT_PASSES_TD

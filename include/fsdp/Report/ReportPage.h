@@ -1,4 +1,4 @@
-//===- ReportPage.h - A plan as a page --------------------------*- C++ -*-===//
+//===- ReportPage.h - Report a plan as an HTML page -------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,10 +12,12 @@
 
 namespace mlir::fsdp {
 
-/// Writes the program `step` of a planned module, its workspace included, as one page of HTML that
-/// needs nothing else: the arena over the step with the buffers under the pointer, lanes of compute
-/// and communication by the times that are estimated for `cluster`, units, bytes sent, and the flow
-/// of types. `title`: what is planned.
+/// Writes the program `step` of a planned module with workspace as one self-contained HTML page:
+/// - the arena over the step, with the buffers under the pointer
+/// - lanes of compute and communication, by the times estimated for `cluster`
+/// - units, bytes sent, and the types in which parts compute
+///
+/// `title` names what is planned.
 void writeReport(ModuleOp planned, const Cluster &cluster, ArrayRef<DtypeRow> dtypes,
                  StringRef title, raw_ostream &os);
 

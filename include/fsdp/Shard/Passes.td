@@ -13,32 +13,33 @@ include "mlir/Pass/PassBase.td"
 def ApplyPrecisionPass : Pass<"fsdp-apply-precision", "::mlir::ModuleOp"> {
   let summary = "Store parameters and activations of an f32 model in a narrower type";
   let description = [{
-    What FSDP calls mixed precision, decided when compiling:
+    This is FSDP's mixed precision, decided when the model is compiled.
 
-    | | type |
+    | values | type |
     |---|---|
-    | parameters (frozen ones too), activations | `param-dtype` |
+    | parameters (frozen ones, too), activations | `param-dtype` |
     | sums of products, arithmetic in bodies | f32 |
-    | reductions and what is made of them alone (means, variances, softmax statistics), scalars, the loss | f32 |
-    | what the loss is computed from (logits) | `output-dtype` |
-    | buffers, tables, batch arguments | as they are |
+    | reductions and what is computed from them alone (means, variances, softmax statistics) | f32 |
+    | scalars, the loss | f32 |
+    | the values from which the loss is computed (logits) | `output-dtype` |
+    | buffers, tables, batch arguments | not changed |
 
-    A value is rounded once, where an op ends. A mask below the type's range becomes its lowest
-    number and stays finite. A map with another number beyond the range stays f32.
+    A value is rounded once, at the end of its op. A mask below the range of the type becomes the
+    lowest number of the type and stays finite. A map with another number out of range stays f32.
 
-    - Requires: the model contract (docs/explanation/pipeline.md §1). Values narrower than f32 stay as they are, so
-      a model that is bf16 already is left alone; an f64 model is refused.
-    - Ensures: no f32 parameter; parameters that were carry `fsdp.master_dtype = f32`.
-    - Keeps: the order of arguments, initial values, and everything where `param-dtype` is f32.
+    - Requires: the model contract (docs/explanation/pipeline.md §1). Values narrower than f32 are
+      not changed, so a bf16 model stays as it is. An f64 model is refused.
+    - Ensures: no f32 parameter is left. Parameters that were f32 carry `fsdp.master_dtype = f32`.
+    - Keeps: the order of arguments and initial values; everything if `param-dtype` is f32.
   }];
   let options = [
     StepOption<"paramDtype", "param-dtype", "std::string">,
     StepOption<"outputDtype", "output-dtype", "std::string">
   ];
   let statistics = [
-    Statistic<"numParams", "parameters", "Parameters made narrow">,
-    Statistic<"numValues", "values", "Values made narrow, parameters included">,
-    Statistic<"numCasts", "casts", "Conversions between ops">,
+    Statistic<"numParams", "parameters", "Parameters stored in the narrower type">,
+    Statistic<"numValues", "values", "Values stored in the narrower type, including parameters">,
+    Statistic<"numCasts", "casts", "Conversions added between ops">,
     Statistic<"numOutputs", "outputs", "Outputs kept in f32">
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
@@ -46,32 +47,32 @@ def ApplyPrecisionPass : Pass<"fsdp-apply-precision", "::mlir::ModuleOp"> {
 }
 
 def FormUnitsPass : Pass<"fsdp-form-units", "::mlir::ModuleOp"> {
-  let summary = "Group parameters into units and lay each out as one flat buffer";
+  let summary = "Group parameters into units and lay out each unit as one flat buffer";
   let description = [{
-    Declares the device mesh (`@mesh`, and `@solo` for the unsharded reference)
-    and one `fsdp.unit` per group of parameters that is gathered together:
+    Declares the device mesh (`@mesh`, and `@solo` for the unsharded reference) and one
+    `fsdp.unit` per group of parameters that is gathered together:
 
-    - a **layer**: parameters whose names share a prefix that ends in a number
-      (`h.3.`, `model.layers.7.`, `blocks.2.`), or that match `transformer-layer`;
-    - with the policy `size`: the smallest modules (prefixes of names) of at least
-      `min-num-params` elements that are in no unit yet; what remains is left to the
-      module around. Modules whose children are numbers alone are lists, never units;
-    - with the policy `manual`: what a file lists;
-    - what `fsdp.unit = "name"` on an argument says, whatever the policy;
-    - a **table** that is looked up by rows (`gather-rows`), instead of being in the root;
-    - the **root** unit: everything else. It is kept from the forward to the backward unless told otherwise;
-    - frozen parameters, ignored ones, and parameters of another element type, are split
-      off into units of their own (`@"h.3.frozen"`, `@root.ignored`, `@root.f32`).
+    - a **layer**: parameters whose names share a prefix that ends in a number (`h.3.`,
+      `model.layers.7.`, `blocks.2.`), or that match `transformer-layer`;
+    - with the policy `size`: the smallest modules (prefixes of names) that have at least
+      `min-num-params` elements not in a unit yet. The rest belongs to the enclosing module. A
+      module whose children are all numbers is a list and never a unit;
+    - with the policy `manual`: the groups that a file lists;
+    - the group that `fsdp.unit = "name"` on an argument names, with any policy;
+    - a **table** whose rows are looked up (`gather-rows`), instead of being in the root;
+    - the **root** unit: all other parameters. It is kept from the forward to the backward by
+      default;
+    - frozen parameters, ignored parameters, and parameters of another element type get units of
+      their own (`@"h.3.frozen"`, `@root.ignored`, `@root.f32`).
 
-    Within a unit, parameters with weight decay (rank 2 and more) come first. Every
-    offset is a multiple of 32 elements. `shard_size` is the S-th part of the
-    unit, rounded up to 64 elements (1024 in units above 64 Ki elements): any S works.
+    Within a unit, parameters with weight decay (rank 2 and more) come first. Every offset is a
+    multiple of 32 elements. `shard_size` is the S-th part of the unit, rounded up to 64 elements
+    (to 1024 in units above 64 Ki elements), so that any S works. The strategy selects a row of
+    the table in `#fsdp.placement`.
 
-    The strategy is a row of a table of placements (see `#fsdp.placement`).
-
-    - Requires: one public function, as after Import; no mesh and no unit yet.
-    - Ensures: every parameter lies in exactly one unit, used or not; the
-      function is called `@loss`.
+    - Requires: one public function, as Import leaves it; no mesh and no unit yet.
+    - Ensures: every parameter is in exactly one unit, used or not. The function is called
+      `@loss`.
     - Keeps: the function's arguments and body.
   }];
   let options = [
@@ -92,13 +93,13 @@ def FormUnitsPass : Pass<"fsdp-form-units", "::mlir::ModuleOp"> {
   let statistics = [
     Statistic<"numUnits", "units", "Units formed">,
     Statistic<"numParams", "parameters", "Parameters laid out">,
-    Statistic<"numPadding", "padding-bytes", "Bytes of padding over all shards of all units">
+    Statistic<"numPadding", "padding-bytes", "Padding in all shards of all units, in bytes">
   ];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
 }
 
 def InsertUnshardPass : Pass<"fsdp-insert-unshard", "::mlir::ModuleOp"> {
-  let summary = "Pass shards instead of parameters and gather them before their use";
+  let summary = "Replace parameter arguments by shards and gather them before their use";
   let description = [{
     ```mlir
     func.func @loss(%w: tensor<4x8xf32> {fsdp.param = "w", ...}, %x: ...)
@@ -107,12 +108,12 @@ def InsertUnshardPass : Pass<"fsdp-insert-unshard", "::mlir::ModuleOp"> {
       %w = fsdp.unshard %s @root site 0 : tensor<64xf32> -> tensor<4x8xf32>
     ```
 
-    and once more as `@reference`, whose arguments are the whole flat buffers and
-    which runs alone (`@solo`) over the micro-batches of all ranks.
+    The pass adds the function a second time as `@reference`. Its arguments are the whole flat
+    buffers, and it runs alone (`@solo`) over the micro-batches of all ranks.
 
     - Requires: `fsdp-form-units`.
-    - Ensures: one shard argument per unit, in the order of the units, before the
-      batch; one gather per unit that is used, right before its first use.
+    - Ensures: one shard argument per unit, in the order of the units, before the batch; one
+      gather per unit that is used, directly before its first use.
     - Keeps: the computation, and the order of the batch arguments.
   }];
   let options = [
@@ -126,18 +127,21 @@ def InsertUnshardPass : Pass<"fsdp-insert-unshard", "::mlir::ModuleOp"> {
 }
 
 def VerifyShardedPass : Pass<"fsdp-verify-sharded", "::mlir::ModuleOp"> {
-  let summary = "Check what Shard promises";
+  let summary = "Check the rules that hold after Shard";
   let description = [{
     - Requires: nothing.
-    - Ensures: a mesh and its solo; every unit has the mesh's shards, aligned
-      offsets and parameters with decay first; the programs `step` and `reference`
-      take one shard per unit, in order, of the right size, then the batch; each
-      shard is read by at most one `fsdp.unshard`, of site 0; no parameter
-      argument is left.
-    - Keeps: everything.
+    - Ensures:
+      - there is a mesh and its solo mesh;
+      - every unit has as many shards as the mesh, aligned offsets, and parameters with decay
+        first;
+      - the programs `step` and `reference` take one shard per unit, in order, of the right size,
+        then the batch;
+      - at most one `fsdp.unshard` reads each shard, and it has site 0;
+      - no parameter argument is left.
+    - Keeps: the IR.
   }];
   let statistics = [
-    Statistic<"numChecked", "checked-units", "Units checked, once per program">
+    Statistic<"numChecked", "checked-units", "Units checked, counted once per program">
   ];
 }
 

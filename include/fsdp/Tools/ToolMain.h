@@ -1,11 +1,11 @@
-//===- ToolMain.h - What every command-line tool does -----------*- C++ -*-===//
+//===- ToolMain.h - Common parts of command-line tools ----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Exit codes of all tools: 0 fine, 1 the work failed, 2 bad usage or input. A path
-// that cannot be opened for writing is bad usage; a disk that is full is a failure.
+// Exit codes of all tools: 0 success, 1 the work failed, 2 bad usage or input. A path that cannot
+// be opened for writing is bad usage; a full disk is a failure.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,18 +18,18 @@
 
 namespace mlir::fsdp {
 
-/// Output that cannot be written ends the process with "NAME: error: ..." and exit code 1, wherever
-/// LLVM notices. `name` has to live as long as the process.
+/// Installs handlers: if output cannot be written, the process prints "NAME: error: ..." and exits
+/// with code 1. `name` must live as long as the process.
 void startTool(const char *name);
 
-/// Prints `text`, or what --version says, and returns true when the arguments ask for it.
+/// Prints `text` or the version if the arguments ask for it. Returns true if it did.
 bool printedHelp(int argc, char **argv, const char *name, llvm::StringRef text);
 
-/// "NAME 0.1.0 (LLVM/MLIR 22.1.8)" as the answer to --version of llvm::cl.
+/// Sets the answer of llvm::cl to --version: "NAME 0.1.0 (LLVM/MLIR 22.1.8)".
 void setVersion(const char *name);
 
-/// Why a file could not be opened for writing, or would destroy `input`; asked before the work. "-"
-/// is stdout. Leaves nothing behind.
+/// Returns why `path` could not be opened for writing or would overwrite `input`, or nothing. To be
+/// asked before the work; leaves no file. "-" is stdout.
 std::optional<std::string> whyNotWritable(llvm::StringRef path, llvm::StringRef input = "");
 
 } // namespace mlir::fsdp

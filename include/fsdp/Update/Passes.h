@@ -1,5 +1,4 @@
-//===- Passes.h - Passes of the Update stage ---------------------*- C++
-//-*-===//
+//===- Passes.h - Passes of the Update stage --------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -21,7 +20,7 @@ namespace fsdp {
 #include "fsdp/Update/Passes.h.inc"
 
 struct StepOptions;
-/// Appends the stage: gradients in, state form out; ends in fsdp-verify-updated.
+/// Appends the stage: gradients to updated state; ends in fsdp-verify-updated.
 void buildUpdatePipeline(OpPassManager &pm, const StepOptions &options);
 
 } // namespace fsdp

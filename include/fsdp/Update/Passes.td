@@ -13,30 +13,30 @@ include "mlir/Pass/PassBase.td"
 def AccumulateGradientsPass : Pass<"fsdp-accumulate-gradients", "::mlir::ModuleOp"> {
   let summary = "Average loss and gradients over micro-batches and ranks";
   let description = [{
-    The mean over a global batch is taken in levels: over the S ranks of the axis
-    `shard`, over the A micro-batches of a rank, over the R ranks of the axis
-    `replicate`. Each level is a sum in order, from +0, times 1/n.
+    The mean over a global batch is computed in levels: over the S ranks of the axis `shard`, over
+    the A micro-batches of a rank, and over the R ranks of the axis `replicate`. Each level is a
+    sum in order, from +0, times 1/n.
 
     | program | shard | micro-batches | replicate |
     |---|---|---|---|
     | `step`, `eval` | `reduce_scatter`; `all_reduce` of the loss | loop | `all_reduce` |
     | `reference` | loop | loop | loop |
 
-    With `fsdp.no_sync` micro-batches come first, then the axes. A unit's optimizer
-    state says (`#fsdp.placement`) whether a reduction leaves pieces or the whole:
-    `reduce_scatter`, `flat_reduce_scatter` or `all_reduce`. What looked-up rows add to the gradient of
-    a table (`fsdp.rows`) has sums of its own over `shard`, and is added after that level. Programs add in the same order,
-    so that all programs round alike. Levels of size 1 are left out. Sums of
-    types narrower than f32 are in f32 and rounded at the end of a level.
+    With `fsdp.no_sync` the micro-batches come first, then the axes. The placement of a unit's
+    state (`#fsdp.placement`) decides whether a reduction leaves pieces or the whole:
+    `reduce_scatter`, `flat_reduce_scatter` or `all_reduce`. Gradients of looked-up rows
+    (`fsdp.rows`) are summed over `shard` separately and added after that level. All programs add
+    in the same order, so that they round alike. Levels of size 1 are omitted. Sums of types
+    narrower than f32 are in f32 and rounded at the end of a level.
 
     - Requires: `fsdp-verify-differentiated`.
-    - Ensures: loss and gradients are means over the global batch. With K > 1
-      micro-batches in a program, its batch arguments have a leading dimension K;
-      micro-batch a of rank r is number `r * A + a` in the reference.
-    - Keeps: what is computed for a micro-batch; the results, but for those of rows.
+    - Ensures: loss and gradients are means over the global batch. With K > 1 micro-batches in a
+      program, its batch arguments have a leading dimension K. Micro-batch a of rank r has number
+      `r * A + a` in the reference.
+    - Keeps: the computation of a micro-batch, and the results except those of rows.
   }];
   let statistics = [
-    Statistic<"numLoops", "loops", "Micro-batch loops built">,
+    Statistic<"numLoops", "loops", "Micro-batch loops created">,
     Statistic<"numReductions", "all-reduces", "All-reduces inserted">
   ];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect", "::mlir::linalg::LinalgDialect",
@@ -44,22 +44,26 @@ def AccumulateGradientsPass : Pass<"fsdp-accumulate-gradients", "::mlir::ModuleO
 }
 
 def ExchangeRowsPass : Pass<"fsdp-exchange-rows", "::mlir::ModuleOp"> {
-  let summary = "Exchange the rows that ranks look up in a table in pieces";
+  let summary = "Exchange looked-up rows of a sharded table between ranks";
   let description = [{
     ```mlir
     %e = fsdp.unshard_rows %shard[%ids] @wte : tensor<1024xf32>, tensor<2x8xi64> -> tensor<2x8x16xf32>
     ```
 
-    becomes an all-gather of the ids, a kernel that picks the rows that this rank has (and zeros for those of others), and
-    a reduce-scatter of these. `fsdp.reduce_rows` becomes all-gathers of ids and rows, and a `fsdp.scatter_add_rows` into
-    the rank's rows. In the reference, which has the whole table, they are `fsdp.gather_rows` and `fsdp.scatter_add_rows`.
+    | op | becomes | in the reference |
+    |---|---|---|
+    | `fsdp.unshard_rows` | an all-gather of the ids, a kernel, a reduce-scatter of the rows | `fsdp.gather_rows` |
+    | `fsdp.reduce_rows` | all-gathers of ids and rows, `fsdp.scatter_add_rows` into the rank's rows | `fsdp.scatter_add_rows` |
+
+    The kernel reads the rows that this rank owns and gives zeros for all other rows. The
+    reference has the whole table.
 
     - Requires: `fsdp-accumulate-gradients`.
-    - Ensures: no `fsdp.unshard_rows` and `fsdp.reduce_rows`.
-    - Keeps: results, to the bit, in all programs alike.
+    - Ensures: no `fsdp.unshard_rows` and no `fsdp.reduce_rows` is left.
+    - Keeps: results, bit for bit, equally in all programs.
   }];
   let statistics = [
-    Statistic<"numLookups", "lookups", "Lookups whose rows come from other ranks">,
+    Statistic<"numLookups", "lookups", "Lookups of rows that other ranks may own">,
     Statistic<"numReductions", "reductions", "Reductions of looked-up rows">
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::fsdp::FSDPDialect", "::mlir::linalg::LinalgDialect",
@@ -67,25 +71,25 @@ def ExchangeRowsPass : Pass<"fsdp-exchange-rows", "::mlir::ModuleOp"> {
 }
 
 def AddStepBlockPass : Pass<"fsdp-add-step-block", "::mlir::ModuleOp"> {
-  let summary = "Measure the gradients and keep the numbers of a step";
+  let summary = "Compute the gradient norm and store the numbers of a step";
   let description = [{
-    Adds the step block and the rank block, computes the global gradient norm, and
-    replaces the result `loss` by the block with everything in it.
+    Adds the step block and the rank block, computes the global gradient norm, and replaces the
+    result `loss` by the step block.
 
-    The norm is the root of the sum of squares: of each shard in blocks of a fixed
-    size, then over the shards in rank order, then over the units in order, so that
-    it has the same bits for sharded and whole gradients. `finite` tells whether loss and
-    norm are finite; only then the step count and the tokens advance.
+    The norm is the root of the sum of squares: first of each shard in blocks of a fixed size,
+    then over the shards in rank order, then over the units in order. Sharded and whole gradients
+    therefore give the same bits. `finite` is 1 if loss and norm are finite; only then the step
+    count and the token count advance.
 
-    Where the backward starts from a loss scale, the scale is slot 2. Gradients are
-    measured, clipped and applied without it: the norm and the factor in slot 4 are
-    divided by it. A dynamic scale halves after a step that was not finite, and doubles
-    after `loss-scale-growth-interval` finite ones in a row.
+    If the backward starts from a loss scale, the scale is slot 2. Gradients are measured, clipped
+    and applied without it: the norm and the factor in slot 4 are divided by it. A dynamic scale
+    halves after a step that was not finite, and doubles after `loss-scale-growth-interval` finite
+    steps in a row.
 
     - Requires: `fsdp-accumulate-gradients`.
-    - Ensures: results `(block, gradients...)`; slots 1 to 9 of the block hold this
-      step's numbers (2 and 3 the next one's). No argument `{fsdp.loss_scale}`.
-    - Keeps: the gradients; clipping is applied where they are read.
+    - Ensures: results `(block, gradients...)`. Slots 1 to 9 of the block have this step's
+      numbers; slots 2 and 3 have the next step's. No argument `{fsdp.loss_scale}` is left.
+    - Keeps: the gradients. Clipping is applied where they are read.
   }];
   let options = [
     StepOption<"clipGradNorm", "clip-grad-norm", "double">,
@@ -96,28 +100,29 @@ def AddStepBlockPass : Pass<"fsdp-add-step-block", "::mlir::ModuleOp"> {
     StepOption<"growthInterval", "loss-scale-growth-interval", "int64_t">
   ];
   let statistics = [
-    Statistic<"numMeasured", "measured-gradients", "Gradients in the norm, once per program">
+    Statistic<"numMeasured", "measured-gradients", "Gradients in the norm, counted once per program">
   ];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect", "::mlir::linalg::LinalgDialect",
                            "::mlir::math::MathDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
 
 def BindKeysPass : Pass<"fsdp-bind-keys", "::mlir::ModuleOp"> {
-  let summary = "Read from the rank block what random numbers follow from";
+  let summary = "Read the keys of random numbers from the rank block";
   let description = [{
     - Requires: `fsdp-add-step-block`.
-    - Ensures: no argument carries `fsdp.key`. The seed and the number of the step are elements 4 and 5 of the rank
-      block; the first sample is the rank's place in the global batch, in samples.
+    - Ensures: no argument carries `fsdp.key`. The seed and the number of the step are elements 4
+      and 5 of the rank block. The number of the first sample is computed from the rank's place in
+      the global batch.
     - Keeps: everything else.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
-  let statistics = [Statistic<"numBound", "bound-keys", "Arguments bound, once per program">];
+  let statistics = [Statistic<"numBound", "bound-keys", "Arguments replaced, counted once per program">];
 }
 
 def ApplyOptimizerPass : Pass<"fsdp-apply-optimizer", "::mlir::ModuleOp"> {
   let summary = "Update parameters and optimizer state from the gradients";
   let description = [{
-    One elementwise op per unit on the flat shard. With g the clipped gradient:
+    Adds one elementwise op per unit on the flat shard. With g the clipped gradient:
 
     ```
     adamw   p -= lr·wd·p                        parameters with decay only
@@ -128,18 +133,19 @@ def ApplyOptimizerPass : Pass<"fsdp-apply-optimizer", "::mlir::ModuleOp"> {
             p -= lr·b
     ```
 
-    Powers of β come from the step count, in f64. State and arithmetic are f32, f64 in units of f64. State (but not masters)
-    in bf16 is computed in f32 and rounded at random to one of its two neighbours, so that its mean is right: the
-    random bits follow from the seed of the run, the number of the step, the unit and the global index. Which elements have decay follows from the
-    global index in the flat buffer, so one kernel serves all ranks. A step that is
+    Powers of β are computed from the step count, in f64. State and arithmetic are f32, or f64 in
+    units of f64. State in bf16 (masters never are) is computed in f32 and rounded at random to
+    one of its two neighbours, so that its mean is right. The random bits depend on the seed of
+    the run, the number of the step, the unit and the global index. The global index in the flat
+    buffer decides which elements have decay, so that one kernel serves all ranks. A step that is
     not finite changes nothing.
 
-    - Requires: `fsdp-add-step-block`.
-    State is in the pieces that the unit's `#fsdp.placement` says. Where they are smaller than those of
+    `#fsdp.placement` says in which pieces the state is. If these are smaller than the pieces of
     the parameters, a rank updates its own piece (`fsdp.own_piece`) and gathers the others.
 
-    - Ensures: state arguments after each trainable unit's parameters; every
-      result updates an argument (`fsdp.updates`).
+    - Requires: `fsdp-add-step-block`.
+    - Ensures: state arguments follow the parameters of each trainable unit. Every result updates
+      an argument (`fsdp.updates`).
     - Keeps: loss and gradients.
   }];
   let options = [
@@ -150,12 +156,12 @@ def ApplyOptimizerPass : Pass<"fsdp-apply-optimizer", "::mlir::ModuleOp"> {
     StepOption<"weightDecay", "weight-decay", "double">,
     StepOption<"momentum", "momentum", "double">,
     Option<"masters", "masters", "bool", "true",
-           "Parameters narrower than f32 have f32 masters, which the rule works on.">,
+           "Keep f32 masters of parameters narrower than f32, and update these.">,
     StepOption<"stateDtype", "optimizer-state-dtype", "std::string">,
     StepOption<"stateRounding", "optimizer-state-rounding", "std::string">
   ];
   let statistics = [
-    Statistic<"numUpdated", "updated-units", "Units updated, once per program">,
+    Statistic<"numUpdated", "updated-units", "Units updated, counted once per program">,
     Statistic<"numState", "state-elements", "Elements of optimizer state per rank">
   ];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect", "::mlir::linalg::LinalgDialect",
@@ -163,17 +169,17 @@ def ApplyOptimizerPass : Pass<"fsdp-apply-optimizer", "::mlir::ModuleOp"> {
 }
 
 def FormFmaPass : Pass<"fsdp-form-fma"> {
-  let summary = "Write multiply-adds of one rounding out";
+  let summary = "Fuse a product and a sum into a multiply-add with one rounding";
   let description = [{
-    `x*y + z`, `z - x*y` and `x*y - z` in the body of a `linalg.generic` become
-    `math.fma` where nothing else reads the product. Of two products the left one
-    moves in: `a*b + c*d` is `fma(a, b, c*d)`. In f32 and f64; 16-bit floats are
-    rounded after every operation.
+    `x*y + z`, `z - x*y` and `x*y - z` in the body of a `linalg.generic` become `math.fma` if
+    nothing else reads the product. If both terms are products, the left one is fused: `a*b + c*d`
+    is `fma(a, b, c*d)`. Only f32 and f64 are fused; 16-bit floats are rounded after every
+    operation.
 
-    - Requires: no fast-math flag; all generics of a step with their final bodies.
-    - Ensures: no sum whose term is a product that it alone reads, in those bodies.
-    - Keeps: bodies of contractions; casts; the order of sums. Values change by the
-      rounding of the product, alike in all programs.
+    - Requires: no fast-math flag; all generics of a step have their final bodies.
+    - Ensures: these bodies contain no sum of a product that only the sum reads.
+    - Keeps: bodies of contractions, casts, and the order of sums. Values change by the rounding
+      of the product, equally in all programs.
   }];
   let statistics = [
     Statistic<"numFormed", "formed", "Multiply-adds formed">
@@ -182,29 +188,29 @@ def FormFmaPass : Pass<"fsdp-form-fma"> {
 }
 
 def VerifyDtypesPass : Pass<"fsdp-verify-dtypes", "::mlir::ModuleOp"> {
-  let summary = "Check that nothing is computed in a narrower type than asked";
+  let summary = "Check that nothing is computed in a narrower type than asked for";
   let description = [{
-    Of the program `step`:
+    In the program `step`:
 
-    | part | what | at least |
+    | part | values | narrowest type allowed |
     |---|---|---|
-    | gradient | what crosses ranks, and roundings on the way | `reduce-dtype` |
-    | gradient | sums: over ranks' bodies, micro-batches, and those that make a cotangent of a parameter | f32 |
+    | gradient | values that cross ranks, and roundings on the way | `reduce-dtype` |
+    | gradient | sums in bodies, over micro-batches, and those that give a cotangent of a parameter | f32 |
     | loss, norm | reductions over ranks and micro-batches; arithmetic of the norm | f32 |
     | optimizer | arithmetic, and masters | f32 |
-    | optimizer | other state | `state-dtype` |
+    | optimizer | other state | `optimizer-state-dtype` |
 
-    A warning where the model itself computes its loss in a narrower type, and where narrow
+    The pass warns if the model itself computes its loss in a narrower type, and if narrow
     parameters are updated without masters.
 
     - Requires: `fsdp-apply-optimizer`.
-    - Ensures: the table.
-    - Keeps: everything.
+    - Ensures: the rules of the table.
+    - Keeps: the IR.
   }];
   let options = [
     StepOption<"reduceDtype", "reduce-dtype", "std::string">,
     Option<"stateDtype", "optimizer-state-dtype", "std::string", "\"\"",
-           "Type in which moments and momentum were asked to be kept: f32 (when empty) or bf16.">
+           "Type of moments and momentum that was asked for: bf16 or f32 (default, when empty).">
   ];
   let statistics = [
     Statistic<"numChecked", "checked-types", "Types compared">
@@ -212,14 +218,16 @@ def VerifyDtypesPass : Pass<"fsdp-verify-dtypes", "::mlir::ModuleOp"> {
 }
 
 def VerifyUpdatedPass : Pass<"fsdp-verify-updated", "::mlir::ModuleOp"> {
-  let summary = "Check what Update promises";
+  let summary = "Check the rules that hold after Update";
   let description = [{
     - Requires: nothing.
-    - Ensures: the programs `step`, `eval` and `reference` take the same kinds of
-      arguments: per unit the parameter and, when it is trained, its state; the step
-      block; the rank block; the batch. Every result updates one argument of its
-      type; the step and the reference update all state, eval the block alone.
-    - Keeps: everything.
+    - Ensures:
+      - the programs `step`, `eval` and `reference` take the same kinds of arguments: per unit the
+        parameter and, if it is trained, its state; then the step block, the rank block and the
+        batch;
+      - every result updates one argument of its type;
+      - step and reference update all state, and eval updates the block alone.
+    - Keeps: the IR.
   }];
   let statistics = [
     Statistic<"numChecked", "checked-arguments", "Arguments checked">

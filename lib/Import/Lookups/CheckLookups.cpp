@@ -16,7 +16,8 @@
 //  1. Clamp the ids, so that no kernel reads outside the table.
 //  2. Reduce the ids to one i64: 0, which is always valid, or an id that is out of range. The
 //     unsigned maximum does not depend on the order.
-//  3. Return it as a further result. Update applies no step in which it is not 0 (AddStepBlock.cpp).
+//  3. Return it as a further result. Update applies no step in which it is not 0
+//  (AddStepBlock.cpp).
 //
 // Targets that a loss ignores are valid and are not clamped. O(ids).
 //

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The commands of a block become a problem (Analysis/ScheduleProblem.h): collectives without a
-// channel are transfers, and so are copies between memories, but for small ones within the
-// machine's memory. The order that the solver finds is verified before a command moves.
+// The commands of a block become a problem (Analysis/ScheduleProblem.h). Transfers are collectives
+// without a channel and copies between memories, except small copies between device and host. The
+// order that the solver finds is verified before a command moves.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// A copy of fewer bytes is done before another thread is awake.
+/// Least bytes of a copy that another thread makes: a smaller one is done before that thread wakes
+/// up.
 static constexpr int64_t minBytesApart = 4096;
 
 static bool isReduction(CollectiveOp op) {
@@ -44,7 +45,8 @@ static std::optional<ScheduleProblem::Transfer> describe(CollectiveOp op, unsign
   return transfer;
 }
 
-/// A copy to the host is early where it frees what it copies: states stay. One to a file is.
+/// Describes a copy as a transfer. A copy to the host is early if it frees its source, which a
+/// state does not; a copy to a file is always early.
 static std::optional<ScheduleProblem::Transfer>
 describe(CopyOp op, unsigned number, LayoutOp layout, SymbolTableCollection &tables) {
   auto source = tables.lookupSymbolIn<BufferOp>(layout, op.getSource().getBuffer());
@@ -80,7 +82,7 @@ FailureOr<ScheduleProblem> fsdp::describeBlock(const CommandGraph &graph, Layout
                                                ArrayRef<int64_t> live) {
   ScheduleProblem problem;
   llvm::DenseSet<Attribute> gathered;
-  SmallVector<CollectiveOp> kinds; // of those that can start as one, the first
+  SmallVector<CollectiveOp> kinds; // of collectives that can start together, the first
   SymbolTableCollection tables;
   for (auto [number, command] : llvm::enumerate(graph.getCommands())) {
     double seconds = getSeconds(command);
@@ -116,7 +118,7 @@ FailureOr<ScheduleProblem> fsdp::describeBlock(const CommandGraph &graph, Layout
   return problem;
 }
 
-/// Gives the command of a transfer its channel, and what is told of it.
+/// Sets the channel and the attributes of a transfer that starts at `op`.
 static Operation *startTransfer(Operation *op, int64_t channel, double seconds, double exposed,
                                 StringRef limit, int64_t &nextId) {
   Builder b(op->getContext());

@@ -16,20 +16,21 @@
 
 namespace mlir::fsdp {
 
-/// Returns the problem of a block, derived. `getSeconds`: of a command, once; `getLatency`: of a
-/// collective without bytes; `live`: bytes of the device's arena alive at each command of the graph
-/// as it stands. Reports a problem that is not well formed, and fails then.
+/// Returns the derived schedule problem of a block. `getSeconds` returns the seconds of one run of
+/// a command, `getLatency` those of a collective without bytes. `live` holds the device bytes alive
+/// at each command in the present order. Fails with an error if the problem is malformed.
 FailureOr<ScheduleProblem> describeBlock(const CommandGraph &graph, LayoutOp layout,
                                          llvm::function_ref<double(Operation *)> getSeconds,
                                          llvm::function_ref<double(CollectiveOp)> getLatency,
                                          ArrayRef<int64_t> live);
 
-/// Applies the order of the program: each transfer is waited for where it starts. Copies get ids
-/// from `nextId` on.
+/// Applies the present order: each transfer is waited for where it starts. Copies get ids from
+/// `nextId` on.
 void applyInOrder(const CommandGraph &graph, const ScheduleProblem &problem, int64_t &nextId);
 
-/// Moves the commands of `block`, and gives transfers their channel, waits and the attributes of
-/// Analysis/Schedule.h. Fails, with nothing moved, when the order breaks a rule of the problem.
+/// Moves the commands of `block` into the order of the solver. Transfers get their channel, waits
+/// and the attributes of Analysis/Schedule.h. Fails, with nothing moved, if the order breaks a
+/// dependence.
 LogicalResult applySchedule(Block &block, const CommandGraph &graph, const ScheduleProblem &problem,
                             const ScheduleSolver &solver, int64_t &nextId);
 

@@ -1,4 +1,4 @@
-//===- ScheduleBuckets.cpp - Collectives that start as one ------*- C++ -*-===//
+//===- ScheduleBuckets.cpp - Buckets of collectives -------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -10,19 +10,19 @@
 //   reduce c  S====W             reductions c, d     .....SS========WW
 //   reduce d       S====W
 //
-// Starts of one kind over the same axes that stand beside each other are one launch: it pays its
-// latency once. Layouts stay: each collective has its own buffers, results and wait.
+// Adjacent starts of one kind over the same axes are one launch, which pays its latency once.
+// Layouts do not change: each collective keeps its own buffers, results and wait.
 //
-//  1. Gathers, in the order of their channel: one starts with those before it where its source is
-//     whole by then and memory allows.
-//  2. Reductions, from the last to the first: one waits for those after it where nothing needs it
-//     until then and memory allows.
-//  3. Both up to the bytes that one launch may have.
-//  4. What stands beside another one of its kind, in a bucket or because a kernel needs both, pays
-//     no latency.
+// 1. Gathers, in the order of their channel: a gather joins the start of those before it if its
+//    source is complete by then and memory allows.
+// 2. Reductions, from the last to the first: a reduction joins those after it if nothing needs its
+//    result until then and memory allows.
+// 3. Neither exceeds the bytes of one launch.
+// 4. A transfer directly after another one of its kind, in a bucket or because a kernel needs both,
+//    pays no latency.
 //
-// A launch is done when all of it is. O(collectives²). Not done here: gathers where a prefetch
-// depth is given, which is kept.
+// A launch is done when all its transfers are. O(collectives²). Not done here: gathers with a given
+// prefetch depth, which is kept.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +36,7 @@ bool ScheduleSolver::isAlike(const Transfer &a, const Transfer &b) const {
   return a.alike != none && a.alike == b.alike && a.channel == b.channel;
 }
 
-/// Whether `transfer` has to follow the wait for `other`.
+/// Returns true if `transfer` has to follow the wait for `other`.
 bool ScheduleSolver::needs(const Transfer &transfer, const Transfer &other) const {
   auto follows = [&](unsigned command) {
     return llvm::any_of(problem[command].before, [&](unsigned earlier) {
@@ -46,7 +46,7 @@ bool ScheduleSolver::needs(const Transfer &transfer, const Transfer &other) cons
   return follows(transfer.command) || llvm::any_of(transfer.prologue, follows);
 }
 
-/// Whether `transfer` has to follow any wait.
+/// Returns true if `transfer` has to follow the wait for any other transfer.
 bool ScheduleSolver::followsTransfers(const Transfer &transfer) const {
   auto follows = [&](unsigned command) {
     return llvm::any_of(problem[command].before, [&](unsigned earlier) {
@@ -56,14 +56,14 @@ bool ScheduleSolver::followsTransfers(const Transfer &transfer) const {
   return follows(transfer.command) || llvm::any_of(transfer.prologue, follows);
 }
 
-/// Of what stands beside each other only the first pays its latency.
+/// Only the first transfer of a launch pays its latency.
 double ScheduleSolver::getSeconds(const Transfer &transfer) const {
   return transfer.seconds - (transfer.joins ? transfer.latency : 0);
 }
 
 void ScheduleSolver::markLaunches() {
   for (auto [slot, here] : llvm::enumerate(orderEvents())) {
-    const Transfer *previous = nullptr; // a start, with nothing behind it
+    const Transfer *previous = nullptr; // a start that is the last event so far
     for (const Event &event : here) {
       Transfer &transfer = transfers[event.index];
       if (event.kind == Event::Kind::wait) {

@@ -1,4 +1,4 @@
-//===- ScheduleCollectives.cpp - Transfers beside compute -------*- C++ -*-===//
+//===- ScheduleCollectives.cpp - Overlap transfers with compute --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -9,19 +9,19 @@
 //   launch b (reads it)                  wait 0
 //                                        launch b
 //
-//  1. For each block of each program: what has to follow what (Analysis/CommandGraph.cpp), and the
-//     bytes alive at each command.
-//  2. Places for starts and waits of collectives, and of copies between the arenas of the device
-//     and the host (ScheduleSolver.cpp), for a few ideas of how much longer they take than
-//     estimated. Kept is the first whose time (Analysis/Timeline.cpp), with links half as fast as
-//     they are said to be, none beats by a two-hundredth: an estimate that is off should not undo a
-//     schedule.
-//  3. Where that takes more of the arena than is allowed, and the order of the program does not:
-//     the same with as many bytes less as were too many, a few times; at last that order, each
-//     transfer waited for where it starts. The arena is packed to know.
-//  4. Lifetimes anew.
+// 1. For each block of each program, find the dependences (Analysis/CommandGraph.cpp) and the bytes
+//    alive at each command.
+// 2. Find places for the starts and waits of collectives, and of copies between the arenas of
+//    device and host (ScheduleSolver.cpp), for several assumptions of how much longer than
+//    estimated they take. Simulate each (Analysis/Timeline.cpp) with links at half their speed, so
+//    that an inaccurate estimate does not spoil the schedule. Keep the first that no other beats by
+//    0.5 %.
+// 3. If the packed arena then exceeds the limit, but that of the given order does not: lower the
+//    limit by the excess and repeat, a few times. Else keep the given order, with each transfer
+//    waited for where it starts.
+// 4. Set the lifetimes again.
 //
-// A program that has waits already is left alone. Not done here: starts across iterations of a
+// A program that has waits already is not changed. Not done here: starts across iterations of a
 // loop.
 //
 //===----------------------------------------------------------------------===//
@@ -43,7 +43,7 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Bytes of the device's arena alive at each command of a program, by its number.
+/// Returns the bytes of the device's arena alive at each command of a program, by its number.
 static SmallVector<int64_t> countLiveBytes(LayoutOp layout, ProgramOp program, size_t commands) {
   SmallVector<int64_t> live(commands + 1, 0);
   int64_t always = 0;
@@ -66,7 +66,7 @@ static SmallVector<int64_t> countLiveBytes(LayoutOp layout, ProgramOp program, s
 
 namespace {
 
-/// Seconds of a block, or of all iterations of a loop.
+/// Seconds of one run of a block, or of all iterations of a loop.
 struct Times {
   double compute = 0, unscheduled = 0, scheduled = 0, bound = 0;
 
@@ -79,7 +79,8 @@ struct Times {
     bound = turns * solver.getLowerBound();
   }
 
-  /// Of the block around a loop, which was taken to compute for as long as it is scheduled for.
+  /// Corrects the times of the block around a loop, in which the loop counted as compute for its
+  /// scheduled time.
   void refine(const Times &loop) {
     compute += loop.compute - loop.scheduled;
     unscheduled += loop.unscheduled - loop.scheduled;
@@ -150,7 +151,7 @@ class ScheduleCollectivesPass
     setLifetimes(program, layout, tables);
   }
 
-  /// Step 3, where `placed` takes `bytes`.
+  /// Step 3, for a program `placed` whose arena takes `bytes`.
   ProgramOp keepToLimit(ProgramOp placed, int64_t bytes,
                         llvm::function_ref<ProgramOp(int64_t, bool)> attempt,
                         llvm::function_ref<int64_t(ProgramOp)> measure) {
@@ -175,10 +176,10 @@ class ScheduleCollectivesPass
     return ordered;
   }
 
-  /// Steps 1 and 2 for all blocks of a program; `live`: bytes by its commands.
+  /// Steps 1 and 2 for all blocks of a program. `live` holds the live bytes by command.
   Times placeAll(ProgramOp program, ArrayRef<int64_t> live, int64_t bytes, bool inOrder,
                  LayoutOp layout, CostModel &model, SymbolTableCollection &tables) {
-    // By block, inner ones first: costs of a loop are of its commands, wherever these stand.
+    // By block, inner ones first: the cost of a loop is that of its commands.
     llvm::MapVector<Block *, SmallVector<int64_t>> blocks;
     for (const NumberedCommand &command : numberCommands(program))
       blocks[command.op->getBlock()].push_back(live[command.number]);

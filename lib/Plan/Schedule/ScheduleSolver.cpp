@@ -4,26 +4,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Gathers start as late as hides them, reductions end as early as they can: both hold their buffers
-// no longer than that takes. So do copies between the arenas: those that bring what is needed are
-// late, those that take away what is not needed any more are early.
+// Gathers start as late as they are still hidden, reductions end as early as possible: both hold
+// their buffers no longer than needed. Copies between the arenas do likewise: those that bring
+// needed data are late, those that free their source are early.
 //
-//  1. Early transfers, the one that can start first of all the next: each begins when its source is
-//     whole and the one before it on its channel is done, and is waited for at the first slot after
-//     its end.
-//  2. Late ones from the last to the first, by who is needed when: each ends at its window's end or
-//     where the next one on its channel begins, and starts at the last slot that is early enough.
-//     One that nothing here reads ends as early as it can.
-//  3. Each stops where memory would pass the limit, or more of its kind be ahead than allowed: of a
-//     file, what one launch needs is read, and what one has written is on its way, beside the
-//     launch in between. Collectives that may start as one stand beside each other
-//     (ScheduleBuckets.cpp).
-//  4. In a slot: what can start starts, then waits; a transfer that needs another one's result
-//  starts
-//     after its wait.
+// 1. Place early transfers, always the one that can start first. It begins when its source is
+//    complete and the one before it on its channel is done. Its wait is at the first slot after its
+//    end.
+// 2. Place late transfers from the last to the first in the order of need. Each ends at the end of
+//    its window or where the next one on its channel begins, and starts at the last slot that is
+//    early enough. One that nothing in the block reads ends as early as possible.
+// 3. Each stops where memory would exceed the limit, or more of its kind would be ahead than
+//    allowed. For a file, the data of one launch is read, and that of another written, beside the
+//    launch in between. Collectives that may start as one are made adjacent (ScheduleBuckets.cpp).
+// 4. In a slot, transfers that are ready start, then come waits; a transfer that needs the result
+//    of another one starts after its wait.
 //
-// Time in a slot is that of the compute before it; stalls are not known yet, which `slack` makes up
-// for. O(commands + transfers²).
+// The time of a slot is that of the compute before it. Stalls are not known yet; `slack` makes up
+// for them. O(commands + transfers²).
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,8 +42,8 @@ void ScheduleSolver::addBytes(unsigned from, unsigned to, int64_t bytes) {
     extra[slot] += bytes;
 }
 
-/// The farthest slot from `from` to `to` up to which `bytes` more fit at each fixed command
-/// between.
+/// Returns the farthest slot from `from` towards `to` such that the transfer's bytes fit at each
+/// fixed command between.
 unsigned ScheduleSolver::limitByMemory(const Transfer &transfer, unsigned from, unsigned to,
                                        bool downwards, int64_t bytes) const {
   auto fits = [&](unsigned slot) {
@@ -61,7 +59,8 @@ unsigned ScheduleSolver::limitByMemory(const Transfer &transfer, unsigned from, 
   return slot;
 }
 
-/// The slot of its wait; of a late one that has no place yet, the first at which it can have ended.
+/// Returns the slot of its wait or, for a late transfer without a place, the first at which it can
+/// have ended.
 unsigned ScheduleSolver::getEnd(const Transfer &transfer) const {
   if (transfer.isPlaced || transfer.isEarly)
     return transfer.wait;
@@ -72,7 +71,7 @@ unsigned ScheduleSolver::getEnd(const Transfer &transfer) const {
   return slot;
 }
 
-/// The slot of the last wait that `transfer` has to follow.
+/// Returns the slot of the last wait that `transfer` has to follow.
 unsigned ScheduleSolver::getEndOfSources(const Transfer &transfer) const {
   unsigned end = 0;
   auto follow = [&](unsigned command) {
@@ -85,7 +84,7 @@ unsigned ScheduleSolver::getEndOfSources(const Transfer &transfer) const {
   return end;
 }
 
-/// The slot of the first start that has to follow `transfer`.
+/// Returns the slot of the first start that has to follow `transfer`.
 unsigned ScheduleSolver::getBeginOfReaders(const Transfer &transfer) const {
   unsigned begin = transfer.latest;
   auto precede = [&](unsigned command) {
@@ -98,7 +97,7 @@ unsigned ScheduleSolver::getBeginOfReaders(const Transfer &transfer) const {
   return begin;
 }
 
-/// The early transfer that can start first, of those that are not placed; null when all are.
+/// Returns the unplaced early transfer that can start first, or null if all are placed.
 ScheduleSolver::Transfer *ScheduleSolver::findNextEarly() {
   Transfer *next = nullptr;
   for (Transfer &transfer : transfers) {
@@ -121,8 +120,8 @@ ScheduleSolver::Transfer *ScheduleSolver::findNextEarly() {
   return next;
 }
 
-/// What a launch wrote for a file is there when the next launch has written: as what is read ahead,
-/// not more than one launch's.
+/// Limits the wait of a copy to a file: it is done when the next launch has written, so that the
+/// data of at most one launch is under way.
 unsigned ScheduleSolver::limitByFile(const Transfer &transfer, unsigned latest) const {
   if (transfer.channel != toFileChannel)
     return latest;
@@ -133,7 +132,7 @@ unsigned ScheduleSolver::limitByFile(const Transfer &transfer, unsigned latest) 
 }
 
 void ScheduleSolver::placeEarly(const ScheduleLimits &limits) {
-  std::map<int64_t, double> free; // when the channels are
+  std::map<int64_t, double> free; // times at which channels become free
   while (Transfer *next = findNextEarly()) {
     Transfer &transfer = *next;
     transfer.isPlaced = true;
@@ -156,8 +155,8 @@ void ScheduleSolver::placeEarly(const ScheduleLimits &limits) {
   }
 }
 
-/// `before`: late ones of its channel that are needed before it; `next`: when the channel is needed
-/// for those after it.
+/// Places a late transfer. `before` are the late ones of its channel that are needed before it;
+/// `next` is the time at which later ones need the channel.
 void ScheduleSolver::placeLate(Transfer &transfer, ArrayRef<Transfer *> before, double &next,
                                const ScheduleLimits &limits) {
   transfer.wait = getBeginOfReaders(transfer);
@@ -173,7 +172,7 @@ void ScheduleSolver::placeLate(Transfer &transfer, ArrayRef<Transfer *> before, 
                   : transfer.isBackward ? limits.backwardPrefetch
                                         : limits.forwardPrefetch;
   if (ahead >= 0) {
-    // Not before the one that is `ahead` places in front of it is waited for.
+    // Start after the wait for the transfer that is `ahead` places before it.
     size_t index = before.size();
     unsigned least = ahead == 0                            ? transfer.wait
                      : index >= static_cast<size_t>(ahead) ? before[index - ahead]->latest
@@ -183,8 +182,8 @@ void ScheduleSolver::placeLate(Transfer &transfer, ArrayRef<Transfer *> before, 
       transfer.limit = "prefetch";
     }
   }
-  // What is read from a file for one launch, not before that for the launch in front of it is
-  // there: two buffers of each.
+  // Data from a file for one launch is read after that for the launch before has arrived: two
+  // buffers of each suffice.
   if (transfer.channel == fromFileChannel)
     for (Transfer *other : llvm::reverse(before))
       if (other->latest < transfer.latest) {
@@ -193,7 +192,7 @@ void ScheduleSolver::placeLate(Transfer &transfer, ArrayRef<Transfer *> before, 
         slot = std::max(slot, std::min(other->latest, transfer.wait));
         break;
       }
-  if (limits.bytes > 0 && slot < home) // what reads it may have moved in front of its home
+  if (limits.bytes > 0 && slot < home) // its readers may have moved before its original slot
     if (unsigned least =
             std::min(limitByMemory(transfer, home, slot, true, limits.bytes), transfer.wait);
         least > slot) {
@@ -258,9 +257,10 @@ SmallVector<SmallVector<ScheduleSolver::Event>> ScheduleSolver::orderEvents() co
   llvm::sort(byWait, [&](unsigned a, unsigned b) {
     return std::make_pair(transfers[a].wait, a) < std::make_pair(transfers[b].wait, b);
   });
-  // On one channel starts are in the order of the waits.
+  // Starts on one channel are in the order of the waits.
   for (unsigned index : byWait)
-    if (transfers[index].bucket == none || transfers[index].bucket == index) // else with its leader
+    if (transfers[index].bucket == none ||
+        transfers[index].bucket == index) // others start with their leader
       pending[transfers[index].start].push_back({Event::Kind::start, index});
   for (unsigned index : byWait)
     pending[transfers[index].wait].push_back({Event::Kind::wait, index});
@@ -320,7 +320,7 @@ llvm::SmallVector<ScheduleEvent> ScheduleSolver::getOrder() const {
   return order;
 }
 
-/// Of what a launch stalls the line, the part of one of its collectives.
+/// Returns the part of a launch's exposed time that belongs to one of its collectives.
 double ScheduleSolver::getExposed(unsigned index, const Timeline &line) const {
   const Transfer &transfer = transfers[index];
   if (transfer.bucket == none)
@@ -331,7 +331,8 @@ double ScheduleSolver::getExposed(unsigned index, const Timeline &line) const {
   return sum > 0 ? line.exposed[transfer.bucket] * getSeconds(transfer) / sum : 0;
 }
 
-/// What starts with an event: at the first start of a bucket all of it, at the others nothing.
+/// Returns the transfers that start with an event: all of a bucket at its first start, none at
+/// others.
 SmallVector<unsigned> ScheduleSolver::getLaunch(const Event &event) const {
   const Transfer &transfer = transfers[event.index];
   if (transfer.bucket == none)
@@ -364,10 +365,10 @@ Timeline ScheduleSolver::simulate(double slower) const {
 
 double ScheduleSolver::getLowerBound() const {
   double all = problem.getEndTime();
-  std::map<unsigned, SmallVector<LinkJob>> jobs; // by links
+  std::map<unsigned, SmallVector<LinkJob>> jobs; // jobs by links
   for (const Transfer &transfer : transfers) {
-    // What moves with others is before or after this one where their windows are; in a slot that
-    // they share, either.
+    // Commands that move with other transfers are before or after this one if their windows are;
+    // within a shared slot they may be either.
     double head = problem.getTime(transfer.earliest),
            tail =
                problem.getEndTime() - problem.getTime(std::max(transfer.earliest, transfer.latest));

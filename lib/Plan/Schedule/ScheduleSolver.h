@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Chooses where the transfers of a problem start and are waited for: between its fixed commands,
-// which keep their order. What merely prepares a gather, or takes up a reduction or what came to
-// the host, moves with it.
+// Chooses the slots, between fixed commands, in which transfers start and are waited for. Fixed
+// commands keep their order. Commands that only prepare a gather move with its start; commands that
+// only use a reduction or a copy to the host move with its wait.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,36 +20,36 @@
 namespace mlir::fsdp {
 
 struct ScheduleLimits {
-  /// Gathers of the forward and of the backward that may be started before an earlier one is waited
-  /// for; -1: as many as hide them.
+  /// Gathers of the forward and of the backward that may start before an earlier one is waited for;
+  /// -1: as many as hide them.
   int64_t forwardPrefetch = -1, backwardPrefetch = -1;
-  /// The same of copies from the host's arena and to it that something waits for.
+  /// Likewise for copies between the arenas of device and host that a command waits for.
   int64_t copyPrefetch = -1;
-  /// Bytes of collectives of one kind that may start as one; 0: each alone.
+  /// Most bytes of collectives that start as one launch; 0: each starts alone.
   int64_t bucketBytes = 0;
-  /// Bytes that may be alive at a command, of this block's program; 0: no limit.
+  /// Most bytes alive at a command of this program; 0: no limit.
   int64_t bytes = 0;
-  /// How much longer than estimated a collective is taken to be.
+  /// Factor by which collectives are assumed to take longer than estimated.
   double slack = 1;
 };
 
 class ScheduleSolver {
 public:
-  /// Of a problem that was derived, and that outlives this.
+  /// `problem` must be derived, and must outlive the solver.
   explicit ScheduleSolver(const ScheduleProblem &problem);
 
-  /// Chooses the places. Repeatable.
+  /// Chooses the places. May be called again with other limits.
   void place(const ScheduleLimits &limits);
-  /// Returns all commands in the order that the places make.
+  /// Returns all commands in the order of the chosen places.
   llvm::SmallVector<ScheduleEvent> getOrder() const;
-  /// Returns what then happens, when the links are `slower` times slower than estimated.
+  /// Returns the timeline of that order if the links are `slower` times slower than estimated.
   Timeline simulate(double slower = 1) const;
-  /// Returns seconds that no places can beat.
+  /// Returns a lower bound in seconds for all places.
   double getLowerBound() const;
-  /// Returns the most bytes alive.
+  /// Returns the most bytes alive at a command.
   int64_t getPeak() const;
-  /// Returns the seconds of a transfer in its launch, those of them that stall `line`, and what
-  /// stopped it from starting earlier or ending later.
+  /// Return, for a transfer: its seconds as part of its launch; those of them that stall `line`;
+  /// what stopped it from starting earlier or ending later.
   double getSeconds(unsigned transfer) const { return getSeconds(transfers[transfer]); }
   double getExposed(unsigned transfer, const Timeline &line) const;
   llvm::StringRef getLimit(unsigned transfer) const { return transfers[transfer].limit; }
@@ -61,9 +61,8 @@ private:
         : ScheduleProblem::Transfer(transfer) {}
     bool isPlaced = false;
     unsigned start = 0, wait = 0; ///< slots: slot k is before fixed command k
-    bool joins = false;           ///< is one launch with the one that starts before it
-    unsigned bucket =
-        none; ///< the transfer that its start is beside, and that is waited for with it
+    bool joins = false;           ///< joins the launch that starts directly before it
+    unsigned bucket = none;       ///< the transfer with which it shares its launch
     llvm::StringRef limit;
   };
   using Event = ScheduleEvent;
@@ -86,7 +85,7 @@ private:
   bool followsTransfers(const Transfer &transfer) const;
   bool joinGather(Transfer &transfer, const Transfer &first, const ScheduleLimits &limits);
   bool joinReduction(Transfer &transfer, const Transfer &last, const ScheduleLimits &limits);
-  /// Those that start with `leader`, itself among them, in the order of their waits.
+  /// Returns the transfers that start with `leader`, including itself, in the order of their waits.
   llvm::SmallVector<unsigned> getBucket(unsigned leader) const;
   llvm::SmallVector<unsigned> getLaunch(const Event &event) const;
   double getSeconds(const Transfer &transfer) const;

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// All ranks are here: their memory is the same for all, and there is nobody to exchange with.
+// All ranks are in this process and share its memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,12 +18,12 @@ namespace fsdprt {
 class LocalCommunicator final : public PeerMemory {
 public:
   LocalCommunicator(Mesh mesh, double timeoutSeconds, uint32_t spins);
-  /// For a world that another one waits for: its rank's beats are those of `watch`.
+  /// For a group of ranks that other ranks wait for: heartbeats go to `watchdog`.
   LocalCommunicator(Mesh mesh, std::unique_ptr<Watchdog> watchdog, uint32_t spins);
 
   const char *name() const override { return "local"; }
   uint32_t processes() const override { return 1; }
-  void registerArena(uint32_t, const ArenaMemory &) override {} // seats hold addresses
+  void registerArena(uint32_t, const ArenaMemory &) override {} // slots hold addresses
   void connect() override;
 
 private:

@@ -1,11 +1,12 @@
-//===- LocalCuda.cpp - Ranks of one process, on its GPUs ------*- C++ -*-===//
+//===- LocalCuda.cpp - Ranks of one process on GPUs -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Whoever waits on an event has seen it recorded: all members have begun, under the table's lock.
-// So events never form a circle, in whatever order groups come to be put on streams.
+// A stream waits only for events that are already recorded, because all members of a group have
+// started the collective under the table's lock. So waits for events cannot form a cycle, whatever
+// the order in which groups are enqueued.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +19,7 @@
 using namespace fsdprt;
 
 static constexpr uint32_t pollMilliseconds = 20;
-static constexpr uint64_t pieceElements = 16; // at least, of an all-reduce
+static constexpr uint64_t pieceElements = 16; // smallest piece of an all-reduce
 
 static bool reduces(fb::CollectiveKind kind) {
   return kind == fb::CollectiveKind::reduce_scatter || kind == fb::CollectiveKind::all_reduce;
@@ -43,12 +44,12 @@ void LocalCuda::checkGroups() const {
   for (const Collective &each : collectives)
     for (const std::vector<uint32_t> &members : each.groups->members)
       if (reduces(each.key.kind) && members.size() > CudaSums::mostSources)
-        badInput(
-            "on GPUs of one process at most %u ranks sum together, found %zu; use --backend=nccl",
-            CudaSums::mostSources, members.size());
+        badInput("expected at most %u ranks in a reduction on GPUs of one process, found %zu; use "
+                 "--backend=nccl",
+                 CudaSums::mostSources, members.size());
 }
 
-/// Those on different GPUs read each other's memory.
+/// Enables peer access between the GPUs of all ranks. Throws Error if a pair has none.
 void LocalCuda::reachPeers() const {
   std::set<std::pair<CudaContext, CudaContext>> known;
   for (const CudaQueue *from : queues)
@@ -60,15 +61,14 @@ void LocalCuda::reachPeers() const {
       const CudaDriver &cuda = from->driver();
       int canReach = 0;
       cuda.check(cuda.deviceCanAccessPeer(&canReach, from->getDevice(), to->getDevice()),
-                 "ask whether GPUs reach each other");
+                 "query peer access between GPUs");
       if (!canReach)
-        badInput("expected GPUs that reach each other's memory for the ranks of one process, found "
-                 "%d and %d, which do not; use --backend=nccl, or "
-                 "one of them (CUDA_VISIBLE_DEVICES)",
+        badInput("expected GPUs with peer access to each other for the ranks of one process, found "
+                 "%d and %d without; use --backend=nccl, or one GPU (CUDA_VISIBLE_DEVICES)",
                  from->getDevice(), to->getDevice());
       CudaResult result = cuda.enablePeerAccess(to->getContext(), 0);
       if (result != cudaPeerEnabled)
-        cuda.check(result, "let a GPU reach another's memory");
+        cuda.check(result, "enable peer access between GPUs");
     }
 }
 
@@ -94,6 +94,7 @@ void LocalCuda::copy(const CudaQueue &queue, CudaQueue::Lane lane, CudaPointer t
                          "copy between ranks");
 }
 
+/// Enqueues the copies of an all-gather or broadcast to one rank.
 void LocalCuda::gather(uint32_t collective, uint32_t rank) {
   const CollectiveKey &key = getKey(collective);
   const std::vector<uint32_t> &members = membersOf(collective, rank);
@@ -107,7 +108,7 @@ void LocalCuda::gather(uint32_t collective, uint32_t rank) {
   }
 }
 
-/// Of elements [first, first + count) of what the members hold.
+/// Enqueues on the stream of `rank` the sum of elements [first, first + count) of all sources.
 void LocalCuda::sum(uint32_t collective, uint32_t rank, uint64_t first, uint64_t count,
                     CudaPointer target) {
   const CollectiveKey &key = getKey(collective);
@@ -120,7 +121,7 @@ void LocalCuda::sum(uint32_t collective, uint32_t rank, uint64_t first, uint64_t
                                  key.reduction == fb::Reduction::avg, sources, count, target);
 }
 
-/// Of an all-reduce: what the other members have summed.
+/// Enqueues the second half of an all-reduce: copies of the pieces that the other members summed.
 void LocalCuda::collectPieces(uint32_t collective, uint32_t rank) {
   const CollectiveKey &key = getKey(collective);
   const std::vector<uint32_t> &members = membersOf(collective, rank);
@@ -137,7 +138,7 @@ void LocalCuda::collectPieces(uint32_t collective, uint32_t rank) {
   }
 }
 
-/// Puts it on the streams of all its members, which have begun it.
+/// Enqueues a collective on the streams of all its members, which have all started it.
 void LocalCuda::issue(uint32_t collective, uint32_t anyMember) {
   const CollectiveKey &key = getKey(collective);
   const std::vector<uint32_t> &members = membersOf(collective, anyMember);

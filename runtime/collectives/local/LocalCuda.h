@@ -1,20 +1,21 @@
-//===- LocalCuda.h - Ranks of one process, on its GPUs --------*- C++ -*-===//
+//===- LocalCuda.h - Ranks of one process on GPUs ---------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Ranks are threads of one process, and their arenas in memory of one GPU or of several that reach
-// each other. No byte of a collective passes the host, and no thread waits for a GPU: what a
-// collective does is put on the ranks' streams, gather or reduce, by the thread of whichever rank
-// begins it last, after a mark that each has set on its compute stream where it began.
+// Ranks are threads of one process. Their arenas are in the memory of one GPU, or of several GPUs
+// with peer access. Collectives do not copy through the host, and no thread waits for a GPU. The
+// last rank that starts a collective enqueues it on the gather or reduce streams of all members.
+// These streams first wait for a mark of each member's compute stream, set where that member
+// started it:
 //
 //   rank's compute   | before | mark -------- wait: after the transfers of all members | after
 //   its gather                  \-> after the marks of all members: copies | mark
 //
-// wait() returns as soon as that is so on the streams; see (R2): what the rank puts on its compute
-// stream next finds the target whole and sources read. A sum is CudaSums'. An all-reduce is a sum
-// of the rank's piece, a mark, and copies of the others' pieces.
+// wait() only enqueues a wait on the compute stream, and returns. Commands that the rank enqueues
+// next find the target complete and the sources read (R2). Sums use CudaSums. An all-reduce is a
+// sum of the rank's piece, a mark, and copies of the others' pieces.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +31,7 @@ namespace fsdprt {
 class LocalCuda : public Communicator {
 public:
   LocalCuda(Mesh mesh, double timeoutSeconds, uint32_t spins);
-  /// For a world that another one waits for: its rank's beats are those of `watch`.
+  /// For a group of ranks that other ranks wait for: heartbeats go to `watchdog`.
   LocalCuda(Mesh mesh, std::unique_ptr<Watchdog> watchdog, uint32_t spins);
   ~LocalCuda() override;
 
@@ -55,19 +56,19 @@ protected:
   const CudaQueue &queueOf(uint32_t rank) const { return *queues[rank]; }
 
 private:
-  /// Of a rank in a collective.
+  /// State of a rank in a collective.
   struct CollectiveSlot {
     explicit CollectiveSlot(const CudaQueue &queue) : begun(queue), summed(queue), done(queue) {}
     CudaPointer source = 0, target = 0;
-    std::atomic<uint64_t> begins{0}; // so often
+    std::atomic<uint64_t> begins{0}; // number of starts
     CudaMark begun, summed, done;
-    DeviceSpan span; // of what it put on the rank's stream
+    DeviceSpan span; // of its work on the rank's stream
   };
-  /// Of a group of ranks in a collective: that of its first member.
+  /// State of a group in a collective, stored for its first member.
   struct Table {
     std::mutex mutex;
     uint32_t arrived = 0;
-    std::atomic<uint64_t> issued{0}; // so often
+    std::atomic<uint64_t> issued{0}; // number of times it was enqueued
     FutexEvent event;
   };
   CollectiveSlot &slotOf(uint32_t collective, uint32_t rank) const {

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// See the header's drawing. Long copies and sums are split over the rank's workers;
-// no element's value depends on the split.
+// See the drawing in PeerMemory.h. Long copies and sums are divided among the rank's workers; no
+// element's value depends on the division.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,9 +15,8 @@
 
 using namespace fsdprt;
 
-static constexpr uint32_t pollMilliseconds =
-    20; // how long a waiter sleeps before it looks at the watch
-static constexpr uint64_t parallelBytes = 64 << 10;
+static constexpr uint32_t pollMilliseconds = 20;    // between checks of the watchdog
+static constexpr uint64_t parallelBytes = 64 << 10; // smallest work for several workers
 
 void PeerMemory::reach(uint32_t collective, uint32_t rank, uint64_t progress) {
   slotOf(collective, rank).progress.store(progress, std::memory_order_release);
@@ -67,7 +66,7 @@ void PeerMemory::begin(uint32_t collective, uint32_t rank, const std::byte *sour
   reach(collective, rank, use * stages + 1);
 }
 
-/// Runs part(first, count) over [0, count) in elements, on all workers when there is enough to do.
+/// Calls part(first, count) for parts of [0, count) elements, on all workers if there are enough.
 template <typename Part>
 static void inParts(WorkerPool &pool, uint64_t count, uint64_t elementSize, Part part) {
   if (pool.size() == 1 || count * elementSize < parallelBytes)
@@ -98,7 +97,7 @@ void PeerMemory::gather(uint32_t collective, uint32_t rank, WorkerPool &pool) {
   });
 }
 
-/// The sum of elements [first, first + count) of every member's source.
+/// Sums elements [first, first + count) of every member's source into `target`.
 void PeerMemory::reduce(uint32_t collective, uint32_t rank, WorkerPool &pool, uint64_t first,
                         uint64_t count, std::byte *target) {
   const CollectiveKey &key = getKey(collective);

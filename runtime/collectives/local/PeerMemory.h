@@ -5,17 +5,16 @@
 //===----------------------------------------------------------------------===//
 //
 // For ranks that can read each other's arenas: threads of a process, and processes of a machine.
-// Each rank has a seat at each collective, where it leaves its pointers and how far it is. Peers
-// read its source in place, so that a byte is moved once, by the rank that wants it.
+// Each rank has a slot for each collective, where it publishes its pointers and its progress. Peers
+// read its source in place, so that each byte is copied once, by the rank that needs it.
 //
 //     all_gather, reduce_scatter, broadcast     all_reduce in place
 //     arrived  -- all there? -- pull            arrived -- all there? -- reduce own part
 //     done     -- all done?  -- return          reduced -- all there? -- pull the other parts
 //                                               done    -- all done?  -- return
 //
-// start() is the arrival alone; wait() the rest. Counters only grow. Slots hold offsets in the
-// arena: a rank's memory is at another place in each process.
-//
+// start() publishes the arrival; wait() does the rest. Progress counters only grow. Slots hold
+// offsets in the arena, because its address differs between processes.
 //===----------------------------------------------------------------------===//
 
 #ifndef FSDPRT_COLLECTIVES_LOCAL_PEERMEMORY_H
@@ -31,15 +30,15 @@ protected:
 
   static constexpr uint64_t stages = 3;
 
-  /// What a backend fills in before the first collective, by rank.
+  /// State of a rank, which a backend fills in before the first collective.
   struct Peer {
     CollectiveSlot *slots = nullptr;   // one per collective
-    SharedFutexEvent *event = nullptr; // of the groups that this rank is the first of
-    uint64_t base = 0;                 // of the rank's arena, in this process
+    SharedFutexEvent *event = nullptr; // for the groups whose first member is this rank
+    uint64_t base = 0;                 // address of the rank's arena in this process
   };
   std::vector<Peer> peers;
   uint32_t spins = 0;
-  /// Room for the members' pointers, of each own rank.
+  /// Per own rank: space for the addresses of all members' sources.
   std::vector<std::vector<const std::byte *>> pointers;
 
   void begin(uint32_t collective, uint32_t rank, const std::byte *source,
@@ -56,6 +55,7 @@ private:
   std::byte *targetOf(uint32_t collective, uint32_t rank) const {
     return reinterpret_cast<std::byte *>(peers[rank].base + slotOf(collective, rank).target);
   }
+  /// Publishes a rank's progress in a collective, or waits until all members have reached it.
   void reach(uint32_t collective, uint32_t rank, uint64_t progress);
   void await(uint32_t collective, uint32_t rank, uint64_t progress);
   void gather(uint32_t collective, uint32_t rank, WorkerPool &pool);

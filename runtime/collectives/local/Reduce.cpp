@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Blocks of 2048 elements are summed in a buffer on the stack, which stays in the
-// first-level cache, over all ranks, then scaled and written. Compiled three times,
-// for the vector widths of the processors that exist; chosen once.
+// Blocks of 2048 elements are summed over all ranks in a stack buffer, which stays in the L1 cache,
+// then scaled and written. The code is compiled for three vector widths, of which one is chosen by
+// the processor's features.
 //
 //===----------------------------------------------------------------------===//
 

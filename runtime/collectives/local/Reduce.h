@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// out[i] = ((+0 + x0[i]) + x1[i]) + ... , times 1/n for an average. f64 in f64, the
-// others in f32, rounded once at the end. The same bits for every vector width: no
-// two elements meet, and nothing is contracted.
+// out[i] = ((+0 + x0[i]) + x1[i]) + ... , times 1/n for an average. Sums are in f64 for f64, else
+// in f32, and rounded once at the end. The result does not depend on the vector width, because no
+// two elements are combined and no operations are contracted.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,8 +18,8 @@
 
 namespace fsdprt {
 
-/// `sources[j]` + offset is where rank j's elements begin; a null source is left out.
-/// `target` may be one of the ranges that are read.
+/// Sums `elements` of all ranks into `target`. Those of rank j begin at sources[j] + offset; a null
+/// source adds nothing, but counts in an average. `target` may be one of the ranges that are read.
 void reduceInOrder(DType type, bool average, const std::byte *const *sources, uint32_t ranks,
                    uint64_t offset, uint64_t elements, std::byte *target);
 

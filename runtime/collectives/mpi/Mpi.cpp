@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A wait is as patient as those it waits for make progress: their ranks' beats within programs,
-// their processes' signs of life between them; bytes that arrive are progress, too.
+// The time limit of a wait starts anew with progress of what it waits for: heartbeats of ranks
+// within programs, messages of processes between programs, and arriving bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ using ull = unsigned long long;
 
 static constexpr uint32_t idleMilliseconds = 50, busyMilliseconds = 1;
 static constexpr double secondsToTellFailure = 2, pollSeconds = 0.02;
-static constexpr size_t pieceBytes = 32 << 20; // of collect()
+static constexpr size_t pieceBytes = 32 << 20; // per message of collect()
 
 MpiCommunicator::MpiCommunicator(Mesh newMesh, uint32_t rank, MpiReduce reduce,
                                  const std::string &agreement, double timeoutSeconds,
@@ -53,7 +53,7 @@ MpiCommunicator::MpiCommunicator(Mesh newMesh, uint32_t rank, MpiReduce reduce,
   }
 }
 
-/// One that ends without having taken leave has failed, and the others are told of it.
+/// Reports a failure to the others, unless this process has left in order.
 MpiCommunicator::~MpiCommunicator() {
   if (!left) {
     watchdog->fail();
@@ -81,9 +81,9 @@ void MpiCommunicator::sayGoodbye() {
     endingEvent.notify();
     await(
         nullptr, [&] { return heartbeat->haveAllLeft(); }, [&] { return heardFromAll(); },
-        [&] { throw Error(FSDPRT_HUNG, "not all ranks took their leave"); });
+        [&] { throw Error(FSDPRT_HUNG, "not all ranks left in order"); });
     left = true;
-  } catch (const Error &) { // nothing is waited for any more
+  } catch (const Error &) { // waits for nothing more
     watchdog->fail();
   }
 }
@@ -106,7 +106,7 @@ void MpiCommunicator::agree(const std::string &agreement) {
   compareAgreements(texts);
 }
 
-/// Of one collective, as text: what has to be the same on all ranks.
+/// Returns the properties of a collective that must be equal on all ranks, as text.
 static std::string textOf(const CollectiveKey &key) {
   std::string axes;
   for (uint32_t axis : key.axes)
@@ -123,11 +123,12 @@ void MpiCommunicator::checkSchedule() {
       hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   std::vector<uint64_t> all(ranks());
   exchange(&hash, sizeof hash, all.data());
-  barrier(); // all have what they need to say the same
+  barrier(); // no rank ends before all have the hashes and can report the same error
   for (uint32_t rank = 1; rank < ranks(); ++rank)
     if (all[rank] != all[0])
-      badInput("rank %u has other collectives than rank 0: their hashes are %016llx and %016llx",
-               rank, (ull)all[rank], (ull)all[0]);
+      badInput("rank %u has other collectives than rank 0: expected hash %016llx, found %016llx; "
+               "start all ranks with the same artifact",
+               rank, (ull)all[0], (ull)all[rank]);
 }
 
 fsdprt_mpi_handle MpiCommunicator::groupOver(const std::vector<uint32_t> &members) {
@@ -151,14 +152,14 @@ void MpiCommunicator::makeFlights() {
       operations[i]->useLibrary(groupOver(members));
     laneBytes = std::max(laneBytes, operations[i]->laneBytes());
   }
-  std::lock_guard<std::mutex> lock(mpi.getMutex()); // the service looks at what is in flight
+  std::lock_guard<std::mutex> lock(mpi.getMutex()); // the service thread reads these
   lanes.reserve(laneBytes);
   inFlight.reserve(operations.size());
 }
 
 void MpiCommunicator::connect() {
   if (numCollectives() + firstTag > mpi.highestTag())
-    failed("%s has tags for %u collectives, found %llu", mpi.getVersion().c_str(),
+    failed("%s has tags for %u collectives; the artifact has %llu", mpi.getVersion().c_str(),
            mpi.highestTag() - firstTag, (ull)numCollectives());
   checkSchedule();
   makeFlights();
@@ -167,7 +168,8 @@ void MpiCommunicator::connect() {
 
 //===- Progress -----------------------------------------------------------===//
 
-/// The caller holds the mutex.
+/// Advances all collectives in flight. Returns true if anything happened. The caller holds the
+/// mutex.
 bool MpiCommunicator::advanceAll(WorkerPool *pool) {
   bool moved = false;
   for (MpiCollective *operation : inFlight)
@@ -216,7 +218,6 @@ Abandoned MpiCommunicator::abandoned() const {
   return heard ? Abandoned(static_cast<fsdprt_status>(heard)) : Abandoned();
 }
 
-/// Until done(), asked under the mutex; late() when beats() has been still for too long.
 template <typename Done, typename Beats, typename Late>
 void MpiCommunicator::await(WorkerPool *pool, Done done, Beats beats, Late late) {
   ProgressTimeout progressTimeout(*watchdog);
@@ -233,8 +234,7 @@ void MpiCommunicator::await(WorkerPool *pool, Done done, Beats beats, Late late)
       round = 0;
       continue;
     }
-    // By the clock, too: on a machine with much to do 64 naps can take as long as the progress
-    // timeout.
+    // Also by the clock: on a loaded machine, 64 rounds can take as long as the progress timeout.
     if (double now = monotonicSeconds(); round % 64 == 0 || now - looked > pollSeconds) {
       looked = now;
       poll();
@@ -287,7 +287,8 @@ uint64_t MpiCommunicator::heardFromAll() const {
   return sum;
 }
 
-/// Until all of them are there, from or to all other ranks in order; with one there is one.
+/// Waits for messages. `count` is 1, or two per rank in order. Throws Error if a process is silent
+/// for too long.
 void MpiCommunicator::awaitMessages(fsdprt_mpi_handle *messages, size_t count, const char *why) {
   std::fill(lastSign.begin(), lastSign.end(), Sign{0, monotonicSeconds()});
   uint64_t calls = 0;
@@ -299,7 +300,7 @@ void MpiCommunicator::awaitMessages(fsdprt_mpi_handle *messages, size_t count, c
         lastSign[rank] = {heard, now};
       if (now - lastSign[rank].at > watchdog->timeoutSeconds())
         throw Error(FSDPRT_HUNG,
-                    format("rank %u waited %g s to %s for %s; its process gives no sign of life",
+                    format("rank %u waited %g s to %s for %s; its process sent no heartbeat",
                            firstRank(), watchdog->timeoutSeconds(), why,
                            describeProgress(rank).c_str()));
     }
@@ -355,3 +356,4 @@ void MpiCommunicator::leave() {
   barrier();
   sayGoodbye();
 }
+//===- Mpi.cpp - Ranks as processes of an MPI job ---------------*- C++ -*-===//

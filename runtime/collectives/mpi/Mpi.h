@@ -1,16 +1,14 @@
-//===- Mpi.h - Ranks as processes of an MPI job ------------------*- C++ -*-===//
+//===- Mpi.h - Ranks as processes of an MPI job -----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // One rank per process, on one machine or many; rank = MPI's rank. Collectives are messages between
-// members (MpiCollective.h), summed in rank order, or the library's own sums where that is asked
-// for.
+// members (MpiCollective.h), summed in rank order, or the library's own reductions if requested.
 //
-// All calls of MPI are made under one mutex and return at once. Beside the rank's thread one of the
-// communicator's makes messages go on while the rank computes, and carries signs of life
-// (MpiHeartbeat.h).
+// All MPI calls are non-blocking and made under one mutex. Besides the rank's thread, a service
+// thread advances messages while the rank computes, and exchanges heartbeats (MpiHeartbeat.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,8 +26,8 @@ enum class MpiReduce { ordered, library };
 
 class MpiCommunicator final : public Communicator {
 public:
-  /// Meets the other processes, and throws Error unless there is one for each rank of the mesh,
-  /// this one is `rank`, and all say the same in `agreement`: see Agreement.h.
+  /// Meets the other processes. Throws Error unless there is one for each rank of the mesh, this
+  /// one is `rank`, and all have an equal `agreement` (Agreement.h). Times are in seconds.
   MpiCommunicator(Mesh mesh, uint32_t rank, MpiReduce reduce, const std::string &agreement,
                   double timeoutSeconds, double meetingSeconds);
   ~MpiCommunicator() override;
@@ -59,6 +57,7 @@ private:
   bool advanceAll(WorkerPool *pool);
   void serve();
   void endService();
+  /// Waits until done() is true. Calls late() if beats() does not change within the time limit.
   template <typename Done, typename Beats, typename Late>
   void await(WorkerPool *pool, Done done, Beats beats, Late late);
   void awaitMessages(fsdprt_mpi_handle *messages, size_t count, const char *why);
@@ -75,13 +74,14 @@ private:
   std::vector<MpiCollective *> inFlight;                  // in the order of their starts
   std::vector<std::pair<std::vector<uint32_t>, fsdprt_mpi_handle>> groups;
   std::vector<fsdprt_mpi_handle> requests; // of exchange()
+  /// Number of messages heard from a process, and the time of the last one in seconds.
   struct Sign {
     uint64_t heard;
     double at;
   };
-  std::vector<Sign> lastSign;   // of each process
-  std::optional<Error> problem; // that the service met
-  uint64_t progress = 0;
+  std::vector<Sign> lastSign;   // by process
+  std::optional<Error> problem; // error of the service thread
+  uint64_t progress = 0;        // counts advances of messages
   FutexEvent endingEvent;
   std::atomic<bool> ending{false}, busy{false};
   bool left = false;

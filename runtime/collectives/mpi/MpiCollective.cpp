@@ -4,12 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Messages of one collective have its tag, and MPI does not let those of one sender overtake each
-// other: so a fast rank may already send what belongs to the next use.
+// Messages of a collective have its tag, and MPI preserves the order of messages from one sender.
+// So a fast rank may already send messages of the collective's next use.
 //
-// In place: a rank writes what it has sent only when the send is complete. The pieces of the first
-// half of an all_reduce that a rank sends are not the one that it writes; all its sends are
-// complete before the second half.
+// In place: a rank overwrites what it has sent only after the send is complete. In the first half
+// of a large all_reduce it writes its own piece, and sends the others. All sends are complete
+// before the second half.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ using namespace fsdprt;
 using fb::CollectiveKind;
 
 static constexpr uint64_t pieceTile = 16;           // elements
-static constexpr uint64_t parallelBytes = 64 << 10; // of a chunk that several threads sum
+static constexpr uint64_t parallelBytes = 64 << 10; // smallest chunk that several threads sum
 
 void MpiLanes::reserve(uint64_t laneBytes) {
   memory.resize(laneBytes * count);
@@ -63,9 +63,9 @@ uint64_t MpiCollective::laneBytes() const {
   return std::min(row, (key.count * elementBytes + 63) / 64 * 64) * group * 2;
 }
 
-//===- What goes where ----------------------------------------------------===//
+//===- Ranges of messages --------------------------------------------------===//
 
-/// Elements of the target that member j of a large all_reduce sums.
+/// Computes the elements of the target that member j of a large all_reduce sums.
 void MpiCollective::pieceOf(uint32_t j, uint64_t &first, uint64_t &count) const {
   uint64_t end;
   WorkerPool::split(key.count, pieceTile, group, j, first, end);
@@ -135,7 +135,7 @@ void MpiCollective::start(const std::byte *newSource, std::byte *newTarget) {
   enter(Phase::move);
 }
 
-/// Sums go in chunks that stay in the cache, and that fit the lane.
+/// Plans the messages of a phase. Chunks of sums fit the cache and the lane.
 void MpiCollective::plan() {
   chunk = largeChunkBytes;
   if (phase == Phase::sum)
@@ -152,7 +152,7 @@ void MpiCollective::enter(Phase next) {
     plan();
 }
 
-/// To what follows this phase.
+/// Enters the phase that follows the current one.
 void MpiCollective::goOn() {
   bool spreads = phase == Phase::sum && key.kind == CollectiveKind::all_reduce && !isSmall();
   enter(spreads ? Phase::spread : Phase::done);
@@ -229,7 +229,7 @@ bool MpiCollective::advanceReceives(MpiLanes &lanes, WorkerPool *pool) {
 
 //===- Sums ---------------------------------------------------------------===//
 
-/// Of the chunks in the lane and the rank's own.
+/// Sums the chunks of a row in the lane and the rank's own chunk.
 void MpiCollective::addUp(uint64_t row, WorkerPool *pool) {
   uint64_t first = 0, count = key.count;
   if (key.kind == CollectiveKind::all_reduce && !isSmall())
@@ -271,7 +271,7 @@ static void scale(void *data, uint64_t count, uint32_t group) {
     values[i] *= Float(1) / static_cast<Float>(group);
 }
 
-/// To an average, where one was asked for.
+/// Divides the library's sum by the number of members, for an average.
 void MpiCollective::scaleSum() {
   if (key.reduction == fb::Reduction::avg)
     key.dtype == DType::f64 ? scale<double>(target, key.count, group)
@@ -290,7 +290,7 @@ const std::vector<uint32_t> &MpiCollective::missing() {
     if (waits)
       lacking.push_back(members[j]);
   }
-  if (lacking.empty()) // the library does not say whom it waits for
+  if (lacking.empty()) // the library does not report which members it waits for
     std::copy_if(members.begin(), members.end(), std::back_inserter(lacking),
                  [&](uint32_t member) { return member != members[own]; });
   return lacking;

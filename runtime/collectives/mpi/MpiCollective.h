@@ -4,18 +4,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What a rank sends to and receives from each other member of its group, in rows: row k is the k-th
-// chunk for each of them. Two rows are under way in each direction.
+// The messages that a rank exchanges with each other member of its group are divided into rows: row
+// k has the k-th chunk for each member. Two rows are in flight in each direction.
 //
-//     all_gather      source to each                 each's into its place of the target
+//     all_gather      source to each                 each source into its place in the target
 //     broadcast       root: source to each           the root's into the target
 //     reduce_scatter  piece j of the source to j     chunks of the own piece into a lane; summed
-//                                                    when a row is there
-//     all_reduce      small: source to each          all of each's into a lane, summed
+//                                                    when a row is complete
+//     all_reduce      small: source to each          all sources into a lane, summed
 //                     else: reduce_scatter of pieces of the target, then all_gather of them
 //
-// A lane is room for two rows of chunks that are summed. There are a few; flights get them in the
-// order of their starts, which is the same on all members, so that the oldest one can always end.
+// A lane is a buffer for two rows of chunks to be summed. Collectives get one of a few lanes in the
+// order of their starts, which is equal on all members, so that the oldest one can always complete.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,13 +27,14 @@
 
 namespace fsdprt {
 
-/// Room for sums under way.
+/// Buffers for sums in progress.
 class MpiLanes {
 public:
   static constexpr uint32_t count = 4;
   static constexpr uint64_t chunkBytes = 512 << 10;
 
   void reserve(uint64_t newLaneBytes);
+  /// Returns a free lane, or null.
   std::byte *take();
   void giveBack(std::byte *lane) { free.push_back(lane); }
   uint64_t bytes() const { return memory.size(); }
@@ -45,30 +46,30 @@ private:
 
 class MpiCollective {
 public:
-  /// `over` are the members' processes, `tag` is the collective's own.
+  /// `over` is a communicator of all processes; `tag` is unique to the collective.
   MpiCollective(MpiLibrary &mpi, const CollectiveKey &key, const std::vector<uint32_t> &members,
                 uint32_t own, fsdprt_mpi_handle over, int tag);
-  /// Sums are the library's own, over the group's communicator.
+  /// Uses the library's reduction over the communicator `group`.
   void useLibrary(fsdprt_mpi_handle group) { library = group; }
   bool canUseLibrary() const;
-  /// From here on without the contribution of a member, by its place in the group.
+  /// Omits the contribution of a member, given by its number in the group, from now on.
   void drop(uint32_t member) { dropped = member; }
   uint64_t laneBytes() const;
 
   void start(const std::byte *source, std::byte *target);
-  /// Goes on without waiting, on `pool` if not null. Returns whether anything happened. The caller
-  /// holds the mutex.
+  /// Advances without waiting, on `pool` if it is not null. Returns true if anything happened. The
+  /// caller holds the mutex.
   bool advance(MpiLanes &lanes, WorkerPool *pool);
   bool isDone() const { return phase == Phase::done; }
-  /// The members (ranks) whose messages are missing. One thread at a time waits for a flight.
+  /// Returns the ranks of the members whose messages are missing. Not thread-safe.
   const std::vector<uint32_t> &missing();
-  /// Forgets what it waits to receive.
+  /// Cancels all receives.
   void abandon();
 
 private:
   enum class Phase { idle, move, sum, spread, library, done };
   struct Direction {
-    std::vector<fsdprt_mpi_handle> requests; // of two rows
+    std::vector<fsdprt_mpi_handle> requests; // for two rows
     uint64_t rows = 0, posted = 0, finished = 0;
   };
 
@@ -109,8 +110,8 @@ private:
   Phase phase = Phase::idle;
   Direction sends, receives;
   std::byte *lane = nullptr;
-  std::vector<const std::byte *> sources; // of a sum
-  std::vector<uint32_t> lacking;
+  std::vector<const std::byte *> sources; // operands of a sum
+  std::vector<uint32_t> lacking;          // result of missing()
   const std::byte *source = nullptr;
   std::byte *target = nullptr;
 };

@@ -1,10 +1,11 @@
-//===- MpiHeartbeat.cpp - Signs of life over MPI ----------------*- C++ -*-===//
+//===- MpiHeartbeat.cpp - Heartbeats over MPI -------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One message to each peer at a time: to one that is stopped or cut off nothing piles up.
+// At most one message to each peer is in flight, so that messages to a stopped peer do not
+// accumulate.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +26,7 @@ MpiHeartbeat::MpiHeartbeat(MpiLibrary &mpi, Watchdog &watchdog, fsdprt_mpi_handl
   }
 }
 
-/// A message that is still being sent to a peer that is gone keeps its memory.
+/// Leaks the peers' memory if MPI may still send from it.
 MpiHeartbeat::~MpiHeartbeat() {
   bool pending = false;
   for (Peer &peer : peers) {

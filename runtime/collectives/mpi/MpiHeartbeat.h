@@ -1,11 +1,11 @@
-//===- MpiHeartbeat.h - Signs of life over MPI ------------------*- C++ -*-===//
+//===- MpiHeartbeat.h - Heartbeats over MPI ---------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Every process tells all others, some times per second, what its rank's RankProgress says, whether
-// it failed and with what status, and whether it leaves; what it hears goes into the watch. The
+// Several times per second every process sends all others its rank's RankProgress, whether it
+// failed and with which status, and whether it leaves. Received messages update the watchdog. The
 // caller holds the library's mutex.
 //
 //===----------------------------------------------------------------------===//
@@ -23,15 +23,14 @@ public:
   MpiHeartbeat(MpiLibrary &mpi, Watchdog &watchdog, fsdprt_mpi_handle over, int tag);
   ~MpiHeartbeat();
 
-  /// Hears what came, and tells others when it is time to.
+  /// Receives messages, and sends to the others if it is time to.
   void beat();
-  /// Counts what the process of a rank said, whether its rank made progress or not.
+  /// Returns the number of messages from the process of a rank, with or without progress.
   uint64_t heard(uint32_t rank) const { return peers[rank].heard.load(std::memory_order_relaxed); }
-  /// The others are told that this process says no more; when all have said it, nothing is under
-  /// way.
+  /// Announces that this process sends no more. When all have done so, no message is in flight.
   void leave() { leaving = true; }
   bool haveAllLeft() const;
-  /// All others know of the failure, as far as MPI says.
+  /// Returns true if all others have been told of the failure, according to MPI.
   bool isFailureTold() const;
 
 private:
@@ -45,7 +44,7 @@ private:
     fsdprt_mpi_handle receiving, sending;
     bool left = false, toldLast = false, toldFailure = false;
     std::atomic<uint64_t> heard{0};
-    char program[2][64] = {}, label[2][144] = {}; // one is read while the other is written
+    char program[2][64] = {}, label[2][144] = {}; // double buffer: readers use the other one
     uint32_t turn = 0;
   };
 

@@ -1,11 +1,11 @@
-//===- MpiLibrary.cpp - The process's MPI ------------------------*- C++ -*-===//
+//===- MpiLibrary.cpp - The process's MPI library ---------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Loading, beginning and ending. A process that failed ends without MPI_Finalize: mpirun then ends
-// the others, too.
+// Loads, initialises and finalises MPI. A process that failed ends without MPI_Finalize; mpirun
+// then ends the other processes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ using namespace fsdprt;
 static constexpr double secondsToFinalize = 30;
 
 namespace {
-/// Ends the process unless it is gone in time.
+/// Ends the process unless it is destroyed in time.
 class Deadline {
 public:
   Deadline(double seconds, std::string message)
@@ -56,7 +56,7 @@ private:
 };
 } // namespace
 
-/// The folder that the program lies in.
+/// Returns the folder of the program.
 static std::string programFolder() {
   char path[PATH_MAX];
   ssize_t size = readlink("/proc/self/exe", path, sizeof path - 1);
@@ -75,7 +75,7 @@ static const fsdprt_mpi_table *loadTable() {
   for (const std::string &place : places) {
     if (access(place.c_str(), F_OK) != 0)
       continue;
-    // Global: MPI libraries load parts of theirs that expect to find them.
+    // RTLD_GLOBAL, because MPI libraries load plugins that need their symbols.
     void *module = dlopen(place.c_str(), RTLD_NOW | RTLD_GLOBAL);
     void *symbol = module ? dlsym(module, FSDPRT_MPI_TABLE_NAME) : nullptr;
     if (!symbol) {
@@ -93,9 +93,8 @@ static const fsdprt_mpi_table *loadTable() {
   std::string list;
   for (const std::string &place : places)
     list += (list.empty() ? "" : " nor ") + place;
-  failed("there is no MPI: found neither %s; it is built where CMake finds an MPI "
-         "(libopenmpi-dev), or name it in "
-         "FSDPRT_MPI_MODULE",
+  failed("cannot find MPI: found neither %s; install an MPI that CMake finds (libopenmpi-dev) and "
+         "build again, or set FSDPRT_MPI_MODULE to the module's path",
          list.c_str());
 }
 
@@ -109,8 +108,8 @@ MpiLibrary::MpiLibrary(double seconds) : table(loadTable()) {
     const char *rank = std::getenv("OMPI_COMM_WORLD_RANK");
     Deadline deadline(
         seconds,
-        format("%s%s: not all ranks arrived in MPI_Init within %g s; look for one that has not "
-               "started or is stopped, or give more time",
+        format("%s%s: not all ranks arrived in MPI_Init within %g s; look for a rank that has not "
+               "started or is stopped, or allow more time",
                rank ? "rank " : "a rank", rank ? rank : "", seconds));
     check(table->init(&ownRank, &ranks, &mostTag), "MPI_Init");
   }
@@ -125,7 +124,7 @@ void MpiLibrary::finalizeAtExit(int status, void *object) {
   if (status != 0 || library->givenUp)
     return;
   Deadline deadline(secondsToFinalize,
-                    format("rank %u: the other ranks did not end their use of MPI within %g s",
+                    format("rank %u: the other ranks did not call MPI_Finalize within %g s",
                            library->rank(), secondsToFinalize));
   library->table->finalize();
 }
@@ -139,14 +138,13 @@ void MpiLibrary::fail(int code, const char *what) const {
 
 fsdprt_mpi_handle MpiLibrary::makeWorld(double seconds) {
   std::lock_guard<std::mutex> lock(mutex);
-  alignas(8) static thread_local fsdprt_mpi_handle made; // written later than the call
+  alignas(8) static thread_local fsdprt_mpi_handle made; // MPI writes it after the call returned
   fsdprt_mpi_handle request;
-  check(table->world(&made, &request), "a communicator");
+  check(table->world(&made, &request), "creating a communicator");
   for (double limit = monotonicSeconds() + seconds; !isDone(&request, 1); usleep(200))
     if (monotonicSeconds() > limit)
-      throw Error(FSDPRT_HUNG,
-                  format("rank %u: not all ranks came to make a communicator within %g s", rank(),
-                         seconds));
+      throw Error(FSDPRT_HUNG, format("rank %u: not all ranks created the communicator within %g s",
+                                      rank(), seconds));
   return made;
 }
 
@@ -157,11 +155,11 @@ fsdprt_mpi_handle MpiLibrary::makeGroup(const std::vector<uint32_t> &members, in
   for (uint32_t member : members)
     names += (names.empty() ? "" : ", ") + std::to_string(member);
   Deadline deadline(seconds,
-                    format("rank %u: not all of the ranks %s came to make a group within %g s",
+                    format("rank %u: not all of the ranks %s created their group within %g s",
                            rank(), names.c_str(), seconds));
   fsdprt_mpi_handle made;
   check(table->subgroup(std::vector<int>(members.begin(), members.end()).data(),
                         static_cast<int>(members.size()), tag, &made),
-        "a group");
+        "creating a group");
   return made;
 }

@@ -1,15 +1,13 @@
-//===- MpiLibrary.h - The process's MPI --------------------------*- C++ -*-===//
+//===- MpiLibrary.h - The process's MPI library -----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Loaded when it is first asked for, from $FSDPRT_MPI_MODULE, or fsdprt_mpi.so in ../lib or . of
-// the program.
+// Loaded on demand from $FSDPRT_MPI_MODULE, or from fsdprt_mpi.so in ../lib or . of the program.
 //
-// MPI calls that wait for other processes and cannot be asked to return (init, finalize, making a
-// group) run under a deadline: when it is over the process says so and ends, since nothing else
-// could be done.
+// Some MPI calls wait for other processes and cannot be interrupted (init, finalize, creating a
+// group). They run under a deadline, after which the process prints a message and exits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,8 +24,8 @@ namespace fsdprt {
 
 class MpiLibrary {
 public:
-  /// The first call initialises it, and waits at most `seconds` for the others. Throws Error when
-  /// there is none.
+  /// Returns the library. The first call initialises MPI and waits for the other processes for at
+  /// most `seconds`. Throws Error if there is no MPI.
   static MpiLibrary &get(double seconds);
   MpiLibrary(const MpiLibrary &) = delete;
   MpiLibrary &operator=(const MpiLibrary &) = delete;
@@ -35,28 +33,29 @@ public:
   uint32_t rank() const { return static_cast<uint32_t>(ownRank); }
   uint32_t size() const { return static_cast<uint32_t>(ranks); }
   uint32_t highestTag() const { return static_cast<uint32_t>(mostTag); }
-  /// "Open MPI v4.1.4".
+  /// Returns text such as "Open MPI v4.1.4".
   const std::string &getVersion() const { return version; }
 
-  /// To be held by every call of the table.
+  /// Must be held during calls of the table.
   std::mutex &getMutex() { return mutex; }
   const fsdprt_mpi_table *operator->() const { return table; }
   fsdprt_mpi_handle noRequest() const { return table->no_request; }
-  /// Throws Error for what is not 0.
+  /// Throws Error if `code` is not 0. `what` names the operation.
   void check(int code, const char *what) const {
     if (code != 0)
       fail(code, what);
   }
+  /// Returns true if all requests are complete.
   bool isDone(fsdprt_mpi_handle *requests, size_t count) const {
     int done = 0;
     check(table->test(requests, static_cast<int>(count), &done), "a message");
     return done != 0;
   }
-  /// A communicator of all processes that nobody else uses. All call it.
+  /// Creates a communicator of all processes for private use. All processes must call it.
   fsdprt_mpi_handle makeWorld(double seconds);
-  /// One of some of them, who all call it.
+  /// Creates a communicator of `members`, which must all call it.
   fsdprt_mpi_handle makeGroup(const std::vector<uint32_t> &members, int tag, double seconds);
-  /// From here on the process ends without taking leave of MPI, which might wait for ever.
+  /// Makes the process end without MPI_Finalize, which might never return.
   void giveUp(bool forGood = true) { givenUp = forGood; }
 
 private:

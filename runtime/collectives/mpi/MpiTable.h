@@ -1,14 +1,10 @@
-/*===- MpiTable.h - What the runtime needs of an MPI library ------*- C -*-===//
-// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for licence information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===----------------------------------------------------------------------===//
+/*===- MpiTable.h - The runtime's interface to MPI libraries ------*- C -*-===//
 //
-// MPI libraries differ in their binary interfaces, so the runtime links none. A module that is
-// compiled with the MPI at hand (lib/mpi/MpiModule.c) gives it this table, whose types are the same
-// for all.
+// MPI libraries differ in their binary interfaces, so the runtime links none of them. A module
+// compiled with the installed MPI (lib/mpi/MpiModule.c) provides this table, whose types do not
+// depend on the library.
 //
-// All functions return MPI's error code, 0 when fine. One thread at a time may call them.
+// All functions return MPI's error code, 0 for success. One thread at a time may call them.
 //
 //===----------------------------------------------------------------------===*/
 
@@ -30,26 +26,26 @@ typedef uint64_t fsdprt_mpi_handle;
 
 typedef struct fsdprt_mpi_table {
   uint32_t version;
-  fsdprt_mpi_handle no_request; /* is done, whenever it is asked for */
+  fsdprt_mpi_handle no_request; /* a request that is always complete */
   int (*init)(int *rank, int *size, int *highest_tag);
   int (*finalize)(void);
-  /* A communicator of all ranks; to be used when the request is done. */
+  /* Creates a communicator of all ranks, which may be used when the request is complete. */
   int (*world)(fsdprt_mpi_handle *made, fsdprt_mpi_handle *request);
-  /* One of some ranks; each of them calls it. The only call that waits for others, beside init and
-   * finalize. */
+  /* Creates a communicator of `members`, which must all call it. The only function besides init and
+   * finalize that waits for other processes. */
   int (*subgroup)(const int *members, int count, int tag, fsdprt_mpi_handle *made);
   int (*send)(fsdprt_mpi_handle over, const void *data, int bytes, int to, int tag,
               fsdprt_mpi_handle *request);
   int (*receive)(fsdprt_mpi_handle over, void *data, int bytes, int from, int tag,
                  fsdprt_mpi_handle *request);
-  /* Sums of f64 (`wide`) or f32; source and target may be the same. */
+  /* Start sums of f64 (`wide`) or f32. Source and target may be equal. */
   int (*reduce_scatter)(fsdprt_mpi_handle over, const void *source, void *target, int count,
                         int wide, fsdprt_mpi_handle *request);
   int (*all_reduce)(fsdprt_mpi_handle over, const void *source, void *target, int count, int wide,
                     fsdprt_mpi_handle *request);
-  /* Sets `done` when all of them are; those that are become no_request. */
+  /* Sets `done` if all requests are complete. Complete requests become no_request. */
   int (*test)(fsdprt_mpi_handle *requests, int count, int *done);
-  /* Forgets a receive. */
+  /* Cancels a receive. */
   int (*cancel)(fsdprt_mpi_handle *request);
   void (*explain)(int code, char *text, size_t capacity);
   void (*describe)(char *text, size_t capacity); /* the library and its version */

@@ -1,13 +1,13 @@
-//===- Nccl.cpp - Ranks that meet over NCCL ---------------------*- C++ -*-===//
+//===- Nccl.cpp - Collectives over NCCL -------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Nobody waits inside of NCCL: whoever waits looks, again and again, at the event after the
-// collective, at the errors that the communicators report, at the watch and at the clock. The one
-// who finds an error, or that his progress timeout is over, aborts the communicators of his own
-// rank; the flag that he leaves in the watch lets the others do the same.
+// No thread blocks inside of NCCL. A wait polls the event after the collective, the asynchronous
+// errors of the communicators, the watchdog and the clock. A rank that finds an error, or whose
+// progress timeout has expired, aborts its own communicators and sets the watchdog's failure flag,
+// after which the other ranks do the same.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@
 using namespace fsdprt;
 
 namespace {
-/// Between two looks: at once at first, later up to two milliseconds.
+/// Pauses between polls: none at first, later up to 2 ms.
 class Naps {
 public:
   explicit Naps(uint32_t spins) : spins(spins) {}
@@ -50,8 +50,7 @@ NcclCommunicator::NcclCommunicator(std::unique_ptr<Communicator> newControl, uin
       control(std::move(newControl)), spins(spins), localRank(localRank), onDevice(isOnDevice),
       library(nccl.text() + ", CUDA " + cuda.versionText()), arenas(localRanks()) {
   checkDevices();
-  // A rank's communicators are used in the order in which it begins collectives; on the device,
-  // too.
+  // NCCL launches a rank's collectives on the device in the order in which the host starts them.
   setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", /*overwrite=*/0);
 }
 
@@ -68,13 +67,13 @@ void NcclCommunicator::checkDevices() const {
   if (localRanks() <= static_cast<uint32_t>(cuda.devices()) || mayShareDevices())
     return;
   if (nccl.version() < 23000)
-    badInput("expected a CUDA device for each of %u ranks, found %d; %s cannot have several ranks "
-             "on one, NCCL 2.30 can",
+    badInput("expected a CUDA device for each of %u ranks, found %d; %s does not support several "
+             "ranks on one device, NCCL 2.30 does",
              localRanks(), cuda.devices(), nccl.text().c_str());
-  badInput("expected a CUDA device for each of %u ranks, found %d; NCCL_MULTI_RANK_GPU_ENABLE=1 "
-           "allows several ranks "
-           "on one",
-           localRanks(), cuda.devices());
+  badInput(
+      "expected a CUDA device for each of %u ranks, found %d; set NCCL_MULTI_RANK_GPU_ENABLE=1 "
+      "to allow several ranks on one device",
+      localRanks(), cuda.devices());
 }
 
 int NcclCommunicator::deviceOf(uint32_t rank) const {
@@ -106,7 +105,7 @@ void NcclCommunicator::findLanes() {
   }
 }
 
-/// Integers are only moved: as bytes.
+/// Returns the NCCL call of a collective. Integers are only copied, so they are passed as bytes.
 NcclCall NcclCommunicator::callOf(uint32_t collective) const {
   const CollectiveKey &key = getKey(collective);
   NcclCall call = {key.kind,
@@ -134,48 +133,49 @@ NcclCall NcclCommunicator::callOf(uint32_t collective) const {
   return call;
 }
 
-/// What a process says of itself.
+/// Data that processes exchange before they connect.
 struct NcclCommunicator::Word {
   NcclId id;
   int version;
   NcclResult result;
-  unsigned char device[16]; // of its first rank
+  unsigned char device[16]; // UUID of its first rank's GPU
 };
 
-/// That all have the same NCCL, and where each process has one rank, devices of their own.
+/// Throws Error unless all processes have one version of NCCL and, with one rank per process, each
+/// rank has its own GPU.
 void NcclCommunicator::checkOthers(const std::vector<Word> &words) const {
   for (size_t i = 1; i < words.size(); ++i)
     if (words[i].version != words[0].version)
-      badInput("expected the same NCCL for all ranks, found %s in the first process and %s in "
+      badInput("expected one version of NCCL for all ranks, found %s in process 0 and %s in "
                "process %zu",
                NcclLibrary::versionText(words[0].version).c_str(),
                NcclLibrary::versionText(words[i].version).c_str(), i);
   for (size_t i = 1; i < words.size() && !mayShareDevices(); ++i)
     for (size_t j = 0; j < i; ++j)
       if (std::memcmp(words[i].device, words[j].device, sizeof words[i].device) == 0)
-        badInput("expected a CUDA device for each rank, found one that ranks %zu and %zu have "
-                 "both; NCCL 2.30 and "
-                 "NCCL_MULTI_RANK_GPU_ENABLE=1 allow several ranks on one",
-                 j, i);
+        badInput(
+            "expected a CUDA device for each rank, found one shared by ranks %zu and %zu; NCCL "
+            "2.30 with NCCL_MULTI_RANK_GPU_ENABLE=1 allows several ranks on one device",
+            j, i);
 }
 
-/// Rank 0's.
+/// Returns the unique id that rank 0 creates, on all ranks.
 NcclId NcclCommunicator::agreeOnId() {
   Word mine = {{}, nccl.version(), ncclOk, {}};
   int device = 0;
   cuda.check(cuda.deviceGet(&device, deviceOf(firstRank())), "find a device");
-  cuda.check(cuda.deviceGetUuid(mine.device, device), "ask for a device's UUID");
+  cuda.check(cuda.deviceGetUuid(mine.device, device), "query a device's UUID");
   if (isRoot())
     mine.result = nccl.getUniqueId(&mine.id);
   std::vector<Word> words(processes());
   control->exchange(&mine, sizeof mine, words.data());
   if (words[0].result != ncclOk)
-    failed("rank 0 cannot begin to meet: %s", nccl.reason(words[0].result, nullptr).c_str());
+    failed("rank 0 cannot create a unique id: %s", nccl.reason(words[0].result, nullptr).c_str());
   checkOthers(words);
   return words[0].id;
 }
 
-/// Until no call is under way on any rank here. False when that is not within `seconds`.
+/// Waits until no NCCL call is in progress on the ranks here. Returns false after `seconds`.
 bool NcclCommunicator::awaitRanks(double seconds) {
   double limit = monotonicSeconds() + seconds;
   for (Naps naps(0);; naps.take()) {
@@ -190,7 +190,7 @@ bool NcclCommunicator::awaitRanks(double seconds) {
   }
 }
 
-/// start(rank) on all ranks here as one group of NCCL's, and then until it has ended.
+/// Calls start(rank) for all ranks here as one NCCL group, and waits until it has ended.
 template <typename Start>
 void NcclCommunicator::onEveryRank(const char *what, Start start) {
   try {
@@ -204,19 +204,20 @@ void NcclCommunicator::onEveryRank(const char *what, Start start) {
       return;
   } catch (const NcclFailure &reason) {
     throw Error(reason.status,
-                format("ranks cannot %s over %s: %s", what, nccl.text().c_str(), reason.what()));
+                format("cannot %s over %s: %s", what, nccl.text().c_str(), reason.what()));
   }
   throw Error(
       FSDPRT_HUNG,
-      format("ranks cannot %s over %s: not all of %u did within %g s; NCCL_DEBUG=INFO says more",
-             what, nccl.text().c_str(), ranks(), watchdog->timeoutSeconds()));
+      format(
+          "cannot %s over %s: not all of %u ranks did within %g s; set NCCL_DEBUG=INFO for details",
+          what, nccl.text().c_str(), ranks(), watchdog->timeoutSeconds()));
 }
 
 void NcclCommunicator::join() {
   NcclId id = agreeOnId();
   for (uint32_t rank = firstRank(); rank < firstRank() + localRanks(); ++rank)
     ncclRanks.push_back(std::make_unique<NcclRank>(nccl, cuda, deviceOf(rank), lanes.size()));
-  onEveryRank("meet", [&](uint32_t rank) { ncclRank(rank).joinAll(id, ranks(), rank); });
+  onEveryRank("connect ranks", [&](uint32_t rank) { ncclRank(rank).joinAll(id, ranks(), rank); });
   for (size_t lane = 0; lane < lanes.size(); ++lane)
     onEveryRank("form groups", [&](uint32_t rank) {
       const Groups &groups = *lanes[lane].groups;
@@ -242,7 +243,7 @@ void NcclCommunicator::connect() {
       ncclRank(rank).prepare(calls, reduces);
     }
   } catch (...) {
-    ncclRanks.clear(); // which aborts
+    ncclRanks.clear(); // aborts
     throw;
   }
 }
@@ -256,7 +257,7 @@ void NcclCommunicator::releaseArenas() {
         for (auto &each : ncclRanks)
           each->destroy();
     }
-  } catch (const Error &) { // it has ended all the same
+  } catch (const Error &) { // the communicators end in any case
   }
   ncclRanks.clear();
 }
@@ -282,7 +283,8 @@ void NcclCommunicator::begin(uint32_t collective, uint32_t rank, const std::byte
 
 void NcclCommunicator::joinNext(uint32_t rank) { ncclRank(rank).joinNext(); }
 
-/// Of a rank of another process it is only known which collective it began last.
+/// Returns true if `member` has started the collective as often as `rank`. For a rank of another
+/// process only the last started collective is known.
 bool NcclCommunicator::hasBegun(uint32_t collective, uint32_t rank, uint32_t member) const {
   if (isLocal(member))
     return ncclRank(member).begun(collective) >= ncclRank(rank).begun(collective);
@@ -300,13 +302,11 @@ void NcclCommunicator::reportStuck(uint32_t collective, uint32_t rank) const {
   }
   if (!missing.empty())
     reportMissing(collective, rank, missing);
-  throw Error(
-      FSDPRT_HUNG,
-      format(
-          "rank %u waited %g s at %s, which all its ranks have begun and %s has not completed%s; "
-          "NCCL_DEBUG=INFO says more",
-          rank, watchdog->timeoutSeconds(), describe(collective).c_str(), nccl.text().c_str(),
-          others.c_str()));
+  throw Error(FSDPRT_HUNG,
+              format("rank %u waited %g s at %s, which all its ranks have started and %s has not "
+                     "completed%s; set NCCL_DEBUG=INFO for details",
+                     rank, watchdog->timeoutSeconds(), describe(collective).c_str(),
+                     nccl.text().c_str(), others.c_str()));
 }
 
 void NcclCommunicator::finish(uint32_t collective, uint32_t rank, WorkerPool &) {

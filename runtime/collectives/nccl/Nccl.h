@@ -1,21 +1,19 @@
-//===- Nccl.h - Ranks that meet over NCCL -----------------------*- C++ -*-===//
+//===- Nccl.h - Collectives over NCCL ---------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// NCCL moves what is in arenas. Everything else that ranks need of each other is of another
-// communicator, the control: which process has which ranks, the id by which NCCL's own ranks find
-// each other, words between programs, signs of life. So NCCL runs wherever another backend does:
-// between threads (local), processes of a machine, machines.
+// NCCL transfers the contents of arenas. Everything else goes through another communicator, the
+// control: which process has which ranks, NCCL's unique id, exchanges between programs, heartbeats.
+// So NCCL can be combined with each of the other backends: threads (local), processes of a machine,
+// or several machines.
 //
 //     control    connect | rank 0's id to all
 //     NCCL               | one communicator of all ranks | split: one for each axis and channel
 //
-// (R5) of Communicator.h holds for what NCCL adds up in the order of the group, rounding once: its
-//      own order depends on its
-// algorithm, so sums of three ranks and more agree with those of other backends within rounding
-// only.
+// Exception to (R5) of Communicator.h: NCCL's order of summation depends on its algorithm. So sums
+// of three or more ranks equal those of other backends only up to rounding.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,9 +28,9 @@ namespace fsdprt {
 
 class NcclCommunicator final : public Communicator {
 public:
-  /// `control` has been made for the same mesh, and nothing was done with it yet. Where each
-  /// process has one rank, `localRank` is its number among those of its machine, if it is known;
-  /// `isOnDevice`: see (R10). Throws Error when there is no NCCL here.
+  /// `control` is for the same mesh, and not connected yet. `localRank` is the rank's number on its
+  /// machine, if each process has one rank and the number is known. `isOnDevice`: see (R10). Throws
+  /// Error if there is no NCCL.
   NcclCommunicator(std::unique_ptr<Communicator> control, uint32_t spins,
                    std::optional<uint32_t> localRank = {}, bool isOnDevice = false);
   ~NcclCommunicator() override;
@@ -56,7 +54,7 @@ public:
   void collect(uint32_t rank, const void *data, size_t bytes, void *into) override {
     control->collect(rank, data, bytes, into);
   }
-  /// NCCL's communicators end first, while the loss of a rank is still one.
+  /// Ends NCCL's communicators first, while the loss of a rank is still detected.
   void leave() override;
   void abort(fsdprt_status status) override { control->abort(status); }
   void joinNext(uint32_t rank) override;
@@ -64,7 +62,7 @@ public:
   void poll() override;
 
 private:
-  /// A group of the mesh and a channel: each has a communicator.
+  /// A group of the mesh and a channel, which share a communicator.
   struct Lane {
     const Groups *groups;
     bool reduces;
@@ -95,8 +93,8 @@ private:
   uint32_t spins;
   std::optional<uint32_t> localRank;
   bool onDevice;
-  std::vector<std::unique_ptr<Arena>> unused; // what the control maps of ranks on devices
-  std::string library;                        // its version, and the driver's
+  std::vector<std::unique_ptr<Arena>> unused; // registered with the control for ranks on GPUs
+  std::string library;                        // versions of NCCL and the driver
   std::vector<Lane> lanes;
   std::vector<uint32_t> laneOf; // by collective
   std::vector<ArenaMemory> arenas;

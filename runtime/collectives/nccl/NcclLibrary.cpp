@@ -1,4 +1,4 @@
-//===- NcclLibrary.cpp - What is used of NCCL -------------------*- C++ -*-===//
+//===- NcclLibrary.cpp - Declarations of NCCL -------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -42,5 +42,5 @@ std::string NcclLibrary::reason(NcclResult result, NcclComm comm) const {
       format("NCCL reports error %d, '%s'", static_cast<int>(result), meaning ? meaning : "");
   if (last && *last)
     text += " (" + printable(last) + ")";
-  return text + "; NCCL_DEBUG=INFO says more";
+  return text + "; set NCCL_DEBUG=INFO for details";
 }

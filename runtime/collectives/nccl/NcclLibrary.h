@@ -1,12 +1,11 @@
-//===- NcclLibrary.h - What is used of NCCL ---------------------*- C++ -*-===//
+//===- NcclLibrary.h - Declarations of NCCL ---------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The library (libnccl.so.2 or FSDPRT_NCCL_LIBRARY, 2.18 or later) is found when ranks are to meet
-// over NCCL, and nothing of it is needed to build: what follows are declarations of our own of its
-// binary interface.
+// NCCL (libnccl.so.2 or FSDPRT_NCCL_LIBRARY, 2.18 or later) is loaded on demand. Its headers are
+// not needed for the build: its binary interface is declared here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,13 +42,13 @@ enum NcclType : int {
 };
 enum NcclOperation : int { ncclSum = 0, ncclAvg = 4 };
 
-/// ncclUniqueId: what the ranks of a communicator have in common before they meet.
+/// ncclUniqueId: identifies a communicator before its ranks connect.
 struct NcclId {
   char bytes[128];
 };
 
-/// ncclConfig_t as it was in 2.18. The library takes defaults for what came later, since `version`
-/// says how old it is.
+/// ncclConfig_t of NCCL 2.18. Newer versions use defaults for later members, according to
+/// `version`.
 struct NcclConfig {
   static constexpr int unset = INT_MIN;
   size_t size = sizeof(NcclConfig);
@@ -63,8 +62,8 @@ struct NcclConfig {
 };
 static_assert(sizeof(NcclConfig) == 48, "the layout of 2.18");
 
-/// A name of a library's function, what we call it, its type; `OPTIONAL` for those that older
-/// versions lack.
+/// The library's name of each function, our name, and its type. OPTIONAL functions are missing in
+/// older versions.
 #define FSDPRT_NCCL_FUNCTIONS(FUNCTION, OPTIONAL)                                                  \
   FUNCTION(ncclGetVersion, getVersion, NcclResult (*)(int *))                                      \
   FUNCTION(ncclGetErrorString, getErrorString, const char *(*)(NcclResult))                        \
@@ -92,20 +91,20 @@ static_assert(sizeof(NcclConfig) == 48, "the layout of 2.18");
   OPTIONAL(ncclCommRegister, commRegister, NcclResult (*)(NcclComm, void *, size_t, void **))      \
   OPTIONAL(ncclCommDeregister, commDeregister, NcclResult (*)(NcclComm, void *))
 
-/// Functions of a library that stays loaded.
+/// Functions of the library, which is never unloaded.
 class NcclLibrary {
 public:
   static constexpr int oldest = 21801; // the first with ncclCommSplit
 
-  /// Throws Error when there is none, or one that is too old.
+  /// Loads the library. Throws Error if it is missing or too old.
   NcclLibrary();
 
   FSDPRT_NCCL_FUNCTIONS(FSDPRT_MEMBER, FSDPRT_MEMBER)
 
   int version() const { return code; }
-  /// "NCCL 2.30.7 (libnccl.so.2)".
+  /// Returns text such as "NCCL 2.30.7 (libnccl.so.2)".
   std::string text() const;
-  /// What a call on a communicator (may be null) has failed with.
+  /// Returns the reason of a failed call; `comm` may be null.
   std::string reason(NcclResult result, NcclComm comm) const;
   static std::string versionText(int code);
 
@@ -114,7 +113,7 @@ private:
   int code = 0;
 };
 
-/// Calls that NCCL takes together. What begins is ended, also by an exception.
+/// A group of NCCL calls. The destructor ends it, also after an exception.
 class NcclGroup {
 public:
   explicit NcclGroup(const NcclLibrary &nccl) : nccl(nccl) { nccl.groupStart(); }

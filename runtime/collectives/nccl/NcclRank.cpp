@@ -1,11 +1,11 @@
-//===- NcclRank.cpp - What one rank has of NCCL -----------------*- C++ -*-===//
+//===- NcclRank.cpp - One rank's NCCL communicators -------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An event is recorded after a collective as soon as NCCL has put it on the stream, and not
-// before: what is recorded while a call is under way would come too early.
+// The event after a collective is recorded once NCCL has put the work on the stream. Recorded
+// earlier, while the call is in progress, it would precede that work.
 //
 //===----------------------------------------------------------------------===//
 
@@ -86,7 +86,7 @@ bool NcclRank::isSettled(NcclComm comm) const {
 
 bool NcclRank::isSettled() {
   useDevice();
-  if (!isSettled(all)) // first: while it is under way, lanes that come from it are not written yet
+  if (!isSettled(all)) // first: its lanes are not written while it is in progress
     return false;
   for (const Lane &lane : lanes)
     if (lane.comm && !isSettled(lane.comm))
@@ -106,12 +106,12 @@ void NcclRank::adopt(const ArenaMemory &memory) {
     return;
   for (Lane &lane : lanes) {
     NcclResult result = nccl.commRegister(lane.comm, memory.base, memory.bytes, &lane.registration);
-    if (result != ncclInvalidArgument) // has no effect: it does without
+    if (result != ncclInvalidArgument) // registration is not supported: not an error
       expect(result, lane.comm);
   }
 }
 
-/// Of memory that CUDA does not know: the machine's, as arenas of device 'cpu' are.
+/// Pins host memory that CUDA does not know, such as the arenas of device 'cpu'.
 void NcclRank::pin(const ArenaMemory &memory) {
   int canReach = 0;
   expect(cuda.deviceGetAttribute(&canReach, cudaPageableMemoryAccess, device));
@@ -124,11 +124,10 @@ void NcclRank::pin(const ArenaMemory &memory) {
     result = cuda.memHostGetDevicePointer(&seen, memory.base, 0);
   }
   if (result != cudaOk || seen != reinterpret_cast<CudaPointer>(memory.base))
-    badInput("backend 'nccl' moves what CUDA device %d can reach: expected arenas of device 'cpu' "
-             "that it can, found %s "
-             "which it cannot (%s); use another --backend",
+    badInput("backend 'nccl': expected arenas of device 'cpu' in memory that CUDA device %d can "
+             "access, found %s that it cannot (%s); use another --backend",
              device, bytesText(memory.bytes).c_str(),
-             result != cudaOk ? cuda.reason(result).c_str() : "it has another address there");
+             result != cudaOk ? cuda.reason(result).c_str() : "its address there differs");
 }
 
 void NcclRank::prepare(std::vector<NcclCall> calls, const std::vector<bool> &reduces) {
@@ -201,7 +200,7 @@ void NcclRank::begin(uint32_t collective, const std::byte *source, std::byte *ta
   }
 }
 
-/// What comes on the flight's stream is after what the rank computes so far.
+/// Makes the collective's stream wait for the rank's computation so far.
 void NcclRank::holdLane(const Flight &flight) const {
   useDevice();
   expect(cuda.eventRecord(flight.beganAt, queue->stream(CudaQueue::compute)));
@@ -234,7 +233,8 @@ NcclResult NcclRank::issue(const Flight &flight) const {
   return ncclInvalidUsage;
 }
 
-/// Of what starts with the head of the queue: the place after it, when all of it has begun.
+/// Returns the end of the launch at the head of the queue, if all its collectives have been
+/// started.
 std::optional<uint64_t> NcclRank::endOfLaunch() const {
   uint64_t last = head;
   while (flightAt(last).joinsNext)
@@ -257,7 +257,7 @@ NcclResult NcclRank::issueLaunch(uint64_t end) {
   return group.end();
 }
 
-/// Goes on with what is queued, until a call is under way that has to end first.
+/// Issues queued collectives until a call is in progress.
 void NcclRank::pump() {
   if (hasExpired || failure)
     return;
@@ -342,7 +342,7 @@ const std::byte *NcclRank::zeros(size_t bytes) {
     zeroMemory = 0;
     expect(cuda.memAlloc(&zeroMemory, bytes));
     zeroBytes = bytes;
-    expect(cuda.memsetAsync(zeroMemory, 0, bytes, streams[1])); // in front of what reads it, a sum
+    expect(cuda.memsetAsync(zeroMemory, 0, bytes, streams[1])); // before the sum that reads it
   }
   return reinterpret_cast<const std::byte *>(zeroMemory);
 }

@@ -1,25 +1,25 @@
-//===- NcclRank.h - What one rank has of NCCL -------------------*- C++ -*-===//
+//===- NcclRank.h - One rank's NCCL communicators ---------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A rank has a communicator of all ranks and, split from it, one for each lane: a group of the mesh
-// and a channel, gather or reduce. A channel has a stream. No communicator blocks, so a call may be
-// under way when it returns, and the next one on this rank has to wait until it is not:
+// A rank has a communicator of all ranks and, split from it, one for each lane. A lane is a group
+// of the mesh and a channel, gather or reduce; a channel has a stream. Communicators are
+// non-blocking: a call may still be in progress when it returns, and the rank's next call must wait
+// for it. States of a collective:
 //
-//     begin()       queued   the call waits for the one before it, and for those that are one
-//                            launch with it
-//     any look      issuing  NCCL has the call; its work is not on the stream yet
-//     any look      issued   the work is on the stream, and an event after it
-//     isComplete()  true     the event has come
+//     begin()       queued   waits for the previous call, and for collectives of the same launch
+//     any poll      issuing  NCCL has the call; its work is not on the stream yet
+//     any poll      issued   the work is on the stream, followed by an event
+//     isComplete()  true     the event has been reached
 //
-// Of a rank on a GPU, whose arena has a queue, channels are its streams gather and reduce; what
-// begins is after its compute stream there, and isOrdered() puts that after the event, as soon as
-// it is issued.
+// For a rank on a GPU, whose arena has a queue, channels use its streams gather and reduce. These
+// first wait for the compute stream's work before begin(). Once the collective is issued,
+// isOrdered() makes the compute stream wait for its event.
 //
-// A look is any of begin, isComplete and check. All calls of a rank into NCCL are under its lock,
-// which is held for the time of calls that do not block; so abort() finds no thread inside.
+// A poll is any of begin, isComplete and check. All calls of a rank into NCCL are non-blocking and
+// under its lock; so abort() finds no thread inside of NCCL.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,13 +34,13 @@
 
 namespace fsdprt {
 
-/// What NCCL or CUDA report; whoever catches it knows at which collective.
+/// An error of NCCL or CUDA. Whoever catches it adds the collective to the message.
 class NcclFailure : public Error {
 public:
   using Error::Error;
 };
 
-/// A collective command as NCCL takes it.
+/// Arguments of an NCCL call for a collective.
 struct NcclCall {
   fb::CollectiveKind kind;
   NcclType type;
@@ -59,42 +59,43 @@ public:
 
   //===- Set-up and end: by one thread, for all ranks here, stage by stage --===//
 
-  /// The next calls of this thread are for the rank's device.
+  /// Makes the rank's device current for this thread.
   void useDevice() const;
   void joinAll(const NcclId &id, uint32_t ranks, uint32_t rank);
-  /// After that: those with the same color are together, in the order of their keys.
+  /// Joins a lane, after joinAll(). Ranks with equal `color` form a group, in the order of `key`.
   void joinLane(size_t lane, uint32_t color, uint32_t key);
-  /// No call is under way. Throws Error.
+  /// Returns true if no call is in progress. Throws Error.
   bool isSettled();
-  /// After all lanes: makes memory known to the device, and registers it if it is the device's
-  /// own. Its queue is the rank's.
+  /// Makes the arena accessible to the device, and registers it with NCCL if it is in device
+  /// memory. Takes over its queue. Call it after joining all lanes.
   void adopt(const ArenaMemory &memory);
   void prepare(std::vector<NcclCall> calls, const std::vector<bool> &reduces);
-  /// Ends orderly, with all others: destroy() when isSettled(). Throws Error.
+  /// Starts an orderly end together with all other ranks. Call destroy() once isSettled(). Throws
+  /// Error.
   void finalize();
   void destroy();
 
   //===- Collectives --------------------------------------------------------===//
 
-  /// The collective that begins next is in one group of NCCL's with that after it.
+  /// Puts the next collective and the one after it into one NCCL group.
   void joinNext() { joins = true; }
-  /// Fails later: isComplete throws then.
+  /// Starts a collective. Errors are thrown by isComplete.
   void begin(uint32_t collective, const std::byte *source, std::byte *target) noexcept;
-  /// Throws Error.
+  /// Returns true if a collective has completed. Throws Error.
   bool isComplete(uint32_t collective);
-  /// The same of a rank with a queue: what it computes from here on is after the collective.
+  /// For a rank with a queue: returns true once the compute stream waits for the collective.
   bool isOrdered(uint32_t collective);
-  /// When it was on its stream, where the queue has a timeline.
+  /// Returns the time span of a collective on its stream, if the queue has a timeline.
   DeviceSpan spanOf(uint32_t collective) const { return flights[collective].span; }
-  /// Throws Error if one has been reported.
+  /// Throws the first error that has been reported.
   void check();
-  /// How often a collective was begun.
+  /// Returns how often a collective was started.
   uint64_t begun(uint32_t collective) const {
     return flights[collective].begun.load(std::memory_order_acquire);
   }
-  /// As a source for what contributes nothing.
+  /// Returns `bytes` zeros in device memory, as a source that adds nothing.
   const std::byte *zeros(size_t bytes);
-  /// Ends what is under way. Once; from then on there are no calls into NCCL.
+  /// Aborts what is in progress. After that there are no calls into NCCL. More calls do nothing.
   void abort() noexcept;
 
 private:
@@ -144,9 +145,9 @@ private:
   std::vector<Lane> lanes; // never moved: NCCL writes into them
   CudaStream streams[2] = {};
   std::vector<Flight> flights;
-  std::vector<uint32_t> waiting; // a ring: a collective is in it once at most
-  uint64_t head = 0, tail = 0;   // of what is not issued yet
-  bool joins = false;            // what begins next, with that after it
+  std::vector<uint32_t> waiting; // ring buffer: each collective is in it at most once
+  uint64_t head = 0, tail = 0;   // range of collectives that are not issued yet
+  bool joins = false;            // the next collective shares a launch with the one after it
   void *pinned = nullptr;
   CudaPointer zeroMemory = 0;
   size_t zeroBytes = 0;

@@ -1,10 +1,10 @@
-//===- SharedControlBlock.cpp - What processes of a machine know of each other *- C++ -*-===//
+//===- SharedControlBlock.cpp - Shared state of ranks on a machine -*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// New memory is zeros, which is what every field begins with.
+// New shared memory is zero, which is the initial value of every field.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,7 +46,7 @@ SharedControlBlock::SharedControlBlock(uint32_t ranks, uint32_t collectives)
     : bytes(bytesFor(ranks, collectives)) {
   file = memfd_create("fsdp-control-block", MFD_CLOEXEC);
   if (file < 0 || ftruncate(file, static_cast<off_t>(bytes)) != 0)
-    failed("cannot make the control block of the ranks, %s: %s", bytesText(bytes).c_str(),
+    failed("cannot create the control block of the ranks, %s: %s", bytesText(bytes).c_str(),
            strerror(errno));
   map();
   header().magic = boardMagic;
@@ -58,12 +58,12 @@ SharedControlBlock::SharedControlBlock(uint32_t ranks, uint32_t collectives)
 SharedControlBlock::SharedControlBlock(int descriptor) : file(descriptor) {
   struct stat about = {};
   if (fstat(file, &about) != 0 || about.st_size < static_cast<off_t>(headerBytes))
-    failed("expected the control block of the ranks, found a descriptor of something else");
+    failed("expected the control block of the ranks, found a descriptor of another file");
   bytes = static_cast<uint64_t>(about.st_size);
   map();
   if (header().magic != boardMagic || header().bytes != bytes ||
       bytes != bytesFor(ranks(), collectives()))
-    failed("expected the control block of the ranks, found other memory");
+    failed("expected the control block of the ranks, found a block of another format");
 }
 
 SharedControlBlock::~SharedControlBlock() {

@@ -1,16 +1,15 @@
-//===- SharedControlBlock.h - Ranks of one machine ----*- C++ -*-===//
+//===- SharedControlBlock.h - Shared state of ranks on a machine -*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One piece of shared memory (memfd), made by the process that starts the ranks and mapped by all:
+// A block of shared memory (memfd), created by the process that starts the ranks and mapped by all:
 //
-//     header | a rank slot per rank | a name per collective | slots: rank 0's of all collectives,
-//     ...
+//     header | a slot per rank | a name per collective | collective slots: rank 0's, rank 1's, ...
 //
-// What a rank writes is in its own slots, but for events, which others signal, and the
-// failure flag.
+// A rank writes only to its own slots, except for events, which others signal, and the failure
+// flag.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +20,7 @@
 
 namespace fsdprt {
 
-/// Where a rank leaves how far it is in a collective, and its pointers. Zeros are a slot that was
-/// never used.
+/// State of a rank in a collective: its progress and the offsets of its buffers. All zero at first.
 struct alignas(64) CollectiveSlot {
   std::atomic<uint64_t> progress{0}; // grows by a fixed number of stages per use
   uint64_t source = 0, target = 0;   // offsets from the rank's base
@@ -40,9 +38,9 @@ public:
   struct alignas(64) RankSlot {
     RankProgress progress;
     alignas(64) std::atomic<uint64_t> heartbeat; // of the process, also while its rank computes
-    std::atomic<uint32_t> finished;              // 1: the rank left in an orderly way
-    alignas(64) SharedFutexEvent event;          // of the groups that this rank is the first of
-    // exchange() and collect(): what the process wrote, how far it is.
+    std::atomic<uint32_t> finished;              // 1: the rank left in order
+    alignas(64) SharedFutexEvent event;          // for the groups whose first member is this rank
+    // For exchange() and collect(): counters and contents.
     alignas(64) std::atomic<uint64_t> exchanges, sent, received;
     alignas(64) std::byte words[2][Communicator::exchangeLimit];
     alignas(64) std::byte mailbox[mailboxBytes];
@@ -50,7 +48,8 @@ public:
 
   /// Creates the shared control block.
   SharedControlBlock(uint32_t ranks, uint32_t collectives);
-  /// Maps that of another process; takes the descriptor. Throws Error when it is none.
+  /// Maps the block of another process and takes over the descriptor. Throws Error if it is
+  /// invalid.
   explicit SharedControlBlock(int descriptor);
   ~SharedControlBlock();
   SharedControlBlock(const SharedControlBlock &) = delete;
@@ -65,7 +64,7 @@ public:
   }
   char *name(uint32_t collective) const;
   CollectiveSlot *slots(uint32_t rank) const;
-  /// All rank slots' lives, as a watch.
+  /// Returns a watchdog over the progress in all rank slots.
   std::unique_ptr<Watchdog> watchdog(double timeoutSeconds) const;
 
 private:

@@ -4,15 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Between programs: round n of exchange() is written to words[n % 2] of every rank slot. Nobody
-// writes round n + 2 before all have published n + 1, and so have read n.
+// Between programs: round n of exchange() is written to words[n % 2] of every rank slot. A rank
+// writes round n + 2 only after all have published n + 1, and so have read n.
 //
-// collect() goes through the sender's mailbox, piece by piece: `sent` is the sender's counter,
+// collect() sends pieces through the sender's mailbox. `sent` counts the sender's pieces,
 // `received` rank 0's.
 //
-// A thread of its own beats the process's heart, so that one that is stopped differs from one that
-// computes or writes files. Waits between programs are as patient as hearts beat; within programs,
-// as ranks make progress.
+// A thread of its own increments the process's heartbeat, so that a stopped process differs from
+// one that computes or writes files. The time limit of a wait starts anew with each heartbeat
+// between programs, and with each sign of the rank's progress within programs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,7 +49,7 @@ ShmCommunicator::ShmCommunicator(Mesh mesh, uint32_t rank, int descriptor,
   if (block->ranks() != ranks())
     badInput("expected a control block of %u ranks, found one of %u", ranks(), block->ranks());
   watchdog = block->watchdog(timeout);
-  beat(); // or one that is stopped early would look like one that has not come
+  beat(); // so that a process that is stopped early does not seem absent
   heart = std::thread([this] { beatHeart(); });
 }
 
@@ -68,7 +68,7 @@ void ShmCommunicator::beatHeart() {
   while (!ending) {
     uint32_t seen = endingEvent.read();
     beat();
-    if (channel.isClosed()) // nobody watches over the ranks any more
+    if (channel.isClosed()) // the process that watches the ranks is gone
       watchdog->fail();
     if (!ending)
       endingEvent.sleep(seen, heartbeatMilliseconds);
@@ -78,12 +78,13 @@ void ShmCommunicator::beatHeart() {
 void ShmCommunicator::poll() {
   if (watchdog->hasFailed() && channel.isClosed())
     throw Error(FSDPRT_LOST,
-                format("%s: the process that watches over the ranks, which rank 0 starts, is gone",
+                format("%s: the process that watches the ranks (started by rank 0) is gone",
                        describeProgress(firstRank()).c_str()));
   Communicator::poll();
 }
 
-/// The host has the limit, and refuses when it is over; this is for a host that is gone.
+/// Receives a message of the given kind. The host enforces the time limit and refuses when it has
+/// passed; the limit here is for a host that is gone.
 Message ShmCommunicator::receive(Message::Kind kind, int &attached) {
   Message message;
   Channel::Received got = channel.receive(message, attached, timeout * 2 + 10);
@@ -152,7 +153,6 @@ void ShmCommunicator::connect() {
   }
 }
 
-/// Until ready(), which `rank` has to bring about.
 template <typename Ready>
 void ShmCommunicator::awaitDesk(uint32_t rank, const char *why, Ready ready) {
   ProgressTimeout progressTimeout(*watchdog);
@@ -160,13 +160,13 @@ void ShmCommunicator::awaitDesk(uint32_t rank, const char *why, Ready ready) {
     poll();
     if (progressTimeout.hasExpired(block->rankSlot(rank).heartbeat.load(std::memory_order_relaxed) +
                                    watchdog->beats(rank)))
-      throw Error(FSDPRT_HUNG, format("rank %u waited %g s to %s for %s; it gave no sign of life",
+      throw Error(FSDPRT_HUNG, format("rank %u waited %g s to %s for %s; it sent no heartbeat",
                                       firstRank(), timeout, why, describeProgress(rank).c_str()));
   });
 }
 
 void ShmCommunicator::exchange(const void *mine, size_t bytes, void *all) {
-  poll(); // where nobody ever waits for long nobody would look
+  poll(); // reports failures even if no exchange ever waits
   SharedControlBlock::RankSlot &rankSlot = block->rankSlot(firstRank());
   uint64_t round = rankSlot.exchanges.load(std::memory_order_relaxed) + 1;
   if (bytes)

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Every process has one rank, its arena in a memfd, and all other arenas mapped to be read. Slots,
-// events and mailboxes are in the control block that the process which started them made
+// Every process has one rank. Its arena is in a memfd, and all other arenas are mapped read-only.
+// Slots, events and mailboxes are in the control block that the starting process created
 // (ShmHost.h).
 //
 //===----------------------------------------------------------------------===//
@@ -22,8 +22,8 @@ namespace fsdprt {
 
 class ShmCommunicator final : public PeerMemory {
 public:
-  /// `channel` is a descriptor of the rank's end; it is taken. Meets the others, and throws Error
-  /// when their agreements (core/Agreement.h) are not the same; so before memory is taken.
+  /// Takes over the descriptor `channel`, the rank's end. Meets the other ranks before memory is
+  /// allocated. Throws Error if their agreements (core/Agreement.h) differ.
   ShmCommunicator(Mesh mesh, uint32_t rank, int channel, const std::string &agreement,
                   double timeoutSeconds, uint32_t spins);
   ~ShmCommunicator() override;
@@ -44,6 +44,8 @@ private:
   void writeNames();
   void beat();
   void beatHeart();
+  /// Waits until ready(), which `rank` makes true. Throws Error if its process is silent for too
+  /// long.
   template <typename Ready>
   void awaitDesk(uint32_t rank, const char *why, Ready ready);
 

@@ -1,10 +1,10 @@
-//===- ShmHost.cpp - Brings processes of a machine together -----*- C++ -*-===//
+//===- ShmHost.cpp - Connects the processes of a machine --------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The protocol of Channel.h.
+// Implements the protocol of Channel.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -91,9 +91,8 @@ void ShmHost::welcomeAll() {
   for (uint32_t rank = 0; rank < members.size(); ++rank) {
     const Message &hello = *members[rank].hello;
     if (hello.rank != rank || hello.ranks != ranks())
-      return refuse(
-          {FSDPRT_BAD_INPUT, format("expected rank %u of %u, found one that says rank %u of %llu",
-                                    rank, ranks(), hello.rank, (ull)hello.ranks)});
+      return refuse({FSDPRT_BAD_INPUT, format("expected rank %u of %u, found rank %u of %llu", rank,
+                                              ranks(), hello.rank, (ull)hello.ranks)});
     if (hello.version != first.version)
       return refuse({FSDPRT_BAD_INPUT,
                      format("rank %u runs version %#llx, rank 0 version %#llx; start all ranks "
@@ -119,13 +118,13 @@ void ShmHost::introduceAll() {
     const Message &memory = *members[rank].memory;
     if (memory.schedule != first.schedule)
       return refuse({FSDPRT_BAD_INPUT,
-                     format("rank %u has other collectives than rank 0: their hashes are %016llx "
-                            "and %016llx",
-                            rank, (ull)memory.schedule, (ull)first.schedule)});
+                     format("rank %u has other collectives than rank 0: expected hash %016llx, "
+                            "found %016llx; start all ranks with the same artifact",
+                            rank, (ull)first.schedule, (ull)memory.schedule)});
     if (members[rank].arena < 0)
       return refuse(
           {FSDPRT_FAILED,
-           format("the arena of rank %u did not come along: too many open files?", rank)});
+           format("rank %u sent no descriptor of its arena; check the limit of open files", rank)});
   }
   for (Member &to : members)
     for (uint32_t rank = 0; rank < members.size(); ++rank) {

@@ -1,12 +1,12 @@
-//===- ShmHost.h - Brings processes of a machine together -------*- C++ -*-===//
+//===- ShmHost.h - Connects the processes of a machine ----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The process that starts the ranks has one: it makes the control block and a channel to each rank,
-// compares what they say of themselves, before any of them takes memory, and hands each rank's
-// arena to all. Later it gets their failures.
+// Part of the process that starts the ranks. It creates the control block and a channel to each
+// rank, compares the ranks' agreements before they allocate memory, and passes each arena to all
+// ranks. After that it receives their failures.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,28 +22,28 @@ namespace fsdprt {
 
 class ShmHost {
 public:
-  /// `collectives` is the most that the programs have.
+  /// `collectives`: the largest number in a program.
   ShmHost(uint32_t ranks, uint32_t collectives);
-  /// Of ranks that have their ends already: these are the others, which are taken.
+  /// For ranks that already have their ends. Takes over `ends`, the other ends.
   ShmHost(const std::vector<int> &ends, uint32_t collectives);
 
   SharedControlBlock &getBoard() { return block; }
   uint32_t ranks() const { return static_cast<uint32_t>(members.size()); }
-  /// The rank's end of its channel, to be given to it and closed here.
+  /// Returns the rank's end of its channel, to be passed to it and closed here.
   int takeEndOf(uint32_t rank);
-  /// Takes what ranks have sent, waiting at most so long.
+  /// Handles messages of ranks; waits for at most `seconds`.
   void serve(double seconds);
   bool areConnected() const { return connected; }
-  /// Ends the waits of ranks that are not connected yet.
+  /// Refuses all ranks that are not connected yet, which ends their waits.
   void refuse(const Error &reason);
-  /// Tells all ranks why the run ends, and each again that says that it has failed.
+  /// Sends all ranks the reason why the run ends, and again to each rank that reports a failure.
   void tell(const Error &reason);
-  /// Its end of the channel is closed: the process is gone.
+  /// Returns true if the rank's end of the channel is closed, because its process is gone.
   bool isGone(uint32_t rank) const { return members[rank].gone; }
-  /// A message that the rank sent when it failed; or why all were refused.
+  /// Return the failure that a rank reported, and the reason why all ranks were refused.
   const std::optional<Error> &failureOf(uint32_t rank) const { return members[rank].failure; }
   const std::optional<Error> &getRefusal() const { return refused; }
-  /// The ranks that have not come as far as the others wait for: "1, 3".
+  /// Returns the ranks that the others wait for, as in "1, 3".
   std::string missing() const;
 
 private:

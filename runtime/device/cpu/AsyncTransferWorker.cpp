@@ -1,11 +1,11 @@
-//===- AsyncTransferWorker.cpp - The thread that moves a rank's bytes *- C++ -*-===//
+//===- AsyncTransferWorker.cpp - A rank's transfer thread ------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One writer of `posted` (the rank) and one of `done` (the transfer worker); both only grow. After
-// a failure nothing is moved any more, and every await throws.
+// The rank alone writes `posted`, and the worker alone writes `done`; both only grow. After a
+// failure no transfer runs any more, and every await throws.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A phase of a kernel is a loop that is cut into tiles; each worker thread takes a range of them,
-// with workspace of its own.
+// A phase of a kernel is a loop over tiles; each worker thread runs a range of them with its own
+// workspace.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@ namespace fsdprt {
 
 class CpuDevice : public HostDevice {
 public:
-  /// The artifact, which has code for a CPU, and its layout have to outlive the device.
+  /// `artifact`, with code for a CPU, and `layout` must outlive the device.
   CpuDevice(const Artifact &artifact, const fb::Layout &layout, uint32_t numCopies)
       : HostDevice(numCopies), artifact(artifact), layout(layout) {}
 
@@ -28,7 +28,7 @@ public:
 private:
   const Artifact &artifact;
   const fb::Layout &layout;
-  std::byte *scratch = nullptr; // of the first worker; the others' follow
+  std::byte *scratch = nullptr; // workspace of the first worker; the others' follow
 };
 
 } // namespace fsdprt

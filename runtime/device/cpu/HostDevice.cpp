@@ -1,4 +1,4 @@
-//===- HostDevice.cpp - A device in the host's memory -----------*- C++ -*-===//
+//===- HostDevice.cpp - A device in host memory -----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -10,7 +10,7 @@
 
 using namespace fsdprt;
 
-static constexpr uint64_t leastBytesToShare = 256 << 10; // of a copy that all workers do
+static constexpr uint64_t leastBytesToShare = 256 << 10; // smallest copy that all workers share
 
 Arena HostDevice::allocate(const fb::Layout &layout, Arena::Kind kind) {
   return Arena(mappedBytes(layout), kind);

@@ -1,11 +1,11 @@
-//===- HostDevice.h - A device in the host's memory -------------*- C++ -*-===//
+//===- HostDevice.h - A device in host memory -------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Executes everything but kernels on the rank's threads. A copy that is started runs on a thread of
-// its own, the copy worker.
+// Executes everything except kernels on the rank's threads. Asynchronous copies run on a thread of
+// their own, the copy worker.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ public:
   void finish(const std::function<void()> &) override {}
 
 protected:
-  /// `numCopies`: numbers that copies are started with.
+  /// Copy numbers are below `numCopies`.
   explicit HostDevice(uint32_t numCopies) : copies(numCopies) {}
   WorkerPool *pool = nullptr;
 

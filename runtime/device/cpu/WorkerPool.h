@@ -25,7 +25,7 @@ namespace fsdprt {
 
 class WorkerPool {
 public:
-  /// `spins`: see spinsFor.
+  /// `spins`: how often a waiter polls before it sleeps (see spinsFor).
   WorkerPool(uint32_t workers, uint32_t spins);
   ~WorkerPool();
   WorkerPool(const WorkerPool &) = delete;
@@ -43,7 +43,7 @@ public:
     finish();
   }
 
-  /// The part of [0, extent) that worker `w` takes, beginning at multiples of `tile`.
+  /// Computes the part of [0, extent) of worker `w`. Parts begin at multiples of `tile`.
   static void split(uint64_t extent, uint64_t tile, uint32_t workers, uint32_t w, uint64_t &begin,
                     uint64_t &end) {
     uint64_t tiles = extent / tile + (extent % tile != 0);

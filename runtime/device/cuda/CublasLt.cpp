@@ -1,4 +1,4 @@
-//===- CublasLt.cpp - What is used of cuBLASLt ------------------*- C++ -*-===//
+//===- CublasLt.cpp - Declarations of cuBLASLt ------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

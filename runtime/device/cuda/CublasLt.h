@@ -1,12 +1,12 @@
-//===- CublasLt.h - What is used of cuBLASLt --------------------*- C++ -*-===//
+//===- CublasLt.h - Declarations of cuBLASLt --------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// NVIDIA's library of matrix products (libcublasLt.so.13 or .12, or FSDPRT_CUBLASLT_LIBRARY), found
-// when an artifact has products that are its own; nothing of it is needed to build: what follows
-// are declarations of our own of its binary interface.
+// NVIDIA's library of matrix products (libcublasLt.so.13 or .12, or FSDPRT_CUBLASLT_LIBRARY). It is
+// loaded when an artifact has library products. Its headers are not needed for the build: its
+// binary interface is declared here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@
 
 namespace fsdprt {
 
-/// cublasLtHandle_t, _MatmulDesc_t, _MatrixLayout_t, _MatmulPreference_t.
+/// Handles: cublasLtHandle_t, _MatmulDesc_t, _MatrixLayout_t, _MatmulPreference_t.
 using LtHandle = struct LtHandleOpaque *;
 using LtProduct = struct LtProductOpaque *;
 using LtMatrix = struct LtMatrixOpaque *;
@@ -31,7 +31,7 @@ enum LtStatus : int {
   ltExecutionFailed = 13,
   ltNotSupported = 15
 };
-/// cudaDataType, cublasComputeType_t, cublasOperation_t.
+/// Constants of cudaDataType, cublasComputeType_t and cublasOperation_t.
 enum LtType : int { ltF32 = 0, ltF16 = 2, ltBF16 = 14 };
 constexpr int ltComputeF32 = 68;
 constexpr int32_t ltAsIs = 0, ltTransposed = 1;
@@ -48,12 +48,12 @@ enum LtMatrixAttribute : int { ltBatchCount = 5, ltBatchStride = 6 };
 enum LtPreferenceAttribute : int {
   ltMaxWorkspace = 1,
   ltReductionMask = 3,
-  ltMinAlignmentA = 5
-}; // and of B, C, D
-/// cublasLtEpilogue_t, to be added up: a bias, GELU, its argument stored beside, the derivative of
-/// GELU.
+  ltMinAlignmentA = 5 ///< those of B, C and D follow
+};
+/// Bits of cublasLtEpilogue_t: a bias, GELU, the derivative of GELU, and an auxiliary matrix for
+/// GELU's argument.
 enum LtEpilogue : int { ltPlain = 1, ltBias = 4, ltGelu = 32, ltGeluGradient = 192, ltAux = 128 };
-/// Parts of a sum over k are added in f32, in a fixed order, from the workspace.
+/// Split-k reduction: partial sums are added in f32, in a fixed order, from the workspace.
 constexpr uint32_t ltReduceInComputeType = 2;
 
 /// cublasLtMatmulAlgo_t and cublasLtMatmulHeuristicResult_t.
@@ -69,7 +69,7 @@ struct LtHeuristic {
 };
 static_assert(sizeof(LtHeuristic) == 96, "the layout of cublasLtMatmulHeuristicResult_t");
 
-/// A name of the library's function, what we call it, its type.
+/// The library's name of each function, our name, and its type.
 #define FSDPRT_CUBLASLT_FUNCTIONS(FUNCTION)                                                        \
   FUNCTION(cublasLtCreate, create, LtStatus (*)(LtHandle *))                                       \
   FUNCTION(cublasLtDestroy, destroy, LtStatus (*)(LtHandle))                                       \
@@ -96,20 +96,20 @@ static_assert(sizeof(LtHeuristic) == 96, "the layout of cublasLtMatmulHeuristicR
                         LtMatrix, const void *, const void *, LtMatrix, void *, LtMatrix,          \
                         const LtAlgorithm *, void *, size_t, CudaStream))
 
-/// Functions of a library that stays loaded.
+/// Functions of the library, which is never unloaded.
 class CublasLt {
 public:
   static constexpr size_t oldest = 120000;
 
-  /// Throws Error when there is none, or one that is too old. `user`: who needs it.
+  /// Loads the library. Throws Error if it is missing or too old; `user` is for the message.
   explicit CublasLt(const char *user);
 
   FSDPRT_CUBLASLT_FUNCTIONS(FSDPRT_MEMBER)
 
   const std::string &getPath() const { return path; }
-  /// Throws Error, unless a call has succeeded; `what` is what it was to do.
+  /// Throws Error if `status` is a failure; `what` names the attempted action.
   void check(LtStatus status, const std::string &what) const;
-  /// "error 15, 'not supported'".
+  /// Returns text such as "cuBLASLt reports error 15, 'not supported'".
   std::string reason(LtStatus status) const;
 
 private:

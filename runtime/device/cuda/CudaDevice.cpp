@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What the host reads and writes goes through a buffer, piece by piece, on the compute stream, so
-// that it is after what was launched.
+// Reads and writes by the host go through the staging buffer in pieces, on the compute stream, so
+// that they run after earlier launches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -75,16 +75,16 @@ private:
   void launchEntry(const fb::Kernel &kernel, const fb::Phase &phase, void *const *bindings);
 
   const Artifact &artifact;
-  std::shared_ptr<CudaDriver> driver; // outlives the device
+  std::shared_ptr<CudaDriver> driver; // keeps it alive
   std::shared_ptr<CudaPhysicalDevice> device;
   const CudaDriver &cuda;
   CudaQueue lanes;
   CudaHeartbeat heartbeats;
   std::byte *staging = nullptr;
   uint64_t arenaBytes = 0;
-  CudaMark here;                                // where a copy beside others begins
-  std::vector<std::unique_ptr<CudaMark>> moved; // by the number of such a copy
-  std::vector<DeviceSpan> spans;                // likewise
+  CudaMark here;                                // start of an asynchronous copy
+  std::vector<std::unique_ptr<CudaMark>> moved; // end of each copy, by its number
+  std::vector<DeviceSpan> spans;                // of each copy, by its number
   std::unique_ptr<LibraryGemm> libraryGemm;
 };
 } // namespace
@@ -99,7 +99,7 @@ CudaDevice::CudaDevice(std::shared_ptr<CudaDriver> givenDriver,
     moved.push_back(std::make_unique<CudaMark>(lanes));
   void *memory = nullptr;
   cuda.check(cuda.memHostAlloc(&memory, stagingBytes, cudaPortableMapped),
-             "pin memory for what the host reads and writes on a GPU");
+             "pin a staging buffer for reads and writes of GPU memory");
   staging = static_cast<std::byte *>(memory);
   libraryGemm = device->makeLibraryGemm();
 }
@@ -121,12 +121,12 @@ std::byte *CudaDevice::allocate(uint64_t bytes, Place place) {
   if (place == Place::host) {
     void *memory = nullptr;
     cuda.check(cuda.memHostAlloc(&memory, bytes, cudaPortableMapped),
-               "pin memory of the host for what a rank offloads");
+               "pin host memory for a rank's offloaded buffers");
     std::memset(memory, 0, bytes);
     return static_cast<std::byte *>(memory);
   }
   CudaPointer memory = 0;
-  cuda.check(cuda.memAlloc(&memory, bytes), "get memory for a rank's arena on a GPU");
+  cuda.check(cuda.memAlloc(&memory, bytes), "allocate memory for a rank's arena on a GPU");
   cuda.check(cuda.memsetAsync(memory, 0, bytes, lanes.stream(CudaQueue::compute)),
              "fill a rank's arena with zeros");
   arenaBytes = bytes;
@@ -234,7 +234,7 @@ void CudaDevice::launchEntry(const fb::Kernel &kernel, const fb::Phase &phase,
   std::array<void *, 1024> arguments;
   uint32_t count = 0, pointers = pointersOf(kernel), tables = grid.maps() ? grid.maps()->size() : 0;
   if (pointers + tables > arguments.size())
-    failed("expected a kernel of at most %zu arguments, found %u", arguments.size(),
+    failed("expected a kernel with at most %zu arguments, found %u", arguments.size(),
            pointers + tables);
   for (; count < pointers; ++count)
     arguments[count] = const_cast<void **>(&bindings[count]);
@@ -248,11 +248,11 @@ void CudaDevice::launchEntry(const fb::Kernel &kernel, const fb::Phase &phase,
       static_cast<unsigned>(grid.threads()), 1, 1, static_cast<unsigned>(grid.shared_bytes()),
       lanes.stream(CudaQueue::compute), arguments.data(), nullptr);
   if (result != cudaOk)
-    failed("kernel '%s': cannot be launched: %s", printable(phase.symbol()->c_str()).c_str(),
+    failed("kernel '%s': cannot launch: %s", printable(phase.symbol()->c_str()).c_str(),
            cuda.reason(result).c_str());
 }
 
-/// What has no end is no fault, and neither is what may not be asked while a graph is recorded.
+/// Neither unfinished work nor an error of a graph's capture counts as a fault.
 std::string CudaDevice::fault() const {
   device->use();
   CudaResult result = cuda.streamQuery(lanes.stream(CudaQueue::compute));

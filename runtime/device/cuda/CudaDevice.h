@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Kernels of an artifact on CUDA devices, through the driver's own interface. A rank has its arena
-// in one allocation of the device, what is offloaded in one of the host that the device reaches,
-// and streams (device/CudaQueue.h). The host sees the arena by copies through memory that is pinned
-// for that. Ranks of a process go round its devices.
+// Runs an artifact's kernels on CUDA devices through the driver's interface. A rank's arena is one
+// allocation in device memory; its host arena is one allocation of mapped host memory. Commands are
+// enqueued on streams (CudaQueue.h). The host accesses the arena by copies through a pinned staging
+// buffer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,9 +18,9 @@
 
 namespace fsdprt {
 
-/// Makes one for each rank; they go round the machine's devices. Throws Error when there is no
-/// driver, no device that runs the artifact's code, or not enough memory on one; no arena is
-/// allocated before all of that was checked.
+/// Creates a device for each rank; ranks are assigned to the machine's GPUs cyclically. Throws
+/// Error if there is no driver, no device that runs the artifact's code, or too little device
+/// memory. All of that is checked before an arena is allocated.
 std::vector<std::unique_ptr<Device>>
 makeCudaDevices(const Artifact &artifact, const fb::Layout &layout, const DeviceOptions &options);
 

@@ -1,4 +1,4 @@
-//===- CudaDriver.cpp - What is used of CUDA's driver -----------*- C++ -*-===//
+//===- CudaDriver.cpp - Declarations of the CUDA driver ---------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -22,8 +22,9 @@ CudaDriver::CudaDriver(const char *user, Use use) {
   FSDPRT_CUDA_KERNEL_FUNCTIONS(FSDPRT_KERNEL)
 #define FSDPRT_OPTIONAL(NAME, member, ...) library.find(#NAME, false, member);
   FSDPRT_CUDA_OPTIONAL_FUNCTIONS(FSDPRT_OPTIONAL)
-  if (!functionLoad) // load() cannot say it for one kernel: for all, those that libraries never
-                     // launch among them
+  // Without cuFuncLoad, eager loading is only possible for all modules, including kernels of
+  // libraries that are never launched.
+  if (!functionLoad)
     setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0);
   check(init(0), "find devices");
   check(deviceGetCount(&count), "count devices");
@@ -58,7 +59,7 @@ CudaModule CudaDriver::translate(const char *ptx, const char *what) const {
 
 std::string CudaDriver::versionText() const {
   int code = 0;
-  check(driverGetVersion(&code), "ask for the driver's version");
+  check(driverGetVersion(&code), "query the driver's version");
   return format("%d.%d", code / 1000, code % 1000 / 10);
 }
 

@@ -1,12 +1,11 @@
-//===- CudaDriver.h - What is used of CUDA's driver -------------*- C++ -*-===//
+//===- CudaDriver.h - Declarations of the CUDA driver -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The driver's own interface (libcuda.so.1 or FSDPRT_CUDA_LIBRARY), found when it is asked for;
-// nothing of it is needed to build: what follows are declarations of our own of its binary
-// interface.
+// The CUDA driver (libcuda.so.1 or FSDPRT_CUDA_LIBRARY), loaded on demand. Its headers are not
+// needed for the build: its binary interface is declared here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +20,7 @@
 
 namespace fsdprt {
 
-/// CUcontext, CUstream, CUevent, CUmodule, CUfunction, CUgraph, CUgraphExec, CUdeviceptr.
+/// Handles: CUcontext, CUstream, CUevent, CUmodule, CUfunction, CUgraph, CUgraphExec, CUdeviceptr.
 using CudaContext = struct CudaContextOpaque *;
 using CudaStream = struct CudaStreamOpaque *;
 using CudaEvent = struct CudaEventOpaque *;
@@ -39,7 +38,7 @@ enum CudaResult : int {
   cudaInvalidPtx = 218,
   cudaNotReady = 600,
   cudaPeerEnabled = 704,
-  cudaCaptureUnsupported = 900 ///< from here on errors are of a capture, and not of the context
+  cudaCaptureUnsupported = 900 ///< this and higher numbers are errors of a capture, not the context
 };
 constexpr int cudaPageableMemoryAccess = 88; // CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS
 constexpr int cudaPointerMemoryType = 2;     // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
@@ -56,7 +55,7 @@ constexpr int cudaSwizzle128 = 3,
 constexpr int cudaCaptureRelaxed = 2; // CU_STREAM_CAPTURE_MODE_RELAXED
 constexpr int cudaJitErrorLog = 5, cudaJitErrorLogBytes = 6; // CU_JIT_ERROR_LOG_BUFFER, _SIZE_BYTES
 
-/// A name, what we call it, its type. Whoever uses a device needs these, ...
+/// The driver's name of each function, our name, and its type. Needed for any use of a device:
 #define FSDPRT_CUDA_FUNCTIONS(FUNCTION)                                                            \
   FUNCTION(cuInit, init, CudaResult (*)(unsigned))                                                 \
   FUNCTION(cuDriverGetVersion, driverGetVersion, CudaResult (*)(int *))                            \
@@ -78,7 +77,7 @@ constexpr int cudaJitErrorLog = 5, cudaJitErrorLogBytes = 6; // CU_JIT_ERROR_LOG
   FUNCTION(cuMemsetD8Async, memsetAsync,                                                           \
            CudaResult (*)(CudaPointer, unsigned char, size_t, CudaStream))
 
-/// ... collectives of NCCL these, too, ...
+/// Needed for collectives over NCCL:
 #define FSDPRT_CUDA_TRANSFER_FUNCTIONS(FUNCTION)                                                   \
   FUNCTION(cuDeviceGetUuid_v2, deviceGetUuid, CudaResult (*)(void *, int))                         \
   FUNCTION(cuPointerGetAttribute, pointerGetAttribute, CudaResult (*)(void *, int, CudaPointer))   \
@@ -87,7 +86,7 @@ constexpr int cudaJitErrorLog = 5, cudaJitErrorLogBytes = 6; // CU_JIT_ERROR_LOG
   FUNCTION(cuMemHostGetDevicePointer_v2, memHostGetDevicePointer,                                  \
            CudaResult (*)(CudaPointer *, void *, unsigned))
 
-/// ... and what launches kernels these.
+/// Needed to run kernels:
 #define FSDPRT_CUDA_KERNEL_FUNCTIONS(FUNCTION)                                                     \
   FUNCTION(cuDeviceGetName, deviceGetName, CudaResult (*)(char *, int, int))                       \
   FUNCTION(cuMemGetInfo_v2, memGetInfo, CudaResult (*)(size_t *, size_t *))                        \
@@ -125,13 +124,13 @@ constexpr int cudaJitErrorLog = 5, cudaJitErrorLogBytes = 6; // CU_JIT_ERROR_LOG
            CudaResult (*)(void *, int, unsigned, void *, const uint64_t *, const uint64_t *,       \
                           const uint32_t *, const uint32_t *, int, int, int, int))
 
-/// Those that older drivers lack: before 12.4.
+/// Missing in drivers before 12.4:
 #define FSDPRT_CUDA_OPTIONAL_FUNCTIONS(FUNCTION)                                                   \
   FUNCTION(cuFuncLoad, functionLoad, CudaResult (*)(CudaFunction))
 
 #define FSDPRT_MEMBER(NAME, member, ...) std::common_type_t<__VA_ARGS__> member = nullptr;
 
-/// What the driver reports.
+/// An error reported by the driver.
 class CudaFailure : public Error {
 public:
   CudaFailure(CudaResult result, std::string message)
@@ -142,7 +141,8 @@ public:
 class CudaDriver {
 public:
   enum class Use { transfers, kernels };
-  /// `user`: who needs it, "backend 'nccl'". Throws Error when there is none, or no device.
+  /// Loads the driver. Throws Error if there is none, or no device. `user`, such as "backend
+  /// 'nccl'", is for messages.
   CudaDriver(const char *user, Use use);
 
   FSDPRT_CUDA_FUNCTIONS(FSDPRT_MEMBER)
@@ -151,14 +151,14 @@ public:
   FSDPRT_CUDA_OPTIONAL_FUNCTIONS(FSDPRT_MEMBER)
 
   int devices() const { return count; }
-  /// A module of PTX, which the driver translates; what it says of that is in the error. `what` is
-  /// to be loaded.
+  /// Returns a module of PTX, which the driver compiles. On failure throws CudaFailure with the
+  /// driver's log; `what` names the PTX.
   CudaModule translate(const char *ptx, const char *what) const;
-  /// A kernel of a module, with its code on the GPU: it takes its memory now, not at its first
-  /// launch. `what` is to be found.
+  /// Returns a kernel of a module and loads its code on the GPU, so that memory for it is allocated
+  /// now and not at its first launch. `what` names the attempted action.
   CudaFunction load(CudaModule module, const char *name, const char *what) const;
   std::string versionText() const;
-  /// Throws CudaFailure, unless a call has succeeded; `what` is what it was to do.
+  /// Throws CudaFailure if `result` is a failure; `what` names the attempted action.
   void check(CudaResult result, const char *what) const;
   std::string reason(CudaResult result) const;
 

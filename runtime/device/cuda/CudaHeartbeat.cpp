@@ -1,10 +1,10 @@
-//===- CudaHeartbeat.cpp - That a GPU goes on with what it has --*- C++ -*-===//
+//===- CudaHeartbeat.cpp - Progress of a GPU --------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A kernel, and no copy, so that the compute stream stays with what computes.
+// Uses a kernel instead of a copy, so that the compute stream has no copies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ CudaHeartbeat::~CudaHeartbeat() {
   queue.driver().memFreeHost(word);
 }
 
-/// The GPU may write it at any time, but not now; and others look at it.
+/// The GPU does not write the word now, but other threads may read it.
 __attribute__((no_sanitize("thread"))) void CudaHeartbeat::begin() {
   *static_cast<volatile float *>(word) = 0;
   counted = 0;
@@ -45,7 +45,7 @@ void CudaHeartbeat::count() {
                          1, reinterpret_cast<CudaPointer>(word));
 }
 
-/// The GPU may write it at any time: no thread of the host does.
+/// The GPU may write the word at any time; no thread of the host does.
 __attribute__((no_sanitize("thread"))) uint32_t CudaHeartbeat::read() const {
   return static_cast<uint32_t>(*static_cast<const volatile float *>(word));
 }

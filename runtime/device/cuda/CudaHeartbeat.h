@@ -1,13 +1,13 @@
-//===- CudaHeartbeat.h - That a GPU goes on with what it has ----*- C++ -*-===//
+//===- CudaHeartbeat.h - Progress of a GPU ----------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The host is far ahead of a GPU, by a whole step where that is one graph. Whether the GPU makes
-// progress it sees in a word of its own memory, which the GPU writes as it comes by, within graphs,
-// too: a sum of one source, which is the number of the beat since the run began: so where the GPU
-// is among its launches is known to one beat.
+// The host enqueues work far ahead of a GPU, by a whole step for a CUDA graph. To observe the GPU's
+// progress, a small kernel after every `launches` launches, also within graphs, writes the number
+// of the heartbeat to pinned host memory. It is a sum of one source, the number, and tells the
+// position among the launches of the run to within one heartbeat.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,9 +20,9 @@ namespace fsdprt {
 
 class CudaHeartbeat {
 public:
-  /// So many launches are a beat.
+  /// Launches per heartbeat.
   static constexpr uint32_t launches = 32;
-  /// So many are numbered; then numbers begin again with 1.
+  /// Numbers of heartbeats, after which they start from 1 again.
   static constexpr uint32_t numbers = 4096;
 
   explicit CudaHeartbeat(const CudaQueue &queue);
@@ -30,17 +30,16 @@ public:
   CudaHeartbeat(const CudaHeartbeat &) = delete;
   CudaHeartbeat &operator=(const CudaHeartbeat &) = delete;
 
-  /// Where nothing is on the compute stream: there was no beat so far, and launches are counted
-  /// anew.
+  /// Resets the heartbeat and the count of launches. The compute stream must be idle.
   void begin();
-  /// After a launch on the compute stream.
+  /// Counts a launch on the compute stream, and enqueues a heartbeat if one is due.
   void count();
-  /// The number of the last beat, 0: none. Another value than before: there was a beat.
+  /// Returns the number of the last heartbeat, 0: none. A changed value means progress.
   uint32_t read() const;
 
 private:
   const CudaQueue &queue;
-  float *word = nullptr; // pinned; the numbers are after it
+  float *word = nullptr; // pinned: the last heartbeat, then the numbers as sources
   uint32_t counted = 0;
 };
 

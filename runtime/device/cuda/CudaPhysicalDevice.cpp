@@ -1,11 +1,11 @@
-//===- CudaPhysicalDevice.cpp - A GPU and an artifact's code on it ------*- C++ -*-===//
+//===- CudaPhysicalDevice.cpp - A GPU with an artifact's code ---*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Entries are found and given their shared memory once, so that a launch is a look into a table,
-// its tensor maps and one call.
+// Kernels are looked up and configured once, so that a launch is a table lookup, the encoding of
+// its tensor maps, and one call.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +16,8 @@
 
 using namespace fsdprt;
 
-static constexpr uint64_t sharedWithoutAsking = 48 << 10;
-static constexpr uint64_t granularity = uint64_t(2) << 20; // of what a device gives
+static constexpr uint64_t sharedWithoutAsking = 48 << 10;  // bytes per block without an attribute
+static constexpr uint64_t granularity = uint64_t(2) << 20; // of device memory allocations
 
 std::string CudaPhysicalDevice::Arenas::text() const {
   return format("%s of memory for the arena%s of %u rank%s", bytesText(ranks * bytes).c_str(),
@@ -33,8 +33,8 @@ CudaPhysicalDevice::CudaPhysicalDevice(const CudaDriver &cuda, const Artifact &a
   if (result == cudaOutOfMemory) {
     size_t total = 0;
     cuda.deviceTotalMem(&total, device);
-    badInput("%s: expected room for a context on %s beside %s, found not enough memory for that, "
-             "of %s in all; nvidia-smi says what else is on it",
+    badInput("%s: expected memory for a context on %s beside %s, found too little of %s in all; "
+             "run nvidia-smi to see what else uses it",
              artifact.getFile().c_str(), name().c_str(), arenas.text().c_str(),
              bytesText(total).c_str());
   }
@@ -54,7 +54,7 @@ CudaPhysicalDevice::~CudaPhysicalDevice() {
 
 int CudaPhysicalDevice::attribute(int number) const {
   int value = 0;
-  cuda.check(cuda.deviceGetAttribute(&value, number, device), "ask for a GPU's properties");
+  cuda.check(cuda.deviceGetAttribute(&value, number, device), "query a GPU's properties");
   return value;
 }
 
@@ -64,7 +64,7 @@ std::string CudaPhysicalDevice::name() const {
   return format("GPU %d, %s,", ordinal, printable(text).c_str());
 }
 
-/// sm_90a is for 9.0 alone; sm_80 for 8.0 and all that came later, by its PTX.
+/// sm_90a code runs on 9.0 only; the PTX of sm_80 also runs on all later chips.
 void CudaPhysicalDevice::checkCapability() const {
   std::string chip = artifact.gpu()->chip()->str();
   int wanted = std::atoi(chip.c_str() + std::min<size_t>(chip.size(), 3));
@@ -80,10 +80,10 @@ void CudaPhysicalDevice::checkCapability() const {
 void CudaPhysicalDevice::checkMemory() const {
   size_t free = 0, total = 0;
   use();
-  cuda.check(cuda.memGetInfo(&free, &total), "ask for a GPU's memory");
+  cuda.check(cuda.memGetInfo(&free, &total), "query a GPU's memory");
   uint64_t taken = (arenas.bytes + granularity - 1) / granularity * granularity * arenas.ranks;
   if (taken > free)
-    badInput("%s: expected %s on %s found %s free of %s, with context and code loaded",
+    badInput("%s: expected %s on %s found %s free of %s after loading context and code",
              artifact.getFile().c_str(), arenas.text().c_str(), name().c_str(),
              bytesText(free).c_str(), bytesText(total).c_str());
 }
@@ -91,7 +91,7 @@ void CudaPhysicalDevice::checkMemory() const {
 uint64_t CudaPhysicalDevice::bytesBeside() const {
   size_t free = 0, total = 0;
   use();
-  cuda.check(cuda.memGetInfo(&free, &total), "ask for a GPU's memory");
+  cuda.check(cuda.memGetInfo(&free, &total), "query a GPU's memory");
   return total - free - std::min<uint64_t>(total - free, static_cast<uint64_t>(arenaBytes.load()));
 }
 
@@ -99,10 +99,10 @@ void CudaPhysicalDevice::loadModule() {
   const fb::Gpu &gpu = *artifact.gpu();
   if (gpu.cubin_bytes()) {
     CudaResult result = cuda.moduleLoadData(&module, artifact.cubin().data());
-    if (result != cudaNoBinary) // of an older chip than this: its PTX does
+    if (result != cudaNoBinary) // if it is for an older chip, use its PTX
       return cuda.check(result, "load the artifact's machine code");
   }
-  std::string text(artifact.ptx()); // with a zero after it
+  std::string text(artifact.ptx()); // adds a terminating zero
   module = cuda.translate(text.c_str(), "the artifact's PTX");
 }
 
@@ -112,14 +112,15 @@ void CudaPhysicalDevice::findEntry(const fb::Phase &phase) {
   uint64_t shared = phase.grid()->shared_bytes();
   if (shared > sharedWithoutAsking)
     cuda.check(cuda.functionSetAttribute(function, cudaMostDynamicShared, static_cast<int>(shared)),
-               "give a kernel its shared memory");
+               "set a kernel's shared memory");
   if (phase.grid()->maps() && phase.grid()->maps()->size() > mostMaps)
-    badInput("%s: expected at most %u tensor maps of a launch, found %u",
-             artifact.getFile().c_str(), mostMaps, phase.grid()->maps()->size());
+    badInput("%s: expected at most %u tensor maps per launch, found %u", artifact.getFile().c_str(),
+             mostMaps, phase.grid()->maps()->size());
   entries.emplace(&phase, function);
 }
 
-/// With the artifact and the GPU; where it is memory that lacks, what there is and what has to fit.
+/// Throws the failure with the names of artifact and GPU; if memory ran out, also with the free
+/// memory and the size of the arenas.
 void CudaPhysicalDevice::explain(const CudaFailure &failure) const {
   bool isBadPtx = failure.result == cudaInvalidPtx;
   if (failure.result != cudaOutOfMemory)
@@ -127,7 +128,7 @@ void CudaPhysicalDevice::explain(const CudaFailure &failure) const {
                 format("%s: on %s %s", artifact.getFile().c_str(), name().c_str(), failure.what()));
   size_t free = 0, total = 0;
   cuda.memGetInfo(&free, &total);
-  badInput("%s: expected room for code on %s beside %s, found %s free of %s: %s",
+  badInput("%s: expected memory for code on %s beside %s, found %s free of %s: %s",
            artifact.getFile().c_str(), name().c_str(), arenas.text().c_str(),
            bytesText(free).c_str(), bytesText(total).c_str(), failure.what());
 }

@@ -1,11 +1,10 @@
-//===- CudaPhysicalDevice.h - A GPU and an artifact's code on it --------*- C++ -*-===//
+//===- CudaPhysicalDevice.h - A GPU with an artifact's code -----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What the ranks on one GPU have in common: its context, the artifact's code, the runtime's own
-// kernels.
+// Shared by the ranks on one GPU: the context, the artifact's code and the runtime's own kernels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,24 +22,24 @@ namespace fsdprt {
 
 class CudaPhysicalDevice {
 public:
-  /// What the ranks on a device need of it: `ranks` arenas of `bytes`.
+  /// Memory that the ranks on this GPU need: `ranks` arenas of `bytes` each.
   struct Arenas {
     uint32_t ranks;
     uint64_t bytes;
     std::string text() const;
   };
-  /// Looks at a device; throws Error where the artifact's code does not run on it.
+  /// Opens the GPU. Throws Error if the artifact's code does not run on it.
   CudaPhysicalDevice(const CudaDriver &cuda, const Artifact &artifact, int ordinal, Arenas arenas);
   ~CudaPhysicalDevice();
   CudaPhysicalDevice(const CudaPhysicalDevice &) = delete;
   CudaPhysicalDevice &operator=(const CudaPhysicalDevice &) = delete;
 
-  /// Loads machine code where it fits, else PTX, which the driver translates; and gives kernels
-  /// their shared memory.
+  /// Loads machine code if it is for this chip, else PTX, which the driver compiles. Sets the
+  /// dynamic shared memory of kernels.
   void load();
-  /// That the arenas fit beside what is in use; throws Error.
+  /// Throws Error if the arenas do not fit in the free memory.
   void checkMemory() const;
-  /// What is in use beside what was counted as arenas.
+  /// Returns the bytes in use apart from the arenas counted by countArena().
   uint64_t bytesBeside() const;
   void countArena(int64_t bytes) { arenaBytes += bytes; }
 
@@ -49,7 +48,7 @@ public:
   int getOrdinal() const { return ordinal; }
   CudaFunction entry(const fb::Phase &phase) const { return entries.at(&phase); }
   const CudaSums &getSums() const { return *sums; }
-  /// Of one rank; null where no library computes products.
+  /// Creates the products of one rank; null if the artifact has no library products.
   std::unique_ptr<LibraryGemm> makeLibraryGemm() const {
     return plans ? std::make_unique<LibraryGemm>(plans, artifact) : nullptr;
   }

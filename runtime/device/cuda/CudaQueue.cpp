@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A wait looks at once, then from time to time, so that a rank that fails or a limit ends it.
+// A wait polls without pause at first, then with short sleeps, so that a failed rank or a time
+// limit can end it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,8 +15,8 @@
 
 using namespace fsdprt;
 
-static constexpr int urgent = -1;           // of transfers, which others wait for
-static constexpr double pollSeconds = 2e-4; // without a pause
+static constexpr int urgent = -1;           // priority of transfers, which other ranks wait for
+static constexpr double pollSeconds = 2e-4; // time of polling without pause
 static constexpr long napNanoseconds = 20000;
 
 CudaQueue::CudaQueue(const CudaDriver &cuda, int device, CudaContext context, const CudaSums *sums)
@@ -24,7 +25,7 @@ CudaQueue::CudaQueue(const CudaDriver &cuda, int device, CudaContext context, co
   for (Lane lane : {compute, gather, reduce, copies})
     cuda.check(cuda.streamCreateWithPriority(&streams[lane], cudaStreamNonBlocking,
                                              lane == compute ? 0 : urgent),
-               "make a stream");
+               "create a stream");
 }
 
 CudaQueue::~CudaQueue() {
@@ -47,17 +48,17 @@ void CudaQueue::finish(const std::function<void()> &idle) const {
         continue;
       }
       idle();
-      use(); // whatever that did
+      use(); // `idle` may have changed the current context
       timespec nap = {0, napNanoseconds};
       nanosleep(&nap, nullptr);
     }
-    cuda.check(result, "run what was launched on a GPU");
+    cuda.check(result, "run the launched work on a GPU");
   }
 }
 
 CudaMark::CudaMark(const CudaQueue &queue) : queue(queue) {
   queue.use();
-  queue.driver().check(queue.driver().eventCreate(&event, cudaEventNoTiming), "make an event");
+  queue.driver().check(queue.driver().eventCreate(&event, cudaEventNoTiming), "create an event");
 }
 
 CudaMark::~CudaMark() {

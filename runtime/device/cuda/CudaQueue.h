@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What a rank does on its GPU is on four streams: what it computes, gathers and broadcasts,
-// reductions, and copies between its arenas. A mark is a place on one of them, which others can be
-// put after it. The host waits for none of it but in finish().
+// A rank uses four streams of its GPU: for computation, for gathers and broadcasts, for reductions,
+// and for copies between its arenas. A mark is an event on one stream that other streams wait for.
+// The host waits only in finish().
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ class CudaQueue {
 public:
   enum Lane { compute, gather, reduce, copies };
 
-  /// `sums` of the same context, which is the device's; null where nobody asks for them.
+  /// `sums` belongs to the same context; null if it is not needed.
   CudaQueue(const CudaDriver &cuda, int device, CudaContext context, const CudaSums *sums);
   ~CudaQueue();
   CudaQueue(const CudaQueue &) = delete;
@@ -36,15 +36,15 @@ public:
   const CudaSums &getSums() const { return *sums; }
   int getDevice() const { return device; }
   CudaContext getContext() const { return context; }
-  /// The next calls of this thread are for the rank's GPU.
+  /// Makes the rank's GPU current for this thread.
   void use() const { cuda.contextSetCurrent(context); }
   CudaStream stream(Lane lane) const { return streams[lane]; }
-  /// Who is to know when something ran; null: nobody asks for that.
+  /// Sets the timeline that stamps are for; null: none.
   void setTimeline(CudaTimeline *given) { timeline = given; }
-  /// Puts a stamp of the timeline on a stream, and returns its number; 0 without one.
+  /// Enqueues a stamp of the timeline on a stream and returns its number; 0 without a timeline.
   uint32_t stamp(Lane lane) const;
-  /// Returns when all of it has ended; calls `idle` now and then meanwhile. Throws Error where
-  /// something failed.
+  /// Waits until all streams are idle; calls `idle` repeatedly meanwhile. Throws Error if work on
+  /// them failed.
   void finish(const std::function<void()> &idle) const;
 
 private:
@@ -56,7 +56,7 @@ private:
   std::array<CudaStream, 4> streams{};
 };
 
-/// A place on a stream, the last that record() was called at.
+/// The point of a stream at which record() was last called.
 class CudaMark {
 public:
   explicit CudaMark(const CudaQueue &queue);
@@ -65,7 +65,7 @@ public:
   CudaMark &operator=(const CudaMark &) = delete;
 
   void record(CudaQueue::Lane lane) const;
-  /// Puts what comes next on a stream, perhaps of another rank, after it.
+  /// Makes a stream, perhaps of another rank, wait for the mark.
   void hold(const CudaQueue &other, CudaQueue::Lane lane) const;
 
 private:

@@ -1,10 +1,10 @@
-//===- CudaRecording.cpp - What ranks do on GPUs, as one graph ----*- C++ -*-===//
+//===- CudaRecording.cpp - A CUDA graph of all ranks' commands ----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Streams are captured: the first rank's compute stream, and those that wait for an event of it.
+// Captures the first rank's compute stream, and all streams that wait for one of its events.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ void CudaRecording::begin() {
   first().use();
   first().driver().check(
       first().driver().streamBeginCapture(first().stream(CudaQueue::compute), cudaCaptureRelaxed),
-      "begin to record a graph");
+      "begin the capture of a graph");
   marks[0]->record(CudaQueue::compute);
   for (size_t i = 1; i < queues.size(); ++i)
     marks[0]->hold(*queues[i], CudaQueue::compute);
@@ -44,14 +44,14 @@ void CudaRecording::end() {
   first().use();
   CudaGraph graph = nullptr;
   cuda.check(cuda.streamEndCapture(first().stream(CudaQueue::compute), &graph),
-             "end to record a graph");
+             "end the capture of a graph");
   CudaResult result = cuda.graphInstantiate(&runs, graph, 0);
   cuda.graphDestroy(graph);
   if (result != cudaOk)
     runs = nullptr;
-  cuda.check(result, "make a graph that can be launched");
+  cuda.check(result, "instantiate a graph");
   cuda.check(cuda.graphUpload(runs, first().stream(CudaQueue::compute)),
-             "bring a graph to its GPU");
+             "upload a graph to its GPU");
 }
 
 void CudaRecording::cancel() noexcept {

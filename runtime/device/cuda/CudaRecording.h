@@ -1,12 +1,12 @@
-//===- CudaRecording.h - What ranks do on GPUs, as one graph ------*- C++ -*-===//
+//===- CudaRecording.h - A CUDA graph of all ranks' commands ------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Between begin() and end() what ranks put on their streams is kept instead of done: as one graph
-// of all of them, which launch() does as a whole. Threads of the ranks may do that; streams of
-// transfers have to be waited for by the compute stream that they started after it.
+// Between begin() and end(), work that ranks enqueue on their streams is captured instead of run,
+// as one graph for all ranks; launch() enqueues the graph. Any thread of the ranks may enqueue.
+// Streams of transfers must be joined to the compute stream that they were forked from.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,18 +22,18 @@ namespace fsdprt {
 
 class CudaRecording : public DeviceGraph {
 public:
-  /// Of ranks whose queues these are, and which outlive it.
+  /// Captures the streams of these queues, which must outlive the recording.
   explicit CudaRecording(std::vector<const CudaQueue *> queues);
   ~CudaRecording() override;
   CudaRecording(const CudaRecording &) = delete;
   CudaRecording &operator=(const CudaRecording &) = delete;
 
-  /// All three throw Error.
+  /// begin(), end() and launch() throw Error on failure.
   void begin() override;
   void end() override;
-  /// After it, on the first rank's compute stream.
+  /// Enqueues the graph on the first rank's compute stream. Call end() first.
   void launch() const override;
-  /// Instead of end(): what was kept is forgotten.
+  /// Ends the capture and discards it. Replaces end() after a failure.
   void cancel() noexcept override;
   bool isReady() const override { return runs != nullptr; }
 
@@ -41,7 +41,7 @@ private:
   const CudaQueue &first() const { return *queues.front(); }
 
   std::vector<const CudaQueue *> queues;
-  std::vector<std::unique_ptr<CudaMark>> marks; // of each: begins together, ends together
+  std::vector<std::unique_ptr<CudaMark>> marks; // per queue: fork and join its compute stream
   CudaGraphExec runs = nullptr;
 };
 

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A thread has 16 bytes of the result, or where something is not aligned and after the last whole
-// ones a single element. Sources are read four at a time and added one after the other. Sums are in
-// f32, of f64 in f64.
+// A thread computes 16 bytes of the result, or a single element if an address is not aligned or
+// after the last whole vector. It loads four sources at a time and adds them one after the other.
+// Sums are in f32; those of f64 are in f64.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,16 +19,16 @@ using namespace fsdprt;
 static constexpr unsigned vectorBytes = 16, atOnce = 4;
 
 namespace {
-/// What differs between the types. `%s` of a text is a register's number.
+/// Properties of a type.
 struct Form {
-  const char *name, *sum; ///< of the sum: f32, f64
+  const char *name, *sum; ///< name of the type, and of the type of sums
   unsigned bytes;
 };
 constexpr Form forms[] = {
     {"f64", "f64", 8}, {"f32", "f32", 4}, {"f16", "f32", 2}, {"bf16", "f32", 2}}; // by DType
 
-/// Writes one kernel. Registers: %w are words as they are loaded, %x values, %a sums; 4 words are
-/// 16 bytes.
+/// Generates the kernel of one type. Registers: %w are loaded words, %x values, %a sums; 4 words
+/// are 16 bytes.
 class Writer {
 public:
   explicit Writer(const Form &form)
@@ -73,11 +73,11 @@ void Writer::loadVector(unsigned k) {
               joined(words).c_str(), k));
 }
 
-/// Adds a half, in a register of 16 bits.
+/// Adds a 16-bit value in register `half`, of source `k`, to sum `value`.
 void Writer::addHalf(unsigned k, unsigned value, const std::string &half) {
   if (form.name[0] == 'b') {
     line(format("@%%q%u mov.b32 %%u, {%%zero, %s};", k,
-                half.c_str())); // bf16 are the upper bits of f32
+                half.c_str())); // a bf16 is the upper half of an f32
     line(format("@%%q%u mov.b32 %%x, %%u;", k));
   } else {
     line(format("@%%q%u cvt.f32.f16 %%x, %s;", k, half.c_str()));
@@ -114,7 +114,7 @@ void Writer::addElement(unsigned k) {
   line(format("@%%q%u add.rn.%s %%a0, %%a0, %s%u;", k, form.sum, isDouble ? "%d" : "%y", k));
 }
 
-/// Over all sources, some at a time; %offset is that of what the thread has.
+/// Generates the loop over all sources, `atOnce` at a time. %offset is that of the thread's data.
 void Writer::loop(const char *label, unsigned values, void (Writer::*load)(unsigned),
                   void (Writer::*add)(unsigned)) {
   for (unsigned i = 0; i < values; ++i)

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The one kernel that the runtime has of its own: the sum of what some ranks hold, in their order,
-// to the bits that Reduce.h computes on a CPU. There is no compiler here, so it is written as PTX
-// for sm_80, which the driver translates.
+// A kernel that sums buffers of several ranks in the order of ranks, with the same bits that
+// Reduce.h computes on a CPU. The runtime has no compiler, so the kernel is generated as PTX for
+// sm_80, which the driver compiles.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,29 +23,30 @@ class CudaSums {
 public:
   static constexpr uint32_t mostSources = 64, threads = 256;
 
-  /// The text of all of them: fsdprt_sum_f32, _f64, _f16, _bf16.
+  /// Returns the PTX of fsdprt_sum_f32, _f64, _f16 and _bf16.
   static std::string ptx();
-  /// In which a block of `threads` takes an element, or 16 bytes at once.
+  /// Shape of a launch: number of 16-byte vectors, and of blocks. A thread sums a vector, or one of
+  /// the remaining elements.
   struct Shape {
     uint64_t vectors, blocks;
   };
-  /// Of `elements` at addresses of which `bits` has all bits.
+  /// Returns the shape for `elements`; `bits` is the bitwise OR of all addresses.
   static Shape shapeOf(DType type, uint64_t elements, uint64_t bits);
 
-  /// In a context, which is current.
+  /// Loads the kernels into the current context.
   explicit CudaSums(const CudaDriver &cuda);
   ~CudaSums();
   CudaSums(const CudaSums &) = delete;
   CudaSums &operator=(const CudaSums &) = delete;
 
-  /// Where they are, in their order.
+  /// Addresses of the summands, in the order of summation.
   struct Sources {
     std::array<CudaPointer, mostSources> at{};
     uint32_t count = 0;
     void add(CudaPointer source) { at[count++] = source; }
   };
-  /// Puts on a stream of that context: target = ((+0 + first) + second) + ..., times 1 / number for
-  /// an average. A source of 0 contributes nothing but counts.
+  /// Enqueues on a stream of that context: target = ((+0 + first) + second) + ..., times 1 / count
+  /// for an average. An address of 0 adds nothing, but is counted.
   void launch(CudaStream stream, DType type, bool isAverage, const Sources &sources,
               uint64_t elements, CudaPointer target) const;
 

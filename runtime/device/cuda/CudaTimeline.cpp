@@ -1,11 +1,11 @@
-//===- CudaTimeline.cpp - When a rank's GPU did what ------------*- C++ -*-===//
+//===- CudaTimeline.cpp - Times of work on a rank's streams -----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The clocks are compared at an event that the host has just waited for: the difference is what a
-// look at it takes.
+// The clocks are related by an event that the host has just waited for; the error is the latency of
+// one poll.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,9 +19,9 @@ using namespace fsdprt;
 CudaTimeline::CudaTimeline(const CudaQueue &queue, uint64_t stamps) : queue(queue), events(stamps) {
   queue.use();
   const CudaDriver &cuda = queue.driver();
-  cuda.check(cuda.eventCreate(&base, cudaEventTimed), "make an event with a time");
+  cuda.check(cuda.eventCreate(&base, cudaEventTimed), "create a timed event");
   for (CudaEvent &event : events)
-    cuda.check(cuda.eventCreate(&event, cudaEventTimed), "make an event with a time");
+    cuda.check(cuda.eventCreate(&event, cudaEventTimed), "create a timed event");
 }
 
 CudaTimeline::~CudaTimeline() {
@@ -55,6 +55,6 @@ uint64_t CudaTimeline::timeOf(uint32_t stamp) const {
   float milliseconds = 0;
   queue.use();
   queue.driver().check(queue.driver().eventElapsedTime(&milliseconds, base, events.at(stamp - 1)),
-                       "ask for the time between events");
+                       "query the time between events");
   return hostBase + static_cast<uint64_t>(std::max(0.0, static_cast<double>(milliseconds) * 1e6));
 }

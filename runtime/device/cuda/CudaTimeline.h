@@ -1,12 +1,12 @@
-//===- CudaTimeline.h - When a rank's GPU did what --------------*- C++ -*-===//
+//===- CudaTimeline.h - Times of work on a rank's streams -------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Stamps are events with a time, on the streams of a rank: what comes before one of a stream has
-// ended then, and what comes after it has not begun. They are all made before the first run, and
-// numbered from 1 in each:
+// Stamps are timed events on the streams of a rank. When one is passed, earlier work on its stream
+// has ended and later work has not begun. All are created before the first run, and numbered from 1
+// in each run:
 //
 //   host       begin() | stamp, launch, stamp, ... | CudaQueue::finish() | timeOf(each)
 //   compute    base       1    [kernel]  2
@@ -30,14 +30,14 @@ public:
   CudaTimeline(const CudaTimeline &) = delete;
   CudaTimeline &operator=(const CudaTimeline &) = delete;
 
-  /// A run begins, whose streams stand still: finds out which time of the host is which of the GPU.
+  /// Starts a run, whose streams are idle, and relates the GPU's clock to the host's.
   void begin(const std::function<void()> &idle) override;
   uint32_t stampCommand() override { return stamp(CudaQueue::compute); }
-  /// Puts one on a stream, and returns its number. May be called by any thread. A stream that has
-  /// failed says so at the next call.
+  /// Enqueues a stamp on a stream and returns its number. May be called by any thread. An error of
+  /// the stream is reported by the next checked call.
   uint32_t stamp(CudaQueue::Lane lane) noexcept;
-  /// Nanoseconds of the host's monotonic clock at which a stamp was passed, which has been waited
-  /// for.
+  /// Returns the time at which a stamp was passed, in nanoseconds of the host's monotonic clock.
+  /// The host must have waited for the stamp.
   uint64_t timeOf(uint32_t stamp) const override;
 
 private:

@@ -1,15 +1,16 @@
-//===- LibraryGemm.cpp - Matrix products of a library -----------*- C++ -*-===//
+//===- LibraryGemm.cpp - Matrix products by cuBLASLt ------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//     result = lhs · rhs, m x n      D = A · B, n x m: A is rhs, transposed where rhs is not row by
-//                                    row; B is lhs likewise; C is the addend
-//     bias, along a row              along a column of D, as the library has it
+//     result = lhs · rhs, m x n      D = A · B, n x m: A is rhs, transposed if rhs is not
+//     row-major;
+//                                    B is lhs likewise; C is the addend
+//     bias, along a row              along a column of D, as the library defines it
 //
-// An algorithm depends on alignments: of a binding, 64 bytes, less where the matrix does not begin
-// with it. Sums over parts of k are added in order.
+// An algorithm depends on alignments: 64 bytes for a binding, less if the matrix does not begin at
+// its start. Partial sums of split-k are added in a fixed order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,7 +63,7 @@ static std::string textOf(const fb::Product &product) {
 
 //===- Descriptors --------------------------------------------------------===//
 
-/// What the library is told of a product.
+/// Descriptors of a product.
 struct LibraryGemm::Call {
   Call(const CublasLt &library, const fb::Product &product);
   ~Call();
@@ -85,7 +86,7 @@ private:
   LtMatrix describe(const fb::Matrix &matrix, uint64_t rows, uint64_t cols) const;
 };
 
-/// A matrix of `rows` by `cols` as the library has it: its columns are our rows.
+/// Returns the library's layout of a matrix of `rows` by `cols`: its columns are our rows.
 LtMatrix LibraryGemm::Call::describe(const fb::Matrix &matrix, uint64_t rows, uint64_t cols) const {
   LtMatrix made = nullptr;
   bool isTransposed = matrix.transposed();
@@ -141,18 +142,18 @@ void LibraryGemm::Call::place(LtProductAttribute pointer, const void *address) c
 LibraryGemmPlans::LibraryGemmPlans(const Artifact &artifact)
     : library(artifact.getFile().c_str()), artifact(artifact) {
   if (LtStatus status = library.create(&handle.value); status != ltOk)
-    failed("%s: cannot begin with cuBLASLt, '%s': %s", artifact.getFile().c_str(),
+    failed("%s: cannot initialise cuBLASLt, '%s': %s", artifact.getFile().c_str(),
            printable(library.getPath()).c_str(), library.reason(status).c_str());
   forEachProduct(artifact.manifest(),
                  [this](const fb::Kernel &kernel, const fb::Phase &phase) { plan(kernel, phase); });
 }
 
-/// What C is: that the addend is left out makes no difference to an algorithm.
+/// Returns the matrix for C. Without an addend, the result takes its place.
 static const fb::Matrix *addendOf(const fb::Product &product) {
   return product.addend() ? product.addend() : product.result();
 }
 
-/// All that an algorithm may depend on.
+/// Returns everything that the choice of an algorithm may depend on.
 static std::vector<uint64_t> keyOf(const fb::Product &product, uint64_t workspace) {
   std::vector<uint64_t> key{product.m(),
                             product.n(),
@@ -173,21 +174,22 @@ static std::vector<uint64_t> keyOf(const fb::Product &product, uint64_t workspac
 namespace {
 struct Preference {
   explicit Preference(const CublasLt &library) : library(library) {
-    library.check(library.preferenceCreate(&value), "say what a product may use");
+    library.check(library.preferenceCreate(&value), "set preferences of a matrix product");
   }
   ~Preference() { library.preferenceDestroy(value); }
   template <typename T>
   void set(int attribute, T number) {
     library.check(library.preferenceSet(value, static_cast<LtPreferenceAttribute>(attribute),
                                         &number, sizeof number),
-                  "say what a product may use");
+                  "set preferences of a matrix product");
   }
   const CublasLt &library;
   LtPreference value = nullptr;
 };
 } // namespace
 
-/// An address that is aligned as the matrix will be: the library looks at nothing else of it.
+/// Returns an address with the alignment that the matrix will have. The library uses nothing else
+/// of it.
 static const void *standIn(const fb::Matrix &matrix) {
   return reinterpret_cast<const void *>((uintptr_t(1) << 20) + alignmentOf(matrix));
 }

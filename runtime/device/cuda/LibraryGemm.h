@@ -1,12 +1,12 @@
-//===- LibraryGemm.h - Matrix products of a library -------------*- C++ -*-===//
+//===- LibraryGemm.h - Matrix products by cuBLASLt --------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Phases that are a Product are calls of cuBLASLt. Its matrices are column by column and ours row
-// by row, so it is asked for the transposed result: the transposed right factor times the
-// transposed left one, each of which is the same memory read the other way.
+// Phases with a Product are calls of cuBLASLt. Its matrices are column-major and ours row-major, so
+// it computes the transposed result: the transposed right factor times the transposed left one.
+// Each transposed matrix is the same memory in the other order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,15 +23,15 @@
 
 namespace fsdprt {
 
-/// Whether a library computes some of an artifact's products.
+/// Returns true if the artifact has products for the library.
 bool hasProducts(const fb::Manifest &manifest);
 
-/// cuBLASLt on one device, and the algorithms that it has chosen for the products of an artifact:
-/// each is asked for once.
+/// cuBLASLt on one device, with the algorithms chosen for an artifact's products. Equal products
+/// share one query.
 class LibraryGemmPlans {
 public:
-  /// For the device whose context is current. Throws Error when there is no library, or it has no
-  /// algorithm for a product.
+  /// Uses the device whose context is current. Throws Error if there is no library, or no algorithm
+  /// for a product.
   explicit LibraryGemmPlans(const Artifact &artifact);
   LibraryGemmPlans(const LibraryGemmPlans &) = delete;
   LibraryGemmPlans &operator=(const LibraryGemmPlans &) = delete;
@@ -43,7 +43,7 @@ public:
 private:
   void plan(const fb::Kernel &kernel, const fb::Phase &phase);
 
-  /// Ends with the library's, also when a product of the constructor is none.
+  /// Destroys the library's handle, also if the constructor throws.
   struct Handle {
     explicit Handle(const CublasLt &library) : library(library) {}
     ~Handle() {
@@ -59,19 +59,19 @@ private:
 
   const Artifact &artifact;
   Handle handle{library};
-  std::map<std::vector<uint64_t>, LtAlgorithm> algorithms; // by all that a call is
+  std::map<std::vector<uint64_t>, LtAlgorithm> algorithms; // by the properties of a product
   std::unordered_map<const fb::Phase *, const LtAlgorithm *> byPhase;
 };
 
-/// Of one rank, since a call's descriptors hold addresses.
+/// The products of one rank. Ranks cannot share descriptors, which hold addresses.
 class LibraryGemm {
 public:
-  struct Call; // as the library is told of it
+  struct Call; // descriptors of a product
   LibraryGemm(std::shared_ptr<const LibraryGemmPlans> plans, const Artifact &artifact);
   ~LibraryGemm();
 
-  /// Begins a product on a stream of the device. `bindings` are the kernel's, with its scratch
-  /// after them.
+  /// Enqueues a product on a stream of the device. `bindings` holds the kernel's bindings, then its
+  /// scratch.
   void launch(const fb::Kernel &kernel, const fb::Phase &phase, void *const *bindings,
               CudaStream stream);
 

@@ -1,12 +1,12 @@
-//===- Nvtx.cpp - Ranges for tools that watch a process ---------*- C++ -*-===//
+//===- Nvtx.cpp - Ranges for profiling tools --------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A tool is offered the slots of all modules, since it may fill those of one without asking whether
-// they are there; of what it puts into them two are used. A library that cannot be loaded is none:
-// a run is not worth less for being watched in vain.
+// The slots of all modules are offered, because a tool may write to a module without checking that
+// it exists. Two of them are used. A library that cannot be loaded is ignored, because the run does
+// not depend on the tool.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,16 +23,15 @@ using namespace fsdprt;
 namespace {
 using Function = void (*)();
 
-/// The modules that there are, by number, and how many functions each has, from 1: core, CUDA,
-/// OpenCL, CUDA's runtime, core with domains, synchronisation.
+/// Number of functions of each module, from 1: core, CUDA, OpenCL, CUDA runtime, core with domains,
+/// synchronisation.
 constexpr unsigned modules = 7, mostFunctions = 15;
 constexpr unsigned functionsOf[modules] = {0, 15, 8, 14, 6, 15, 6};
 constexpr unsigned core = 1, rangePush = 9, rangePop = 11;
 constexpr uint32_t callbacksTable = 1, versionTable = 3;
 
 Function slots[modules][mostFunctions + 1];
-Function
-    *tables[modules][mostFunctions + 2]; // where these are; none of number 0, none after the last
+Function *tables[modules][mostFunctions + 2]; // pointers to slots; entry 0 and the last are null
 
 int tableOf(unsigned module, Function ***table, unsigned *size) {
   if (module == 0 || module >= modules)

@@ -1,18 +1,16 @@
-//===- Nvtx.h - Ranges for tools that watch a process -----------*- C++ -*-===//
+//===- Nvtx.h - Ranges for profiling tools ----------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// NVIDIA's tools (Nsight Systems and others) show what a process says that it is doing. One that
-// watches names a library of its own in NVTX_INJECTION64_PATH; this loads it, and offers it tables
-// of slots to put functions into:
+// NVIDIA's tools (Nsight Systems and others) show ranges that a process announces through NVTX. A
+// tool names its library in NVTX_INJECTION64_PATH. The runtime loads it and offers tables of slots,
+// into which the tool writes functions:
 //
-//     InitializeInjectionNvtx2(table by number) -> callbacks: table of a module -> slots, of which
-//     it fills those it wants
+//     InitializeInjectionNvtx2(export table by number) -> callbacks: table of a module -> slots
 //
-// What follows is a declaration of our own of that interface. Without a library nothing is loaded,
-// and nobody is asked again.
+// The interface is declared here. Without a tool, no library is loaded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,10 +19,10 @@
 
 namespace fsdprt {
 
-/// Ranges of a thread lie in each other.
+/// Pushes and pops ranges, which nest within a thread.
 class Nvtx {
 public:
-  /// Null where no tool watches, or none wants ranges.
+  /// Returns null if there is no tool, or it does not want ranges.
   static const Nvtx *find();
 
   void push(const char *name) const { pushRange(name); }

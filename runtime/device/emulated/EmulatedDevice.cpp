@@ -1,4 +1,4 @@
-//===- EmulatedDevice.cpp - A rank's GPU, emulated -----------------*- C++ -*-===//
+//===- EmulatedDevice.cpp - An emulated GPU ------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -59,7 +59,7 @@ void EmulatedDevice::launch(uint32_t number, uint32_t index, void *const *bindin
   Launch launch;
   launch.entry = phase.symbol()->str();
   const Function *entry = state->emulator.module().find(launch.entry);
-  if (entry && entry->requiredCluster[0]) // as a driver takes it from the code
+  if (entry && entry->requiredCluster[0]) // the driver takes it from the code too
     std::copy_n(entry->requiredCluster, 3, launch.cluster);
   launch.grid[0] = grid.blocks();
   launch.cluster[0] = grid.cluster();

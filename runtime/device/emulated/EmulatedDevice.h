@@ -1,12 +1,12 @@
-//===- EmulatedDevice.h - A rank's GPU, emulated -------------------*- C++ -*-===//
+//===- EmulatedDevice.h - An emulated GPU --------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Runs the PTX of an artifact on the emulator, one for each rank. Its global memory is the rank's
-// arena, so that everything that is no kernel happens as on the CPU. What the emulator finds wrong
-// in a kernel is an Error.
+// Runs an artifact's PTX on an emulator, one per rank. The emulator's global memory is the rank's
+// arena, so that everything except kernels runs as on the CPU. Faults that the emulator finds in a
+// kernel are thrown as Error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ namespace fsdprt {
 
 class EmulatedDevice : public HostDevice {
 public:
-  /// Of an artifact for a GPU, which has to outlive it.
+  /// `artifact`, which is for a GPU, must outlive the device.
   EmulatedDevice(const Artifact &artifact, uint32_t numCopies);
   ~EmulatedDevice() override;
 

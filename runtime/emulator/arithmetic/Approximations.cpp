@@ -1,4 +1,4 @@
-//===- Approximations.cpp - Functions that the hardware approximates *- C++ -*-===//
+//===- Approximations.cpp - Approximate functions ---------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,10 +7,10 @@
 // PTX ISA, "Floating Point Instructions: rcp, sqrt, rsqrt, sin, cos, lg2, ex2, tanh" and "Half
 // Precision Floating Point Instructions: tanh, ex2".
 //
-// Error model: an approximation here is the exact function rounded to the result's type (computed
-// in double by the host's library, then rounded). The hardware's is off by what the document
-// allows: docs/explanation/emulator.md has the table. So results differ from a GPU's by at most
-// that bound and half a unit in the last place.
+// Error model: results are the exact function rounded to the result's type (computed in double by
+// the host's library, then rounded). The hardware's results differ from the exact ones within the
+// bounds that the document gives: see the table in docs/explanation/emulator.md. Results therefore
+// differ from a GPU's by at most that bound plus half a unit in the last place.
 //
 //===----------------------------------------------------------------------===//
 

@@ -33,7 +33,7 @@ struct Clz {
     return leadingZeros(a);
   }
 };
-/// The highest bit that differs from the sign; .shiftamt counts from the top. -1: there is none.
+/// Returns the highest bit that differs from the sign, or -1; with .shiftamt counted from the top.
 template <bool isShift>
 struct Bfind {
   template <typename T>
@@ -55,8 +55,8 @@ struct Brev {
     return result;
   }
 };
-/// Positions and lengths are the low 8 bits; a signed field is extended by its top bit, or the
-/// number's if it reaches over.
+/// Position and length are low bytes of the operands. A signed field is extended by its top bit, or
+/// by the number's sign if the field reaches beyond the number.
 struct Bfe {
   template <typename T>
   static FSDPRT_INLINE T apply(T a, uint32_t b, uint32_t c) {
@@ -91,7 +91,7 @@ Step bfi(Warp &warp, const Instruction &i, LaneMask active) {
   keep(warp.at<T>(i.out[0]), result, active);
   return Step::Next;
 }
-/// The n-th set bit of a mask, from a position up or down; -1: there is none.
+/// Returns the position of the n-th set bit of a mask, from a position up or down, or -1.
 struct Fns {
   static FSDPRT_INLINE uint32_t apply(uint32_t mask, uint32_t base, int32_t offset) {
     if (!offset)
@@ -126,8 +126,7 @@ struct Bmsk {
     return a > 31 ? 0 : ones << a;
   }
 };
-/// Bits of Instruction::modifier: whether a and b are signed, whether dp2a takes the high bytes of
-/// b.
+/// Bits of Instruction::modifier: a is signed, b is signed, dp2a takes the high bytes of b.
 template <unsigned parts>
 Step dotProduct(Warp &warp, const Instruction &i, LaneMask active) {
   uint32_t result[warpSize];

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // PTX ISA, "Extended-Precision Integer Arithmetic Instructions: add.cc, addc, sub.cc, subc, mad.cc,
-// madc". The condition code's carry is a predicate of its own here; it is 1 after a subtraction
-// that borrows.
+// madc". The carry of the condition code is a predicate register here; a subtraction that borrows
+// sets it to 1.
 //
 //===----------------------------------------------------------------------===//
 

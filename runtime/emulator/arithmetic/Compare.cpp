@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Comparison and Selection Instructions: set, setp, selp, slct" and the same of half
-// precision. A comparison is a sum of three cases: less, equal, and not ordered (NaN).
+// PTX ISA, "Comparison and Selection Instructions: set, setp, selp, slct" and their half precision
+// forms. A comparison is a set of cases: less, equal, greater, unordered (NaN).
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@ namespace {
 struct Cases {
   LaneMask less = 0, equal = 0, unordered = 0;
 };
-/// Bits of Instruction::modifier: which cases hold, and "greater".
+/// Bits of Instruction::modifier: the cases in which a comparison holds.
 enum : uint8_t { IfLess = 1, IfEqual = 2, IfGreater = 4, IfUnordered = 8, Flushes = 16 };
 
 LaneMask holds(const Cases &cases, uint8_t which) {
@@ -27,7 +27,7 @@ LaneMask holds(const Cases &cases, uint8_t which) {
          (which & IfGreater ? greater : 0) | (which & IfUnordered ? cases.unordered : 0);
 }
 
-/// How lanes' operands become numbers that the host compares.
+/// Converts lanes' operands to numbers that the host compares.
 template <typename T>
 struct Number {
   using Stored = T;
@@ -60,7 +60,7 @@ FSDPRT_INLINE Cases compare(Warp &warp, const Instruction &i) {
   return cases;
 }
 
-/// modifier2: 1 and, 2 or, 3 xor with the predicate that is the last operand.
+/// Combines the result with the last operand. modifier2: 1 and, 2 or, 3 xor.
 FSDPRT_INLINE LaneMask combine(Warp &warp, const Instruction &i, LaneMask result) {
   if (!i.modifier2)
     return result;
@@ -82,7 +82,7 @@ struct Setp {
   }
 };
 
-/// True is all ones, or 1.0.
+/// Writes all ones, or 1.0, where the comparison holds.
 template <typename N>
 struct Set {
   static FSDPRT_INLINE Step run(Warp &warp, const Instruction &i, LaneMask active) {
@@ -153,8 +153,7 @@ Handler slctOf(unsigned size) {
 }
 } // namespace
 
-/// The cases of a comparison, after the type is known: lo, ls, hi and hs are those of unsigned
-/// numbers.
+/// Parses a comparison. lo, ls, hi and hs are the comparisons of unsigned numbers.
 static uint8_t takeComparison(Decoder &d) {
   static const std::pair<const char *, uint8_t> names[] = {
       {"eq", IfEqual},
@@ -196,7 +195,8 @@ static void decodeComparison(Decoder &d) {
   else if (!isSet && type == Type::BF16x2)
     run = handler<Setp<PackedNumber<Brain, 0, uint32_t>, PackedNumber<Brain, 16, uint32_t>>>();
   if (!run)
-    d.fail("type %s does not go with '%s'", nameOf(type), std::string(d.modifiers.name()).c_str());
+    d.fail("type %s is not supported by '%s'", nameOf(type),
+           std::string(d.modifiers.name()).c_str());
   std::vector<Slot> outs, ins{d.source(1, type), d.source(2, type)};
   if (combination)
     ins.push_back(d.predicate(d.operand(3)));
@@ -230,7 +230,7 @@ bool fsdprt::emulate::decodeCompare(Decoder &d) {
     return true;
   }
   Type by = d.typeOneOf({Type::S32, Type::F32});
-  (void)flushes; // a flushed number is not less than 0 where -0 is not
+  (void)flushes; // flushing cannot change a comparison with 0
   d.emit(by == Type::S32 ? slctOf<int32_t>(sizeOf(type)) : slctOf<float>(sizeOf(type)),
          {d.destination(0, type)}, {d.source(1, type), d.source(2, type), d.source(3, by)});
   return true;

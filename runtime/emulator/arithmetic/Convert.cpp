@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Data Movement and Conversion Instructions: cvt". Any number is taken as an integer of
-// 128 bits or as a double, which holds every format, and rounded once. Pairs of types that kernels
-// are full of have loops of their own.
+// PTX ISA, "Data Movement and Conversion Instructions: cvt". A source becomes an integer of 128
+// bits or a double, which represents every format exactly, and is rounded once. Frequent pairs of
+// types have loops of their own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ __extension__ typedef __int128 Integer;
 
 struct Conversion {
   Type to, from;
-  uint8_t toSize, fromSize; ///< of the registers
+  uint8_t toSize, fromSize; ///< sizes of the registers, in bytes
   Rounding rounding = Rounding::NearestEven;
   bool isInteger = false; ///< rounds to an integer: .rni, .rzi, ...
   bool flushes = false, saturates = false, isFinite = false, isRelu = false;
@@ -32,7 +32,7 @@ struct Value {
   Integer integer;
 };
 
-//===- In -----------------------------------------------------------------===//
+//===- Sources ------------------------------------------------------------===//
 
 const Format *formatOf(Type type) {
   switch (type) {
@@ -70,7 +70,7 @@ Value valueOf(uint64_t bits, Type type, bool flushes) {
   return {false, 0, size < 64 ? bits & ((uint64_t(1) << size) - 1) : bits};
 }
 
-//===- Out ----------------------------------------------------------------===//
+//===- Results ------------------------------------------------------------===//
 
 double roundToInteger(double value, Rounding rounding) {
   switch (rounding) {
@@ -85,7 +85,7 @@ double roundToInteger(double value, Rounding rounding) {
   }
 }
 
-/// To odd, so that rounding it again to a narrower format is right.
+/// Rounds to odd, so that a second rounding to a narrower format is correct.
 double toOdd(Integer value) {
   bool isNegative = value < 0;
   uint64_t magnitude = isNegative ? -value : value;
@@ -107,7 +107,8 @@ double toDouble(Integer value, Rounding rounding) {
   return nearest;
 }
 
-/// Integers saturate when they come from a float, and with .sat.
+/// Returns the value as an integer; saturates values that come from a float, and all values with
+/// .sat.
 uint64_t integerOf(const Value &value, const Conversion &how) {
   unsigned bits = 8 * sizeOf(how.to);
   Integer least = isSigned(how.to) ? -(Integer(1) << (bits - 1)) : 0;
@@ -138,7 +139,7 @@ uint64_t floatOf(const Value &value, const Conversion &how) {
   if (isWide)
     return bitsAs<uint64_t>(number);
   const Format &format = *formatOf(how.to);
-  if (how.to == Type::TF32) { // its bits are those of f32, the low ones 0
+  if (how.to == Type::TF32) { // has the bits of f32 with low ones 0
     double rounded = decode(encode(number, formatTF32, how.rounding, how.isFinite), formatTF32);
     return number != number ? canonicalNan
                             : encode(rounded, formatF32, Rounding::NearestEven, false);
@@ -152,7 +153,7 @@ uint64_t converted(uint64_t bits, const Conversion &how) {
   return isFloat(how.to) ? floatOf(value, how) : integerOf(value, how);
 }
 
-/// A number of the type in a register that may be wider: signed ones are extended by their sign.
+/// Extends a signed number to the size of its register, which may be wider than the type.
 uint64_t extended(uint64_t bits, Type type) {
   unsigned size = 8 * sizeOf(type);
   if (size == 64 || isFloat(type))
@@ -183,7 +184,7 @@ Step convertOne(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// Two numbers into one register: the first operand is the upper half.
+/// Converts two numbers into one register; the first operand becomes the upper half.
 Step convertTwo(Warp &warp, const Instruction &i, LaneMask active) {
   Conversion how = unpack(i);
   unsigned half = 4 * sizeOf(how.to);
@@ -196,7 +197,7 @@ Step convertTwo(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// Pairs to pairs: f16x2 and the formats of 8 bits.
+/// Converts a pair to a pair: f16x2 and the formats of 8 bits.
 Step convertPairs(Warp &warp, const Instruction &i, LaneMask active) {
   Conversion how = unpack(i);
   unsigned to = 4 * sizeOf(how.to), from = 4 * sizeOf(how.from);
@@ -235,7 +236,8 @@ struct Narrow {
   static FSDPRT_INLINE uint16_t apply(float value) { return F::narrow(value); }
 };
 
-/// For frequent conversions without further modifiers, from and to registers of just their sizes.
+/// Returns a handler for frequent conversions without other modifiers between registers of exactly
+/// the types' sizes, or null.
 Handler fastHandler(const Conversion &how, bool isPair) {
   if (how.toSize != sizeOf(how.to) || how.fromSize != sizeOf(how.from) ||
       how.rounding != Rounding::NearestEven)

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Of RoundedFloats.cpp, which is compiled for the host's rounding modes.
+// Implemented in RoundedFloats.cpp, which is compiled for the host's rounding modes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +16,9 @@
 
 namespace fsdprt::emulate {
 
-/// For add, sub, mul, div, fma, mad, rcp and sqrt: the mode (1 zero, 2 down, 3 up) is in
-/// `modifier`, .ftz and .sat are bits 0 and 1 of `modifier2`.
+/// Returns the handler of add, sub, mul, div, fma, mad, rcp or sqrt in another mode than nearest
+/// even. The mode (1 zero, 2 down, 3 up) is in `modifier`; .ftz and .sat are bits 0 and 1 of
+/// `modifier2`.
 Handler roundedHandler(std::string_view name, Type type);
 
 } // namespace fsdprt::emulate

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // PTX ISA, "Floating Point Instructions: add, sub, mul, fma, mad, div, abs, neg, min, max, testp,
-// copysign". Rounding to nearest even is the host's; other modes are in RoundedFloats.cpp, f16 and
-// bf16 in Halves.cpp. div.approx and div.full, which may be off by two units in the last place, are
-// rounded correctly here.
+// copysign". Rounding to nearest even is done by the host. Other modes are in RoundedFloats.cpp,
+// f16 and bf16 in Halves.cpp. div.approx and div.full may be wrong by two units in the last place
+// on hardware; here they are rounded correctly.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ FSDPRT_INLINE float in(float value) {
   return flushes ? flushed(value) : value;
 }
 
-/// Operands and result of an operation on f32 as its modifiers say.
+/// Applies .ftz and .sat to operands and result of an operation on f32.
 template <typename Op, bool flushes, bool saturates>
 struct Single {
   static FSDPRT_INLINE float out(float value) {
@@ -83,7 +83,7 @@ struct Neg {
     return -a;
   }
 };
-/// The other operand where one is NaN, and -0 below +0; .NaN gives NaN where one is.
+/// Returns the other operand if one is NaN (with .NaN: NaN), and orders -0 below +0.
 template <bool isMin, bool givesNan>
 struct Extreme {
   template <typename T>
@@ -140,7 +140,7 @@ Handler extreme(Type type, bool flushes, bool xorsSign) {
                   : singleBinary<Extreme<isMin, givesNan>>(flushes, false);
 }
 
-/// A test per lane: finite, infinite, number, notanumber, normal, subnormal.
+/// Tests a property per lane: finite, infinite, number, notanumber, normal, subnormal.
 template <typename T>
 Step testProperty(Warp &warp, const Instruction &i, LaneMask active) {
   LaneMask result = 0;

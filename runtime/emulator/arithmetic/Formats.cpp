@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Every narrow format's numbers are doubles, so encoding is one rounding of a double's mantissa.
+// A double represents all numbers of the narrow formats, so encoding rounds a double's mantissa
+// once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,8 +31,8 @@ double fsdprt::emulate::decode(uint32_t bits, const Format &format) {
   return isNegative ? -value : value;
 }
 
-/// Whether to go to the next larger magnitude, by what is cut off in units of half of the last
-/// place.
+/// Returns true if the magnitude is rounded up. `rest` is the part that is cut off, in units of
+/// half of the last place.
 static bool roundsAway(double rest, uint64_t kept, bool isNegative, Rounding rounding) {
   switch (rounding) {
   case Rounding::NearestEven:

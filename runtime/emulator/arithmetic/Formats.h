@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Conversions between float, double and the narrow formats. encode() rounds once, in any mode; the
-// fast ones round to nearest even and become vector code.
+// Conversions between float, double and the narrow formats. encode() rounds once, in any mode. The
+// inline conversions round to nearest even and can be vectorised.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,9 +27,9 @@ FSDPRT_INLINE To bitsAs(From from) {
 }
 
 constexpr uint32_t canonicalNan =
-    0x7fffffff; ///< PTX ISA, "Floating-Point Instructions": what f32 results are
+    0x7fffffff; ///< PTX ISA, "Floating-Point Instructions": the NaN of f32 results
 
-/// Subnormal numbers become zeros of the same sign.
+/// Replaces a subnormal number by a zero of the same sign.
 FSDPRT_INLINE float flushed(float value) {
   uint32_t bits = bitsAs<uint32_t>(value);
   return bitsAs<float>(bits & 0x7f800000 ? bits : bits & 0x80000000);
@@ -37,22 +37,22 @@ FSDPRT_INLINE float flushed(float value) {
 FSDPRT_INLINE float canonical(float value) {
   return value == value ? value : bitsAs<float>(canonicalNan);
 }
-/// .sat: into [0, 1]; NaN becomes 0.
+/// .sat: clamps to [0, 1]; NaN becomes 0.
 FSDPRT_INLINE float saturated(float value) { return value > 0 ? (value < 1 ? value : 1) : 0; }
 FSDPRT_INLINE double saturated(double value) { return value > 0 ? (value < 1 ? value : 1) : 0; }
 
 enum class Rounding : uint8_t { NearestEven, Zero, Down, Up, NearestAway };
 
 struct Format {
-  uint8_t mantissa, exponent; ///< bits
-  bool hasInfinity;           ///< otherwise the largest exponent has numbers, and all ones are NaN
+  uint8_t mantissa, exponent; ///< number of bits
+  bool hasInfinity;           ///< false: the largest exponent has numbers, and NaN is all ones
   uint32_t nan;
 };
 constexpr Format formatF16{10, 5, true, 0x7fff}, formatBF16{7, 8, true, 0x7fff},
     formatTF32{10, 8, true, 0x3ffff}, formatF32{23, 8, true, canonicalNan},
     formatE4M3{3, 4, false, 0x7f}, formatE5M2{2, 5, true, 0x7f};
 
-/// `isFinite`: what is too large becomes the largest number.
+/// `isFinite`: numbers that are too large become the largest finite number.
 uint32_t encode(double value, const Format &format, Rounding rounding, bool isFinite);
 double decode(uint32_t bits, const Format &format);
 
@@ -62,7 +62,7 @@ struct Half {
   static constexpr const Format &format = formatF16;
   static FSDPRT_INLINE float widen(uint16_t half) {
     uint32_t sign = uint32_t(half & 0x8000) << 16, magnitude = uint32_t(half & 0x7fff) << 13;
-    // Scaling by 2^112 moves the exponent, for subnormal numbers too.
+    // Scaling by 2^112 corrects the exponent, also of subnormal numbers.
     float scaled = bitsAs<float>(magnitude) * 0x1p112f;
     uint32_t bits = magnitude >= 0x0f800000 ? magnitude | 0x7f800000 : bitsAs<uint32_t>(scaled);
     return bitsAs<float>(bits | sign);
@@ -70,7 +70,7 @@ struct Half {
   static FSDPRT_INLINE uint16_t narrow(float value) {
     uint32_t bits = bitsAs<uint32_t>(value), sign = bits >> 16 & 0x8000,
              magnitude = bits & 0x7fffffff;
-    // Subnormal halves: an addition rounds at their last place.
+    // For subnormal results the addition rounds at their last place.
     uint32_t small = bitsAs<uint32_t>(bitsAs<float>(magnitude) + 0.5f) - 0x3f000000;
     uint32_t normal = (magnitude + 0xfff + (magnitude >> 13 & 1) - 0x38000000) >> 13;
     uint32_t finite = magnitude < 0x38800000 ? small : normal;
@@ -89,8 +89,8 @@ struct Brain {
   }
 };
 
-/// A sum whose last bit says whether it is exact: rounding it again to at most 51 bits is as
-/// rounding the exact sum.
+/// Returns a sum whose last bit is odd if it is inexact. Rounding it again to at most 51 bits gives
+/// the correctly rounded exact sum.
 FSDPRT_INLINE double addToOdd(double a, double b) {
   double sum = a + b, shadow = sum - a, error = (a - (sum - shadow)) + (b - shadow);
   uint64_t bits = bitsAs<uint64_t>(sum);

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // PTX ISA, "Half Precision Floating Point Instructions: add, sub, mul, fma, neg, abs, min, max" and
-// their packed forms. A sum or product of two halves is exact enough in float to be rounded once
-// more; a fused one is summed to odd in double.
+// their packed forms. A sum or product of two halves in float can be rounded again without error. A
+// fused operation adds in double, rounded to odd.
 //
 //===----------------------------------------------------------------------===//
 
@@ -95,7 +95,7 @@ struct OneHalf<Max, F> {
   }
 };
 
-/// T is uint16_t for one half, uint32_t for two.
+/// T is uint16_t for one number, uint32_t for two.
 template <typename Op, typename F, typename T>
 Step halves(Warp &warp, const Instruction &i, LaneMask active) {
   T result[warpSize];

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // PTX ISA, "Integer Arithmetic Instructions" and "Extended-Precision Integer Arithmetic
-// Instructions"; an instruction's section there has its name. Integers wrap, unless .sat says
-// otherwise. Division by zero gives all ones here, where the document leaves it open. add, sub,
-// mul, mad, div, abs, neg, min and max of floats go to their own families.
+// Instructions"; the section there has the instruction's name. Integers wrap, except with .sat. A
+// division by zero, which the document leaves undefined, gives all ones. add, sub, mul, mad, div,
+// abs, neg, min and max of floats are decoded by the float families.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ using namespace fsdprt::emulate;
 namespace {
 template <typename T>
 using Unsigned = std::make_unsigned_t<T>;
-/// Twice as wide, of the same sign.
+/// The type of twice the width and the same signedness.
 template <typename T>
 struct WiderOf;
 template <>
@@ -53,7 +53,7 @@ struct WiderOf<int64_t> {
 template <typename T>
 using Wider = typename WiderOf<T>::type;
 
-// LibraryGemm of 16-bit numbers as unsigned 32-bit ones: int would overflow.
+// Products of 16-bit numbers are computed in unsigned 32-bit numbers, since int would overflow.
 template <typename T>
 using Working = std::conditional_t<sizeof(T) == 2, uint32_t, Unsigned<T>>;
 
@@ -105,7 +105,7 @@ struct MadWide {
     return Add::apply<Wider<T>>(Wider<T>(a) * b, c);
   }
 };
-/// 24-bit operands, of which the low 32 bits or bits 47..16 of the product are taken.
+/// Returns a 24-bit operand. mul24.lo takes the low 32 bits of the product, mul24.hi bits 47 to 16.
 template <typename T>
 FSDPRT_INLINE int64_t low24(T a) {
   return std::is_signed_v<T> ? int64_t(int32_t(uint32_t(a) << 8) >> 8) : int64_t(a & 0xffffff);
@@ -197,14 +197,14 @@ struct Max {
     return a < b ? b : a;
   }
 };
-/// .relu of min and max: negative results are 0.
+/// .relu of min and max: negative results become 0.
 template <typename Op>
 struct Relu {
   static FSDPRT_INLINE int32_t apply(int32_t a, int32_t b) {
     return Max::apply(Op::apply(a, b), 0);
   }
 };
-/// Two 16-bit numbers in one register.
+/// Applies an operation to two 16-bit numbers in one register.
 template <typename Op, typename T>
 struct Pairs {
   static FSDPRT_INLINE uint32_t apply(uint32_t a, uint32_t b) {

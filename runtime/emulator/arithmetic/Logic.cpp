@@ -46,7 +46,7 @@ struct Cnot {
     return !a;
   }
 };
-/// Amounts are unsigned and clamped to the number of bits.
+/// Shift amounts are unsigned and clamped to the number of bits.
 struct Shl {
   template <typename T>
   static FSDPRT_INLINE T apply(T a, uint32_t b) {
@@ -62,7 +62,7 @@ struct Shr {
     return a >> b;
   }
 };
-/// 64 bits of b:a, shifted; the high word of a left shift, the low word of a right one.
+/// Shifts the 64 bits b:a; returns the high word of a left shift, the low word of a right shift.
 template <bool isLeft, bool wraps>
 struct Shf {
   static FSDPRT_INLINE uint32_t apply(uint32_t a, uint32_t b, uint32_t c) {
@@ -72,7 +72,7 @@ struct Shf {
   }
 };
 
-/// A table of 8 bits: bit (a << 2 | b << 1 | c) is the result for these bits.
+/// Bit (a << 2 | b << 1 | c) of the table of 8 bits is the result for the bits a, b and c.
 Step lop3(Warp &warp, const Instruction &i, LaneMask active) {
   uint32_t result[warpSize];
   for (unsigned lane = 0; lane < warpSize; ++lane) {
@@ -88,7 +88,7 @@ Step lop3(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// Which byte of b:a each byte of the result is; bit 3 of a selector copies the byte's sign.
+/// Selects the bytes of the result from b:a; bit 3 of a selector replicates the sign of the byte.
 uint32_t permute(uint64_t bytes, uint32_t selectors) {
   uint32_t result = 0;
   for (unsigned k = 0; k < 4; ++k) {
@@ -101,7 +101,7 @@ uint32_t permute(uint64_t bytes, uint32_t selectors) {
   return result;
 }
 
-/// The modes of prmt as selectors, for the low two bits of c.
+/// Returns the selectors of a prmt mode, for the low two bits of c.
 uint32_t modeSelectors(unsigned mode, uint32_t c) {
   static const uint16_t table[6][4] = {
       {0x3210, 0x4321, 0x5432, 0x6543}, // f4e

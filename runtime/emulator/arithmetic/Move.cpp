@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Data Movement and Conversion Instructions: mov": of one register, of the parts of one
-// into several and back, and of special registers that change.
+// PTX ISA, "Data Movement and Conversion Instructions: mov": copies a register, packs and unpacks
+// the parts of a register, and reads special registers that change.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ Step copyPredicate(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// The first part is in the lowest bits.
+/// Packs parts into a register; the first part is in the lowest bits.
 template <typename Whole, typename Part>
 struct Join {
   static FSDPRT_INLINE Step run(Warp &warp, const Instruction &i, LaneMask active) {
@@ -54,7 +54,7 @@ struct SplitUp {
   }
 };
 
-/// %clock and %globaltimer count instructions.
+/// Reads %clock or %globaltimer, which count instructions.
 template <typename T>
 Step readClock(Warp &warp, const Instruction &i, LaneMask active) {
   const Grid &grid = warp.block.cluster.grid;

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Rounding Modifiers": .rz, .rm and .rp are the host's own modes, set around the loop
-// over lanes. This file is compiled with -frounding-math.
+// PTX ISA, "Rounding Modifiers": .rz, .rm and .rp are rounding modes of the host, set around the
+// loop over lanes. This file is compiled with -frounding-math.
 //
 //===----------------------------------------------------------------------===//
 

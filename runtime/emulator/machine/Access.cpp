@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Bounds, alignment and initialised bytes; and counting. Races are in Races.cpp.
+// Checks bounds, alignment and initialised bytes, and counts traffic. Races are in Races.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ void Access::outOfBounds(Space space, uint64_t address, unsigned bytes, unsigned
     uint64_t distance =
         isBehind ? address - nearest->base - nearest->size : nearest->base - address;
     where = isBehind && address - nearest->base < nearest->size
-                ? format("it reaches over the end of %s, which has %llu bytes",
+                ? format("it extends beyond the end of %s, which has %llu bytes",
                          nearest->name.c_str(), static_cast<unsigned long long>(nearest->size))
                 : format("%llu bytes %s %s, which has %llu bytes",
                          static_cast<unsigned long long>(distance), isBehind ? "after" : "before",
@@ -40,7 +40,7 @@ void Access::outOfBounds(Space space, uint64_t address, unsigned bytes, unsigned
             static_cast<unsigned long long>(address), where.c_str());
 }
 
-/// Generic addresses name their space in the high bits.
+/// Returns the space of a generic address, which is in its high bits, and removes it there.
 static Space spaceOf(uint64_t &address) {
   uint64_t window = address >> windowShift;
   if (window == sharedWindow >> windowShift || window == localWindow >> windowShift ||
@@ -148,7 +148,7 @@ void Traffic::add(const Place &place, uint64_t address, unsigned bytes) {
     shared[sharedCount++] = place.offset;
 }
 
-/// Different sectors of 32 bytes.
+/// Returns the number of different sectors of 32 bytes.
 static uint64_t sectors(const uint64_t *addresses, unsigned count, unsigned size) {
   uint64_t all[2 * warpSize];
   unsigned found = 0;
@@ -161,8 +161,9 @@ static uint64_t sectors(const uint64_t *addresses, unsigned count, unsigned size
   return std::unique(all, all + found) - all;
 }
 
-/// Shared memory has 32 banks of 4 bytes. Accesses of 8 bytes take half a warp at a time, of 16
-/// bytes a quarter; each such part takes as many passes as the most different words in one bank.
+/// Counts passes over the 32 banks of 4 bytes. Accesses of 8 bytes are made by half a warp at a
+/// time, accesses of 16 bytes by a quarter. Each such part takes as many passes as a bank has
+/// different words.
 static void countPasses(const uint64_t *offsets, unsigned count, unsigned size,
                         Counters &counters) {
   unsigned words = size < 4 ? 1 : size / 4, lanes = warpSize / words;

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// From an address to bytes: which memory, within its bounds, aligned, written before it is read,
-// ordered with what others did to it. Everything that touches memory goes through here.
+// Resolves an address and checks it: memory, bounds, alignment, initialised bytes, and order with
+// accesses of other threads. All accesses to memory use this class.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,22 +25,22 @@ struct Place {
 
 enum class Touch : uint8_t { Reads, Writes, Updates };
 
-/// What one instruction of a warp does to memory. While it is there, its threads learn nothing new.
+/// The accesses to memory of one warp instruction. The threads acquire nothing while it exists.
 class Access {
 public:
   Access(Warp &warp, Touch touch) : warp(warp), touch(touch) {}
   bool isStrong = false; ///< PTX ISA, "Strong Operations"
-  bool isAsync = false;  ///< by the async proxy
-  bool isSilent = false; ///< not checked for races: the hardware's own objects
+  bool isAsync = false;  ///< through the async proxy
+  bool isSilent = false; ///< no race check: objects of the hardware
 
-  /// Fails for what is out of bounds or not aligned.
+  /// Resolves an address. Fails if it is out of bounds or misaligned.
   Place resolve(Space space, uint64_t address, unsigned bytes, unsigned lane,
                 unsigned alignment = 0) const;
-  /// Checks an access of a lane; `thread` is its own, or its agent's. Before bytes are written:
-  /// `value` are the new ones.
+  /// Checks an access of a lane by `thread`, the lane's own or its agent. Writes are checked before
+  /// the bytes change; `value` points to the new bytes.
   void check(const Place &place, unsigned bytes, unsigned lane, uint32_t thread,
              const uint8_t *value = nullptr);
-  /// The same, by the lane's own thread.
+  /// Checks an access by the lane's own thread.
   void check(const Place &place, unsigned bytes, unsigned lane, const uint8_t *value = nullptr) {
     check(place, bytes, lane, warp.thread(lane), value);
   }
@@ -65,7 +65,8 @@ private:
   [[noreturn]] void reportRace(const Cell::Access &before, bool wasWrite, const Place &place,
                                unsigned bytes, unsigned lane) const;
 
-  /// That was found to be fine: neighbours mostly have the same past. By whether it was a write.
+  /// The last access that passed the check, by whether it was a write. Neighbours mostly have the
+  /// same.
   struct Known {
     Cell::Access access;
     uint32_t thread = 0;
@@ -76,10 +77,10 @@ private:
   Touch touch;
 };
 
-/// "shared memory + 0x40", "'x' + 16".
+/// Returns a place in messages: "shared memory + 0x40", "'x' + 16".
 std::string describe(const Place &place);
 
-/// Counts what an instruction's lanes do to global or shared memory.
+/// Counts the global and shared memory traffic of an instruction.
 class Traffic {
 public:
   void add(const Place &place, uint64_t address, unsigned bytes);

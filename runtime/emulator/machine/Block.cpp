@@ -37,7 +37,7 @@ uint32_t Block::liveThreads() const {
   return count;
 }
 
-/// What barrier.red gives to lanes that waited: all, any, or the number.
+/// Writes the result of barrier.red to the lanes that waited: all, any, or the count.
 static void giveReduction(Warp &warp, const Split &split, const NamedBarrier &barrier) {
   const Instruction &instruction = *split.waiting.instruction;
   if (!instruction.outCount)
@@ -71,7 +71,8 @@ void Block::completeIfAllCame(unsigned number) {
   barrier = {};
 }
 
-/// What any of the threads knows, is before the end of the block.
+/// Checks at the end of the block that accesses of other blocks to its shared memory are ordered
+/// before.
 void Block::checkEnd(const Warp &last) const {
   if (shared.visits.empty() || !cluster.grid.launch.checks.races)
     return;
@@ -109,8 +110,8 @@ static Dim clusterIndex(const Grid &grid, uint64_t linear) {
   return clusters.at(linear);
 }
 
-/// Each thread has an agent, which acts for it in asynchronous operations; those of warpgroups fill
-/// whole warps, too.
+/// Returns the number of clocks: threads, an agent per thread for its asynchronous operations, and
+/// agents of warpgroups. All of them fill whole warps.
 static uint32_t clockCount(uint32_t threads) {
   return 2 * threads + (threads / (4 * warpSize) + warpSize) / warpSize * warpSize;
 }
@@ -189,7 +190,7 @@ static std::string waitsForPhase(const Warp &warp, const Waiting &waiting) {
   if (barrier.bytes)
     what += format(" and %lld bytes%s",
                    static_cast<long long>(barrier.bytes < 0 ? -barrier.bytes : barrier.bytes),
-                   barrier.bytes < 0 ? " to be announced" : "");
+                   barrier.bytes < 0 ? " not yet announced" : "");
   return what;
 }
 
@@ -232,5 +233,5 @@ void Cluster::reportDeadlock() const {
       }
   if (count > 4)
     text += format("; and %u more", count - 4);
-  grid.program.module->source.fail(first, "deadlock: nobody can go on: %s", text.c_str());
+  grid.program.module->source.fail(first, "deadlock: no thread can continue: %s", text.c_str());
 }

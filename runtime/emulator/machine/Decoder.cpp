@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Parameters, local and shared variables get their places.
-//  2. Each statement goes to the family of its opcode; a call is replaced by the function's
-//     statements, with registers and local memory of their own; branches remember their labels.
-//  3. Labels become places, and branches learn where their lanes meet again.
+//  1. Place parameters, local and shared variables.
+//  2. Decode each statement by the family of its opcode. A call is replaced by the statements of
+//     the function, with registers and local memory of their own. Branches record their labels.
+//  3. Resolve labels, and find where the lanes of each branch reconverge.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,7 +57,7 @@ Type Decoder::typeOneOf(std::initializer_list<Type> types) {
       return found;
     names += std::string(names.empty() ? "" : ", ") + nameOf(allowed);
   }
-  fail("type %s does not go with '%s': expected one of %s", nameOf(found),
+  fail("type %s is not supported by '%s': expected one of %s", nameOf(found),
        std::string(modifiers.name()).c_str(), names.c_str());
 }
 
@@ -74,7 +74,7 @@ void Decoder::operandCount(unsigned least, unsigned most) {
 
 //===- Places -------------------------------------------------------------===//
 
-/// PTX ISA, "Parameter State Space": in order, each aligned.
+/// Places the parameters. PTX ISA, "Parameter State Space": in order, each aligned.
 void Decoder::placeParameters(Frame &frame) {
   for (const Variable *parameter : frame.function->parameters) {
     program.parameterBytes = alignTo(program.parameterBytes, parameter->alignment);
@@ -87,7 +87,7 @@ void Decoder::placeParameters(Frame &frame) {
                                       static_cast<unsigned long long>(program.parameterBytes)));
 }
 
-/// Local variables, and parameters of calls.
+/// Places local variables and parameters of calls.
 void Decoder::placeVariables(Frame &frame) {
   for (const Variable *variable : frame.function->variables) {
     if (variable->space != Space::Local && variable->space != Space::Param)
@@ -112,7 +112,7 @@ void Decoder::findShared(const Operand &operand, std::vector<const Function *> &
     findShared(element, seen, used);
 }
 
-/// Shared variables that a function uses, or what it calls.
+/// Collects the shared variables that a function or its callees use.
 void Decoder::findShared(const Function &function, std::vector<const Function *> &seen,
                          std::vector<const Variable *> &used) const {
   if (std::find(seen.begin(), seen.end(), &function) != seen.end())
@@ -123,8 +123,8 @@ void Decoder::findShared(const Function &function, std::vector<const Function *>
       findShared(operand, seen, used);
 }
 
-/// What the launch adds lies after all others, at an address that is aligned to what was asked for
-/// and no more: code that hopes for more is found.
+/// Places shared variables. Dynamic shared memory follows them, at an address with exactly the
+/// requested alignment, so that code which relies on more fails.
 void Decoder::placeShared() {
   std::vector<const Variable *> all;
   std::vector<const Function *> seen;
@@ -251,7 +251,7 @@ void Decoder::decodeFunction(Frame &inner) {
 
 //===- Control flow -------------------------------------------------------===//
 
-/// PTX ISA, "Control Flow Instructions: bra". ".uni" is a promise that is not needed.
+/// PTX ISA, "Control Flow Instructions: bra". .uni is accepted and has no effect.
 void Decoder::decodeBranch() {
   modifiers.take("uni");
   operandCount(1, 1);
@@ -278,7 +278,7 @@ Step indexOutOfRange(Warp &warp, const Instruction &i, LaneMask active) {
             static_cast<unsigned>(i.payload));
 }
 
-/// PTX ISA, "Control Flow Instructions: brx.idx": one comparison and branch per target.
+/// PTX ISA, "Control Flow Instructions: brx.idx": decoded to a comparison and a branch per target.
 void Decoder::decodeIndexedBranch() {
   modifiers.take("idx");
   modifiers.take("uni");
@@ -306,7 +306,7 @@ void Decoder::decodeIndexedBranch() {
   emit(indexOutOfRange, {}, {}).payload = targets->size();
 }
 
-/// An argument and its parameter are one piece of local memory.
+/// Places each argument and its parameter in the same local memory.
 void Decoder::passArguments(const Operand *list, const std::vector<const Variable *> &parameters,
                             Frame &callee) {
   size_t found = list ? list->elements.size() : 0;
@@ -399,7 +399,7 @@ Program Decoder::finish() {
   placeParameters(entry);
   placeVariables(entry);
   decodeFunction(entry);
-  // A function that just ends, ends its lanes.
+  // Lanes that reach the end of an entry function leave.
   Statement end;
   end.at = program.entry->at;
   end.opcode = "exit";

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What decoders of instruction families share: operands to slots, modifiers one by one, and errors
-// at the statement.
+// Services for the decoders of instruction families: operands to slots, modifiers, and errors at
+// the current statement.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,13 +18,13 @@
 
 namespace fsdprt::emulate {
 
-/// The parts of "ld.global.v2.b32" after the first; each is taken once.
+/// The modifiers of an opcode such as "ld.global.v2.b32". A decoder takes each of them once.
 class Modifiers {
 public:
   Modifiers(std::string_view opcode);
   std::string_view name() const { return base; }
   bool take(std::string_view part);
-  /// Which of `parts` is there, or -1.
+  /// Takes one of `parts` and returns its index, or -1 if there is none.
   int takeOneOf(std::initializer_list<std::string_view> parts);
   std::optional<Type> takeType();
   bool has(std::string_view part) const;
@@ -47,38 +47,38 @@ public:
 
   [[noreturn]] void fail(const char *text, ...) const __attribute__((format(printf, 2, 3)));
   [[noreturn]] void failAt(Location at, const std::string &text) const;
-  /// A type out of the opcode.
+  /// Takes a type from the opcode.
   Type type();
   Type typeOneOf(std::initializer_list<Type> types);
   void operandCount(unsigned least, unsigned most);
   unsigned operandCount() const { return statement->operands.size(); }
   const Operand &operand(unsigned index) const { return statement->operands[index]; }
 
-  /// A register of the type's size, or a constant.
+  /// Returns the slot of a register of the type's size, or of a constant.
   Slot source(const Operand &operand, Type type);
   Slot source(unsigned index, Type type) { return source(operand(index), type); }
-  /// A register; a sink gets a slot that nobody reads.
+  /// Returns the slot of a register; for a sink a slot that is never read.
   Slot destination(const Operand &operand, Type type);
   Slot destination(unsigned index, Type type) { return destination(operand(index), type); }
   Slot predicate(const Operand &operand);
-  /// For operands that may be wider than the instruction: loads, stores, conversions. Registers'
-  /// sizes are in `size`.
+  /// For operands that may be wider than the type: loads, stores, conversions. `size` receives the
+  /// size of the register in bytes.
   Slot wideSource(const Operand &operand, Type type, unsigned &size);
   Slot wideDestination(const Operand &operand, Type type, unsigned &size);
-  /// The base of [base+n]; n goes to `offset`, a base that is a constant as well. `isWide` says
-  /// that it has 64 bits.
+  /// Returns the base of [base+n] and adds n to `offset`, or a constant base as well. `isWide`
+  /// receives true for a base of 64 bits.
   Slot address(const Operand &operand, Space &space, int64_t &offset, bool &isWide);
-  /// A number that has to be known now.
+  /// Returns the value of an operand that must be a constant.
   uint64_t constant(const Operand &operand, const char *what);
   Slot constantSlot(unsigned size, uint64_t bits);
   Slot scratch(unsigned size);
-  /// The carry of add.cc: a predicate.
+  /// Returns the predicate that holds the carry of add.cc.
   Slot conditionCode() { return carry ? carry : carry = scratch(0); }
-  /// Elements of {a, b}, or the operand itself.
+  /// Returns the elements of {a, b}, or the operand itself.
   static std::vector<const Operand *> elements(const Operand &operand);
 
   Instruction &emit(Handler run, const std::vector<Slot> &outs, const std::vector<Slot> &ins);
-  /// The same, with what the handler needs to know.
+  /// Appends an instruction with further data for its handler.
   template <typename Plan>
   Instruction &emit(Handler run, const std::vector<Slot> &outs, const std::vector<Slot> &ins,
                     const Plan &plan) {
@@ -89,13 +89,13 @@ public:
   }
 
 private:
-  /// A function in place of a call of it.
+  /// A function whose statements replace a call of it.
   struct Frame {
     const Function *function;
     Frame *caller = nullptr;
     std::vector<Slot> registers;
     std::map<const Variable *, Placement> variables;
-    std::vector<uint32_t> starts; ///< of each statement
+    std::vector<uint32_t> starts; ///< first instruction of each statement
     struct Fixup {
       uint32_t instruction;
       const Operand *label;
@@ -134,11 +134,12 @@ private:
   std::map<std::pair<unsigned, uint64_t>, Slot> constants;
   std::map<std::pair<const Variable *, int64_t>, Slot> addresses;
   std::map<const Variable *, uint64_t> shared;
-  unsigned depth = 0; ///< of calls
+  unsigned depth = 0; ///< of nested calls
   Slot carry = 0;
 };
 
-/// Instruction families, by the first part of their opcodes. False: not one of this family.
+/// Decoders of instruction families, by the first part of the opcode. They return false if the
+/// statement is not of the family.
 using Family = bool (*)(Decoder &);
 bool decodeInteger(Decoder &);
 bool decodeCarry(Decoder &);
@@ -166,12 +167,11 @@ bool decodeBulkCopy(Decoder &);
 bool decodeTensorCopy(Decoder &);
 bool decodeMbarrier(Decoder &);
 
-/// Marks instructions that have a register which a wgmma has, or one that is moved to or from such
-/// a one.
+/// Marks instructions with a register that a wgmma uses, or that is copied from or to such a
+/// register.
 void watchRegisters(Program &program);
 
-/// For each branch the first instruction that all ways from it lead to; `nowhere` where they only
-/// meet in the end.
+/// Sets for each branch its immediate post-dominator; `nowhere` if that is the end of the program.
 void findMeetingPoints(std::vector<Instruction> &code);
 
 } // namespace fsdprt::emulate

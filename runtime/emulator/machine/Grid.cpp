@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Checks what is launched against what the function says, then runs cluster after cluster.
+// Checks the launch against the function, then runs one cluster after another.
 //
 //===----------------------------------------------------------------------===//
 
@@ -112,7 +112,7 @@ void Grid::run() {
   try {
     for (uint64_t linear = 0; linear < clusters; ++linear)
       Cluster(*this, linear).run();
-  } catch (Error &error) { // of the program's run: its text is right, and so is what it was given
+  } catch (Error &error) { // an error of the running program: its text and its arguments are valid
     error.status = FSDPRT_FAILED;
     throw;
   }

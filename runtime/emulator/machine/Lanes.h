@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An operation is a struct with `static R apply(A, B)`; these templates make an instruction's
-// handler out of it. Results go to an array of their own first, so that the loop has no aliasing
-// and becomes vector code, which is compiled for AVX2 and FMA, too, where the host may have them.
+// An operation is a struct with `static R apply(A, B)`; these templates make handlers of it.
+// Results go to a separate array first, so that the loop has no aliasing and is vectorised. The
+// loop is also compiled for AVX2 and FMA, and used if the host has them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ inline bool hostIsWide() {
 inline bool hostIsWide() { return false; }
 #endif
 
-/// Lanes that are not active keep what they had.
+/// Writes the results of active lanes; other lanes keep their values.
 template <typename T>
 FSDPRT_INLINE void keep(T *to, const T *from, LaneMask active) {
   if (active == allLanes) {
@@ -85,7 +85,7 @@ struct Map3 {
   }
 };
 
-/// `static bool apply(A, B)`: a bit per lane.
+/// Evaluates `static bool apply(A, B)` to a bit per lane.
 template <typename Op, typename A>
 struct Test2 {
   static FSDPRT_INLINE LaneMask bits(Warp &warp, const Instruction &i) {
@@ -124,7 +124,7 @@ Handler ternary() {
   return handler<Map3<Op, T, T>>();
 }
 
-/// A lane's register of 2, 4 or 8 bytes.
+/// Returns a lane's register of 2, 4 or 8 bytes.
 inline uint64_t readBits(Warp &warp, Slot slot, unsigned size, unsigned lane) {
   return size == 2   ? warp.at<uint16_t>(slot)[lane]
          : size == 4 ? warp.at<uint32_t>(slot)[lane]

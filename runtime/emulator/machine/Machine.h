@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Clusters run one after another; the warps of a cluster in turn, each until it waits or its turn
-// is over, always in the same order. Lanes that part at a branch are a tree of splits: the parent
-// waits where they meet again.
+// Clusters run one after another. The warps of a cluster take turns in a fixed order; a turn ends
+// when the warp waits or has executed a number of instructions. Lanes that diverge at a branch form
+// a tree of splits, whose parent waits at the point of reconvergence.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ struct Dim {
   }
 };
 
-/// What lanes wait for.
+/// The event that lanes wait for.
 struct Waiting {
   enum Kind : uint8_t {
     Nothing,
@@ -41,15 +41,15 @@ struct Waiting {
     Phase,
     Product
   } kind = Nothing;
-  LaneMask lanes = 0;   ///< that wait: others of the split were not active
-  uint32_t barrier = 0; ///< of Barrier: its number
-  LaneMask mask = 0;    ///< of WarpBarrier
-  uint64_t address = 0; ///< of Phase: the mbarrier, as an address in shared::cluster
+  LaneMask lanes = 0;   ///< lanes that wait; other lanes of the split were inactive
+  uint32_t barrier = 0; ///< number of the Barrier
+  LaneMask mask = 0;    ///< of the WarpBarrier
+  uint64_t address = 0; ///< of the Phase: its mbarrier, in shared::cluster
   uint32_t parity = 0;
   const Instruction *instruction = nullptr;
 };
 
-/// Lanes that are at one place.
+/// Lanes at the same instruction.
 struct Split {
   uint32_t pc = 0, meet = nowhere;
   LaneMask mask = 0;
@@ -61,12 +61,12 @@ struct Split {
   bool isReady() const { return !isOver && !children && waiting.kind == Waiting::Nothing; }
 };
 
-/// Groups of cp.async that a thread has not waited for: the time of its agent at the end of each.
+/// Groups of cp.async that a thread has not waited for: the agent's time at the end of each.
 struct AsyncCopies {
   std::deque<Time> groups;
 };
 
-/// Groups of cp.async.bulk: which agents have read and done what of them until when.
+/// Groups of cp.async.bulk: the agents, and their times after the reads and after the writes.
 struct BulkGroups {
   struct Copy {
     uint32_t agent;
@@ -75,14 +75,14 @@ struct BulkGroups {
   using Group = std::vector<Copy>;
   Group open;
   std::deque<Group> closed;
-  size_t readCount =
-      0; ///< of the closed ones, from the first, those whose reads the thread knows of
+  size_t readCount = 0; ///< closed groups, from the first, whose reads the thread has waited for
 };
 
 class Warp {
 public:
   Warp(Block &block, unsigned index, LaneMask lanes);
-  /// Runs `turn` instructions at most. False: it ran none, since all lanes wait or are over.
+  /// Runs at most `turn` instructions. Returns false if it ran none, because all lanes wait or have
+  /// left.
   bool run(uint64_t turn);
   bool isOver() const { return !live; }
 
@@ -94,37 +94,38 @@ public:
   }
   LaneMask &predicate(Slot slot) { return *at<LaneMask>(slot); }
   LaneMask &initialised(Slot slot) { return initialisedLanes[slot]; }
-  /// Throws Error that says where, and which lane of which warp and block.
+  /// Throws an Error with the source location, and the lane, warp and block.
   [[noreturn]] void fail(LaneMask lanes, const char *text, ...) const
       __attribute__((format(printf, 3, 4)));
-  /// That the slot's lanes have been written.
+  /// Fails if a lane of the slot has not been written.
   void checkRead(Slot slot, LaneMask lanes) const;
-  /// "warp 1 of block (0,0,0)".
+  /// Returns the warp in messages: "warp 1 of block (0,0,0)".
   std::string name() const;
   std::string nameOfLanes(LaneMask lanes) const;
-  /// The number of a lane's thread in its cluster, for VectorClocks.
+  /// Returns the number of a lane's thread in its cluster, for VectorClocks.
   uint32_t thread(unsigned lane) const { return firstThread + lane; }
 
   Block &block;
   const Program &program;
   const unsigned index;
-  uint32_t firstThread;      ///< in the cluster
+  uint32_t firstThread;      ///< number of lane 0's thread in the cluster
   LaneMask live;             ///< lanes that have not left
-  uint32_t serial = 0;       ///< of instructions
-  uint32_t split = 0;        ///< the one that runs
-  std::vector<Split> splits; ///< a parent is before its children
+  uint32_t serial = 0;       ///< number of instructions
+  uint32_t split = 0;        ///< current split
+  std::vector<Split> splits; ///< each parent precedes its children
   Storage local;
-  LaneMask fenced = 0;                   ///< that have executed a fence
-  std::vector<const uint8_t *> observed; ///< per lane: where its last relaxed read was
-  std::vector<BulkGroups> bulk;          ///< per lane, made at their first use
-  std::vector<AsyncCopies> copies;       ///< per lane, made at their first use
-  LibraryGemm products;                  ///< of wgmma
-  uint64_t clusterPhase[warpSize] = {};  ///< of each lane's last barrier.cluster.arrive, plus one
+  LaneMask fenced = 0;                   ///< lanes that have executed a fence
+  std::vector<const uint8_t *> observed; ///< per lane: address of its last relaxed read
+  std::vector<BulkGroups> bulk;          ///< per lane, created at their first use
+  std::vector<AsyncCopies> copies;       ///< per lane, created at their first use
+  LibraryGemm products;                  ///< wgmma in flight
+  uint64_t clusterPhase[warpSize] =
+      {}; ///< per lane: phase of its last barrier.cluster.arrive, plus one
   uint32_t currentPc() const { return splits[split].pc; }
 
-  /// Splits that wait at bar.warp.sync go on when all of their lanes have come.
+  /// Releases splits that wait at bar.warp.sync when all of their lanes have arrived.
   void releaseWarpBarriers();
-  /// Lanes of the current split wait, and with them all of the split.
+  /// Makes lanes of the current split wait, and with them the split.
   Step wait(Waiting::Kind kind, const Instruction &instruction, LaneMask lanes);
 
 private:
@@ -143,26 +144,26 @@ private:
   };
   std::unique_ptr<uint8_t, Free> registers;
   std::vector<LaneMask> initialisedLanes;
-  uint64_t stalled = 0; ///< instructions since splits changed
+  uint64_t stalled = 0; ///< instructions since the splits changed
 };
 
 /// PTX ISA, "Parallel Synchronization and Communication Instructions: barrier".
 struct NamedBarrier {
-  uint32_t expected = 0; ///< threads; 0: nobody has come
+  uint32_t expected = 0; ///< threads; 0: none has arrived
   uint32_t arrived = 0;
-  bool isAll = false;    ///< all threads of the block that have not left
+  bool isAll = false;    ///< expects all threads of the block that have not left
   uint8_t reduction = 0; ///< of barrier.red
-  uint32_t count = 0;    ///< of predicates that hold
+  uint32_t count = 0;    ///< predicates that hold
   Released released;
 };
 
 /// PTX ISA, "mbarrier objects".
 struct Mbarrier {
   uint32_t count = 0, pending = 0, phase = 0;
-  int64_t bytes = 0;        ///< announced, and not yet there
-  uint32_t maker = 0;       ///< the thread of mbarrier.init,
-  Time made = 0;            ///< its time then,
-  uint32_t instruction = 0; ///< and where
+  int64_t bytes = 0;        ///< announced and not yet received
+  uint32_t maker = 0;       ///< thread of mbarrier.init,
+  Time made = 0;            ///< its time there,
+  uint32_t instruction = 0; ///< and the instruction
   bool isFenced = false;    ///< by fence.mbarrier_init
   Released arriving, ended;
   uint64_t bits() const;
@@ -172,12 +173,12 @@ class Block {
 public:
   Block(Cluster &cluster, Dim index, unsigned rank);
   uint32_t liveThreads() const;
-  /// Lets those that wait go on when all have come.
+  /// Releases the threads that wait at a barrier when all have arrived.
   void completeIfAllCame(unsigned number);
-  /// All threads that are left are leaving, those of `last`: nobody else may still use the shared
-  /// memory.
+  /// Checks that no other block still uses the shared memory, when `last`, the warp of the last
+  /// threads, leaves.
   void checkEnd(const Warp &last) const;
-  /// When threads leave, barriers that wait for all others may be complete.
+  /// Completes barriers that wait for all threads, after some have left.
   void threadsLeft();
 
   Cluster &cluster;
@@ -185,9 +186,9 @@ public:
   const unsigned rank;
   Storage shared;
   std::vector<std::unique_ptr<Warp>> warps;
-  std::vector<Warpgroup> warpgroups; ///< those that have used wgmma, and some before them
+  std::vector<Warpgroup> warpgroups; ///< up to the last one that has used wgmma
   NamedBarrier barriers[16];
-  std::map<uint64_t, Mbarrier> mbarriers; ///< by their offsets in shared memory
+  std::map<uint64_t, Mbarrier> mbarriers; ///< by offset in shared memory
 };
 
 class Cluster {
@@ -198,9 +199,8 @@ public:
 
   Grid &grid;
   const Dim index;
-  const uint32_t number; ///< over all launches, from 1
-  const uint32_t
-      threads; ///< of all warps, whole ones; after them come their agents, and those of warpgroups
+  const uint32_t number;  ///< counted over all launches, from 1
+  const uint32_t threads; ///< of all warps, whole ones; agents of threads and of warpgroups follow
   VectorClocks clocks;
   std::vector<std::unique_ptr<Block>> blocks;
   uint32_t agentOf(uint32_t thread) const { return threads + thread; }
@@ -208,11 +208,12 @@ public:
     return 2 * threads + firstThread / (4 * warpSize);
   }
   uint32_t liveThreads() const;
-  /// Whether what another cluster did is ordered before what this one does.
+  /// Returns true if an access of another cluster is ordered before the current accesses of this
+  /// one.
   bool isBefore(const Cell::Access &other) const;
-  /// What others have released that threads of this cluster have acquired, by the others' numbers.
+  /// Releases of other clusters that this cluster has acquired, by the number of the cluster.
   std::map<uint32_t, RowRef> foreign;
-  /// Of barrier.cluster: lets those that wait go on when all have come.
+  /// Releases the threads that wait at barrier.cluster when all have arrived.
   void completeIfAllCame();
   uint64_t bulkCopies = 0;
   uint32_t arrived = 0;

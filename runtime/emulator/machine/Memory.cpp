@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Shadows grow by pages, when a word is first touched.
+// A page of the shadow is allocated when one of its words is first accessed.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Every byte knows whether it was written, and every word who touched it last, for the checks.
+// For the checks, every byte records whether it was written, and every word its last accesses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,34 +18,34 @@
 
 namespace fsdprt::emulate {
 
-/// Of 16 bytes that were never touched but together, else of four bytes, or of one: who wrote them
-/// last, and who has read them since. PTX ISA, "Memory Consistency Model": two accesses of which
-/// one writes have to be ordered, unless both are strong (atomic, volatile, relaxed, ...).
+/// Accesses to 16 bytes, or to 4 bytes or one byte if some access covered only a part: the last
+/// write and the reads since. PTX ISA, "Memory Consistency Model": two accesses of which one writes
+/// must be ordered, unless both are strong (atomic, volatile, relaxed, ...).
 struct Cell {
   struct Access {
-    uint32_t group = 0; ///< the cluster, counted over all launches; 0: none
+    uint32_t group = 0; ///< number of the cluster over all launches; 0: none
     Time time = 0;
-    uint32_t serial = 0; ///< of the instruction in its warp
+    uint32_t serial = 0; ///< number of the instruction in its warp
     uint32_t instruction = 0;
     LaneMask lanes = 0;
     uint16_t warp = 0; ///< in the cluster
     bool isStrong = false;
-    bool isAsync = false; ///< by the async proxy
+    bool isAsync = false; ///< through the async proxy
   };
   Access write, read;
-  Access foreignRead;     ///< the last one of another cluster
+  Access foreignRead;     ///< last read by another cluster
   uint32_t moreReads = 0; ///< index into Shadow::chains, or 0
-  uint32_t weakWrite = 0; ///< the same: of the last weak write, if `write` is a strong one after it
-  Cell *parts = nullptr;  ///< four cells, each of a quarter, instead of this one
+  uint32_t weakWrite = 0; ///< index of the last weak write, if `write` is a later strong one; or 0
+  Cell *parts = nullptr;  ///< four cells, one per quarter, that replace this one
 };
 
 class Shadow {
 public:
   static constexpr unsigned cellBytes = 16, pageCells = 256;
   Cell &cell(uint64_t index);
-  /// From then on its quarters have cells of their own, ...
+  /// Gives each quarter of the cell a cell of its own, ...
   void split(Cell &cell);
-  /// ... and no more, all of them having been written at once.
+  /// ... and drops these after a write of the whole cell.
   void join(Cell &cell);
   void clear();
 
@@ -56,7 +56,7 @@ public:
   std::vector<Chained> chains{1};
   uint32_t chain(const Cell::Access &access, uint32_t next);
   void dropReads(Cell &cell);
-  /// The write that is there becomes one that others are after it, or there is none.
+  /// Makes the cell's write, if it is weak, its weak write; later strong writes follow it.
   void keepWeakWrite(Cell &cell);
   void dropWeakWrite(Cell &cell) { drop(cell.weakWrite); }
 
@@ -69,15 +69,15 @@ private:
   std::vector<Cell *> freeParts;
 };
 
-/// One allocation, or the shared memory of a block, or the local memory of a warp.
+/// An allocation, the shared memory of a block, or the local memory of a warp.
 struct Storage {
   std::string name;
   uint64_t base = 0, size = 0;
   uint8_t *bytes = nullptr;
-  std::vector<uint8_t> own; ///< where `bytes` are, unless they are somebody else's
+  std::vector<uint8_t> own; ///< owns `bytes`, unless the caller does
   std::vector<uint8_t> written;
   bool isReadOnly = false;
-  /// By bytes, where somebody has made room for it: what launches did to them, those in
+  /// Accesses of launches to each byte, if it has been given a size; those are within
   /// [touchedBegin, touchedEnd).
   std::vector<uint8_t> touched;
   static constexpr uint8_t wasRead = 1, wasWritten = 2;
@@ -89,40 +89,39 @@ struct Storage {
     touchedEnd = std::max(touchedEnd, offset + count);
   }
   Shadow shadow;
-  /// Of a block's shared memory: when threads of other blocks were here last, and by which
-  /// instruction.
+  /// Last access by threads of other blocks to the shared memory of a block: time and instruction.
   struct Visit {
     Time time = 0;
     uint32_t instruction = 0;
   };
-  std::vector<Visit> visits; ///< by threads of the cluster; empty: nobody was
+  std::vector<Visit> visits; ///< by thread of the cluster; empty: none
 
   void resize(uint64_t count);
 };
 
-/// What was released at an address.
+/// Releases at an address.
 struct Published {
-  uint32_t launch = 0, group = 0; ///< of whom; 0: nobody
+  uint32_t launch = 0, group = 0; ///< of the last release; 0: none
   Released released;
-  std::map<uint32_t, RowRef> foreign; ///< of clusters before it
+  std::map<uint32_t, RowRef> foreign; ///< of clusters before that one
 };
 
-/// Global and constant memory. Between allocations are addresses that belong to none.
+/// Global and constant memory. Addresses between allocations belong to none.
 class Memory {
 public:
-  /// Bytes that nobody has written yet.
+  /// Allocates bytes that count as not written.
   Storage &allocate(std::string name, uint64_t size, uint64_t alignment = 256);
-  /// Bytes of the caller, which are taken as written and have to outlive the memory.
+  /// Maps bytes of the caller. They count as written and must outlive the memory.
   Storage &attach(std::string name, void *bytes, uint64_t size);
-  /// The same, with the caller's address as the emulated one. No allocation may lie there.
+  /// Maps bytes of the caller at their own address, where no other allocation may lie.
   Storage &attachInPlace(std::string name, void *bytes, uint64_t size);
   void release(Storage &storage);
   Storage *find(uint64_t address);
-  /// The allocation that ends or begins nearest to an address, for messages.
+  /// Returns the allocation nearest to an address, for messages.
   const Storage *nearest(uint64_t address) const;
-  /// Between launches everything is ordered.
+  /// Number of the next cluster. Launches are ordered one after another.
   uint32_t nextGroup = 1;
-  /// Groups before this one are of earlier launches.
+  /// Clusters with lower numbers belong to earlier launches.
   uint32_t firstGroup = 1;
   std::map<const uint8_t *, Published> published;
 
@@ -132,14 +131,14 @@ private:
   Storage *last = nullptr;
 };
 
-/// Generic addresses of other spaces; those of global and constant memory are as they are (PTX ISA,
-/// "Generic Addressing").
+/// Windows of the other spaces among generic addresses. Global and constant memory have no window
+/// (PTX ISA, "Generic Addressing").
 constexpr uint64_t windowShift = 40;
 constexpr uint64_t sharedWindow = uint64_t(1) << windowShift,
                    localWindow = uint64_t(2) << windowShift,
                    parameterWindow = uint64_t(3) << windowShift;
-/// In shared::cluster addresses, the rank of the block plus one is above these bits; 0 is the own
-/// block.
+/// Bits of shared::cluster addresses from this one up hold the rank of the block plus one; 0 is the
+/// own block.
 constexpr unsigned rankShift = 24;
 
 } // namespace fsdprt::emulate

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A register gets a slot at its first use, a constant one per value and size.
+// A register gets a slot at its first use. Each constant has one slot per value and size.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,7 +62,7 @@ std::vector<const Operand *> Decoder::elements(const Operand &operand) {
 
 //===- Constants ----------------------------------------------------------===//
 
-/// PTX ISA, "Constants": integers keep their low bits, floats are rounded to the type.
+/// Returns the bits of a literal. PTX ISA, "Constants": integers are truncated, floats are rounded.
 uint64_t Decoder::literal(const Operand &operand, Type type) {
   if (operand.kind == OperandKind::Integer) {
     if (type == Type::F32 || type == Type::F64)
@@ -161,7 +161,7 @@ Slot Decoder::wideDestination(const Operand &operand, Type type, unsigned &size)
   return registerSlot(operand.index);
 }
 
-/// What a negated predicate needs beforehand.
+/// Computes a negated predicate before the instruction that uses it.
 static Step negatePredicate(Warp &warp, const Instruction &i, LaneMask active) {
   warp.predicate(i.out[0]) = ~warp.predicate(i.in[0]);
   return Step::Next;
@@ -185,7 +185,7 @@ Slot Decoder::predicate(const Operand &operand) {
 
 //===- Special registers and addresses ------------------------------------===//
 
-/// PTX ISA, "Special Registers"; those that change while a warp runs are moved by decodeMove().
+/// PTX ISA, "Special Registers". Those that change while a warp runs are read by decodeMove().
 Slot Decoder::special(const Operand &operand, unsigned size) {
   static const std::map<std::string_view, unsigned> sizes = [] {
     std::map<std::string_view, unsigned> result;
@@ -234,7 +234,7 @@ Slot Decoder::special(const Operand &operand, unsigned size) {
   }();
   auto known = sizes.find(operand.text);
   if (known == sizes.end())
-    failAt(operand.at, format("%s is no register that is declared, nor a special one that is known",
+    failAt(operand.at, format("%s is neither a declared register nor a known special register",
                               quoted(operand.text).c_str()));
   if (known->second != size)
     failAt(operand.at, format("%s has %u bits, expected %u", quoted(operand.text).c_str(),

@@ -1,16 +1,15 @@
-//===- Program.h - PTX made ready to run ------------------------*- C++ -*-===//
+//===- Program.h - Decoded PTX ----------------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The decoder turns an entry function, with what it calls in place, into a dense list of
-// instructions. A register of 32 lanes is an array: lane l of a 32-bit register is the l-th of 32
-// numbers that lie together, so that one instruction is one loop that the host's vector unit runs.
-// All arrays of a warp lie in its register file, in slots of 64 bytes: a 16-bit register takes one,
-// 32 bits two, 64 bits four; a predicate is one word with a bit per lane. Constants and special
-// registers are slots, too, filled when a warp starts, so that an operand is a slot whatever it
-// was.
+// The decoder turns an entry function, with its callees inlined, into a dense list of instructions.
+// A register of a warp is an array over lanes: lane l of a 32-bit register is element l of 32
+// consecutive numbers. One instruction is then one loop that the host can vectorise. The register
+// file of a warp consists of slots of 64 bytes: a 16-bit register takes one, 32 bits two, 64 bits
+// four; a predicate is one word with a bit per lane. Constants and special registers are slots,
+// too, filled when a warp starts, so that every operand is a slot.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +22,7 @@
 namespace fsdprt::emulate {
 
 using LaneMask = uint32_t;
-using Slot = uint32_t; ///< 0 is none
+using Slot = uint32_t; ///< 0: none
 constexpr unsigned warpSize = 32, slotBytes = 64;
 constexpr LaneMask allLanes = ~LaneMask(0);
 constexpr uint32_t nowhere = UINT32_MAX;
@@ -31,19 +30,19 @@ constexpr uint32_t nowhere = UINT32_MAX;
 class Warp;
 struct Instruction;
 
-/// What an instruction asks of the loop that runs it.
+/// How the loop over instructions continues after a handler.
 enum class Step : uint8_t {
-  Next,    ///< go on
-  Waits,   ///< these lanes wait; they go on after this instruction
-  Retries, ///< these lanes wait, and then run this instruction again
+  Next,    ///< continue
+  Waits,   ///< these lanes wait, and continue after this instruction
+  Retries, ///< these lanes wait, and then repeat this instruction
 };
 
 using Handler = Step (*)(Warp &, const Instruction &, LaneMask);
 
-/// How the loop that runs a warp treats an instruction.
+/// How the loop over instructions treats an instruction.
 enum class Flow : uint8_t {
   Plain,
-  Moves,  ///< copies registers: what is not initialised stays so, which is no error
+  Moves,  ///< copies registers: uninitialised ones are no error, and stay so
   Branch, ///< to `target`
   Exit,
 };
@@ -53,24 +52,24 @@ struct Instruction {
   Flow flow = Flow::Plain;
   bool isGuardNegated = false;
   bool isWgmma = false;
-  bool isWatched = false;              ///< it has registers that a wgmma has, too
-  bool isRenaming = false;             ///< and does nothing but move one to another
-  uint8_t modifier = 0, modifier2 = 0; ///< the handler's own
+  bool isWatched = false;              ///< shares registers with a wgmma
+  bool isRenaming = false;             ///< only copies one of these registers to another
+  uint8_t modifier = 0, modifier2 = 0; ///< for the handler
   uint16_t inCount = 0, outCount = 0;
-  uint16_t uncheckedIns = 0; ///< at the end of `in`: those that the handler checks
+  uint16_t uncheckedIns = 0; ///< last elements of `in`, which the handler checks
   Slot guard = 0;            ///< a predicate
   uint32_t target = nowhere;
-  uint32_t meet = nowhere; ///< of branches: where lanes that parted meet again
+  uint32_t meet = nowhere; ///< of branches: where diverged lanes reconverge
   const Slot *in = nullptr, *out = nullptr;
-  int64_t immediate = 0;      ///< the handler's own; bytes added to addresses
-  uint64_t payload = 0;       ///< the handler's own
-  const void *plan = nullptr; ///< the handler's own, where that is not enough; the program keeps it
+  int64_t immediate = 0;      ///< for the handler; bytes added to addresses
+  uint64_t payload = 0;       ///< for the handler
+  const void *plan = nullptr; ///< further data for the handler, owned by the program
   Location at;
   std::string_view opcode;
-  uint32_t firstIn = 0, firstOut = 0; ///< in the program's list of slots
+  uint32_t firstIn = 0, firstOut = 0; ///< indices into the program's list of slots
 };
 
-/// A variable's place, from the start of its space's memory of a block or lane.
+/// Offset of a variable in its space, per block or per lane.
 struct Placement {
   Space space;
   uint64_t offset;
@@ -81,7 +80,7 @@ struct Program {
   const Function *entry = nullptr;
   std::vector<Instruction> code;
   std::vector<Slot> slots;                        ///< operands of all instructions
-  std::vector<std::shared_ptr<const void>> plans; ///< of instructions
+  std::vector<std::shared_ptr<const void>> plans; ///< owners of Instruction::plan
   uint32_t slotCount = 1;                         ///< size of a register file
   std::map<Slot, std::string> names;              ///< of registers, for messages
   struct Constant {
@@ -90,23 +89,23 @@ struct Program {
     uint64_t bits;
   };
   std::vector<Constant> constants;
-  /// Constants whose value is the address of a variable of the module.
+  /// Constants that hold the address of a variable of the module.
   struct AddressConstant {
     Slot slot;
     const Variable *variable;
     int64_t addend;
   };
   std::vector<AddressConstant> addressConstants;
-  std::map<std::string, Slot, std::less<>> specials;                  ///< %tid.x
-  std::vector<std::pair<const Variable *, uint64_t>> sharedVariables; ///< and their offsets
-  uint64_t sharedBytes = 0;      ///< without what the launch adds
-  uint64_t dynamicAlignment = 0; ///< of .extern .shared name[]; 0: there is none
+  std::map<std::string, Slot, std::less<>> specials;                  ///< by name: %tid.x
+  std::vector<std::pair<const Variable *, uint64_t>> sharedVariables; ///< with their offsets
+  uint64_t sharedBytes = 0;      ///< without dynamic shared memory
+  uint64_t dynamicAlignment = 0; ///< of .extern .shared name[]; 0: none
   uint64_t localBytes = 0, parameterBytes = 0;
   std::map<const Variable *, uint64_t> parameterOffsets;
 };
 
-/// Throws Error with the place of an instruction that it does not know. `module` has to outlive the
-/// program.
+/// Decodes a function. Throws an Error with the location of an unsupported instruction. `module`
+/// must outlive the program.
 Program decode(const Module &module, const Function &entry);
 
 } // namespace fsdprt::emulate

@@ -5,11 +5,11 @@
 //===----------------------------------------------------------------------===//
 //
 // PTX ISA, "Memory Consistency Model": two accesses to the same bytes, at least one of which
-// writes, are a race unless one is ordered before the other or both are strong. Of each cell the
-// last write is known, the last weak one, and the reads since; a read that is ordered before the
-// newest one need not be, since what is ordered after the newest is after both.
+// writes, race unless one is ordered before the other or both are strong. Each cell has its last
+// write, its last weak write, and the reads since. A read ordered before the newest read is
+// dropped: an access ordered after the newest is ordered after both.
 //
-// The async proxy sees what ordinary stores wrote only after a proxy fence.
+// The async proxy sees ordinary stores only after a proxy fence.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,8 +40,8 @@ bool Access::isProxied(const Cell::Access &before, uint32_t thread) const {
   return true;
 }
 
-/// Of this cluster: lanes, whose agents of cp.async are named as they are; a warpgroup, whose
-/// agents are after all others; or a bulk copy, for which whatever agent was next acted.
+/// Returns the threads of an access of this cluster in messages: lanes (also for their cp.async
+/// agents), a warpgroup (whose agents come last), or a copy (bulk copies take any agent).
 std::string Access::nameOfThreads(const Cell::Access &access) const {
   const Cluster &cluster = warp.block.cluster;
   unsigned warps = cluster.blocks[0]->warps.size(), all = warps * cluster.blocks.size(),
@@ -107,7 +107,7 @@ void Access::checkAgainst(const Cell::Access &before, bool wasWrite, const Place
   last = {before, thread};
 }
 
-/// Remembers a read, and forgets those that it makes needless.
+/// Records a read, and drops those that it makes redundant.
 void Access::noteRead(Cell &cell, const Place &place, const Cell::Access &now, uint32_t thread) {
   Cell::Access &last = cell.read;
   if (last.group == now.group && last.warp == now.warp && last.time == now.time &&
@@ -166,7 +166,7 @@ void Access::touchCell(Cell &cell, const Place &place, unsigned bytes, unsigned 
   cell.write = now;
 }
 
-/// Of the cell's `size` bytes from `begin` on, those in [place.offset, end).
+/// Checks bytes [place.offset, end) of the cell of `size` bytes from `begin`.
 void Access::checkCell(Cell &cell, unsigned size, uint64_t begin, uint64_t end, const Place &place,
                        unsigned lane, uint32_t thread, bool isSameValue) {
   unsigned bytes = end - place.offset;

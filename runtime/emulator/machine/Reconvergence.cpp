@@ -1,17 +1,17 @@
-//===- Reconvergence.cpp - Where lanes that parted meet again ---*- C++ -*-===//
+//===- Reconvergence.cpp - Post-dominators of branches ----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The immediate post-dominator of each branch: the first instruction that is on all ways from it to
-// the end.
+// Computes the immediate post-dominator of each branch: the first instruction on all paths from the
+// branch to the end.
 //
-//  1. Number the instructions in the order of a depth-first walk from the end, against the flow.
-//  2. Intersect the post-dominators of what follows each, until nothing changes (Cooper, Harvey,
-//     Kennedy: "A Simple, Fast Dominance Algorithm").
+//  1. Number the instructions by a depth-first walk from the end, against the control flow.
+//  2. Intersect the post-dominators of the successors of each instruction, until nothing changes
+//     (Cooper, Harvey, Kennedy: "A Simple, Fast Dominance Algorithm").
 //
-// Instructions from which no way leads to the end (endless loops) have none.
+// Instructions without a path to the end (endless loops) have none.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,11 +33,11 @@ private:
 
   const std::vector<Instruction> &code;
   uint32_t end;
-  std::vector<uint32_t> order, numbers, parents; ///< from the end; numbers grow towards it
+  std::vector<uint32_t> order, numbers, parents; ///< from the end; numbers increase towards it
 };
 } // namespace
 
-/// Instructions that may run next; the end is a node of its own.
+/// Visits the successors of an instruction; the end is a node of its own.
 template <typename Visit>
 void PostDominators::forFollowing(uint32_t node, Visit visit) const {
   const Instruction &instruction = code[node];

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Each address that was released to keeps what was released: the row of the cluster that did it,
-// and rows of others that this one knew of. A fence before a write counts as if it were right
-// before it.
+// Each address to which a thread has released keeps the row of that thread's cluster, and the rows
+// of other clusters that this one had acquired. A fence before a write acts as if it were
+// immediately before that write.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ static void joinForeign(std::map<uint32_t, RowRef> &into, uint32_t group, const 
   known = both.share();
 }
 
-/// Takes what was released at a place, for the lanes of a warp.
+/// Acquires, for a lane, what was released at an address.
 static void acquire(Warp &warp, unsigned lane, Published &published) {
   Cluster &cluster = warp.block.cluster;
   for (const auto &[group, row] : published.foreign)

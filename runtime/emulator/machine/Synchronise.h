@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // PTX ISA, "Memory Consistency Model: Release and Acquire Patterns". A strong write by a lane that
-// releases, or that has executed a fence before, gives what the lane has done to whoever reads that
-// address by a strong read and acquires, or executes a fence later.
+// releases, or has executed a fence before, publishes the lane's earlier accesses. A lane that
+// reads the address by a strong read acquires them, by that read or by a later fence.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,10 +19,10 @@ namespace fsdprt::emulate {
 
 enum class Order : uint8_t { Weak, Relaxed, Acquire, Release, Both };
 
-/// After a strong access of one lane.
+/// To be called after a strong access of one lane.
 void strongRead(Warp &warp, unsigned lane, const Place &place, Order order);
 void strongWrite(Warp &warp, unsigned lane, const Place &place, Order order);
-/// fence and membar.
+/// Executes fence or membar.
 void fence(Warp &warp, LaneMask lanes);
 
 } // namespace fsdprt::emulate

@@ -1,11 +1,10 @@
-//===- VectorClocks.cpp - Which accesses are ordered ------------*- C++ -*-===//
+//===- VectorClocks.cpp - Order of accesses ---------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Joins are element-wise maxima; rows that were joined or acquired just before are not looked at
-// again.
+// A join is an element-wise maximum; a row that was just joined or acquired is skipped.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +20,7 @@ static void raise(Time *to, const Time *from, size_t count) {
 
 static void raise(Row &row, const Row &by) { raise(row.data(), by.data(), by.size()); }
 
-/// Lanes that have a row together have the changed one together.
+/// Applies a change to rows. Lanes that share a row share the changed row.
 template <typename Change>
 void VectorClocks::changeRows(uint32_t first, LaneMask lanes, Change change) {
   while (lanes) {
@@ -89,7 +88,8 @@ void VectorClocks::learn(uint32_t first, LaneMask lanes, uint32_t agent, Time ti
              [&](Row &row, LaneMask) { row[agent] = row[agent] < time ? time : row[agent]; });
 }
 
-/// The rows of the warps' threads, each once, and to which thread alone it belongs, or to several.
+/// Collects the distinct rows of the warps' threads, each with its only thread, or with a mark if
+/// several share it.
 void VectorClocks::collect(const std::vector<uint32_t> &warps,
                            std::vector<std::pair<RowRef, uint32_t>> &distinct) const {
   const Row *last = nullptr;
@@ -111,8 +111,8 @@ void VectorClocks::collect(const std::vector<uint32_t> &warps,
     }
 }
 
-/// What a lane has done itself, it knows; a row that several have says only what others know of
-/// them. One product follows the other with the same rows: the last ones are kept.
+/// Lanes cover their own accesses implicitly; a shared row covers only what others know of them.
+/// Consecutive products often have the same rows, so the last result is kept.
 void VectorClocks::gather(uint32_t agent, const std::vector<uint32_t> &warps) {
   std::vector<std::pair<RowRef, uint32_t>> distinct;
   collect(warps, distinct);
@@ -165,7 +165,7 @@ void VectorClocks::acquire(uint32_t first, LaneMask lanes, Released &from) {
   }
 }
 
-/// That a lane has fenced its own accesses is so, whoever knows of it: rows stay shared.
+/// A fence by a lane of its own accesses holds for all who cover them, so rows stay shared.
 void VectorClocks::fenceProxy(uint32_t first, LaneMask lanes) {
   size_t count = times.size();
   changeRows(first, lanes, [&](Row &row, LaneMask having) {
@@ -175,7 +175,7 @@ void VectorClocks::fenceProxy(uint32_t first, LaneMask lanes) {
       row[count + thread] = times[thread];
     }
   });
-  // What comes later is later than the fence.
+  // Later accesses are later than the fence.
   ++now;
   for (; lanes; lanes &= lanes - 1)
     times[first + __builtin_ctz(lanes)] = now;

@@ -1,14 +1,14 @@
-//===- VectorClocks.h - Which accesses are ordered --------------*- C++ -*-===//
+//===- VectorClocks.h - Order of accesses -----------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Vector clocks of the threads of a cluster. Every thread has a time, which grows when it releases,
-// and a row: the times of all threads up to which their accesses are before its next one. Threads
-// that meet at a barrier have one row together, so rows are shared, and joining many threads costs
-// little when their rows are the same. The second half of a row says the same of accesses that a
-// proxy fence has made known to the async proxy (PTX ISA, "Proxies").
+// Vector clocks of the threads of a cluster. A thread has a time, which grows when it releases, and
+// a row: for each thread, the time up to which that thread's accesses are ordered before its next
+// access. Threads that meet at a barrier share a row, so joining many threads is cheap if their
+// rows are equal. The second half of a row holds the same times for accesses that a proxy fence has
+// made visible to the async proxy (PTX ISA, "Proxies").
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,13 +23,13 @@ using Time = uint32_t;
 using Row = std::vector<Time>;
 using RowRef = std::shared_ptr<const Row>;
 
-/// What threads have released into a barrier, until others acquire it.
+/// Releases of threads into a barrier, until others acquire them.
 class Released {
 public:
   bool isEmpty() const { return row.empty(); }
   void clear() { row.clear(), last = nullptr, shared = nullptr; }
   void join(const RowRef &other);
-  /// Takes all that `other` has.
+  /// Adds all releases of `other`.
   void join(const Released &other);
   void atLeast(uint32_t index, Time time) {
     row[index] = row[index] < time ? time : row[index], shared = nullptr;
@@ -39,8 +39,8 @@ public:
 
 private:
   Row row;
-  RowRef last;   ///< the last one joined
-  RowRef shared; ///< a copy of row
+  RowRef last;   ///< last row joined
+  RowRef shared; ///< copy of `row`
 };
 
 class VectorClocks {
@@ -49,30 +49,31 @@ public:
   uint32_t threadCount() const { return times.size(); }
   Time timeOf(uint32_t thread) const { return times[thread]; }
 
-  /// Whether what `other` did at `time` is before what `thread` does now.
+  /// Returns true if an access of `other` at `time` is ordered before the next access of `thread`.
   bool isBefore(uint32_t other, Time time, uint32_t thread) const {
     return other == thread || (*rows[thread])[other] >= time ||
            (other == owners[thread] && time <= forkTimes[thread]);
   }
-  /// The same for what the async proxy does now for `thread`.
+  /// Returns true if that access is ordered before the next async proxy access of `thread`.
   bool isProxied(uint32_t other, Time time, uint32_t thread) const {
     return (*rows[thread])[times.size() + other] >= time;
   }
-  /// Lanes of the threads from `first` on: what they did so far goes into `into`.
+  /// Releases the accesses so far of lanes of the threads from `first` on.
   void release(uint32_t first, LaneMask lanes, Released &into);
   void acquire(uint32_t first, LaneMask lanes, Released &from);
-  /// A proxy fence: all that is before, is before what the async proxy does.
+  /// Proxy fence: orders earlier accesses before later ones of the async proxy.
   void fenceProxy(uint32_t first, LaneMask lanes);
 
-  /// A thread starts something that `agent` does for it: what the thread has done is before that,
-  /// what it does next is not.
+  /// Starts work that `agent` does for a thread: the thread's earlier accesses are ordered before
+  /// it, its later ones are not.
   void fork(uint32_t thread, uint32_t agent);
-  /// What an agent has done so far, for learn().
+  /// Returns the agent's time after its accesses so far, for learn().
   Time finish(uint32_t agent);
-  /// What `agent` has done up to `time` is before what lanes of the threads from `first` on do now.
+  /// Orders the accesses of `agent` up to `time` before the next ones of lanes of the threads from
+  /// `first` on.
   void learn(uint32_t first, LaneMask lanes, uint32_t agent, Time time);
-  /// An agent that acts for many threads at once, from then on: what all of them know is before
-  /// that. `warps` are their firsts.
+  /// Starts work that an agent does for many threads: accesses that all of them cover are ordered
+  /// before it. `warps` are the first threads of the warps.
   void gather(uint32_t agent, const std::vector<uint32_t> &warps);
 
 private:
@@ -89,9 +90,9 @@ private:
   Time now = 1;
   std::vector<Time> times;
   std::vector<RowRef> rows;
-  std::vector<uint32_t> owners; ///< of agents: for whom they act; of threads: themselves
+  std::vector<uint32_t> owners; ///< of agents: the thread that they act for; of threads: itself
   std::vector<Time> forkTimes;
-  std::map<std::pair<uint32_t, size_t>, Gathered> gathered; ///< by the first warp, and how many
+  std::map<std::pair<uint32_t, size_t>, Gathered> gathered; ///< by first warp and number of warps
 };
 
 } // namespace fsdprt::emulate

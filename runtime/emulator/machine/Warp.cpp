@@ -1,12 +1,12 @@
-//===- Warp.cpp - A warp that runs ------------------------------*- C++ -*-===//
+//===- Warp.cpp - Execution of a warp ---------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The loop over instructions, and the tree of splits. A split whose lanes part at a branch becomes
-// the parent of two, and goes on where they meet again; lanes that go there at once need no split
-// of their own. Where ways only meet in the end of the program, the parts are neighbours instead.
+// The loop over instructions, and the tree of splits. A split whose lanes diverge becomes the
+// parent of two splits and resumes where they reconverge; lanes that go there directly need no
+// split. If the paths only meet at the end of the program, the two parts become siblings instead.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@
 using namespace fsdprt;
 using namespace fsdprt::emulate;
 
-/// Instructions after which a loop seems to have no end.
+/// Number of instructions after which a loop counts as endless.
 static constexpr uint64_t progressTimeout = 1 << 16;
 
 Warp::Warp(Block &block, unsigned index, LaneMask lanes)
@@ -74,7 +74,7 @@ static uint32_t component(const Dim &dim, char axis) {
   return axis == 'x' ? dim.x : axis == 'y' ? dim.y : dim.z;
 }
 
-/// PTX ISA, "Special Registers", those that are the same for all lanes.
+/// Returns special registers with one value for all lanes. PTX ISA, "Special Registers".
 static uint64_t specialValue(const std::string &name, const Warp &warp) {
   const Block &block = warp.block;
   const Cluster &cluster = block.cluster;
@@ -210,7 +210,7 @@ void Warp::branch(const Instruction &instruction, LaneMask taken) {
   ++block.cluster.grid.counters.divergentBranches;
   stalled = 0;
   if (meet == here.meet || meet == nowhere) {
-    // Those that are where the parent waits are over here; others become a neighbour.
+    // Lanes that reach the parent's point are done here; other lanes become a sibling.
     if (target == meet || next == meet) {
       here.mask = target == meet ? stays : taken;
       here.pc = target == meet ? next : target;
@@ -236,7 +236,7 @@ void Warp::branch(const Instruction &instruction, LaneMask taken) {
   }
 }
 
-/// The current split is where its parent waits.
+/// Ends the current split, which has reached its parent's point of reconvergence.
 void Warp::arrive() {
   stalled = 0;
   splits[split].isOver = true;
@@ -262,7 +262,8 @@ void Warp::leave(LaneMask lanes) {
   block.threadsLeft();
 }
 
-/// Lanes that wait where the current split's parent will go on become a split of their own.
+/// Makes lanes that wait at a point of reconvergence a split of their own, if the others do not
+/// progress.
 void Warp::freeParked() {
   stalled = 0;
   for (int32_t parent = splits[std::min<size_t>(split, splits.size() - 1)].parent; parent >= 0;
@@ -284,7 +285,7 @@ void Warp::freeParked() {
   }
 }
 
-/// The current one if it can go on, or the nearest before it, around the end.
+/// Selects a ready split: the current one, or the nearest one before it, cyclically.
 bool Warp::chooseSplit() {
   unsigned count = splits.size(), start = std::min(split, count - 1);
   for (unsigned back = 0; back < count; ++back)
@@ -339,7 +340,7 @@ bool Warp::run(uint64_t turn) {
   return turn != before;
 }
 
-/// Checks, runs and marks results. False: the split waits.
+/// Checks operands, runs the instruction and marks results. Returns false if the split waits.
 bool Warp::execute(const Instruction &instruction, LaneMask active) {
   bool isChecked = block.cluster.grid.launch.checks.initialised;
   LaneMask known = allLanes;

@@ -1,14 +1,14 @@
-//===- Warpgroup.cpp - LibraryGemm that four warps have in flight --*- C++ -*-===//
+//===- Warpgroup.cpp - Order of warpgroup products --------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions: wgmma.fence, wgmma.mma_async,
-// wgmma.commit_group, wgmma.wait_group". An access to a register and a product that uses it need a
-// wgmma.fence between them, except of products of one shape that add to the same accumulators.
-// Moves from one register to another are renamings: what holds of the one, holds of the other,
-// since that is what becomes of them.
+// wgmma.commit_group, wgmma.wait_group". A wgmma.fence is required between an access to a register
+// and a product that uses it, except between products of one shape that add to the same
+// accumulators. Copies between registers are renamings: the state of the source holds for the
+// target, too, as after register allocation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@ static LibraryGemm &productsOf(Warp &warp) {
   return warp.products;
 }
 
-/// Of a block, the four warps whose numbers differ in the last two bits only.
+/// Returns the warpgroup of a warp: four consecutive warps of a block, from a multiple of four.
 static Warpgroup &groupOf(Warp &warp) {
   Block &block = warp.block;
   unsigned number = warp.index / groupWarps;
@@ -61,7 +61,7 @@ static uint64_t issuedByAll(Warp &warp) {
   return least;
 }
 
-/// LibraryGemm that all have issued; who waits for one may look again.
+/// Runs the products that all warps have issued; warps that wait for one may retry.
 static void runIssued(Warp &warp, Warpgroup &group) {
   for (uint64_t all = issuedByAll(warp); group.executed < all; ++group.executed) {
     runProduct(warp, group, group.pending.front());
@@ -82,7 +82,7 @@ static const char *nameOfRegister(const Warp &warp, Slot slot) {
   return name == warp.program.names.end() ? "a register" : name->second.c_str();
 }
 
-/// The products before the wait, and this one, belong together: the same shape.
+/// Returns true if two products have the same shape.
 static bool isSameShape(const Instruction &a, const Instruction &b) { return a.opcode == b.opcode; }
 
 static void checkFence(Warp &warp, const Instruction &i, Slot slot, RegisterUse::Kind kind) {
@@ -95,7 +95,7 @@ static void checkFence(Warp &warp, const Instruction &i, Slot slot, RegisterUse:
   if (isInFlight && use.kind != kind)
     warp.fail(
         allLanes,
-        "uses %s, which the product at line %u has, with no wgmma.wait_group for that between",
+        "uses %s, which the product at line %u uses, with no wgmma.wait_group for it in between",
         nameOfRegister(warp, slot), before.at.line);
   if (use.fences == products.fences)
     warp.fail(allLanes,
@@ -118,10 +118,11 @@ static void checkAccess(Warp &warp, const Slot *slots, unsigned count, const cha
   for (unsigned k = 0; k < count; ++k) {
     const RegisterUse &use = warp.products.registers[slots[k]];
     if (use.product > warp.products.known)
-      warp.fail(allLanes,
-                "%s %s, which the product at line %u %s, with no wgmma.wait_group for that between",
-                what, nameOfRegister(warp, slots[k]), warp.program.code[use.instruction].at.line,
-                use.kind == RegisterUse::Accumulator ? "has as accumulator" : "reads");
+      warp.fail(
+          allLanes,
+          "%s %s, which the product at line %u %s, with no wgmma.wait_group for it in between",
+          what, nameOfRegister(warp, slots[k]), warp.program.code[use.instruction].at.line,
+          use.kind == RegisterUse::Accumulator ? "uses as accumulator" : "reads");
   }
 }
 
@@ -153,7 +154,7 @@ bool fsdprt::emulate::useRegisters(Warp &warp, const Instruction &i) {
 //===- Instructions -------------------------------------------------------===//
 
 namespace {
-/// That is the same in all lanes.
+/// Returns the descriptor in a slot; fails if lanes differ.
 uint64_t descriptorOf(Warp &warp, Slot slot) {
   const uint64_t *values = warp.at<uint64_t>(slot);
   for (unsigned lane = 1; lane < warpSize; ++lane)
@@ -165,7 +166,7 @@ uint64_t descriptorOf(Warp &warp, Slot slot) {
   return values[0];
 }
 
-/// Operands: A's descriptor or registers, B's descriptor, the predicate.
+/// Returns a product from its operands: A's descriptor or registers, B's descriptor, the predicate.
 IssuedProduct productOf(Warp &warp, const Instruction &i) {
   const WgmmaPlan &plan = *static_cast<const WgmmaPlan *>(i.plan);
   LaneMask adds = warp.predicate(i.in[i.inCount - 1]);
@@ -220,7 +221,7 @@ static Step commit(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// Times that all warps know are needed no more.
+/// Drops times of products that all warps have waited for.
 static void dropTimes(Warp &warp, Warpgroup &group) {
   uint64_t known = UINT64_MAX;
   eachWarp(warp, [&](Warp &each) { known = std::min(known, each.products.known); });

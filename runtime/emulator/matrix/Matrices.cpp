@@ -1,18 +1,18 @@
-//===- Matrices.cpp - LibraryGemm of matrices ----------------------*- C++ -*-===//
+//===- Matrices.cpp - Matrix products of a warp -----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Warp Level Matrix Instructions: mma". With g = lane / 4, t = lane % 4 and e elements in
-// a register (2 of 16 bits, 1 wider), register r holds
+// PTX ISA, "Warp Level Matrix Instructions: mma". With g = lane / 4, t = lane % 4, and e elements
+// in a register (2 of 16 bits, 1 if wider), register r holds
 //
 //   A   row g + 8 (r % 2), column e t + 4 e (r / 2) + {0, .., e-1}
 //   B   row e t + 4 e r + {0, .., e-1}, column g
 //   C,D row g + 8 (r / 2), column 2 t + r % 2; of f16 row g + 8 r, columns 2 t + {0, 1}
 //
-// Error model: products are exact, and summed in double in the order of k, the accumulator first;
-// the sum is rounded once. The document leaves order and inner precision open, down to that of f32.
+// Error model: products are exact and added in double in the order of k, beginning with the
+// accumulator; the sum is rounded once. The document leaves order and precision open, down to f32.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ enum Kind : uint8_t { IsHalf, IsBrain, IsTF32, IsDouble };
 struct Shape {
   uint8_t rows, inner; ///< 8 columns
   Kind kind;
-  bool takesHalf, givesHalf; ///< C and D are f16
+  bool takesHalf, givesHalf; ///< C, D in f16
 };
 
 Shape shapeOf(const Instruction &i) {
@@ -36,14 +36,14 @@ Shape shapeOf(const Instruction &i) {
   return shape;
 }
 
-/// The number of element `part` of a lane's register.
+/// Returns element `part` of a lane's register.
 template <uint8_t kind>
 FSDPRT_INLINE double element(Warp &warp, Slot slot, unsigned lane, unsigned part) {
   if (kind == IsDouble)
     return warp.at<double>(slot)[lane];
   uint32_t bits = warp.at<uint32_t>(slot)[lane];
   if (kind == IsTF32)
-    return bitsAs<float>(bits & ~0x1fffu); // what is below its mantissa is not read
+    return bitsAs<float>(bits & ~0x1fffu); // lower bits are not read
   uint16_t half = bits >> (16 * part);
   return kind == IsHalf ? Half::widen(half) : Brain::widen(half);
 }
@@ -68,7 +68,7 @@ struct Mma {
     }
   }
 
-  /// Where a lane's element is in C and D, of which it has two per eight rows.
+  /// Returns the place of a lane's element in C or D, with two elements per eight rows.
   static FSDPRT_INLINE double &place(double (&sums)[16][8], unsigned lane, unsigned index) {
     return sums[lane / 4 + 8 * (index / 2)][2 * (lane % 4) + index % 2];
   }
@@ -165,7 +165,7 @@ static Shape takeShape(Decoder &d, Type &to, Type &from) {
                  : kind == IsHalf ? to != Type::F64 && from == to
                                   : to == Type::F32 && from == to;
   if (a != b || !isKnown || !areSums)
-    d.fail("no such product: %s", quoted(d.statement->opcode).c_str());
+    d.fail("unsupported product %s", quoted(d.statement->opcode).c_str());
   return {uint8_t(size == 3 ? 8 : 16), inner[size], kind, from == Type::F16, to == Type::F16};
 }
 

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Warp Level Matrix Instructions: ldmatrix, stmatrix, movmatrix". Lane 8 m + r has the
-// address of row r of matrix m, 16 bytes; lane l holds elements 2 (l % 4) and 2 (l % 4) + 1 of row
-// l / 4, with .trans of column l / 4.
+// PTX ISA, "Warp Level Matrix Instructions: ldmatrix, stmatrix, movmatrix". Lane 8 m + r provides
+// the address of row r, 16 bytes, of matrix m. Lane l holds elements 2 (l % 4) and 2 (l % 4) + 1 of
+// row l / 4, with .trans of column l / 4.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@ using namespace fsdprt::emulate;
 namespace {
 struct Plan {
   Space space;
-  uint8_t count; ///< of matrices
+  uint8_t count; ///< number of matrices
   bool isTransposed, isWide;
 };
 
@@ -30,7 +30,7 @@ Plan planOf(const Instruction &i) {
 
 using Matrix = uint16_t[8][8];
 
-/// Places of the rows, whose addresses are in the first lanes.
+/// Resolves the rows, whose addresses are in the first lanes.
 void findRows(Warp &warp, const Instruction &i, const Plan &plan, LaneMask active,
               const Access &access, Traffic &traffic, Place *rows) {
   if (active != allLanes)

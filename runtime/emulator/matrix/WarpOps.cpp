@@ -1,4 +1,4 @@
-//===- WarpOps.cpp - Lanes that talk to one another -------------*- C++ -*-===//
+//===- WarpOps.cpp - Communication between lanes ----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,7 +6,7 @@
 //
 // PTX ISA, "Data Movement and Conversion Instructions: shfl.sync" and "Parallel Synchronization and
 // Communication Instructions: vote.sync, match.sync, redux.sync, activemask, elect.sync". All lanes
-// that a mask names have to be here.
+// in the mask must execute the instruction together.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,8 @@
 using namespace fsdprt::emulate;
 
 namespace {
-/// The mask of lanes that take part: the same in all of them, and with all that have not left.
+/// Returns the mask of participating lanes. It must be equal in all of them, and contain those that
+/// have not left.
 LaneMask members(Warp &warp, const Instruction &i, Slot slot, LaneMask active) {
   const LaneMask *masks = warp.at<LaneMask>(slot);
   unsigned first = __builtin_ctz(active);
@@ -41,7 +42,8 @@ LaneMask members(Warp &warp, const Instruction &i, Slot slot, LaneMask active) {
 
 enum Mode : uint8_t { Up, Down, Butterfly, Index };
 
-/// The lane to read, and whether it is in range; as the document's pseudo-code has it.
+/// Computes the lane to read, and returns whether it is in range, by the pseudo-code of the
+/// document.
 bool sourceLane(uint8_t mode, unsigned lane, uint32_t b, uint32_t c, unsigned &from) {
   unsigned value = b & 31, clamp = c & 31, segment = c >> 8 & 31;
   unsigned most = (lane & segment) | (clamp & ~segment & 31), least = lane & segment;
@@ -159,7 +161,7 @@ Step activeMask(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// The lowest lane of the mask is elected.
+/// Elects the lowest lane of the mask.
 Step elect(Warp &warp, const Instruction &i, LaneMask active) {
   LaneMask here = members(warp, i, i.in[0], active);
   unsigned leader = __builtin_ctz(here);
@@ -173,7 +175,7 @@ Step elect(Warp &warp, const Instruction &i, LaneMask active) {
 
 //===- Decoding -----------------------------------------------------------===//
 
-/// d, or d|p.
+/// Parses d, or d|p.
 static std::vector<Slot> resultAndPredicate(Decoder &d, bool needsBoth) {
   const Operand &to = d.operand(0);
   if (to.kind == OperandKind::Pair)

@@ -1,4 +1,4 @@
-//===- Wgmma.cpp - LibraryGemm of warpgroups, decoded --------------*- C++ -*-===//
+//===- Wgmma.cpp - Decodes wgmma --------------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -9,8 +9,8 @@
 //   wgmma.mma_async.sync.aligned.m64nNk16.f32.bf16.bf16 {d...}, a, b, scale-d, imm-scale-a,
 //     imm-scale-b, imm-trans-a, imm-trans-b
 //
-// a is a matrix descriptor or four registers; the last two are of 16-bit types, the one of a where
-// it is a descriptor.
+// a is a matrix descriptor or four registers. The last two operands exist for 16-bit types, and
+// imm-trans-a only if a is a descriptor.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@
 
 using namespace fsdprt::emulate;
 
-/// 8, 16, ..., 256 out of m64nNk16.
+/// Takes the N of a shape m64nNk16: 8, 16, ..., 256.
 static uint16_t takeColumns(Decoder &d, unsigned &inner) {
   for (std::string_view part : d.modifiers.left()) {
     uint16_t columns = 0;
@@ -50,11 +50,11 @@ static WgmmaPlan takeShape(Decoder &d) {
                                 : WgmmaPlan::TF32;
   plan.sumsAreHalf = sums == Type::F16;
   if (a != b || inner != plan.inner() || (plan.sumsAreHalf && a != Type::F16))
-    d.fail("no such product: %s", quoted(d.statement->opcode).c_str());
+    d.fail("unsupported product %s", quoted(d.statement->opcode).c_str());
   return plan;
 }
 
-/// 1 or -1. True: -1.
+/// Parses 1 or -1; returns true for -1.
 static bool takeScale(Decoder &d, const Operand &operand) {
   int64_t scale = d.constant(operand, "1 or -1");
   if (scale != 1 && scale != -1)
@@ -114,7 +114,7 @@ bool fsdprt::emulate::decodeWgmma(Decoder &d) {
   return true;
 }
 
-//===- Registers that others use, too -------------------------------------===//
+//===- Registers shared with other instructions ---------------------------===//
 
 void fsdprt::emulate::watchRegisters(Program &program) {
   std::vector<bool> isWatched(program.slotCount);

@@ -1,27 +1,27 @@
-//===- WgmmaProduct.cpp - LibraryGemm of warpgroups ----------------*- C++ -*-===//
+//===- WgmmaProduct.cpp - Matrix products of warpgroups ---------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Shared Memory Matrix Layout, Strides, Matrix Descriptor Format". In chunks of 16 bytes,
-// with P of them in the span of the swizzle (1 without), chunk (m, k) of a matrix is at
+// PTX ISA, "Shared Memory Matrix Layout, Strides, Matrix Descriptor Format". With P chunks of 16
+// bytes in the span of the swizzle (1 without swizzle), chunk (m, k) of a matrix is at
 //
 //   K-major   P > 1: 16 P (m % 8) + SBO (m / 8) + 16 k
 //             P = 1: 16 (m % 8) + SBO (m / 8) + LBO k
 //   MN-major  P > 1: 16 (m % P) + LBO (m / P) + 16 P (k % 8) + SBO (k / 8)
 //             P = 1: SBO m + 16 (k % 8) + LBO (k / 8)
 //
-// from the start address, with the chunks of each row of 128 bytes exchanged as its number says,
-// less the base offset. A chunk is 16 bytes along K (K-major; m counts rows) or along M or N
+// from the start address. Chunks of each row of 128 bytes are exchanged by the row's number less
+// the base offset. A chunk has 16 bytes along K (K-major; m counts rows), or along M or N
 // (MN-major; k counts elements of K).
 //
 // Fragments are those of mma (Matrices.cpp): warp w has rows 16 w to 16 w + 15 of A and D. Rows of
-// A belong to their warp alone, as registers would: what one warp writes and reads as A needs no
-// other's barrier.
+// A are read for their own warp alone, as registers are: A needs no barrier if the warp that reads
+// it has written it.
 //
-// Error model: as that of mma. LibraryGemm are exact, and summed in double in the order of k, the
-// accumulator first; the sum is rounded once.
+// Error model: as for mma. Products are exact and added in double in the order of k, beginning with
+// the accumulator; the sum is rounded once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,13 +46,13 @@ Descriptor decodeDescriptor(const Warp &warp, uint64_t bits, char matrix) {
   constexpr uint64_t unused =
       uint64_t(3) << 14 | uint64_t(3) << 30 | uint64_t(7) << 46 | uint64_t(0x3ff) << 52;
   if (bits & unused)
-    warp.fail(allLanes, "the descriptor 0x%llx of %c has bits that mean nothing",
+    warp.fail(allLanes, "the descriptor 0x%llx of %c has reserved bits set",
               static_cast<unsigned long long>(bits), matrix);
   return {(bits & 0x3fff) << 4, (bits >> 16 & 0x3fff) << 4, (bits >> 32 & 0x3fff) << 4,
           bits >> 49 & 7, swizzles[bits >> 62]};
 }
 
-/// Of a chunk, as above. `isMajor`: of M or N.
+/// Returns the address of a chunk by the table above. `isMajor`: MN-major.
 uint64_t chunkAddress(const Descriptor &d, bool isMajor, unsigned m, unsigned k) {
   uint64_t span = spanOf(d.swizzle), chunks = span / chunkBytes, address = d.start;
   bool isSwizzled = d.swizzle != TensorSwizzle::None;
@@ -65,7 +65,7 @@ uint64_t chunkAddress(const Descriptor &d, bool isMajor, unsigned m, unsigned k)
   return swizzled(address, d.swizzle, (address >> 7) - d.base);
 }
 
-/// Reads matrices by descriptors, for the agent of a warpgroup.
+/// Reads matrices by their descriptors, as the agent of a warpgroup.
 class Reader {
 public:
   Reader(Warp &warp, uint32_t agent) : warp(warp), agent(agent), access(warp, Touch::Reads) {
@@ -103,8 +103,7 @@ struct Wgmma {
     return kind == WgmmaPlan::Half ? Half::widen(bits) : Brain::widen(bits);
   }
 
-  /// Elements of rows (or columns) `first` and on; element (m, k) goes to to[m * mStep + k *
-  /// kStep].
+  /// Reads rows (or columns) from `first` on; element (m, k) goes to to[m * mStep + k * kStep].
   static FSDPRT_INLINE void read(Reader &reader, const Descriptor &d, bool isMajor, unsigned first,
                                  unsigned count, double *to, unsigned mStep, unsigned kStep,
                                  double sign) {
@@ -125,8 +124,8 @@ struct Wgmma {
       }
   }
 
-  /// A out of registers: register r of lane 4 g + t has row g + 8 (r % 2), columns e t + 4 e (r /
-  /// 2) and on.
+  /// Reads A from registers: register r of lane 4 g + t holds row g + 8 (r % 2), from column e t +
+  /// 4 e (r / 2).
   static FSDPRT_INLINE void readFragment(Warp &warp, const Slot *slots,
                                          double (&a)[warpRows][maxInner], double sign) {
     for (unsigned r = 0; r < 4; ++r)
@@ -140,7 +139,7 @@ struct Wgmma {
 
 using Sums = double[warpRows][maxColumns];
 
-/// Calls act(sum, bits, part) for what each register of D holds: two rows of pairs of columns.
+/// Calls act(sum, bits, part) for the elements of each register of D: pairs of columns of two rows.
 template <typename Action>
 FSDPRT_INLINE void eachSum(const WgmmaPlan &plan, Sums &sums, Action act) {
   for (unsigned pair = 0; pair < plan.columns / 4u; ++pair)
@@ -211,7 +210,7 @@ struct Runner {
     for (unsigned w = 0; w < groupWarps; ++w) {
       if (plan.aIsShared) {
         clocks.gather(group.agent, {firsts[w]});
-        Reader own(last, group.agent); // what the agent knows is another thing now
+        Reader own(last, group.agent); // a new one, since the agent's row has changed
         Wgmma<kind>::read(own, decodeDescriptor(last, product.a, 'A'), plan.transposesA,
                           w * warpRows, warpRows, a[0], maxInner, 1, sign);
       } else {

@@ -1,11 +1,11 @@
-//===- AsyncProxy.cpp - What copies of the async proxy share ----*- C++ -*-===//
+//===- AsyncProxy.cpp - Copies through the async proxy ----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Agents take turns. An agent's time grows between a copy's reads and its writes, so that those who
-// wait for the reads of a group alone know of no more.
+// Agents are used in turn. An agent's time grows between the reads and the writes of a copy, so
+// that a wait for the reads of a group covers the reads alone.
 //
 //===----------------------------------------------------------------------===//
 
@@ -81,7 +81,7 @@ void AsyncCopy::complete(uint64_t mbarrier, unsigned bytes, const Storage &desti
   MbarrierRef barrier(warp, lane, agent, Space::Shared, mbarrier);
   if (&barrier.block().shared != &destination)
     warp.fail(LaneMask(1) << lane,
-              "the mbarrier is in the shared memory of another block than what is written");
+              "the mbarrier is in the shared memory of another block than the destination");
   if (writes.isAsync)
     barrier.checkVisible(agent);
   barrier.release(agent);
@@ -100,7 +100,7 @@ std::vector<uint32_t> fsdprt::emulate::multicastRanks(Warp &warp, unsigned lane,
   uint32_t bits = warp.at<uint16_t>(mask)[lane], count = warp.block.cluster.blocks.size();
   if (!bits || bits >> count)
     warp.fail(LaneMask(1) << lane, "the mask 0x%x names %s", bits,
-              bits ? format("blocks that the cluster of %u has not", count).c_str() : "no block");
+              bits ? format("blocks outside of the cluster of %u", count).c_str() : "no block");
   std::vector<uint32_t> ranks;
   for (; bits; bits &= bits - 1)
     ranks.push_back(__builtin_ctz(bits));

@@ -1,12 +1,12 @@
-//===- AsyncProxy.h - What copies of the async proxy share ------*- C++ -*-===//
+//===- AsyncProxy.h - Copies through the async proxy ------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A copy acts at once, by an agent of its own, whose work those know who see the end of its
-// mbarrier's phase, or wait for its group. It is in the async proxy: what ordinary stores wrote, it
-// sees after fence.proxy.async.
+// A copy takes place at once, by an agent of its own. It is ordered before the accesses of threads
+// that see the end of its mbarrier's phase, or wait for its group. It uses the async proxy, which
+// sees ordinary stores only after fence.proxy.async.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,32 +18,32 @@
 
 namespace fsdprt::emulate {
 
-/// What copies do to numbers that are there.
+/// A reduction into existing values.
 struct Reduction {
   Combination op;
   Type type;
 };
 
-/// One copy that a lane starts. Those of st.async and red.async are in the generic proxy.
+/// A copy that a lane starts. st.async and red.async use the generic proxy.
 class AsyncCopy {
 public:
   AsyncCopy(Warp &warp, unsigned lane, bool isAsyncProxy = true);
-  /// What the copy reads; its parts are checked by checkRead().
+  /// Resolves bytes that the copy will read; checkRead() checks parts of them.
   Place place(Space space, uint64_t address, unsigned bytes, unsigned alignment) const {
     return reads.resolve(space, address, bytes, lane, alignment);
   }
-  /// Bytes that the copy reads, checked.
+  /// Resolves and checks bytes that the copy reads.
   Place read(Space space, uint64_t address, unsigned bytes, unsigned alignment);
   void checkRead(const Place &place, unsigned bytes);
-  /// Where it writes: all of its reads come before.
+  /// Resolves bytes that the copy writes; no reads may follow.
   Place writeTo(Space space, uint64_t address, unsigned bytes, unsigned alignment);
   void write(const Place &place, const uint8_t *data, unsigned bytes);
-  /// The same, or combined with what is there, each element by a strong operation.
+  /// Writes, or combines with existing values, each element by a strong operation.
   void write(const Place &place, const uint8_t *data, unsigned bytes,
              const std::optional<Reduction> &reduction);
-  /// All is written: an mbarrier in shared memory gets `bytes`, ...
+  /// Completes the copy: adds `bytes` to an mbarrier in shared memory, ...
   void complete(uint64_t mbarrier, unsigned bytes, const Storage &destination);
-  /// ... or the lane's open group has one more.
+  /// ... or adds the copy to the lane's open group.
   void joinGroup();
 
 private:
@@ -57,9 +57,9 @@ private:
   Time readTime = 0;
 };
 
-/// Of .multicast::cluster: the blocks whose bits are set in a lane's mask.
+/// Returns the ranks of the blocks in a lane's mask for .multicast::cluster.
 std::vector<uint32_t> multicastRanks(Warp &warp, unsigned lane, Slot mask);
-/// The same place of another block of the cluster.
+/// Returns the same address in another block of the cluster.
 constexpr uint64_t inBlock(uint64_t sharedAddress, uint32_t rank) {
   return (sharedAddress & ((uint64_t(1) << rankShift) - 1)) | uint64_t(rank + 1) << rankShift;
 }

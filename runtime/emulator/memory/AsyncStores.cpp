@@ -1,12 +1,12 @@
-//===- AsyncStores.cpp - Stores that an mbarrier waits for ------*- C++ -*-===//
+//===- AsyncStores.cpp - st.async and red.async -----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // PTX ISA, "Data Movement and Conversion Instructions: st.async" and "Parallel Synchronization and
-// Communication Instructions: red.async": registers go into the shared memory of a block of the
-// cluster, and an mbarrier that is there gets their bytes.
+// Communication Instructions: red.async". Registers are written to the shared memory of a block of
+// the cluster, and their bytes are counted by an mbarrier there.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ namespace {
 struct Plan {
   AddressOperand to{Space::Shared}, barrier{Space::Shared};
   Type type = Type::B32;
-  unsigned count = 1; ///< of elements, the first operands
+  unsigned count = 1; ///< number of elements, the first operands
   std::optional<Reduction> reduction;
 };
 
@@ -62,7 +62,7 @@ bool fsdprt::emulate::decodeAsyncStore(Decoder &d) {
     checkCombination(d, plan.reduction->op, plan.type);
   }
   if (plan.count > 4 || (isReduction && (plan.count > 1 || isFloat(plan.type))))
-    d.fail("no such vector of %s", nameOf(plan.type));
+    d.fail("unsupported vector of %s", nameOf(plan.type));
   d.operandCount(3, 3);
   plan.to = {d, d.operand(0), Space::Shared};
   plan.barrier = {d, d.operand(2), Space::Shared};

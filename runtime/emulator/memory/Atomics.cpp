@@ -19,7 +19,7 @@ namespace {
 struct Plan {
   Space space;
   Type type;
-  uint8_t count; ///< of elements
+  uint8_t count; ///< number of elements
   Combination op;
   bool isWide, hasResult;
   Order order;

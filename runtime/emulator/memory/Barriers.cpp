@@ -22,7 +22,7 @@ namespace {
 
 enum : uint8_t { IsAligned = 1, Arrives = 2, HasCount = 4 };
 
-/// The value that all lanes have.
+/// Returns the value of a register; fails if lanes differ.
 uint32_t uniform(Warp &warp, Slot slot, LaneMask active, const char *what) {
   const uint32_t *values = warp.at<uint32_t>(slot);
   uint32_t first = values[__builtin_ctz(active)];
@@ -32,7 +32,7 @@ uint32_t uniform(Warp &warp, Slot slot, LaneMask active, const char *what) {
   return first;
 }
 
-/// How many threads a barrier is told to expect.
+/// Returns the number of threads that a barrier expects.
 uint32_t expectedThreads(Warp &warp, const Instruction &i, LaneMask active) {
   uint32_t count = uniform(warp, i.in[1], active, "numbers of threads");
   if (!count || count % warpSize)
@@ -66,10 +66,10 @@ void arriveAt(Warp &warp, const Instruction &i, LaneMask active, NamedBarrier &b
 Step blockBarrier(Warp &warp, const Instruction &i, LaneMask active) {
   uint32_t number = uniform(warp, i.in[0], active, "barriers");
   if (number > 15)
-    warp.fail(active, "barrier %u, but there are 0 to 15", number);
+    warp.fail(active, "barrier %u, expected 0 to 15", number);
   LaneMask elsewhere = warp.live & ~active;
   if (i.modifier & IsAligned && elsewhere)
-    warp.fail(active, "all lanes of a warp have to come together, but %s %s elsewhere",
+    warp.fail(active, "expected all lanes of the warp to arrive together, but %s %s elsewhere",
               warp.nameOfLanes(elsewhere).c_str(), elsewhere & (elsewhere - 1) ? "are" : "is");
   NamedBarrier &barrier = warp.block.barriers[number];
   ++warp.block.cluster.grid.counters.barriers;
@@ -108,7 +108,7 @@ Step clusterArrive(Warp &warp, const Instruction &i, LaneMask active) {
       warp.fail(LaneMask(1) << lane, "arrives again without barrier.cluster.wait");
     warp.clusterPhase[lane] = cluster.phase + 1;
   }
-  // .relaxed orders nothing, but a fence before it does.
+  // .relaxed orders nothing, unless a fence precedes it.
   if (LaneMask released = i.modifier ? active & warp.fenced : active)
     cluster.clocks.release(warp.firstThread, released, cluster.arriving);
   cluster.arrived += __builtin_popcount(active);
@@ -145,8 +145,8 @@ Step proxyFence(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// PTX ISA, "membar, fence: fence.mbarrier_init": those that the lanes have made may be used by all
-/// of the cluster.
+/// PTX ISA, "membar, fence: fence.mbarrier_init": makes the mbarriers that the lanes have
+/// initialised usable by the whole cluster.
 Step mbarrierFence(Warp &warp, const Instruction &i, LaneMask active) {
   for (auto &[offset, barrier] : warp.block.mbarriers)
     barrier.isFenced |= barrier.maker / warpSize * warpSize == warp.firstThread &&
@@ -206,7 +206,7 @@ static void decodeBlockBarrier(Decoder &d) {
   i.modifier2 = reduction;
 }
 
-/// PTX ISA, "membar, fence": what orders, and what makes other proxies see.
+/// PTX ISA, "membar, fence": fences of memory, of proxies, and of mbarrier initialisation.
 static void decodeFence(Decoder &d) {
   bool isAsyncProxy = false, isOtherProxy = false, isInit = d.modifiers.take("mbarrier_init");
   if (d.modifiers.take("proxy")) {
@@ -226,7 +226,7 @@ static void decodeFence(Decoder &d) {
   d.emit(isAsyncProxy ? proxyFence : isInit ? mbarrierFence : memoryFence, {}, {});
 }
 
-/// How many registers threads have is not emulated; the number has to be one that there is.
+/// setmaxnreg has no effect; only its number is checked.
 static void decodeRegisters(Decoder &d) {
   if (d.modifiers.takeOneOf({"inc", "dec"}) < 0)
     d.fail("expected .inc or .dec");
@@ -258,7 +258,7 @@ bool fsdprt::emulate::decodeBarrier(Decoder &d) {
   } else if (name == "trap" || name == "brkpt") {
     d.operandCount(0, 0);
     d.emit(trapped, {}, {});
-  } else { // nanosleep, pmevent, griddepcontrol: nothing that a single grid would notice
+  } else { // nanosleep, pmevent, griddepcontrol: without effect for a single grid
     d.modifiers.takeOneOf({"wait", "launch_dependents", "mask"});
     if (name == "nanosleep")
       d.typeOneOf({Type::U32});

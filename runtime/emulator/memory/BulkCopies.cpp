@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // PTX ISA, "Data Movement and Conversion Instructions: cp.async.bulk, cp.reduce.async.bulk,
-// cp.async.bulk.prefetch, cp.async.bulk.commit_group, cp.async.bulk.wait_group". How copies act is
-// in AsyncProxy.h.
+// cp.async.bulk.prefetch, cp.async.bulk.commit_group, cp.async.bulk.wait_group". AsyncProxy.h
+// describes how copies act.
 //
 //===----------------------------------------------------------------------===//
 
@@ -65,7 +65,7 @@ Step commit(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// modifier: .read, until the sources have been read.
+/// modifier: .read, waits only until the sources have been read.
 Step waitForGroups(Warp &warp, const Instruction &i, LaneMask active) {
   if (warp.bulk.empty())
     return Step::Next;
@@ -132,7 +132,7 @@ static void decodeCopy(Decoder &d) {
   d.emit(copy, {}, ins, plan);
 }
 
-/// Brings lines into the L2 cache: nothing that a program would notice.
+/// Decodes a prefetch into the L2 cache, which has no visible effect.
 static void decodePrefetch(Decoder &d) {
   d.modifiers.take("L2");
   if (!d.modifiers.take("global"))

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Additions of f32 in global memory flush subnormal numbers, as the document says.
+// Additions of f32 in global memory flush subnormal numbers, as PTX ISA specifies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -120,5 +120,5 @@ Combination fsdprt::emulate::takeCombination(Decoder &d) {
 
 void fsdprt::emulate::checkCombination(Decoder &d, Combination op, Type type) {
   if (!isCombination(op, type))
-    d.fail("type %s does not go with this operation", nameOf(type));
+    d.fail("type %s is not supported by this operation", nameOf(type));
 }

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // PTX ISA, "Parallel Synchronization and Communication Instructions: atom, red" and
-// "cp.reduce.async.bulk": what becomes of a number in memory.
+// "cp.reduce.async.bulk": the new value of a number in memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,11 +18,12 @@ namespace fsdprt::emulate {
 
 enum class Combination : uint8_t { Add, Min, Max, Inc, Dec, Exch, Cas, And, Or, Xor };
 
-/// `b` is the operand, `c` the second one of cas. Sums of f32 in global memory are flushed.
+/// Returns the new value. `b` is the operand, `c` the second operand of cas. Sums of f32 in global
+/// memory flush subnormal numbers.
 uint64_t combine(Combination op, Type type, bool isGlobal, uint64_t old, uint64_t b,
                  uint64_t c = 0);
 bool isCombination(Combination op, Type type);
-/// Fails if there is none, or one that does not go with the type.
+/// Fails if there is no operation, or if the type does not support it.
 Combination takeCombination(Decoder &d);
 void checkCombination(Decoder &d, Combination op, Type type);
 

@@ -18,9 +18,9 @@ namespace {
 struct Plan {
   Space space;
   Type type;
-  uint8_t count;        ///< of elements
-  uint8_t registerSize; ///< of each element's register
-  bool isWide;          ///< the address has 64 bits
+  uint8_t count;        ///< number of elements
+  uint8_t registerSize; ///< bytes of each element's register
+  bool isWide;          ///< address of 64 bits
   Order order;
 };
 
@@ -47,7 +47,7 @@ void unpackElement(Warp &warp, Slot to, const uint8_t (*from)[maxBytes], unsigne
     }
 }
 
-/// Signed numbers in wider registers are extended by their sign.
+/// Extends signed numbers to wider registers.
 template <typename R>
 void unpack(Warp &warp, const Plan &plan, Slot to, const uint8_t (*from)[maxBytes], unsigned offset,
             LaneMask active) {
@@ -141,7 +141,7 @@ Step store(Warp &warp, const Instruction &i, LaneMask active) {
 
 Step nothing(Warp &warp, const Instruction &i, LaneMask active) { return Step::Next; }
 
-/// The base of a space's window, and its size.
+/// Returns the base address of a space's window.
 uint64_t windowOf(Space space) {
   return space == Space::Shared  ? sharedWindow
          : space == Space::Local ? localWindow
@@ -161,7 +161,7 @@ Step convertAddress(Warp &warp, const Instruction &i, LaneMask active) {
       warp.fail(LaneMask(1) << lane, "generic address 0x%llx is not in %s memory",
                 static_cast<unsigned long long>(address), nameOf(static_cast<Space>(i.modifier)));
     address = i.modifier2 ? address - window : address + window;
-    // A block's own shared memory has two addresses: without a rank, and with its own.
+    // A block's own shared memory has two addresses: without a rank, and with the block's rank.
     uint64_t rank = uint64_t(warp.block.rank + 1) << rankShift;
     if (window == sharedWindow && !i.modifier2 && (address - window) >> rankShift == 0)
       address += rank;
@@ -190,7 +190,7 @@ Step isInSpace(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// The address of the same variable in another block of the cluster.
+/// Computes the address of a variable in another block of the cluster.
 template <typename T>
 Step mapAddress(Warp &warp, const Instruction &i, LaneMask active) {
   for (unsigned lane = 0; lane < warpSize; ++lane) {
@@ -211,7 +211,8 @@ Step mapAddress(Warp &warp, const Instruction &i, LaneMask active) {
 
 //===- Decoding -----------------------------------------------------------===//
 
-/// Registers of the elements have one size; a sink is as wide as the element.
+/// Returns the slots of the elements. All registers have one size; a sink has the size of the
+/// element.
 static std::vector<Slot> elementSlots(Decoder &d, const Operand &operand, Plan &plan, bool isLoad) {
   auto elements = Decoder::elements(operand);
   if (elements.size() != plan.count)

@@ -6,7 +6,8 @@
 //
 // PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier.init, inval, arrive,
 // arrive_drop, expect_tx, complete_tx, test_wait, try_wait, pending_count,
-// cp.async.mbarrier.arrive". try_wait waits until the phase ends: that it never does is a deadlock.
+// cp.async.mbarrier.arrive". try_wait waits until the phase ends; a phase that never ends is
+// reported as a deadlock.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +39,8 @@ MbarrierRef::MbarrierRef(Warp &warp, unsigned lane, uint32_t thread, Space space
   auto known =
       owner ? owner->mbarriers.find(place.offset) : std::map<uint64_t, Mbarrier>::iterator();
   if (!owner || known == owner->mbarriers.end())
-    warp.fail(LaneMask(1) << lane, "there is no mbarrier at %s: mbarrier.init makes one",
+    warp.fail(LaneMask(1) << lane,
+              "expected an mbarrier at %s, found none; initialise it by mbarrier.init",
               describe(place).c_str());
   access.check(place, 8, lane, thread);
   offset = place.offset;
@@ -83,11 +85,11 @@ void MbarrierRef::checkVisible(uint32_t agent) const {
   if (!warp->block.cluster.grid.launch.checks.races || barrier->isFenced ||
       warp->block.cluster.clocks.isProxied(barrier->maker, barrier->made, agent))
     return;
-  warp->fail(LaneMask(1) << lane,
-             "the async proxy does not know of the mbarrier at shared memory + 0x%llx, which line "
-             "%u has made, with neither fence.mbarrier_init nor fence.proxy.async between",
-             static_cast<unsigned long long>(offset),
-             warp->program.code[barrier->instruction].at.line);
+  warp->fail(
+      LaneMask(1) << lane,
+      "the async proxy does not see the mbarrier at shared memory + 0x%llx, initialised at line "
+      "%u, with neither fence.mbarrier_init nor fence.proxy.async in between",
+      static_cast<unsigned long long>(offset), warp->program.code[barrier->instruction].at.line);
 }
 
 void MbarrierRef::finish() {
@@ -162,7 +164,7 @@ Step invalidate(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// Announcing comes before arriving, so that the phase does not end between.
+/// Announces bytes before it arrives, so that the phase does not end in between.
 void actOnLane(Warp &warp, const Instruction &i, const Plan &plan, unsigned lane) {
   MbarrierRef barrier(warp, lane, plan.space,
                       addressOf(warp, i.in[0], plan.isWide, i.immediate, lane));
@@ -194,7 +196,7 @@ Step act(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// Lanes that test one mbarrier, as they mostly do, get what it has released together.
+/// Acquires once for all lanes that test the same mbarrier, which is the usual case.
 class Acquired {
 public:
   void add(const MbarrierRef &barrier, unsigned lane) {
@@ -214,7 +216,7 @@ private:
   LaneMask lanes = 0;
 };
 
-/// modifier: 1 waits (try_wait), 2 the operand is a parity and not a state.
+/// modifier: 1 waits (try_wait), 2 the operand is a parity, not a state.
 Step test(Warp &warp, const Instruction &i, LaneMask active) {
   Plan plan = planOf(i);
   LaneMask ended = 0;
@@ -270,7 +272,7 @@ static void decodeTest(Decoder &d, Plan plan, bool waits) {
   finishInstruction(d, i, plan, offset);
 }
 
-/// arrive{.expect_tx} {state,} [address] {, number}.
+/// Parses arrive{.expect_tx} {state,} [address] {, number}.
 static void decodeArrival(Decoder &d, Plan plan) {
   plan.announces = d.modifiers.take("expect_tx");
   if (d.modifiers.take("noComplete"))

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier". A phase is over
-// when all expected arrivals and all announced bytes have come. What the object's 8 bytes hold is
-// up to the implementation: here they repeat the state that the block keeps, so that an overwritten
-// object is noticed.
+// PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier". A phase ends when
+// all expected arrivals and all announced bytes have come. The contents of the object's 8 bytes are
+// implementation-defined. Here they repeat the state that the block keeps, so that overwriting is
+// detected.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@
 
 namespace fsdprt::emulate {
 
-/// An mbarrier of the lane's block, or of another one of its cluster. Fails where there is none.
+/// An mbarrier of the lane's block or of another block of its cluster. Fails if there is none.
 class MbarrierRef {
 public:
   MbarrierRef(Warp &warp, unsigned lane, Space space, uint64_t address)
@@ -27,20 +27,21 @@ public:
   MbarrierRef(Warp &warp, unsigned lane, uint32_t thread, Space space, uint64_t address);
   void arrive(uint32_t count, bool drops);
   void expect(int64_t bytes);
-  /// Bytes that have come.
+  /// Counts received bytes.
   void complete(int64_t bytes) { expect(-bytes); }
-  /// What the lane, or the agent `thread`, has done is before what those do that see the phase end.
+  /// Orders the accesses of `thread`, the lane's own or an agent, before those after the end of the
+  /// phase.
   void release(uint32_t thread);
-  /// That the async proxy knows of mbarrier.init: what `agent` does comes after a fence.
+  /// Fails unless a fence orders mbarrier.init before the accesses of `agent` in the async proxy.
   void checkVisible(uint32_t agent) const;
-  /// Ends the phase if all has come.
+  /// Ends the phase if all arrivals and bytes have come.
   void finish();
   void remove();
   bool hasEnded(uint32_t parity) const { return barrier->phase != parity; }
-  /// Lanes of the warp know what was released into the phase that has ended.
+  /// Acquires, for lanes of the warp, the releases into the phase that has ended.
   void acquire(LaneMask lanes);
   uint64_t state() const { return barrier->bits(); }
-  /// In shared::cluster.
+  /// Returns the address in shared::cluster.
   uint64_t address() const { return uint64_t(owner->rank + 1) << rankShift | offset; }
   const Block &block() const { return *owner; }
 

@@ -1,10 +1,10 @@
-//===- MemoryModifiers.h - What modifiers of memory instructions say *- C++ -*-===//
+//===- MemoryModifiers.h - Modifiers of memory instructions -----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Space, order, caches and vectors, of ld, st, atom and red.
+// Space, order, cache and vector modifiers of ld, st, atom and red.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@
 
 namespace fsdprt::emulate {
 
-/// PTX ISA, "State Spaces"; generic if there is none.
+/// Takes a space (PTX ISA, "State Spaces"); generic if there is none.
 inline Space takeSpace(Modifiers &modifiers) {
   int space = modifiers.takeOneOf({"global", "shared", "shared::cta", "shared::cluster", "local",
                                    "param", "param::entry", "param::func", "const"});
@@ -26,8 +26,8 @@ inline Space takeSpace(Modifiers &modifiers) {
   return space < 0 ? Space::Generic : spaces[space];
 }
 
-/// PTX ISA, "Cache Operators" and "Cache Eviction Priority Hints": they change no value. True:
-/// .level::cache_hint, for which there is an operand more.
+/// Takes cache operators and eviction hints (PTX ISA), which change no value. Returns true for
+/// .level::cache_hint, which has a further operand.
 inline bool takeCaches(Modifiers &modifiers) {
   modifiers.takeOneOf({"ca", "cg", "cs", "lu", "cv", "wb", "wt"});
   modifiers.take("nc");
@@ -39,7 +39,7 @@ inline bool takeCaches(Modifiers &modifiers) {
   return modifiers.take("L2::cache_hint");
 }
 
-/// PTX ISA, "Memory Consistency Model: Operation Types".
+/// Takes the order of an access (PTX ISA, "Memory Consistency Model: Operation Types").
 inline Order takeOrder(Modifiers &modifiers) {
   int order =
       modifiers.takeOneOf({"weak", "volatile", "relaxed", "mmio", "acquire", "release", "acq_rel"});
@@ -54,7 +54,7 @@ inline unsigned takeVector(Modifiers &modifiers) {
   return vector < 0 ? 1 : 2u << vector;
 }
 
-/// Of a lane: the base in `slot`, plus what the instruction adds.
+/// Returns the address of a lane: the base in `slot` plus the instruction's offset.
 inline uint64_t addressOf(Warp &warp, Slot slot, bool isWide, int64_t offset, unsigned lane) {
   return isWide ? warp.at<uint64_t>(slot)[lane] + offset
                 : uint32_t(warp.at<uint32_t>(slot)[lane] + offset);

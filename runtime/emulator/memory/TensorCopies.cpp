@@ -1,4 +1,4 @@
-//===- TensorCopies.cpp - Copies of boxes of tensors ------------*- C++ -*-===//
+//===- TensorCopies.cpp - Bulk copies of tensors ----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,13 +6,12 @@
 //
 // PTX ISA, "Data Movement and Conversion Instructions: cp.async.bulk.tensor,
 // cp.reduce.async.bulk.tensor, cp.async.bulk.prefetch.tensor" and "Tensors: Tiled mode, Tensor
-// Swizzling Modes". A box lies in shared memory densely, dimension 0 innermost, with chunks of 16
-// bytes exchanged as the address's bits from 7 on say. A row of the box is one run of neighbours in
-// global memory; what of it is outside of the tensor is filled on the way in, and left out on the
-// way out.
+// Swizzling Modes". A box is dense in shared memory, with dimension 0 innermost; its chunks of 16
+// bytes are exchanged by the address bits from 7 on. A row of the box is one contiguous run in
+// global memory. Elements outside of the tensor are filled by loads, and skipped by stores.
 //
-// The document says neither what NaN fills nor how TF32 is rounded: here that is the type's
-// canonical NaN, and to nearest.
+// The document specifies neither the NaN of fills nor the rounding of TF32. Here they are the
+// type's canonical NaN, and rounding to nearest.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,15 +45,17 @@ TensorMap mapOf(Warp &warp, const Plan &plan, unsigned lane) {
   access.check(place, 128, lane);
   std::optional<TensorMap> map = decodeTensorMap(place.bytes());
   if (!map)
-    warp.fail(LaneMask(1) << lane, "what is at %s is no tensor map that was made for the emulator",
-              describe(place).c_str());
+    warp.fail(
+        LaneMask(1) << lane,
+        "expected a tensor map of the emulator's cuTensorMapEncodeTiled at %s, found other bytes",
+        describe(place).c_str());
   if (map->rank != plan.rank)
     warp.fail(LaneMask(1) << lane, "the tensor map has %u dimensions, but the instruction %u",
               map->rank, plan.rank);
   return *map;
 }
 
-/// The rows of a box, one after another.
+/// Iterates over the rows of a box.
 class Rows {
 public:
   Rows(const TensorMap &map, const int32_t *at) : map(map) { std::copy_n(at, map.rank, corner); }
@@ -71,8 +72,8 @@ public:
     }
     return false;
   }
-  /// The elements of the current row that are inside of the tensor, from `first` on, and where the
-  /// first one is.
+  /// Returns the number of elements of the current row inside of the tensor; sets the first of
+  /// them, and its address.
   uint32_t inside(uint32_t &first, uint64_t &address) const {
     address = map.address;
     for (unsigned d = 1; d < map.rank; ++d) {
@@ -97,7 +98,7 @@ private:
   bool isFirst = true;
 };
 
-/// What the types with a rounding or flushing make of elements on their way.
+/// Rounds or flushes elements of the types that require it.
 void convert(const TensorMap &map, uint8_t *bytes, uint32_t count) {
   if (map.type != TensorType::F32Flushed && map.type != TensorType::TF32 &&
       map.type != TensorType::TF32Flushed)
@@ -122,7 +123,7 @@ void fillOutside(const TensorMap &map, std::vector<uint8_t> &box) {
     std::memcpy(box.data() + at, &nan, map.elementBytes());
 }
 
-/// Calls `act` with the places in shared memory of a row, which lie where the swizzle puts them.
+/// Calls `act` for each piece of a row in shared memory, in the order of the swizzle.
 template <typename Action>
 void eachChunk(const TensorMap &map, const Place &box, uint64_t row, uint32_t first, uint32_t bytes,
                Action act) {
@@ -168,7 +169,8 @@ void load(Warp &warp, const Plan &plan, const TensorMap &map, const int32_t *cor
     writeTo(inBlock(shared, rank), inBlock(barrier, rank));
 }
 
-/// PTX ISA, "cp.reduce.async.bulk.tensor": the type is the map's; operations on bits take integers.
+/// PTX ISA, "cp.reduce.async.bulk.tensor": the type is that of the map; bitwise operations use
+/// integers.
 std::optional<Reduction> reductionOf(Warp &warp, const Plan &plan, const TensorMap &map,
                                      unsigned lane) {
   if (!plan.op)
@@ -177,7 +179,7 @@ std::optional<Reduction> reductionOf(Warp &warp, const Plan &plan, const TensorM
   if (*plan.op >= Combination::And && !isFloat(type))
     type = sizeOf(type) == 4 ? Type::B32 : sizeOf(type) == 8 ? Type::B64 : type;
   if (!isCombination(*plan.op, type))
-    warp.fail(LaneMask(1) << lane, "type %s of the tensor map does not go with this operation",
+    warp.fail(LaneMask(1) << lane, "type %s of the tensor map is not supported by this operation",
               nameOf(map.elementType()));
   return Reduction{*plan.op, type};
 }
@@ -226,7 +228,7 @@ Step copyBoxes(Warp &warp, const Instruction &i, LaneMask active) {
 
 //===- Decoding -----------------------------------------------------------===//
 
-/// [map, {coordinates}]
+/// Parses [map, {coordinates}].
 static void takeTensor(Decoder &d, const Operand &operand, Plan &plan, std::vector<Slot> &ins) {
   plan.map = {d, operand, Space::Generic};
   ins.push_back(plan.map.base);

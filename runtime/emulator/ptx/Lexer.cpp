@@ -1,4 +1,4 @@
-//===- Lexer.cpp - Words of PTX ---------------------------------*- C++ -*-===//
+//===- Lexer.cpp - Tokens of PTX --------------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -67,7 +67,7 @@ Token Lexer::take(TokenKind kind, size_t count) {
   return token;
 }
 
-/// A name, then ".part" and "::part" as long as they touch.
+/// Returns the length of a name followed by ".part" and "::part" without blanks.
 size_t Lexer::wordLength() const {
   size_t i = 1;
   for (;;) {
@@ -113,7 +113,7 @@ Token Lexer::decimalFloat() {
   char *end = nullptr;
   double value = std::strtod(text.c_str(), &end);
   if (*end)
-    source.fail(at, "%s is no number", quoted(text).c_str());
+    source.fail(at, "expected a number, found %s", quoted(text).c_str());
   Token token = take(TokenKind::Double, length);
   std::memcpy(&token.integer, &value, sizeof value);
   return token;

@@ -1,12 +1,12 @@
-//===- Lexer.h - Words of PTX -----------------------------------*- C++ -*-===//
+//===- Lexer.h - Tokens of PTX ----------------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Syntax". An opcode with all of its modifiers is one word ("ld.global.v2.b32"), a
-// directive starts with a dot, and a number is what its digits say: 0x, 0, 0b, decimal, 0f and 0d
-// with the bits of a float.
+// PTX ISA, "Syntax". An opcode with all of its modifiers is one token ("ld.global.v2.b32"). A
+// directive begins with a dot. Numbers begin with 0x, 0, 0b, a decimal digit, or with 0f and 0d for
+// the bits of a float.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ struct Token {
   TokenKind kind = TokenKind::End;
   Location at;
   std::string_view text;
-  uint64_t integer = 0; ///< of Integer; the bits of Single and Double
+  uint64_t integer = 0; ///< of Integer; bits of Single and Double
 
   bool is(char sign) const { return kind == TokenKind::Sign && text[0] == sign; }
 };
@@ -31,7 +31,7 @@ struct Token {
 class Lexer {
 public:
   explicit Lexer(const Source &source) : source(source), rest(source.text) {}
-  /// Throws for what starts no word.
+  /// Throws an Error for characters that begin no token.
   Token next();
 
 private:

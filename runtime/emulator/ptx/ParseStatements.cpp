@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Statements" and "Instruction Operands". Labels and registers of inner { } are theirs
-// alone.
+// PTX ISA, "Statements" and "Instruction Operands". Labels and registers of nested { } are local to
+// them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -90,7 +90,7 @@ void Parser::parseStatement() {
   function->statements.push_back(std::move(statement));
 }
 
-/// label: .branchtargets L1, L2;
+/// Parses label: .branchtargets L1, L2;
 void Parser::parseBranchTargets(std::string_view label, Location at) {
   take();
   std::vector<Operand> targets;
@@ -191,7 +191,7 @@ Operand Parser::parseNumber() {
   return operand;
 }
 
-/// A register, a variable plus a constant, or a name to be looked up later.
+/// Parses a register, a variable plus a constant, or a name that is resolved later.
 Operand Parser::parseWord() {
   Operand operand;
   operand.at = token.at;
@@ -215,7 +215,7 @@ Operand Parser::parseWord() {
   return operand;
 }
 
-/// "+8", "-8", "+-8" or nothing.
+/// Parses "+8", "-8", "+-8" or nothing.
 uint64_t Parser::parseAddend() {
   if (!token.is('+') && !token.is('-'))
     return 0;
@@ -227,7 +227,7 @@ uint64_t Parser::parseAddend() {
   return isMinus ? -addend : addend;
 }
 
-/// [base], [base+8], [base+-8], [base, {x, y}], [8].
+/// Parses [base], [base+8], [base+-8], [base, {x, y}] or [8].
 Operand Parser::parseAddress() {
   Operand operand;
   operand.kind = OperandKind::Address;

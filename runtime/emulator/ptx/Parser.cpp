@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Directives". What speaks to debuggers (.loc, .file, .section) is skipped.
+// PTX ISA, "Directives". Directives for debuggers (.loc, .file, .section) are skipped.
 //
 //===----------------------------------------------------------------------===//
 
@@ -91,7 +91,7 @@ void Parser::parseModule() {
     parseDirective();
 }
 
-/// 8.6 reads as one number.
+/// Parses a version; the lexer reads 8.6 as one number.
 void Parser::parseVersion() {
   if (token.kind != TokenKind::Double)
     expected("a version such as 8.6");
@@ -119,7 +119,7 @@ void Parser::skipLine(uint32_t line) {
     take();
 }
 
-/// .section NAME { ... }
+/// Skips .section NAME { ... }.
 void Parser::skipSection() {
   while (token.kind != TokenKind::End && !token.is('{'))
     take();
@@ -231,8 +231,8 @@ void Parser::parseSizes(uint32_t (&sizes)[3]) {
   } while (accept(','));
 }
 
-/// PTX ISA, "Performance-Tuning Directives" and "Cluster Dimension Directives". The numbers of
-/// threads matter here.
+/// PTX ISA, "Performance-Tuning Directives" and "Cluster Dimension Directives". Only numbers of
+/// threads are kept.
 bool Parser::parseTuning(Function &parsed) {
   uint32_t ignored[3];
   if (acceptDirective("reqntid"))

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Inner part of parse(): a recursive-descent parser with one token of look-ahead.
+// Internal to parse(): a recursive-descent parser with one token of look-ahead.
 //
 //===----------------------------------------------------------------------===//
 
@@ -76,8 +76,8 @@ private:
   Lexer lexer;
   Token token;
   Function *function = nullptr;
-  std::vector<Scope> scopes; ///< the module's, the function's, inner ones
-  unsigned depth = 0;        ///< of operands inside one another
+  std::vector<Scope> scopes; ///< of the module, the function, nested blocks
+  unsigned depth = 0;        ///< of nested operands
 };
 
 } // namespace fsdprt::emulate

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Puts the place before the text.
+// Prefixes messages with the location.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Every error says where: "kernel.ptx:12:5: error: ...".
+// Every error has a location: "kernel.ptx:12:5: error: ...".
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@
 
 namespace fsdprt::emulate {
 
-/// Counted from 1.
+/// Line and column, from 1.
 struct Location {
   uint32_t line = 0, column = 0;
 };
@@ -27,12 +27,12 @@ struct Source {
   std::string name;
   std::string text;
 
-  /// Throws Error. `at` is for its place.
+  /// Throws an Error at a location.
   [[noreturn]] void fail(Location at, const char *text, ...) const
       __attribute__((format(printf, 3, 4)));
 };
 
-/// A word of the source for a message: control characters are '?', long ones are cut.
+/// Returns a word of the source for messages: control characters become '?', long words are cut.
 inline std::string quoted(std::string_view text) {
   return "'" + printable(text.data(), text.size()) + "'";
 }

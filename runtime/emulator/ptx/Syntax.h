@@ -1,12 +1,12 @@
-//===- Syntax.h - PTX as it is written --------------------------*- C++ -*-===//
+//===- Syntax.h - Syntax tree of PTX ----------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What the parser leaves: names of registers and variables are resolved, since PTX declares before
-// it uses; labels and functions are names. Views point into the source, which has to outlive the
-// module.
+// The result of the parser. Names of registers and variables are resolved, since PTX declares
+// before it uses; labels and functions are names. Views point into the source, which must outlive
+// the module.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ enum class OperandKind : uint8_t {
   Vector,   ///< elements: {a, b}
   List,     ///< elements: (a, b) of a call
   Pair,     ///< elements: a|b
-  Address,  ///< elements: the base, perhaps a vector of coordinates; integer: bytes to add
+  Address,  ///< elements: the base, with a vector of coordinates for tensors; integer: bytes to add
   Sink,     ///< _
 };
 
@@ -42,16 +42,16 @@ struct Variable {
   Type type = Type::B8;
   uint64_t alignment = 1;
   uint64_t bytes = 0;
-  bool isUnsized = false; ///< name[]: its size is the launch's
+  bool isUnsized = false; ///< name[]: sized by the launch
   bool isExternal = false;
   bool isEntryParameter = false;
-  std::vector<uint8_t> initial; ///< all bytes, or none
+  std::vector<uint8_t> initial; ///< all bytes, or empty
   struct Address {
     uint64_t offset;
     const Variable *target;
     int64_t addend;
   };
-  std::vector<Address> addresses; ///< in `initial`, to fill in
+  std::vector<Address> addresses; ///< addresses to store in `initial`
 };
 
 struct Operand {
@@ -68,13 +68,13 @@ struct Operand {
 struct Statement {
   Location at;
   std::string_view opcode;
-  int64_t guard = -1; ///< a register
+  int64_t guard = -1; ///< index of a register; -1: none
   bool isGuardNegated = false;
   uint32_t scope = 0;
   std::vector<Operand> operands;
 };
 
-/// .reg .b32 %r<4>: `count` registers, %r0 and on; or one.
+/// .reg .b32 %r<4>: `count` registers from %r0 on; or a single register.
 struct RegisterRange {
   std::string_view name;
   Type type;
@@ -88,9 +88,9 @@ struct Function {
   bool isEntry = false, hasBody = false;
   std::vector<const Variable *> parameters, results;
   std::vector<Type> registers;
-  std::vector<RegisterRange> ranges; ///< of them, in order
+  std::vector<RegisterRange> ranges; ///< of `registers`, in order
   std::vector<Statement> statements;
-  std::vector<uint32_t> scopeParents; ///< of each { }; the first is its own
+  std::vector<uint32_t> scopeParents; ///< parent of each { }; the first is its own
   std::map<std::pair<uint32_t, std::string_view>, uint32_t> labels;
   std::map<std::pair<uint32_t, std::string_view>, std::vector<Operand>> branchTargets;
   std::vector<const Variable *> variables; ///< declared inside
@@ -102,14 +102,14 @@ struct Module {
   Source source;
   unsigned version = 0; ///< 86 for 8.6
   std::string_view target;
-  std::vector<std::unique_ptr<Variable>> variables; ///< all of them, those of functions too
-  std::vector<const Variable *> globals;            ///< outside of functions
+  std::vector<std::unique_ptr<Variable>> variables; ///< all, including those of functions
+  std::vector<const Variable *> globals;            ///< declared outside of functions
   std::vector<std::unique_ptr<Function>> functions;
 
   const Function *find(std::string_view name) const;
 };
 
-/// Throws Error with the place of what it does not understand.
+/// Parses a module. Throws an Error at the location of unsupported or wrong text.
 std::unique_ptr<Module> parse(std::string name, std::string text);
 
 } // namespace fsdprt::emulate

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One table of names and sizes.
+// A table of names and sizes.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The library fsdprt_emulated_device, beside the runtime: a program that links it and calls this
-// function has sessions with the device "emulate".
+// Part of the library fsdprt_emulated_device, which is separate from the runtime. A program that
+// links it and calls this function can create sessions with the device "emulate".
 //
 //===----------------------------------------------------------------------===*/
 
@@ -16,7 +16,8 @@
 extern "C" {
 #endif
 
-/* Before the first such session is made; more than once is as good as once. */
+/* Registers the device "emulate". Call it before creating a session on it; more calls do nothing.
+ */
 void fsdprt_register_emulator(void);
 
 #ifdef __cplusplus

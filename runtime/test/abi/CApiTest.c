@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compiled as C: that the headers are C is half of the test. Arguments: a toy
-// artifact for 2 ranks.
+// Compiled as C, to check that the headers are valid C. Argument: a toy artifact for 2 ranks.
 //
 //===----------------------------------------------------------------------===*/
 
@@ -28,7 +27,7 @@ static int32_t countBytes(void *user, const char *text, size_t size) {
   return text[0] == '\0';
 }
 
-/* What an older caller has: the first two members only. */
+/* The structure of an older caller: the first two members only. */
 typedef struct old_session_info {
   size_t struct_size;
   uint64_t ranks;

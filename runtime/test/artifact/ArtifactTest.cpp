@@ -4,9 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What passes, what is refused and with which words, and that no file of any content
-// brings the process down: cut at every length, every byte changed, with the hash
-// as it was and computed again.
+// Accepted files, refused files and their messages. No file content may crash the process: files
+// truncated at every length and with every byte changed, with the old hash and with a new one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +26,7 @@ static std::vector<std::byte> packWhole() {
   ToyOptions options;
   options.values = true;
   auto manifest = toyManifest(options);
-  // The first gather among neighbours, who are all ranks of the axis.
+  // The first gather, among neighbours: here all ranks of the axis.
   manifest.neighbours.push_back(std::make_unique<fb::NeighboursT>());
   manifest.neighbours[0]->axis = 1;
   manifest.neighbours[0]->size = options.shards;
@@ -37,8 +36,7 @@ static std::vector<std::byte> packWhole() {
   return pack(manifest);
 }
 
-/// How far apart the places are that an exhaustive test looks at: sanitizers make each of them
-/// slow.
+/// Returns the distance of tested offsets: larger under sanitizers, which are slow.
 static size_t strideOf() {
   if (std::getenv("FSDP_TEST_ALL"))
     return 1;
@@ -65,7 +63,7 @@ TEST(Sha256, KnownAnswers) {
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-// The same source without the processor's instructions for it.
+// The same source without hardware instructions for it.
 extern "C" void portable_sha256_begin(fsdprt_sha256 *hash);
 extern "C" void portable_sha256_update(fsdprt_sha256 *hash, const void *data, size_t size);
 extern "C" void portable_sha256_end(fsdprt_sha256 *hash, uint8_t digest[32]);
@@ -114,7 +112,7 @@ TEST(Artifact, CutAtEveryLength) {
                 sizeof shorter);
     ASSERT_NE(refusal(file), "") << size;
     seal(file);
-    refusal(file); // whatever it says, it comes back
+    refusal(file); // refused or not, it returns
   }
 }
 
@@ -137,10 +135,10 @@ TEST(Artifact, EveryByteChangedUnderANewHash) {
     seal(file);
     refused += !refusal(file).empty();
   }
-  EXPECT_GT(refused, whole.size() / strideOf() / 20); // it looks at what it reads
+  EXPECT_GT(refused, whole.size() / strideOf() / 20); // the fields are checked
 }
 
-TEST(Artifact, RandomDamageUnderANewHash) { // words as they come: offsets, lengths, kinds
+TEST(Artifact, RandomDamageUnderANewHash) { // random offsets, lengths and kinds
   auto whole = packWhole();
   std::mt19937_64 random(1);
   const uint64_t words[] = {
@@ -155,7 +153,7 @@ TEST(Artifact, RandomDamageUnderANewHash) { // words as they come: offsets, leng
       std::memcpy(file.data() + at / size * size, &word, size);
     }
     seal(file);
-    refusal(file); // comes back
+    refusal(file); // returns
   }
 }
 
@@ -184,7 +182,7 @@ TEST(Artifact, OldVersionsAndValues) {
   };
   EXPECT_EQ(broken([](auto &) {}), "");
   for (auto change :
-       {+[](fsdprt_artifact_header &h) { h.version = 2; }, // whose readers would miss the values
+       {+[](fsdprt_artifact_header &h) { h.version = 2; }, // its readers ignore the values
         +[](fsdprt_artifact_header &h) { h.values_offset -= 4096; },
         +[](fsdprt_artifact_header &h) { h.values_offset += 64; },
         +[](fsdprt_artifact_header &h) { h.values_size += 1; },
@@ -203,7 +201,8 @@ TEST(Image, RefusesWhatKernelsDoNotNeed) {
   EXPECT_NE(refusal(pack(manifest, readFile(FSDPRT_IMAGE_UNDEFINED)))
                 .find("symbol 'missing_function' is undefined"),
             std::string::npos);
-  EXPECT_NE(refusal(pack(manifest, readFile(FSDPRT_IMAGE_CONSTRUCTOR))).find("has an initialiser"),
+  EXPECT_NE(refusal(pack(manifest, readFile(FSDPRT_IMAGE_CONSTRUCTOR)))
+                .find("expected no initialiser, found one"),
             std::string::npos);
   EXPECT_NE(refusal(pack(manifest, std::vector<std::byte>(300))).find("no ELF magic"),
             std::string::npos);

@@ -1,3 +1,3 @@
-/* An image that calls what is not there: refused. */
+/* An image that calls an undefined function: refused. */
 void missing_function(void);
 void toy_gradient(void *const *b, long begin, long end, void *workspace) { missing_function(); }

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Processors as what CPUID and XGETBV say of them; and fsdp-run on a machine that hides some of its
-// features.
+// Processors given as results of CPUID and XGETBV, and fsdp-run with some features hidden.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +35,7 @@ constexpr uint32_t level2 =
 constexpr uint32_t level3 = level2 | bits({12, 22, 28, 29}); // fma, movbe, avx, f16c
 constexpr uint32_t avx512 = bits({5, 16, 17, 28, 30, 31});   // with avx2
 
-/// A processor with leaves 1, and 7 of two subleaves when there are any.
+/// A processor with CPUID leaf 1, and leaf 7 with two subleaves if given.
 Processor processor(uint32_t leaf1, uint32_t leaf7, uint32_t leaf71, uint32_t saved) {
   return {[=](uint32_t leaf, uint32_t subleaf, uint32_t (&r)[4]) {
             Registers found = {{0, 0, 0, 0}};
@@ -81,7 +80,7 @@ TEST(CpuFeatures, TheSystemHasToSaveTheRegisters) {
   EXPECT_EQ(cpuFeature("avx512_bf16", onlyAvx), Feature::absent);
   EXPECT_EQ(cpuFeature("avx2", processor(leaf1, avx512, 0, 0x3)), Feature::absent);
   EXPECT_EQ(cpuFeature("avx2", processor(level3, avx512, 0, 0x7)),
-            Feature::absent); // and never asks XGETBV
+            Feature::absent); // without calling XGETBV
   EXPECT_EQ(cpuFeature("sse4_2", processor(level3, avx512, 0, 0)), Feature::present);
 }
 

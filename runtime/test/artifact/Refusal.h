@@ -1,4 +1,4 @@
-//===- Refusal.h - Why a file is refused ------------------------*- C++ -*-===//
+//===- Refusal.h - Errors of refused files ----------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,7 +13,7 @@
 
 namespace fsdprt::test {
 
-/// The message, which names the file; empty when it is taken.
+/// Returns the error message, which names the file, or nothing if the file is accepted.
 inline std::string refusal(const std::vector<std::byte> &file) {
   try {
     Artifact::fromMemory(file.data(), file.size(), "toy.fsdp");

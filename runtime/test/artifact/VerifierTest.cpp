@@ -1,11 +1,10 @@
-//===- VerifierTest.cpp - The rules of artifacts ----------------*- C++ -*-===//
+//===- VerifierTest.cpp - Rules of the verifier -----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Each rule of the verifier, broken in a manifest that keeps all others, and the words of its
-// refusal.
+// For each rule of the verifier, a manifest that breaks only this rule, and the message.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,19 +55,18 @@ void addNeighbours(fb::ManifestT &m, uint32_t axis, uint64_t size) {
   m.neighbours.back()->size = size;
 }
 
-/// A host's arena, on which a binding or an operand is put.
+/// Adds a host arena and moves a binding or an operand into it.
 void moveToHost(fb::ManifestT &m, fb::Slice &slice) {
   m.layouts[0]->host_bytes = 1 << 20;
   slice = moved(slice, (m.layouts[0]->arena_bytes + 4095) / 4096 * 4096);
 }
 
-/// A rank's file, in which one is put.
+/// Adds a file of a rank and moves a binding or an operand into it.
 void moveToFile(fb::ManifestT &m, fb::Slice &slice) {
   m.layouts[0]->file_bytes = 1 << 20;
   slice = moved(slice, (m.layouts[0]->arena_bytes + 4095) / 4096 * 4096);
 }
 
-/// Parameters that are whole numbers; the states are still of floats.
 fb::LookupT *addLookup(fb::ManifestT &m) {
   m.lookups.push_back(std::make_unique<fb::LookupT>());
   fb::LookupT *lookup = m.lookups[0].get();
@@ -78,6 +76,7 @@ fb::LookupT *addLookup(fb::ManifestT &m) {
   return lookup;
 }
 
+/// Makes all parameters integers; states keep their float types.
 void makeIntegers(fb::ManifestT &m) {
   m.units[0]->dtype = fb::DType::i16;
   for (auto &param : m.params) {
@@ -96,7 +95,7 @@ fb::CopyT copyOf(const fb::Slice &source, const fb::Slice &target) {
   return copy;
 }
 
-/// To be waited for.
+/// Returns an asynchronous copy, which needs a wait.
 fb::CopyT startedCopy(const fb::Slice &source = {0, 64, 0, 0, 0},
                       const fb::Slice &target = {64, 64, 0, 0, 0}) {
   fb::CopyT copy = copyOf(source, target);
@@ -118,7 +117,7 @@ fb::TensorMapT &addMaps(fb::ManifestT &m, int count) {
   return *grid(m).maps.front();
 }
 
-/// Of 2 x 2 by 2 x 2 in bf16, as the first kernel, which nothing launches.
+/// Adds a first kernel that no command launches: a bf16 product of 2 x 2 by 2 x 2.
 fb::ProductT &makeProduct(fb::ManifestT &m) {
   makeGpu(m);
   auto kernel = std::make_unique<fb::KernelT>(*m.kernels[0]);
@@ -171,12 +170,12 @@ const Rule rules[] = {
        makeIntegers(m);
        m.params[0]->trainable = true;
      }},
-    {"V3Normal", "all starting from one that i16 can hold",
+    {"V3Normal", "all initialised to one value that i16 can hold",
      [](auto &m) {
        makeIntegers(m);
        m.params[0]->init = fb::InitKind::normal;
      }},
-    {"V3Large", "all starting from one that i16 can hold",
+    {"V3Large", "all initialised to one value that i16 can hold",
      [](auto &m) {
        makeIntegers(m);
        m.params[0]->a = 32768;
@@ -219,10 +218,10 @@ const Rule rules[] = {
     {"V19MapRank", "expected sizes and box of 1 to 5 dimensions", [](auto &m) { makeGpu(m), addMaps(m, 1).sizes.clear(); }},
     {"V19MapStrides", "and strides of all but the first", [](auto &m) { makeGpu(m), addMaps(m, 1).strides.clear(); }},
     {"V19MapBox", "expected boxes of 1 to 256 elements, found 257", [](auto &m) { makeGpu(m), addMaps(m, 1).box[1] = 257; }},
-    {"V19MapBounds", "tensor map 0: expected it within the ", [](auto &m) { makeGpu(m), addMaps(m, 1).sizes[1] = 1 << 20; }},
-    {"V19MapBegin", "bytes of binding 0, found it to end at", [](auto &m) { makeGpu(m), addMaps(m, 1).offset = 1 << 20; }},
-    {"V19MapEnd", "found it to end nowhere", [](auto &m) { makeGpu(m), addMaps(m, 1).strides[0] = huge; }},
-    {"V19MapScratch", "bytes of scratch, found it to end at",
+    {"V19MapBounds", "tensor map 0: expected an end within the ", [](auto &m) { makeGpu(m), addMaps(m, 1).sizes[1] = 1 << 20; }},
+    {"V19MapBegin", "bytes of binding 0, found ", [](auto &m) { makeGpu(m), addMaps(m, 1).offset = 1 << 20; }},
+    {"V19MapEnd", "found more than 2^64", [](auto &m) { makeGpu(m), addMaps(m, 1).strides[0] = huge; }},
+    {"V19MapScratch", "bytes of scratch, found ",
      [](auto &m) {
        makeGpu(m);
        m.kernels[0]->shared_bytes = 64;
@@ -245,11 +244,11 @@ const Rule rules[] = {
     {"V21Both", "or a product of a library, found both", [](auto &m) { makeProduct(m).m = 1, m.kernels[0]->phases[0]->grid = std::make_unique<fb::GridT>(); }},
     {"V21Size", "expected sizes of 1 to 2^31 - 1, found 0", [](auto &m) { makeProduct(m).k = 0; }},
     {"V21Large", "expected sizes of 1 to 2^31 - 1", [](auto &m) { makeProduct(m).batches = huge; }},
-    {"V21Factor", "rhs: expected one, found none", [](auto &m) { makeProduct(m).rhs.reset(); }},
+    {"V21Factor", "rhs: expected a matrix, found none", [](auto &m) { makeProduct(m).rhs.reset(); }},
     {"V21Binding", "lhs: expected one of", [](auto &m) { makeProduct(m).lhs->binding = 99; }},
     {"V21Type", "lhs: expected f32, bf16 or f16, found number 0", [](auto &m) { makeProduct(m).lhs->dtype = fb::DType::f64; }},
     {"V21Types", "expected factors of one type", [](auto &m) { makeProduct(m).lhs->dtype = fb::DType::f32; }},
-    {"V21Addend", "expected all that is added in the result's bf16, found f32",
+    {"V21Addend", "expected addend, bias and aux in the result's bf16, found f32",
      [](auto &m) {
        fb::ProductT &product = makeProduct(m);
        product.addend = std::make_unique<fb::MatrixT>(*product.result);
@@ -260,7 +259,7 @@ const Rule rules[] = {
     {"V21Offset", "an offset in whole elements, found 1", [](auto &m) { makeProduct(m).lhs->offset = 1; }},
     {"V21Result", "expected the factors alone to be transposed", [](auto &m) { makeProduct(m).result->transposed = true; }},
     {"V21Activation", "expected an activation, found number 9", [](auto &m) { makeProduct(m).activation = static_cast<fb::Activation>(9); }},
-    {"V21Slope", "aux: expected one, found none", [](auto &m) { makeProduct(m).activation = fb::Activation::gelu_gradient; }},
+    {"V21Slope", "aux: expected a matrix, found none", [](auto &m) { makeProduct(m).activation = fb::Activation::gelu_gradient; }},
     {"V21Aux", "expected an auxiliary matrix with an activation only",
      [](auto &m) {
        fb::ProductT &product = makeProduct(m);
@@ -272,7 +271,7 @@ const Rule rules[] = {
        product.activation = fb::Activation::gelu;
        product.aux = std::make_unique<fb::MatrixT>(*product.result);
      }},
-    {"V21SlopeAddend", "expected nothing added where there is the derivative of GELU",
+    {"V21SlopeAddend", "expected neither bias nor addend with the derivative of GELU",
      [](auto &m) {
        fb::ProductT &product = makeProduct(m);
        product.activation = fb::Activation::gelu_gradient;
@@ -302,7 +301,7 @@ const Rule rules[] = {
        makeGpu(m);
        *m.layouts[0]->workspace = moved(*m.layouts[0]->workspace, 64);
      }},
-    {"V5Unknown", "which this runtime does not know", [](auto &m) { m.isa = {"avx1024"}; }},
+    {"V5Unknown", "which this runtime cannot query", [](auto &m) { m.isa = {"avx1024"}; }},
     {"V6Align", "expected a multiple of 64", [](auto &m) { m.layouts[0]->states[0]->offset = 4; }},
     {"V6Bounds", "within the arena's", [](auto &m) { m.layouts[0]->states[0]->offset = huge; }},
     {"V6Overlap", "overlap in the arena", [](auto &m) { m.layouts[0]->states[1]->offset = 0; }},
@@ -312,7 +311,7 @@ const Rule rules[] = {
      [](auto &m) { *m.layouts[0]->block = sized(*m.layouts[0]->block, 32); }},
     {"V6NoBlock", "step block: expected at least 64", [](auto &m) { m.layouts[0]->block.reset(); }},
     {"V7Unit", "expected one of 1 units", [](auto &m) { m.layouts[0]->states[0]->unit = 1; }},
-    {"V7Integers", "nothing but the parameter for one of integers", [](auto &m) { makeIntegers(m); }},
+    {"V7Integers", "only the parameter for a unit of integers", [](auto &m) { makeIntegers(m); }},
     {"V7Role", "a role and a dtype",
      [](auto &m) { m.layouts[0]->states[0]->role = static_cast<fb::StateRole>(17); }},
     {"V7Split", "expected pieces over no axis, 'shard', or 'shard' and 'replicate', found number 3",
@@ -337,7 +336,7 @@ const Rule rules[] = {
     {"V9Overflow", "expected a workspace for", [](auto &m) { m.layouts[0]->worker_bytes = huge; }},
     {"V9RankBytes", "rank block: expected at least 32 bytes",
      [](auto &m) { *m.layouts[0]->rank = sized(*m.layouts[0]->rank, 16); }},
-    {"V9RankFile", "rank block: expected to be on the device", [](auto &m) { moveToFile(m, *m.layouts[0]->rank); }},
+    {"V9RankFile", "rank block: expected a range in the device's arena", [](auto &m) { moveToFile(m, *m.layouts[0]->rank); }},
     {"V9Buffer", "buffer 0: expected a category and a range within the arena",
      [](auto &m) {
        m.layouts[0]->buffers.push_back(std::make_unique<fb::BufferT>());
@@ -357,21 +356,21 @@ const Rule rules[] = {
     {"V22Extent", "lookup 0: expected an extent from 1 to 2^63 - 1, found 0", [](auto &m) { addLookup(m)->extent = 0; }},
     {"V22ExtentHuge", "lookup 0: expected an extent from 1 to 2^63 - 1", [](auto &m) { addLookup(m)->extent = ~uint64_t(0); }},
     {"V11Layout", "expected one of 2 layouts", [](auto &m) { program(m, "step").layout = 9; }},
-    {"V11Names", "expected a name of its own", [](auto &m) { program(m, "step").name = "eval"; }},
-    {"V11Shared", "as of the others which run on that arena", [](auto &m) { program(m, "eval").layout = 1; }},
+    {"V11Names", "expected a unique name", [](auto &m) { program(m, "step").name = "eval"; }},
+    {"V11Shared", "as the other programs on that arena", [](auto &m) { program(m, "eval").layout = 1; }},
     {"V11Whole", "expected whole states, found a piece in state 0",
      [](auto &m) {
        m.layouts[1]->states[0]->split = fb::Split::shard;
        m.layouts[1]->states[0]->elements /= 2;
      }},
     {"V11None", "at least one program", [](auto &m) { m.programs.clear(); }},
-    {"V6Host", "expected a host's arena of at most 2^48 bytes", [](auto &m) { m.layouts[0]->host_bytes = huge; }},
+    {"V6Host", "expected a host arena of at most 2^48 bytes", [](auto &m) { m.layouts[0]->host_bytes = huge; }},
     {"V6HostBounds", "within the arena's",
      [](auto &m) {
        m.layouts[0]->host_bytes = 64;
        m.layouts[0]->states[0]->offset = (m.layouts[0]->arena_bytes + 4095) / 4096 * 4096;
      }},
-    {"V6HostBlock", "expected to be on the device", [](auto &m) { moveToHost(m, *m.layouts[0]->block); }},
+    {"V6HostBlock", "expected a range in the device's arena", [](auto &m) { moveToHost(m, *m.layouts[0]->block); }},
     {"V6HostWorkspace", "expected the workspace on the device", [](auto &m) { moveToHost(m, *m.layouts[0]->workspace); }},
     {"V6File", "expected a file of at most 2^48 bytes", [](auto &m) { m.layouts[0]->file_bytes = huge; }},
     {"V6FileBounds", "within the arena's",
@@ -379,14 +378,14 @@ const Rule rules[] = {
        m.layouts[0]->file_bytes = 64;
        m.layouts[0]->states[0]->offset = (m.layouts[0]->arena_bytes + 4095) / 4096 * 4096;
      }},
-    {"V6FileBlock", "expected to be on the device", [](auto &m) { moveToFile(m, *m.layouts[0]->block); }},
+    {"V6FileBlock", "expected a range in the device's arena", [](auto &m) { moveToFile(m, *m.layouts[0]->block); }},
     {"V6FileWorkspace", "expected the workspace on the device", [](auto &m) { moveToFile(m, *m.layouts[0]->workspace); }},
-    {"V8File", "expected to be in an arena, found it in the file",
+    {"V8File", "expected a range in an arena, found one in the file",
      [](auto &m) {
        m.layouts[0]->file_bytes = 1 << 20;
        m.layouts[0]->inputs[0]->offset = (m.layouts[0]->arena_bytes + 4095) / 4096 * 4096;
      }},
-    {"V13File", "expected to lie in an arena, found it in the file",
+    {"V13File", "expected a range in an arena, found one in the file",
      [](auto &m) { moveToFile(m, launch(m, 13).bindings[1]); }},
     {"V16File", "expected a source or a target in an arena, found both in the file",
      [](auto &m) {
@@ -396,9 +395,9 @@ const Rule rules[] = {
        moveToFile(m, *copy.target);
        command(m, "step", 13).body.Set(std::move(copy));
      }},
-    {"V13Arenas", "expected to lie in the arena of binding 0",
+    {"V13Arenas", "expected a range in the arena of binding 0",
      [](auto &m) { moveToHost(m, launch(m, 13).bindings[1]); }},
-    {"V13GpuArenas", "expected to lie in the device's arena, where kernels of a GPU run, found the host's",
+    {"V13GpuArenas", "expected a range in the device's arena, where kernels of a GPU run, found one in the host's",
      [](auto &m) {
        makeGpu(m);
        for (fb::Slice &binding : launch(m, 13).bindings)
@@ -485,13 +484,13 @@ const Rule rules[] = {
        command(m, "init", 2).body.Set(std::move(fill));
      }},
     {"V15CopyRaceInALoop", "reads a range that copy 500, which has not been waited for, receives",
-     [](auto &m) { // its target, in the fourth iteration of what reads
+     [](auto &m) { // the target, in the reader's fourth iteration
        loop(m).count = 4;
        loop(m).body[0]->body.Set(startedCopy({0, 64, 0, 0, 0}, {256, 64, 0, 0, 0}));
        loop(m).body[1]->body.Set(copyOf({64, 64, 64, 0, 0}, {512, 64, 0, 0, 0}));
      }},
     {"V15CopySourceInALoop", "writes a range that copy 500, which has not been waited for, sends",
-     [](auto &m) { // whose stride is the larger one
+     [](auto &m) { // the copy has the larger stride
        loop(m).count = 3;
        loop(m).body[0]->body.Set(startedCopy({0, 64, 192, 0, 0}, {1024, 64, 0, 0, 0}));
        fb::FillT fill;
@@ -509,7 +508,7 @@ const Rule rules[] = {
      [](auto &m) { loop(m).count = 3, loop(m).body[0]->body.Set(copyOf({0, 64, 64, 0, 0}, {128, 64, 0, 0, 0})); }},
     {"V16OverlapOfPieces", "its source and its target overlap", // the source of the second shard's ranks
      [](auto &m) { command(m, "init", 2).body.Set(copyOf({0, 64, 0, 64, 1}, {64, 64, 0, 0, 0})); }},
-    {"V14OverlapOfPieces", "its source and its target overlap", // each rank's own piece, but the whole advances and it does not
+    {"V14OverlapOfPieces", "its source and its target overlap", // the target advances in the loop, the piece of each rank does not
      [](auto &m) {
        fb::CollectiveT gather = collective(m, 0);
        gather.channel = 0;
@@ -534,7 +533,7 @@ const Rule rules[] = {
        m.params[1]->unit = 1;
      }},
     {"V18Count", "expected 1 to 1048576 iterations", [](auto &m) { loop(m).count = 0; }},
-    {"V18Nested", "a loop in a loop", [](auto &m) { loop(m).body[0]->body.Set(fb::LoopT()); }},
+    {"V18Nested", "expected no loop inside of a loop", [](auto &m) { loop(m).body[0]->body.Set(fb::LoopT()); }},
     {"V18WaitOutside", "waits in a loop for copy 500, which was started outside",
      [](auto &m) {
        command(m, "reference", 0).body.Set(startedCopy());
@@ -543,7 +542,7 @@ const Rule rules[] = {
        loop(m).body[0]->body.Set(wait);
      }},
     {"V18Wait", "ends without a wait",
-     [](auto &m) { // a start in a loop, waited for after it
+     [](auto &m) { // started in a loop, waited for after the loop
        auto &step = program(m, "step").commands;
        fb::LoopT loop;
        loop.count = 1;

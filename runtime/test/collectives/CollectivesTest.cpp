@@ -1,4 +1,4 @@
-//===- CollectivesTest.cpp - What collectives are made of -------*- C++ -*-===//
+//===- CollectivesTest.cpp - Parts of the collectives -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -51,7 +51,7 @@ TEST(Watchdog, EndsTheLatestCollectiveOfANumber) {
   const CollectiveRecord *numRecords = watchdog.progressOf(0).recorder;
   for (uint32_t collective : {5u, 6u, 5u})
     watchdog.beginCollective(0, collective);
-  watchdog.endCollective(0, 5); // the second of them
+  watchdog.endCollective(0, 5); // ends the second collective 5
   EXPECT_EQ(numRecords[0].end, 0u);
   EXPECT_EQ(numRecords[1].end, 0u);
   EXPECT_NE(numRecords[2].end, 0u);

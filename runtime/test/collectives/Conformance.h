@@ -1,17 +1,15 @@
-//===- Conformance.h - What every backend is tested with --------*- C++ -*-===//
+//===- Conformance.h - Conformance tests of backends ------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A backend says how communicators are made for a mesh; ConformanceTest.cpp does the rest, on each
-// backend that is registered:
+// A backend makes communicators for a mesh. ConformanceTest.cpp tests each registered backend:
 //
 //     static RegisterBackend mine(std::make_unique<MyBackend>());
 //
-// meet() calls the body for each rank that this process has, each on a thread of its own; so one
-// that needs a process per rank, started by another program, calls it once, and skips meshes of
-// another size.
+// meet() calls the body for each rank of this process, on one thread per rank. A backend that needs
+// one process per rank, started by another program, calls it once and skips other mesh sizes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +23,7 @@
 
 namespace fsdprt::test {
 
-/// What a meeting is about: the same for all ranks.
+/// Arguments of a meeting: equal on all ranks.
 struct Meeting {
   Mesh mesh;
   std::vector<CollectiveKey> keys;
@@ -35,22 +33,22 @@ struct Meeting {
   std::function<void(Communicator &)> prepare = {}; ///< after add(), in every process; may be empty
 };
 
-/// A rank of a meeting, connected.
+/// A connected rank of a meeting.
 struct Attendee {
   Communicator &communicator;
   uint32_t rank;
   const Arena &arena;
   WorkerPool &pool;
-  bool sumsInOrder = true; ///< false: (R5) holds within rounding
+  bool sumsInOrder = true; ///< false: (R5) holds up to rounding
 };
 
 class Backend {
 public:
   virtual ~Backend() = default;
   virtual const char *name() const = 0;
-  /// False: the tests of meshes of this size are skipped.
+  /// Returns false if tests with meshes of this size are skipped.
   virtual bool canMeet(uint32_t) const { return true; }
-  /// What a body counts is then counted for all ranks.
+  /// Returns whether this process has all ranks. Then counters of a body cover all ranks.
   virtual bool isOneProcess() const { return true; }
   virtual void meet(const Meeting &meeting, const std::function<void(Attendee &)> &body) = 0;
 };

@@ -1,12 +1,12 @@
-//===- ConformanceTest.cpp - What every backend has to do -------*- C++ -*-===//
+//===- ConformanceTest.cpp - Rules of communicators -------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Rules (R1) to (R8) of Communicator.h, on every registered backend: bits, not tolerances. Sources
-// follow from rank and collective, so that each rank knows by itself what it has to receive. And
-// what happens when a rank does not come.
+// Rules (R1) to (R8) of Communicator.h on every registered backend, compared bit for bit. Sources
+// are a function of rank and collective, so that each rank can compute what it must receive. Also
+// tests ranks that do not arrive.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,7 +48,7 @@ CollectiveKey keyOf(CollectiveKind kind, uint64_t count, DType type = DType::f32
   return {kind, reduction, type, count, root, std::move(axes), 42, "test", "h.0"};
 }
 
-/// Values of the type, some of them -0; integers count.
+/// Returns random values of the type, some of them -0.
 Bytes valuesOf(const CollectiveKey &key, uint64_t count, uint32_t rank, uint32_t round) {
   std::mt19937 random(rank * 1000003 + round * 7919 + static_cast<uint32_t>(key.count));
   std::normal_distribution<float> normal;
@@ -63,7 +63,7 @@ Bytes valuesOf(const CollectiveKey &key, uint64_t count, uint32_t rank, uint32_t
   return result;
 }
 
-/// (R5), one element at a time.
+/// Computes (R5) one element at a time.
 void expectedSum(const CollectiveKey &key, const std::vector<const std::byte *> &sources,
                  std::byte *to) {
   auto inOrder = [&](auto zero) {
@@ -77,7 +77,7 @@ void expectedSum(const CollectiveKey &key, const std::vector<const std::byte *> 
   key.dtype == DType::f64 ? inOrder(0.0) : inOrder(0.0f);
 }
 
-/// A collective of a meeting as one rank sees it: places in the arena, and what has to come.
+/// A collective of a meeting on one rank: its arena ranges and its expected result.
 class Exchange {
 public:
   Exchange(Attendee &at, uint32_t collective, uint64_t offset, bool inPlace = false)
@@ -104,7 +104,7 @@ public:
     at.communicator.start(collective, at.rank, source, target);
   }
   void wait() { at.communicator.wait(collective, at.rank, at.pool); }
-  /// What (R2) allows as soon as the wait has returned.
+  /// Overwrites the source, which (R2) allows after the wait.
   void spoilSource() { std::memset(source, 0x55, inPlace ? 0 : sent * sizeOf(key.dtype)); }
 
   bool isRight(uint32_t round) const {
@@ -116,7 +116,7 @@ public:
   uint64_t endOffset() const { return end; }
 
 private:
-  /// Of sums in any order, rounded in each addition: sources are of the size of one.
+  /// Compares with a tolerance for sums in any order; sources have a magnitude of about one.
   bool isNear(const Bytes &expected) const {
     double epsilon = key.dtype == DType::f64   ? 0x1p-52
                      : key.dtype == DType::f32 ? 0x1p-23
@@ -187,7 +187,7 @@ protected:
     });
   }
 
-  /// Each collective of the meeting, twice, one after another.
+  /// Runs each collective of the meeting twice, one after another.
   void checkEach(const Meeting &meeting) {
     meet(meeting, [&](Attendee &at) {
       for (uint32_t c = 0; c < meeting.keys.size(); ++c)
@@ -279,7 +279,7 @@ TEST_P(Conformance, ManyInFlight) { // (R6): started in one order, waited for in
 }
 
 TEST_P(Conformance,
-       SourceIsFreeBehindTheWait) { // (R2); and a fast rank must not overtake a slow one
+       SourceIsFreeBehindTheWait) { // (R2); a fast rank must not overtake a slow one
   Meeting meeting{meshOf({3}), {}};
   for (CollectiveKind kind : allKinds)
     meeting.keys.push_back(keyOf(kind, 50));
@@ -315,7 +315,7 @@ TEST_P(Conformance, CountsBytes) {
   });
 }
 
-TEST_P(Conformance, DropsAContribution) { // a planted fault is one
+TEST_P(Conformance, DropsAContribution) { // an injected fault is detected
   Meeting meeting{meshOf({2}), {keyOf(CollectiveKind::reduce_scatter, 9)}};
   meeting.prepare = [](Communicator &communicator) { communicator.dropContribution(0, 1); };
   meet(meeting, [&](Attendee &at) {
@@ -351,7 +351,7 @@ TEST_P(Conformance, CollectsAtRankZero) {
   meet({meshOf({3}), {}}, [&](Attendee &at) {
     if (at.rank != at.communicator.firstRank())
       return;
-    for (size_t bytes : {0, 5, 3000001}) { // more than what is passed at once
+    for (size_t bytes : {0, 5, 3000001}) { // more than one message holds
       for (uint32_t rank = 0; rank < 3; ++rank) {
         Bytes data(bytes, static_cast<std::byte>(rank + 1)), into(bytes);
         if (bytes)
@@ -379,14 +379,14 @@ TEST_P(Conformance, NamesWhoIsMissing) { // (R8)
       double limit = monotonicSeconds() + 30;
       while (!at.communicator.getWatchdog().hasFailed() && monotonicSeconds() < limit)
         std::this_thread::sleep_for(
-            std::chrono::milliseconds(20)); // the process lives, the rank does not come
+            std::chrono::milliseconds(20)); // the process lives, the rank does not arrive
       return;
     }
     at.communicator.start(0, at.rank, at.arena.at(0), at.arena.at(64));
     std::string message;
     try {
       at.communicator.wait(0, at.rank, at.pool);
-    } catch (const Abandoned &) { // the other one was first
+    } catch (const Abandoned &) { // the other rank failed first
       EXPECT_TRUE(backend().isOneProcess());
       message = "abandoned";
     } catch (const Error &error) {
@@ -410,7 +410,7 @@ TEST_P(Conformance, WaitsForASlowRankThatMakesProgress) {
   Meeting meeting{
       meshOf({2}), {keyOf(CollectiveKind::all_gather, 3)}, 1 << 20, /*timeoutSeconds=*/3};
   meet(meeting, [&](Attendee &at) {
-    for (int i = 0; at.rank == 1 && i < 70; ++i) { // longer than the limit in all, never in one go
+    for (int i = 0; at.rank == 1 && i < 70; ++i) { // longer than the limit, but with progress
       std::this_thread::sleep_for(std::chrono::milliseconds(60));
       at.communicator.getWatchdog().beat(1);
     }

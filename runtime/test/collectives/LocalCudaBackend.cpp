@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Over the emulator's driver, in memory that the host sees, too; so that the rules of a
-// communicator can be checked as they are: a wait is followed by one for the rank's streams.
+// Uses the emulated CUDA driver with memory that the host can access, so that the rules of
+// communicators can be checked directly. Each wait is followed by a wait for the rank's streams.
 //
 //===----------------------------------------------------------------------===//
 

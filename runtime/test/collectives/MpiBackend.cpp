@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The program that mpirun starts N of: each process is a rank, and runs the same tests in the same
-// order; meshes of another size than N are skipped. With them, what is MPI's alone: the library's
-// own sums, and what is refused when processes meet.
+// mpirun starts N processes of this program. Each is a rank and runs the same tests in the same
+// order; meshes of other sizes are skipped. Also tests what only MPI has: sums by the library, and
+// errors of the rendezvous.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,7 +56,7 @@ static const int paths = setenv("FSDPRT_NCCL_LIBRARY", FSDPRT_NCCL_STUB_LIBRARY,
                          setenv("FSDPRT_CUDA_LIBRARY", FSDPRT_NCCL_STUB_LIBRARY, 1);
 
 namespace {
-/// NCCL, or what stands in for it, between processes that MPI brings together.
+/// NCCL, or its test stub, between processes connected by MPI.
 class NcclOverMpi final : public MpiBackend {
 public:
   const char *name() const override { return "nccl_over_mpi"; }
@@ -72,7 +72,7 @@ static RegisterBackend overNccl(std::make_unique<NcclOverMpi>());
 
 static uint32_t processes() { return MpiLibrary::get(meetingSeconds).size(); }
 
-/// Whole numbers, of which every order gives the same sum.
+/// Uses integers, whose sum is equal in every order.
 template <typename Float>
 static void checkLibrarySums(fb::CollectiveKind kind, DType type, fb::Reduction reduction,
                              bool inPlace) {
@@ -111,7 +111,7 @@ TEST(Mpi, TheLibrarysOwnSums) {
   }
 }
 
-/// What a rank is told when the last one says something else of `name`.
+/// Returns the error of a rank if the last rank disagrees on `name`.
 static std::string disagreement(const std::string &name, const std::string &usual,
                                 const std::string &last) {
   uint32_t ranks = processes();
@@ -181,6 +181,6 @@ TEST(Mpi, OtherNumberOfProcessesIsRefused) {
 int main(int argc, char **argv) {
   testing::InitGoogleTest(&argc, argv);
   int result = RUN_ALL_TESTS();
-  MpiLibrary::get(meetingSeconds).giveUp(false); // failures were what tests wanted
+  MpiLibrary::get(meetingSeconds).giveUp(false); // the failures were expected
   return result;
 }

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// mpirun is the one that sees a process end; all have to be gone soon after that, with a code that
-// is not 0.
+// mpirun detects the end of a process. All processes must end soon after, with an exit code other
+// than 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@ using namespace fsdprt::test;
 namespace {
 class MpiFaults : public MpiRun {
 protected:
-  /// A run without an end that has a fault, and 60 s.
+  /// Starts an endless run with a fault, limited to 60 s.
   Result lose(const std::string &fault, const std::string &options = "",
               const std::string &mpiOptions = "") {
     Result result = run("toy3.fsdp --steps=100000000 --inject-rank-fault=" + fault + " " + options,
@@ -32,7 +32,7 @@ protected:
 };
 } // namespace
 
-TEST_F(MpiFaults, AKilledRankEndsAll) { // by mpirun, which mostly names it, in words of its own
+TEST_F(MpiFaults, AKilledRankEndsAll) { // by mpirun, usually with its own message
   for (std::string fault :
        {"kill:1:gather:3", "kill:0:compute:3", "kill:2:reduce:3", "kill:1:start:0"}) {
     Result result = lose(fault);
@@ -54,7 +54,7 @@ TEST_F(MpiFaults, SurvivorsNameARankThatMpirunPassesOver) {
   EXPECT_NE(result.output.find("for rank 1 (last seen"), std::string::npos) << result.output;
 }
 
-TEST_F(MpiFaults, RefusesAnArtifactForANewerProcessor) { // of all ranks and of one
+TEST_F(MpiFaults, RefusesAnArtifactForANewerProcessor) { // on all ranks and on one
   ToyOptions options;
   options.shards = 2;
   auto manifest = toyManifest(options);

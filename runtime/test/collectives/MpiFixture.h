@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// mpirun starts a wrapper for each rank, which may do something to its own, and runs fsdp-run.
+// mpirun starts a wrapper script per rank, which can treat its rank differently and runs fsdp-run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@
 
 namespace fsdprt::test {
 
-/// fsdp-run under mpirun; without an MPI its tests are skipped.
+/// Runs fsdp-run under mpirun. Without MPI its tests are skipped.
 class MpiRun : public Run {
 protected:
   void SetUp() override {
@@ -35,7 +35,7 @@ protected:
   }
   static std::string mpi(int ranks, const std::string &wrapper = "") {
 #ifdef FSDPRT_MPIEXEC
-    // What Open MPI keeps until the end is not looked for, nor the order of its locks.
+    // Open MPI's leaks at exit and its lock order are not checked.
     std::string mpiexec =
         isSanitized ? "env " FSDPRT_MPI_SANITIZERS " " FSDPRT_MPIEXEC : FSDPRT_MPIEXEC;
     return mpiexec + " --oversubscribe --allow-run-as-root --bind-to none -n " +

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Twice: with one communicator for all ranks, and with one for each, over the control of processes
-// of a machine. They meet over the stand-in (NcclStub.h).
+// Registers two backends over the NCCL stub (NcclStub.h): one communicator for all ranks, and one
+// per rank with the control of processes on one machine.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,7 +50,7 @@ public:
   }
 };
 
-/// As processes do it, in threads.
+/// Uses one communicator per rank as processes do, but in threads.
 class NcclProcesses final : public NcclBackend {
 public:
   const char *name() const override { return "nccl_over_shm"; }

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Over the stand-in for NCCL, which injects what goes wrong and counts calls that are wrong; see
-// NcclStub.h. What works is in ConformanceTest.cpp.
+// Uses the NCCL stub, which injects errors and counts wrong calls: NcclStub.h. Successful runs are
+// tested in ConformanceTest.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ using namespace fsdprt;
 using fb::CollectiveKind;
 
 namespace {
-/// The stand-in's own functions, from the library that the runtime loads.
+/// Control functions of the stub, from the library that the runtime loads.
 struct Stub {
   template <typename Function>
   static Function *function(const char *name) {
@@ -53,7 +53,7 @@ CollectiveKey keyOf(CollectiveKind kind, std::vector<uint32_t> axes = {0}, uint6
   return {kind, fb::Reduction::sum, DType::f32, count, 0, std::move(axes), 42, "h.0 gather", "h.0"};
 }
 
-/// Ranks that go through all collectives of a list, some rounds of them.
+/// Ranks that run all collectives of a list for some rounds.
 class Nccl : public testing::Test {
 protected:
   void SetUp() override { Stub::reset(); }
@@ -102,7 +102,7 @@ protected:
     communicator.releaseArenas();
   }
 
-  /// What the ranks end with; an error of the set-up is that of all.
+  /// Returns the errors of the ranks; an error of the set-up is the error of all.
   static std::vector<Outcome> run(const Mesh &mesh, const std::vector<CollectiveKey> &keys,
                                   double timeoutSeconds = 60, uint32_t rounds = 3) {
     std::vector<Outcome> outcomes(mesh.ranks());
@@ -118,7 +118,7 @@ protected:
     return outcomes;
   }
 
-  /// The first that is not an echo of another rank's.
+  /// Returns the first error that another rank's error did not cause.
   static Outcome cause(const std::vector<Outcome> &outcomes) {
     for (const Outcome &outcome : outcomes)
       if (outcome.status != FSDPRT_OK && outcome.status != FSDPRT_ABANDONED)
@@ -134,7 +134,7 @@ protected:
           << "expected '" << part << "', found: " << outcome.text;
   }
 
-  /// Of each communicator once, and no call that is wrong: nobody was inside of NCCL.
+  /// Checks that each communicator was aborted once, without a wrong call or a rank inside NCCL.
   static void expectAllAborted() {
     EXPECT_EQ(Stub::calls("ncclCommAbort"), Stub::made());
     EXPECT_EQ(Stub::calls("ncclCommDestroy"), 0u);
@@ -204,8 +204,8 @@ TEST_F(Nccl, OneLaunchIsOneGroup) {
   EXPECT_EQ(Stub::firstViolation(), "");
 }
 
-/// Of ranks whose arenas are on GPUs: after what they compute, before what they compute then, and
-/// the host does not wait for it.
+/// With arenas on GPUs, a collective runs after earlier and before later work of the rank's stream,
+/// and the host does not wait.
 TEST_F(Nccl, IsOrderedByTheQueuesOfGpus) {
   constexpr uint32_t ranks = 2, bytes = 400;
   CudaDriver cuda("a test", CudaDriver::Use::transfers);
@@ -244,7 +244,7 @@ TEST_F(Nccl, IsOrderedByTheQueuesOfGpus) {
           communicator.start(0, rank, arena, arena + 1024);
           communicator.wait(0, rank, pool);
           early += cuda.streamQuery(compute) == cudaNotReady;
-          EXPECT_EQ(fill(99), cudaOk); // what was gathered is gathered
+          EXPECT_EQ(fill(99), cudaOk); // later writes do not change the result
           queues[rank]->finish([] {});
           for (uint32_t from = 0; from < ranks; ++from)
             EXPECT_EQ(arena[1024 + from * bytes + 7], std::byte(10 * round + from));
@@ -286,13 +286,13 @@ TEST_F(Nccl, RegistersMemoryOfTheDevice) {
 
 TEST_F(Nccl, RefusesMemoryThatTheDeviceCannotReach) {
   Stub::set("pin", 0);
-  expectText(
-      cause(run(Mesh({{"shard", 2}}), gatherAndReduce)), FSDPRT_BAD_INPUT,
-      {"expected arenas of device 'cpu' that it can", "out of memory", "use another --backend"});
+  expectText(cause(run(Mesh({{"shard", 2}}), gatherAndReduce)), FSDPRT_BAD_INPUT,
+             {"expected arenas of device 'cpu' in memory that CUDA device", "out of memory",
+              "use another --backend"});
   expectAllAborted();
   Stub::reset();
   Stub::set("pin", 0);
-  Stub::set("pageable", 1); // reaches all memory
+  Stub::set("pageable", 1); // the device can access pageable memory
   EXPECT_EQ(cause(run(Mesh({{"shard", 2}}), gatherAndReduce)).text, "");
 }
 
@@ -336,7 +336,7 @@ TEST_F(Nccl, SaysThatRanksCannotMeet) {
   Stub::set("init_error", ncclSystemError);
   Stub::set("init_error_rank", 1);
   expectText(cause(run(Mesh({{"shard", 3}}), gatherAndReduce)), FSDPRT_FAILED,
-             {"ranks cannot meet over NCCL 2.30.7", "error 2, 'unhandled system error'",
+             {"cannot connect ranks over NCCL 2.30.7", "error 2, 'unhandled system error'",
               "no socket interface found"});
   expectAllAborted();
 }
@@ -344,7 +344,7 @@ TEST_F(Nccl, SaysThatRanksCannotMeet) {
 TEST_F(Nccl, DoesNotWaitForEverToMeet) {
   Stub::set("init_hang", 1);
   expectText(cause(run(Mesh({{"shard", 2}}), gatherAndReduce, /*timeoutSeconds=*/0.5)), FSDPRT_HUNG,
-             {"ranks cannot meet over NCCL 2.30.7", "not all of 2 did within 0.5 s"});
+             {"cannot connect ranks over NCCL 2.30.7", "not all of 2 did within 0.5 s"});
   expectAllAborted();
 }
 
@@ -369,7 +369,7 @@ TEST_F(Nccl, NamesACollectiveThatDoesNotEnd) {
   Outcome first = cause(run(Mesh({{"shard", 2}}), gatherAndReduce, /*timeoutSeconds=*/1));
   expectText(first, FSDPRT_HUNG,
              {"waited 1 s at collective 42 (all_gather 'h.0 gather', unit 'h.0')",
-              "all its ranks have begun and NCCL 2.30.7", "has not completed: rank ",
+              "all its ranks have started and NCCL 2.30.7", "has not completed: rank ",
               "last seen in step 7 at command 2, 'h.0 mlp'"});
   expectAllAborted();
 }
@@ -382,7 +382,7 @@ TEST_F(Nccl, WaitsForALateRank) {
   EXPECT_EQ(Stub::firstViolation(), "");
 }
 
-/// Not through a communicator, whose collectives are the same on all ranks.
+/// Calls the stub directly: a communicator has equal collectives on all ranks.
 TEST_F(Nccl, StandInSeesSizesThatDiffer) {
   NcclLibrary nccl;
   CudaDriver cuda("backend 'nccl'", CudaDriver::Use::transfers);

@@ -1,10 +1,10 @@
-//===- RankThreads.h - How ranks of the conformance suite meet --*- C++ -*-===//
+//===- RankThreads.h - Rank threads of the conformance suite ----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What backends do alike: one communicator for the threads of a process, or one for each rank.
+// Common code of the backends: one communicator for all threads of a process, or one per rank.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ inline void addCollectives(Communicator &communicator, const Meeting &meeting) {
     meeting.prepare(communicator);
 }
 
-/// `body` for one rank that has the communicator for itself.
+/// Runs `body` for one rank with its own communicator.
 inline void attendAlone(Communicator &communicator, const Meeting &meeting, uint32_t rank,
                         bool sumsInOrder, const std::function<void(Attendee &)> &body) {
   addCollectives(communicator, meeting);
@@ -41,8 +41,8 @@ inline void attendAlone(Communicator &communicator, const Meeting &meeting, uint
   communicator.releaseArenas();
 }
 
-/// `body` on a thread for each rank, which share the communicator; `makeArena` makes and registers
-/// that of a rank.
+/// Runs `body` on one thread per rank with a shared communicator. `makeArena` makes and registers
+/// the arena of a rank.
 inline void attendTogether(Communicator &communicator, const Meeting &meeting, bool sumsInOrder,
                            const std::function<void(Attendee &)> &body,
                            const std::function<std::unique_ptr<Arena>(uint32_t)> &makeArena) {
@@ -72,7 +72,7 @@ inline void attendTogether(Communicator &communicator, const Meeting &meeting, b
   });
 }
 
-/// `attend` with the rank and its end of a channel, on a thread for each, while the host of
+/// Runs `attend` with each rank and its end of a channel on its own thread, while the host of
 /// processes serves them.
 inline void meetAtHost(const Meeting &meeting, const std::function<void(uint32_t, int)> &attend) {
   uint32_t ranks = static_cast<uint32_t>(meeting.mesh.ranks());

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A communicator per rank, as its process would have it, with mappings of its own; threads stand
-// for the processes, so that the tests' checks are in one. And what the host refuses.
+// One communicator per rank with its own mappings, as in processes, but in threads, so that one
+// process makes all checks. Also tests what the host refuses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +40,7 @@ public:
 
 static RegisterBackend registered(std::make_unique<ShmBackend>());
 
-/// What two ranks are told that do not fit; `count` is of rank 1's collective.
+/// Returns the errors of two mismatched ranks. `count` is the count of rank 1's collective.
 static std::string refusal(const char *artifactOfRank1, uint64_t count) {
   ShmHost block(2, 4);
   std::atomic<bool> over{false};

@@ -1,11 +1,11 @@
-//===- CudaSumsTest.cpp - Sums of ranks' memory on a GPU ----------*- C++ -*-===//
+//===- CudaSumsTest.cpp - Sums over ranks on a GPU ----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Every type against the sums of a CPU, to the bit: numbers of sources, lengths with tails, sources
-// and targets that are not aligned, averages, sources that are left out, in place. On the emulator,
+// Compares sums of each type bit for bit with the CPU: several numbers of sources, lengths with
+// tails, unaligned sources and targets, averages, omitted sources, in place. Runs on the emulator
 // with its checks.
 //
 //===----------------------------------------------------------------------===//
@@ -21,7 +21,7 @@ using namespace fsdprt;
 using namespace fsdprt::test;
 
 namespace {
-/// The device's memory, which the host sees, and the same again for the CPU.
+/// Device memory that the host can access, and a copy for the CPU.
 class CudaSumsTest : public testing::Test {
 protected:
   static constexpr uint64_t room = 16 << 10;
@@ -31,8 +31,8 @@ protected:
     gpu.cuda->memFreeHost(device);
   }
 
-  /// `gap`: bytes between the sources, and after the last the target; `dropped`: a source that
-  /// there is not.
+  /// `gap`: bytes between the sources, and between the last source and the target; `dropped`: the
+  /// omitted source.
   void check(DType type, uint32_t sources, uint64_t elements, uint64_t gap, bool isAverage,
              uint32_t dropped = UINT32_MAX, bool isInPlace = false) {
     SCOPED_TRACE(testing::Message() << nameOf(type) << ", " << sources << " sources of " << elements
@@ -100,7 +100,7 @@ TEST_F(CudaSumsTest, MayBeInPlace) {
     check(type, 4, 100, 16, false, UINT32_MAX, true);
 }
 
-/// As many sources as there may be, with one thread for each 16 bytes.
+/// The maximum number of sources, with one thread per 16 bytes.
 TEST_F(CudaSumsTest, TakeAsManySourcesAsTheySay) {
   for (DType type : types)
     check(type, CudaSums::mostSources, 16, 0, true);

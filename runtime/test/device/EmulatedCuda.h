@@ -1,10 +1,10 @@
-//===- EmulatedCuda.h - CUDA's driver over the emulator, in tests -*- C++ -*-===//
+//===- EmulatedCuda.h - The emulated CUDA driver in tests ---------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The driver's functions from libfsdp-emulated-cuda.so, and a GPU of it with a context, which is
+// Loads the driver's functions from libfsdp-emulated-cuda.so and makes a context of its GPU
 // current.
 //
 //===----------------------------------------------------------------------===//
@@ -21,7 +21,7 @@
 
 namespace fsdprt::test {
 
-/// Other tests of this program have another library in the variable.
+/// Loads the emulated driver. Restores the variable, because other tests use another library.
 inline std::unique_ptr<CudaDriver> emulatedCuda() {
   const char *before = std::getenv("FSDPRT_CUDA_LIBRARY");
   std::string kept = before ? before : "";
@@ -34,7 +34,7 @@ inline std::unique_ptr<CudaDriver> emulatedCuda() {
   return driver;
 }
 
-/// Forgets what went wrong, and what is still to be done.
+/// Clears errors and pending work.
 inline void resetEmulatedCuda() {
   void *library = dlopen(FSDPRT_EMULATED_CUDA_LIBRARY, RTLD_NOW | RTLD_LOCAL);
   reinterpret_cast<void (*)()>(dlsym(library, "fsdp_emulated_cuda_reset"))();

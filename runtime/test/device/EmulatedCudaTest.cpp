@@ -1,11 +1,11 @@
-//===- EmulatedCudaTest.cpp - CUDA's driver over the emulator -----*- C++ -*-===//
+//===- EmulatedCudaTest.cpp - The emulated CUDA driver ------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What it finds in the use of streams, events, memory and graphs, and that it finds nothing in a
-// right one.
+// Checks that wrong uses of streams, events, memory and graphs are reported, and right ones are
+// not.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,7 +60,7 @@ protected:
       ;
     return result;
   }
-  /// What it says meanwhile.
+  /// Returns what `body` writes to stderr.
   template <typename Body>
   std::string said(Body body) {
     testing::internal::CaptureStderr();
@@ -87,7 +87,7 @@ TEST_F(EmulatedCuda, WorkIsDoneLate) {
   EXPECT_EQ(pinned[bytes - 1], std::byte(7));
 }
 
-/// A kernel whose code is loaded when it is found takes nothing when it is launched.
+/// A kernel that is loaded when its function is looked up allocates nothing at launch.
 TEST_F(EmulatedCuda, CodeIsLoadedWhenItIsFound) {
   auto freeBytes = [&] {
     size_t free = 0, total = 0;
@@ -146,7 +146,7 @@ TEST_F(EmulatedCuda, StreamsThatNothingOrdersRace) {
   EXPECT_EQ(fill(a, 7, first()), failedForGood) << "as on a GPU";
 }
 
-/// A wait of the host orders, too.
+/// A wait by the host orders work, too.
 TEST_F(EmulatedCuda, TheHostOrdersWhatItHasWaitedFor) {
   ASSERT_EQ(fill(a, 7, first()), cudaOk);
   ASSERT_EQ(await(first()), cudaOk);
@@ -241,7 +241,7 @@ TEST_F(EmulatedCuda, MisuseIsRefused) {
   cuda.eventDestroy(event);
   EXPECT_NE(said([&] {
               EXPECT_EQ(cuda.eventRecord(event, first()), invalidHandle);
-            }).find("an event that there is not"),
+            }).find("an unknown event"),
             std::string::npos);
   CudaPointer freed = gpu.allocate(bytes);
   ASSERT_EQ(cuda.memFree(freed), cudaOk);
@@ -249,9 +249,10 @@ TEST_F(EmulatedCuda, MisuseIsRefused) {
               EXPECT_EQ(copy(freed, a, first()), cudaInvalidValue);
             }).find("not in one allocation"),
             std::string::npos);
-  EXPECT_NE(
-      said([&] { EXPECT_EQ(cuda.memFree(freed), cudaInvalidValue); }).find("no such allocation"),
-      std::string::npos);
+  EXPECT_NE(said([&] {
+              EXPECT_EQ(cuda.memFree(freed), cudaInvalidValue);
+            }).find("not the address of such an allocation"),
+            std::string::npos);
   std::byte pageable[bytes];
   EXPECT_EQ(copy(a, reinterpret_cast<CudaPointer>(pageable), first()), cudaInvalidValue);
   cuda.contextSetCurrent(nullptr);

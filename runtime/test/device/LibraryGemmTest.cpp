@@ -1,11 +1,11 @@
-//===- LibraryGemmTest.cpp - A library's products, emulated -----*- C++ -*-===//
+//===- LibraryGemmTest.cpp - Library GEMMs on the emulator -------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What a Product says is computed here, and by the stand-in for cuBLASLt on the emulator's driver,
-// which checks how it is asked.
+// Compares products computed here with those of the cuBLASLt stub on the emulated CUDA driver. The
+// stub also checks its arguments.
 //
 //===----------------------------------------------------------------------===//
 
@@ -70,7 +70,7 @@ const Case cases[] = {
     with("number", [](Case &c) { c.m = c.n = 1, c.k = 33; }),
 };
 
-/// A matrix in a binding of its own, with room between rows.
+/// A matrix in its own binding, with padding between rows.
 struct Tensor {
   fb::MatrixT matrix;
   uint64_t rows, cols;
@@ -133,7 +133,7 @@ void ProductTest::build() {
   tensors[biasBinding] = make(biasBinding, c.result, 1, 1, c.n);
 }
 
-/// Of element (i, j), and what its activation is taken of.
+/// Computes element (i, j), before and after the activation.
 float ProductTest::expected(uint64_t batch, uint64_t i, uint64_t j, float *argument) {
   const Case &c = GetParam();
   double sum = 0;
@@ -158,7 +158,7 @@ float ProductTest::expected(uint64_t batch, uint64_t i, uint64_t j, float *argum
 //===- On the emulator's driver -------------------------------------------===//
 
 namespace {
-/// Memory of a device with what the bindings have, and scratch after them.
+/// Device memory with the contents of the bindings, followed by the workspace.
 class DeviceMemory {
 public:
   explicit DeviceMemory(const CudaDriver &cuda) : cuda(cuda) {
@@ -192,7 +192,7 @@ private:
 };
 } // namespace
 
-/// An artifact of two kernels that are the same product.
+/// Returns an artifact with two kernels of the same product.
 static std::shared_ptr<const Artifact> artifactOf(const Case &c,
                                                   std::array<Tensor, numBindings> &tensors) {
   fb::ManifestT manifest = toyManifest({});
@@ -237,7 +237,7 @@ static std::shared_ptr<const Artifact> artifactOf(const Case &c,
 }
 
 namespace {
-/// The emulator's driver and the stand-in, in the environment of a test.
+/// Selects the emulated driver and the stub by environment variables.
 struct Environment {
   Environment() {
     setenv("FSDPRT_CUDA_LIBRARY", FSDPRT_EMULATED_CUDA_LIBRARY, 1);
@@ -270,7 +270,7 @@ struct Device {
 };
 } // namespace
 
-/// A difference of a value that was rounded to its type, and once before.
+/// Returns the tolerance of a value that was rounded twice to its type.
 static float allowed(DType dtype, float value) {
   return (dtype == DType::f32   ? 1e-5f
           : dtype == DType::f16 ? 2e-3f
@@ -314,7 +314,7 @@ TEST_P(ProductTest, IsWhatTheLibraryIsAskedFor) {
 INSTANTIATE_TEST_SUITE_P(All, ProductTest, testing::ValuesIn(cases),
                          [](const auto &info) { return std::string(info.param.name); });
 
-//===- What goes wrong ----------------------------------------------------===//
+//===- Errors -------------------------------------------------------------===//
 
 class ProductErrors : public ProductTest {};
 
@@ -339,7 +339,7 @@ TEST_P(ProductErrors, NameTheProduct) {
   unsetenv("FSDPRT_CUBLASLT_STUB_NONE");
   setenv("FSDPRT_CUBLASLT_STUB_REFUSES", "1", 1);
   EXPECT_NE(
-      refusal().find("product.fsdp: cannot begin with cuBLASLt, '" FSDPRT_CUBLASLT_STUB_LIBRARY
+      refusal().find("product.fsdp: cannot initialise cuBLASLt, '" FSDPRT_CUBLASLT_STUB_LIBRARY
                      "': cuBLASLt reports error 1"),
       std::string::npos)
       << refusal();

@@ -1,12 +1,11 @@
-//===- MemoryTest.cpp - What limits a run's memory ---------------*- C++ -*-===//
+//===- MemoryTest.cpp - Memory limits of a run -------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Control groups as files in a folder, in both versions; and a real one, where this system lets us
-// make one. A run under a limit is either refused before its first step or ends as it should: it is
-// never killed.
+// Control groups of both versions as files in a folder, and a real one where the system allows it.
+// A run under a limit is either refused before its first step or succeeds; it is never killed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +22,7 @@ using namespace fsdprt::test;
 static constexpr uint64_t mebibyte = uint64_t(1) << 20;
 
 namespace {
-/// A folder that stands for "/", on a machine with 1 GiB.
+/// A folder in place of "/", on a machine with 1 GiB of memory.
 class ControlGroups : public Run {
 protected:
   void SetUp() override {
@@ -35,7 +34,7 @@ protected:
     ASSERT_EQ(std::system(("mkdir -p " + file.substr(0, file.rfind('/'))).c_str()), 0);
     std::ofstream(file) << content;
   }
-  /// A group with a limit in MiB ("max": none), of which `used` are in use, `cached` of those for
+  /// Writes a group with a limit in MiB ("max": none), `used` MiB in use, `cached` of them for
   /// files.
   void group2(const std::string &name, const std::string &limit, uint64_t used,
               uint64_t cached = 0) {
@@ -69,7 +68,7 @@ TEST_F(ControlGroups, Version2) {
   group2("/job/step", "300", 100);
   expectLeft(200,
              "the control group /job/step (memory.max of 300.0 MiB (314,572,800 bytes)) leaves");
-  group2("/job/step", "300", 100, 60); // files that are cached go first
+  group2("/job/step", "300", 100, 60); // cached files are evicted first
   expectLeft(260,
              "the control group /job/step (memory.max of 300.0 MiB (314,572,800 bytes)) leaves");
   group2("/job/step", "300", 400);
@@ -89,7 +88,7 @@ TEST_F(ControlGroups, TheGroupsAboveCount) {
 }
 
 TEST_F(ControlGroups,
-       AContainersOwnIsItsRoot) { // the path is the one outside, the root the one inside
+       AContainersOwnIsItsRoot) { // the path is seen from outside, the root from inside
   write("/proc/self/cgroup", "0::/system.slice/docker-0123.scope\n");
   group2("", "200", 50);
   expectLeft(150, "the control group / (memory.max of 200.0 MiB (209,715,200 bytes)) leaves");
@@ -108,11 +107,11 @@ TEST_F(ControlGroups, Version1) {
   expectLeft(200, "the control group /job/step (memory.limit_in_bytes of 300.0 MiB (314,572,800 "
                   "bytes)) leaves");
   write(folder + "/memory.limit_in_bytes",
-        "9223372036854771712\n"); // how version 1 writes that there is none
+        "9223372036854771712\n"); // version 1 writes this for no limit
   expectLeft(1024, "the machine has");
 }
 
-//===- A real one ---------------------------------------------------------===//
+//===- A real control group -----------------------------------------------===//
 
 namespace {
 class LimitedRun : public Run {
@@ -146,9 +145,9 @@ protected:
     Run::TearDown();
   }
 
-  /// With ever more room beside the arenas, in steps and up to a most of so many MiB: what does not
-  /// end well is refused with these words, and both happens. `restrict` gives the command that
-  /// limits a shell to so many bytes.
+  /// Runs with growing limits beyond the arenas, in steps up to a maximum in MiB. Each run succeeds
+  /// or is refused with `words`, and both must occur. `restrict` returns the shell command that
+  /// sets a limit in bytes.
   void sweep(uint64_t step, uint64_t most, const std::vector<std::string> &words,
              const std::function<std::string(uint64_t)> &restrict) {
     for (std::string how : {"", " --processes"}) {
@@ -196,8 +195,8 @@ TEST_F(LimitedRun, TakesNoMoreFromStepToStep) {
   if (isThreadSanitized)
     GTEST_SKIP() << "the memory of ThreadSanitizer grows, too";
   for (std::string how : {"", " --processes"}) {
-    expect(0, "the process beside them: ", "toy3.fsdp --steps=200" + how);
-    expect(0, "memory beside the arenas: grew by 0 bytes after the first step",
+    expect(0, "other memory of the process: ", "toy3.fsdp --steps=200" + how);
+    expect(0, "memory besides the arenas: grew by 0 bytes after the first step",
            "toy3.fsdp --steps=200" + how);
   }
 }

@@ -1,14 +1,14 @@
-//===- NvidiaHeadersTest.cpp - Our declarations beside NVIDIA's -*- C++ -*-===//
+//===- NvidiaHeadersTest.cpp - Declarations against NVIDIA's ----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The runtime declares what it uses of CUDA's driver, NCCL and cuBLASLt itself, and what stands in
-// for these in tests is written against the same declarations: a wrong one would be seen by
-// neither. Where NVIDIA's headers are installed, every function, number and layout is compared with
-// them: two functions are the same when their arguments and results are passed alike (pointers;
-// integers and enumerations of one size; structures of one size).
+// The runtime declares the used parts of the CUDA driver, NCCL and cuBLASLt itself, and the test
+// stubs use the same declarations, so that neither would show a wrong one. If NVIDIA's headers are
+// installed, every function, number and layout is compared with them. Functions are equal if their
+// arguments and results are passed alike: pointers; integers and enumerations of one size;
+// structures of one size.
 //
 //===----------------------------------------------------------------------===//
 

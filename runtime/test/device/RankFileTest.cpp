@@ -1,12 +1,11 @@
-//===- RankFileTest.cpp - A rank's state in a file ----------------*- C++ -*-===//
+//===- RankFileTest.cpp - Offload files of ranks ------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reads and writes at every alignment, against a copy in memory; a file that nobody finds; disks
-// without room. A limit on the size of files makes writes short, and cutting a file behind its back
-// makes reads short.
+// Compares reads and writes at every alignment with a copy in memory. Also tests unnamed files and
+// full disks. A file size limit makes writes short; truncating an open file makes reads short.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,7 +46,7 @@ protected:
     now.rlim_cur = bytes;
     ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &now), 0);
   }
-  /// The descriptor of a file below the folder that has no name, as a path.
+  /// Returns the path in /proc/self/fd of the unnamed file below the folder, or nothing.
   std::string descriptor() const {
     for (const auto &entry : std::filesystem::directory_iterator("/proc/self/fd")) {
       std::error_code error;
@@ -110,7 +109,7 @@ TEST_F(RankFiles, MoveBytesAtEveryAlignment) {
         ASSERT_EQ(std::memcmp(back.data() + shift, expected.data() + offset, bytes), 0)
             << offset << " " << bytes << " " << shift;
       }
-  file.read(0, back.data(), size); // and nothing beside it
+  file.read(0, back.data(), size); // and nothing around it
   EXPECT_EQ(std::memcmp(back.data(), expected.data(), size), 0);
 }
 
@@ -138,7 +137,7 @@ TEST_F(RankFiles, HaveNoName) {
     std::vector<std::byte> values = noise(block, 3), back(block);
     one.write(0, values.data(), block);
     other.read(0, back.data(), block);
-    EXPECT_EQ(back, std::vector<std::byte>(block)); // each is its own
+    EXPECT_EQ(back, std::vector<std::byte>(block)); // files are separate
   }
   EXPECT_TRUE(std::filesystem::is_empty(folder));
   EXPECT_EQ(descriptor(), "");
@@ -147,19 +146,20 @@ TEST_F(RankFiles, HaveNoName) {
 TEST_F(RankFiles, NeedAFolderThatCanBeWritten) {
   std::ofstream(folder + "/plain") << "x";
   expectRefused(refusal([&] { RankFile(folder + "/none", 3, block); }), FSDPRT_BAD_INPUT,
-                folder + "/none: cannot make the file for the offloaded state of rank 3: No such "
+                folder + "/none: cannot create the file for the offloaded state of rank 3: No such "
                          "file or directory");
   expectRefused(
       refusal([&] { RankFile(folder + "/plain", 3, block); }), FSDPRT_BAD_INPUT,
-      folder + "/plain: cannot make the file for the offloaded state of rank 3: Not a directory");
+      folder + "/plain: cannot create the file for the offloaded state of rank 3: Not a directory");
 }
 
 TEST_F(RankFiles, TakeTheirRoomWhenTheyAreMade) {
   limit(mebibyte);
   Error error = refusal([&] { RankFile(folder, 2, mebibyte + 1); });
   expectRefused(error, FSDPRT_FAILED,
-                folder + ": cannot get 1.0 MiB (1,052,672 bytes) for the offloaded state of rank "
-                         "2: File too large");
+                folder +
+                    ": cannot allocate 1.0 MiB (1,052,672 bytes) for the offloaded state of rank "
+                    "2: File too large");
   EXPECT_EQ(descriptor(), ""); // closed
   RankFile fits(folder, 2, mebibyte);
   EXPECT_EQ(std::filesystem::file_size(descriptor()), mebibyte);
@@ -188,16 +188,16 @@ TEST_F(RankFiles, FailWhereTheFileEndsEarly) {
   file.read(0, back.data(), 2 * block);
   expectRefused(refusal([&] { file.read(block, back.data(), 3 * block); }), FSDPRT_FAILED,
                 folder + ": cannot read [4096, +12288) of the file for the offloaded state of rank "
-                         "1: it ended early");
+                         "1: unexpected end of file");
 }
 
-TEST_F(RankFiles, AreNotMadeLongerAgain) { // what was lost would be read as zeros
+TEST_F(RankFiles, AreNotMadeLongerAgain) { // the lost part would be read as zeros
   RankFile file(folder, 1, 4 * block);
   ASSERT_EQ(::truncate(descriptor().c_str(), 0), 0);
   std::vector<std::byte> values = noise(block, 6);
   expectRefused(refusal([&] { file.write(3 * block, values.data(), block); }), FSDPRT_FAILED,
                 folder + ": cannot write [12288, +4096) of the file for the offloaded state of "
-                         "rank 1: it ended early");
+                         "rank 1: unexpected end of file");
 }
 
 TEST_F(RankFiles, LieInTheFolderForTemporaryFiles) {

@@ -19,7 +19,7 @@ TEST(EmulateBarrier, WarpsExchangeThroughSharedMemory) {
     EXPECT_EQ(found[tid], 127 - tid);
 }
 
-/// Warps 0 and 1 produce, 2 and 3 consume, by two named barriers.
+/// Warps 0 and 1 produce, warps 2 and 3 consume, with two named barriers.
 TEST(EmulateBarrier, ProducersArriveConsumersWait) {
   std::string body = tileElement + R"(
     shr.u32 %r6, %r0, 6; setp.ne.u32 %p1, %r6, 0;
@@ -64,8 +64,8 @@ TEST(EmulateBarrier, ThreadsThatLeftAreNotWaitedFor) {
 TEST(EmulateBarrier, MisuseIsReported) {
   EXPECT_TRUE(says(
       errorOfBlock("mov.u32 %r0, %tid.x; setp.lt.u32 %p1, %r0, 3; @%p1 bra out; bar.sync 0; out:"),
-      "bar.sync: all lanes of a warp have to come together, but lanes 0-2 are elsewhere"));
-  EXPECT_TRUE(says(errorOfBlock("bar.sync 16;"), "barrier 16, but there are 0 to 15"));
+      "bar.sync: expected all lanes of the warp to arrive together, but lanes 0-2 are elsewhere"));
+  EXPECT_TRUE(says(errorOfBlock("bar.sync 16;"), "barrier 16, expected 0 to 15"));
   EXPECT_TRUE(
       says(errorOfBlock("bar.sync 1, 40;"), "a barrier for 40 threads, expected a multiple of 32"));
   EXPECT_TRUE(says(errorOfBlock("bar.sync 1, 64;"), "a barrier for 64 threads in a block of 32"));
@@ -79,7 +79,7 @@ TEST(EmulateBarrier, DeadlocksNameWhoWaits) {
   std::string message = errorOfBlock(
       "mov.u32 %r0, %tid.x; setp.lt.u32 %p1, %r0, 32;\n@%p1 bar.sync 1, 64;\n@!%p1 bar.sync 2, 64;",
       64);
-  EXPECT_TRUE(says(message, "test.ptx:13:6: error: deadlock: nobody can go on: "));
+  EXPECT_TRUE(says(message, "test.ptx:13:6: error: deadlock: no thread can continue: "));
   EXPECT_TRUE(says(message, "warp 0 of block (0,0,0), all lanes at line 13: barrier 1, to which 32 "
                             "of 64 threads have come"));
   EXPECT_TRUE(says(message, "warp 1 of block (0,0,0), all lanes at line 14: barrier 2, to which 32 "
@@ -102,7 +102,7 @@ TEST(EmulateBarrier, LanesOfAWarpWaitForOneAnother) {
     EXPECT_EQ(found[tid], tid - 16);
   EXPECT_TRUE(says(errorOfBlock("mov.u32 %r0, %tid.x; setp.lt.u32 %p1, %r0, 16; @%p1 bra other; "
                                 "bar.warp.sync -1; bra done; other: bar.sync 0; done:"),
-                   "bar.sync: all lanes of a warp have to come together"));
+                   "bar.sync: expected all lanes of the warp to arrive together"));
 }
 
 TEST(EmulateBarrier, ClustersMeet) {

@@ -11,8 +11,8 @@ using namespace fsdprt::emulate;
 
 static TensorKernel pair(const std::string &body, unsigned threads = 32) {
   TensorKernel kernel;
-  // Of the own block and of the other one: %r2 and %r12 are the lane's word of `tile`, %r3 and %r13
-  // `full`.
+  // %r2 and %r12 are the address of the lane's word of `tile` in the own block and in the other
+  // one, %r3 and %r13 the address of `full`.
   kernel.body = R"(
     mov.u32 %r0, %tid.x; mov.u32 %r1, %cluster_ctarank; xor.b32 %r11, %r1, 1;
     mov.u32 %r2, tile; mad.lo.u32 %r2, %r0, 4, %r2; mov.u32 %r3, full; mapa.shared::cluster.u32 %r12, %r2, %r11; mapa.shared::cluster.u32 %r13, %r3, %r11;
@@ -33,7 +33,7 @@ TEST(EmulateCluster, BlocksExchange) {
   kernel.run();
   for (unsigned k = 0; k < 64; ++k)
     EXPECT_EQ(kernel.out[k], k ^ 32);
-  // Writing into the other one.
+  // Writes to the other block.
   kernel = pair("st.shared::cluster.b32 [%r12], %r4;" + meet +
                 "ld.shared.b32 %r5, [%r2]; st.global.b32 [%rd1], %r5;");
   kernel.run();
@@ -47,7 +47,7 @@ TEST(EmulateCluster, RacesBetweenBlocksAreFound) {
   EXPECT_EQ(errorOf(write + meet + read + meet), "");
   EXPECT_TRUE(says(errorOf(write + meet + write + read + meet), "data race"));
   EXPECT_TRUE(says(errorOf(write + meet + read + write + meet), "data race"));
-  // A barrier of the block is none of the cluster, and one that orders nothing is none either.
+  // Neither a barrier of the block nor a relaxed cluster barrier orders the cluster.
   EXPECT_TRUE(says(errorOf(write + meet + "bar.sync 0;" + write + "bar.sync 0;" + read + meet),
                    "data race"));
   const std::string relaxed = "barrier.cluster.arrive.relaxed; barrier.cluster.wait;";
@@ -62,13 +62,13 @@ TEST(EmulateCluster, ABlockThatHasEndedHasNoMemory) {
       "mov.u32 %r6, 0; later: add.u32 %r6, %r6, 1; setp.lt.u32 %p4, %r6, 1000; @%p4 bra later;";
   EXPECT_TRUE(says(errorOf(write + "@%p1 exit;" + later + read),
                    "uses shared memory of block (0,0,0), which has ended"));
-  // Who is faster must not matter.
+  // The result must not depend on which block is faster.
   EXPECT_TRUE(says(errorOf(write + "@!%p1 bra go;" + later + "exit; go:" + read),
                    "the block ends, but line"));
   EXPECT_EQ(errorOf(write + "@!%p1 bra go;" + later + meet + "exit; go:" + read + meet), "");
 }
 
-/// Block 1 tells block 0 by an mbarrier there, after what it has written.
+/// Block 1 writes, and then signals block 0 through an mbarrier there.
 static std::string remoteArrival(const std::string &fence, const std::string &arrive) {
   return "@%p0 mbarrier.init.shared.b64 [%r3], 32;" + fence + "@%p1 bra wait;\n" +
          "st.shared::cluster.b32 [%r12], %r4; " + arrive + " bra done;\n" +
@@ -98,7 +98,7 @@ TEST(EmulateCluster, ArrivesAtAnMbarrierOfAnotherBlock) {
   EXPECT_TRUE(says(errorOf(remoteArrival("bar.sync 0;", arrive)), "data race: writes 8 bytes"));
 }
 
-/// Each lane stores into the other block, whose mbarrier waits for the bytes.
+/// Each lane stores into the other block, whose mbarrier counts the bytes.
 static std::string asyncStores(const std::string &store, const std::string &bytes) {
   return "st.shared.b32 [%r2], 100; @%p0 mbarrier.init.shared.b64 [%r3], 1; @%p0 "
          "mbarrier.arrive.expect_tx.shared.b64 _, [%r3], " +
@@ -134,15 +134,15 @@ TEST(EmulateCluster, StoresThatAnMbarrierWaitsFor) {
   EXPECT_TRUE(says(
       errorOf(asyncStores(
           "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r12], %r4, [%r3];", "128")),
-      "the mbarrier is in the shared memory of another block than what is written"));
+      "the mbarrier is in the shared memory of another block than the destination"));
   EXPECT_TRUE(says(
       errorOf(asyncStores(
           "red.async.shared::cluster.mbarrier::complete_tx::bytes.add.f32 [%r12], %r4, [%r13];",
           "128")),
-      "no such vector of f32"));
+      "unsupported vector of f32"));
 }
 
-/// Warps of all blocks of a cluster run in turn: a loop that waits for the other block ends.
+/// Warps of all blocks of a cluster take turns: a loop that waits for the other block ends.
 TEST(EmulateCluster, BlocksRunInTurn) {
   const std::string spin = R"(
     @%p0 st.shared.b32 [%r2], 0; )" +

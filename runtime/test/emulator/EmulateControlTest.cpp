@@ -1,4 +1,4 @@
-//===- EmulateControlTest.cpp - Branches, loops and what parts lanes *- C++ -*-===//
+//===- EmulateControlTest.cpp - Branches, loops and divergence --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -82,8 +82,8 @@ TEST(EmulateControl, BranchesByIndex) {
     EXPECT_EQ(found[tid], expected[tid % 4]);
 }
 
-/// A lock that lanes of one warp take one after another: those that wait must not keep the holder
-/// from going on.
+/// Lanes of one warp take a lock one after another. Waiting lanes must not prevent the holder from
+/// continuing.
 TEST(EmulateControl, LanesOfAWarpTakeALockInTurn) {
   std::string body = std::string(outElement) + R"(
   again:

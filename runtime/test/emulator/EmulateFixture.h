@@ -15,8 +15,8 @@ namespace fsdprt::test {
 using emulate::Emulator;
 using emulate::Launch;
 
-/// A module of one function `k` with parameters p0, p1, ... of 64 bits, whose values are in %rd0,
-/// %rd1, ...
+/// Returns a module with one function `k` and 64-bit parameters p0, p1, ..., whose values are in
+/// %rd0, %rd1, ...
 inline std::string kernel(const std::string &body, unsigned parameters = 1,
                           const std::string &globals = "") {
   std::string text =
@@ -29,7 +29,7 @@ inline std::string kernel(const std::string &body, unsigned parameters = 1,
   return text + body + "\nret;\n}\n";
 }
 
-/// The message of the Error that `action` throws, or "".
+/// Returns the message of the Error that `action` throws, or "".
 template <typename Action>
 std::string messageOf(Action action) {
   try {
@@ -40,7 +40,7 @@ std::string messageOf(Action action) {
   return "";
 }
 
-/// Runs `body` by one block; %rd0 points at `out`, which is all that is there.
+/// Runs `body` in one block. %rd0 points to `out`, the only memory.
 template <typename T>
 std::vector<T> runBlock(const std::string &body, size_t count, unsigned threads = 32,
                         const std::string &globals = "") {
@@ -69,7 +69,7 @@ const char *bitsType() {
   return sizeof(T) == 2 ? "b16" : sizeof(T) == 4 ? "b32" : "b64";
 }
 
-/// One instruction for every combination of operands: `op` uses %d, %a, %b and %c.
+/// Runs one instruction for every combination of operands: `op` uses %d, %a, %b and %c.
 template <typename D, typename A, typename B, typename C>
 std::vector<D> runOp(const std::string &op, const std::vector<A> &a, const std::vector<B> &b,
                      const std::vector<C> &c) {
@@ -114,7 +114,7 @@ std::vector<D> runOp(const std::string &op, const std::vector<A> &a, const std::
   return out;
 }
 
-/// All triples of values; `expected` says what the instruction gives.
+/// Compares the instruction with `expected` for all triples of values.
 template <typename D, typename A, typename B, typename C, typename Expected>
 void expectOp(const std::string &op, const std::vector<A> &as, const std::vector<B> &bs,
               const std::vector<C> &cs, Expected expected) {
@@ -134,14 +134,14 @@ void expectOp(const std::string &op, const std::vector<A> &as, const std::vector
   }
 }
 
-/// Whether a message has a part.
+/// Returns success if the message contains `part`.
 inline testing::AssertionResult says(const std::string &message, const std::string &part) {
   if (message.find(part) != std::string::npos)
     return testing::AssertionSuccess();
   return testing::AssertionFailure() << "expected '" << part << "' in '" << message << "'";
 }
 
-/// Shared memory, and %r2: the address of the thread's word in it.
+/// Declares shared memory, and sets %r2 to the address of the thread's word in it.
 inline const char *const tile = ".shared .align 4 .b8 tile[4096];";
 inline const std::string tileElement =
     std::string(outElement) + "mov.u32 %r1, tile; mad.lo.u32 %r2, %r0, 4, %r1;\n";

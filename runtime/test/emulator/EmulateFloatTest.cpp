@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Rounding is compared with what an exact or wider computation says; conversions with every number
-// of the narrow formats.
+// Compares rounding with an exact or wider computation, and conversions with every number of the
+// narrow formats.
 //
 //===----------------------------------------------------------------------===//
 
@@ -163,7 +163,8 @@ TEST(EmulateFloat, EveryHalfWidensAndComesBack) {
   }
 }
 
-/// The nearest number of a format by search: encode() has to agree, and so has the fast way.
+/// Finds the nearest number of a format by search, and compares encode() and the inline conversion
+/// with it.
 TEST(EmulateFloat, NarrowingIsRightForManyFloats) {
   std::mt19937 random(5);
   std::vector<uint32_t> values = floatBits();
@@ -206,7 +207,7 @@ TEST(EmulateFloat, HalfArithmeticRoundsOnce) {
     expectOp<uint16_t>(
         "mul." + type + " %d, %a, %b;", h, h, none,
         [&](uint16_t a, uint16_t b, uint32_t) { return expected(format, number(a) * number(b)); });
-    // The sum is exact up to its last bit, which is odd where it is not.
+    // The sum is exact, except for an odd last bit if it is inexact.
     expectOp<uint16_t>("fma.rn." + type + " %d, %a, %b, %c;", h, h, h,
                        [&](uint16_t a, uint16_t b, uint16_t c) {
                          long double exact = (long double)number(a) * number(b) + number(c);
@@ -287,7 +288,7 @@ TEST(EmulateFloat, Conversions) {
   EXPECT_EQ(decode(0x7b, formatE5M2), 57344.0);
 }
 
-/// The error model: correctly rounded, flushed where asked.
+/// The error model: results are correctly rounded, and flushed on request.
 TEST(EmulateFloat, ApproximationsAreRounded) {
   auto unary = [&](const std::string &op, bool flushes, double (*exact)(double)) {
     expectFloat(op + " %d, %a;", flushes, [&](float a, float, float) { return float(exact(a)); });

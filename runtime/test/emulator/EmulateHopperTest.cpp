@@ -1,11 +1,11 @@
-//===- EmulateHopperTest.cpp - Whole kernels of sm_90a, and faults planted in them *- C++ -*-===//
+//===- EmulateHopperTest.cpp - Whole kernels of sm_90a, and planted faults *- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Matrix product and attention out of tensor copies, mbarriers and wgmma, against f64; then what
-// orders their parts is taken out piece by piece.
+// Compares a matrix product and attention, made of tensor copies, mbarriers and wgmma, with f64.
+// Then removes each instruction that orders their parts, one at a time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ using namespace fsdprt::test;
 using namespace fsdprt::emulate;
 
 namespace {
-/// A row-major matrix in panels of 64 columns, each as the swizzle of 128 bytes has it.
+/// Maps a row-major matrix as panels of 64 columns, each with the swizzle of 128 bytes.
 TensorMap panels(uint64_t rows, uint64_t columns, uint32_t boxRows,
                  TensorSwizzle swizzle = TensorSwizzle::Bytes128) {
   TensorMap map = denseMap(TensorType::BF16, {64, rows, columns / 64},
@@ -90,9 +90,9 @@ TEST(EmulateHopper, ABoxOfAnotherSizeIsFound) {
     gemm.boxRows = rows;
     return messageOf([&] { gemm.run(readInput("gemm-sm90a.ptx")); });
   };
-  EXPECT_TRUE(says(run(63), "deadlock: nobody can go on: "));
+  EXPECT_TRUE(says(run(63), "deadlock: no thread can continue: "));
   EXPECT_TRUE(says(run(63), "which waits for 0 of 1 arrivals and 128 bytes"));
-  // A row more overwrites the first one of the next buffer.
+  // One more row overwrites the first row of the next buffer.
   EXPECT_TRUE(says(run(65), "data race: writes 16 bytes at shared memory + 0x6400, which a copy "
                             "asynchronously writes at line"));
 }
@@ -122,14 +122,14 @@ struct Attention {
     launch.argument(uint64_t(0));
     launch.argument(length);
     launch.argument(heads);
-    launch.argument(heads); // that share a head of K and V
+    launch.argument(heads); // heads that share a head of K and V
     launch.argument(float(1.4426950408889634 / std::sqrt(double(size))));
     launch.argument(0.0f);
     launch.argument(0.0f);
     return emulator.launch(launch);
   }
 
-  /// The row's results, and after them the logarithm of its sum.
+  /// Returns the results of the row, followed by the logarithm of its sum.
   std::vector<double> expected(unsigned row) const {
     std::vector<double> result(size + 1);
     double total = 0;
@@ -169,9 +169,9 @@ TEST(EmulateHopper, CausalAttention) {
 namespace {
 struct Fault {
   const char *part, *to;
-  std::vector<const char *> messages; ///< one of them
-  unsigned least;                     ///< how many of the places have to be found
-  bool isAll = true;                  ///< at each place
+  std::vector<const char *> messages; ///< one of them is expected
+  unsigned least;                     ///< least number of places to be found
+  bool isAll = true;                  ///< the fault must be reported at each place
 };
 } // namespace
 
@@ -194,21 +194,18 @@ static void plant(const std::string &input, const Fault &fault) {
   EXPECT_GE(found, fault.least) << fault.part;
 }
 
-/// "mbarrier.try_wait P1, ..." becomes one that does not wait: the rest of the line is an operation
-/// on nothing.
+/// "mbarrier.try_wait P1, ..." is replaced by an instruction that does not wait; the rest of the
+/// line becomes a comment.
 static const std::vector<Fault> faults = {
-    {"fence.mbarrier_init.release.cluster;",
-     "",
-     {"the async proxy does not know of the mbarrier"},
-     1},
-    {"bar.sync \t0;", "", {"there is no mbarrier", "data race"}, 1},
+    {"fence.mbarrier_init.release.cluster;", "", {"the async proxy does not see the mbarrier"}, 1},
+    {"bar.sync \t0;", "", {"expected an mbarrier", "data race"}, 1},
     {"mbarrier.try_wait.parity.shared.b64 P1, ",
      "mov.pred P1, 1; //",
      {"data race", "never written"},
      2},
-    {"mbarrier.arrive.shared.b64 ", "//", {"deadlock"}, 1, false}, // the last ones tell nobody
+    {"mbarrier.arrive.shared.b64 ", "//", {"deadlock"}, 1, false}, // the last have no waiter
     {"mbarrier.arrive.expect_tx.shared.b64 ", "//", {"deadlock"}, 1},
-    // A fence that another one before it makes needless may go.
+    // A fence is redundant if an earlier fence covers the same accesses.
     {"wgmma.fence.sync.aligned;", "", {"with no wgmma.fence"}, 1, false},
     {"wgmma.wait_group.sync.aligned 0;",
      "wgmma.wait_group.sync.aligned 1;",

@@ -28,7 +28,7 @@ inline std::vector<uint16_t> randomBrains(size_t count, unsigned seed) {
   return values;
 }
 
-/// `text` with `to` in place of the n-th `part`; "" if there is none.
+/// Returns `text` with the n-th `part` replaced by `to`, or "" if there is none.
 inline std::string replaced(const std::string &text, const std::string &part, unsigned n,
                             const std::string &to) {
   size_t at = text.find(part);

@@ -1,11 +1,11 @@
-//===- EmulateKernelTest.cpp - Whole kernels of sm_80, and faults planted in them *- C++ -*-===//
+//===- EmulateKernelTest.cpp - Whole kernels of sm_80, and planted faults *- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Matrix product and attention as a compiler makes them, against f64; then each barrier and wait is
-// taken out in turn.
+// Compares a matrix product and attention, as a compiler generates them, with f64. Then removes
+// each barrier and wait, one at a time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -108,7 +108,7 @@ TEST(EmulateKernel, CausalAttention) {
   EXPECT_LT(worst, 6e-3); // weights and results are rounded to bf16: 2^-9 of numbers up to 1, each
 }
 
-/// Every barrier and every wait of the kernel is needed, and the emulator says so.
+/// Checks that the emulator reports every missing barrier and wait of the kernel.
 TEST(EmulateKernel, AnyMissingBarrierOrWaitIsFound) {
   std::string text = readInput("attention-sm80.ptx");
   unsigned planted = 0;
@@ -125,7 +125,7 @@ TEST(EmulateKernel, AnyMissingBarrierOrWaitIsFound) {
   EXPECT_GE(planted, 4u);
 }
 
-/// The last row of K is missing.
+/// The last row of K lies outside of its allocation.
 TEST(EmulateKernel, ASequenceThatIsTooLongIsOutOfBounds) {
   Attention attention;
   attention.k.resize(attention.k.size() - Attention::size);

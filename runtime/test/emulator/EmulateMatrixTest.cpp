@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Fragments as the PTX ISA document lists their elements one by one.
+// Fragments are written as the PTX ISA document lists their elements.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +23,8 @@ struct Product {
   bool isHalfSum = false;
 };
 
-/// Row and column of element i of A in a lane, from the lists in "Matrix Fragments for
-/// mma.m16n8k16" and its siblings.
+/// Returns row and column of element i of A in a lane, from the lists in "Matrix Fragments for
+/// mma.m16n8k16" and its variants.
 std::pair<unsigned, unsigned> placeOfA(const Product &p, unsigned lane, unsigned i) {
   unsigned group = lane / 4, inGroup = lane % 4;
   if (p.type == 'h' || p.type == 'b') // k8: a0..a3, k16: a0..a7
@@ -71,7 +71,7 @@ double numberOfBits(char type, uint64_t bits) {
 class ProductTest : public testing::TestWithParam<Product> {};
 } // namespace
 
-/// Registers of all lanes lie after one another in memory: A, B, C, then D.
+/// Registers of all lanes are consecutive in memory: A, B, C, then D.
 static std::string program(const Product &p) {
   bool isDouble = p.type == 'd';
   std::string type = isDouble ? "b64" : "b32", reg = isDouble ? "%rd1" : "%r1",
@@ -172,8 +172,7 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 static const char *const aligned = ".shared .align 16 .b8 tile[1024];";
-/// The number 100 matrix + 8 row + column is in each place of four matrices, whose rows lie after
-/// one another.
+/// Fills four matrices with 100 matrix + 8 row + column; their rows are consecutive.
 static const std::string filled = std::string(outElement) + R"(
   mov.u32 %r1, tile; mad.lo.u32 %r2, %r0, 16, %r1; mov.u32 %r3, 0;
   fill: shr.u32 %r4, %r0, 3; and.b32 %r5, %r0, 7; mul.lo.u32 %r6, %r4, 100; mad.lo.u32 %r6, %r5, 8, %r6; add.u32 %r6, %r6, %r3;
@@ -246,7 +245,7 @@ TEST(EmulateMatrix, AddressesAreChecked) {
 
 //===- cp.async -----------------------------------------------------------===//
 
-/// Each thread copies 16 bytes and reads those of thread tid ^ away.
+/// Each thread copies 16 bytes and reads the bytes of thread tid ^ away.
 static std::string asyncExchange(const std::string &wait, const std::string &away) {
   return std::string(outElement) + R"(
     mov.u32 %r1, tile; mad.lo.u32 %r2, %r0, 16, %r1; mad.wide.u32 %rd11, %r0, 16, %rd0;

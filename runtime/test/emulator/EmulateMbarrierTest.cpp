@@ -11,7 +11,7 @@ using namespace fsdprt::test;
 static const char *const shared =
     ".shared .align 16 .b8 tile[1024]; .shared .align 8 .b64 full[2]; .shared .align 8 .b64 empty;";
 
-/// One warp produces, another consumes three times through one buffer.
+/// One warp produces and another consumes, three times through one buffer.
 static std::string pipeline(const std::string &fence, const std::string &fullParity,
                             const std::string &emptyParity, const std::string &arrivals = "32") {
   return std::string(outElement) + R"(
@@ -54,17 +54,17 @@ TEST(EmulateMbarrier, ProducerAndConsumer) {
 
 TEST(EmulateMbarrier, FaultsAreFound) {
   auto run = [](const std::string &body) { return errorOfBlock(body, 64, shared); };
-  // A wrong parity of the consumer: it reads what is not there yet.
+  // With a wrong parity the consumer reads data that have not arrived.
   EXPECT_TRUE(says(run(pipeline("bar.sync 0;", flip, flip)), "never written"));
-  // A wrong parity of the producer: it waits for a buffer that nobody has had.
+  // With a wrong parity the producer waits for a buffer that no consumer has used.
   std::string message = run(pipeline("bar.sync 0;", "", ""));
-  EXPECT_TRUE(says(message, "deadlock: nobody can go on: "));
+  EXPECT_TRUE(says(message, "deadlock: no thread can continue: "));
   EXPECT_TRUE(says(message, "the phase of parity 0 of the mbarrier at shared address"));
   EXPECT_TRUE(says(run(pipeline("bar.sync 0;", "", flip, "33")), "deadlock"));
   EXPECT_TRUE(says(run(pipeline("bar.sync 0;", "", flip, "31")), "data race"));
   EXPECT_TRUE(says(run(pipeline("bar.sync 0;", "", flip, "0")), "an mbarrier for 0 arrivals"));
   EXPECT_TRUE(says(run("mbarrier.arrive.shared.b64 _, [full];"),
-                   "there is no mbarrier at shared memory + 0x0"));
+                   "expected an mbarrier at shared memory + 0x0, found none"));
   EXPECT_TRUE(says(errorOfBlock("mbarrier.init.shared.b64 [full], 1; st.shared.b64 [full], 0; "
                                 "mbarrier.arrive.shared.b64 _, [full];",
                                 1, shared),
@@ -118,7 +118,7 @@ TEST(EmulateBulkCopy, CompletesAnMbarrier) {
                    "writes 1040 bytes out of bounds"));
 }
 
-/// Lanes write shared memory, lane 0 copies it out and overwrites it.
+/// Lanes write shared memory; lane 0 copies it to `out` and overwrites it.
 static std::string bulkStore(const std::string &fence, const std::string &groups) {
   return std::string(outElement) + R"(
     mov.u32 %r1, tile; mad.lo.u32 %r2, %r0, 4, %r1; st.shared.b32 [%r2], %r0; )" +

@@ -66,7 +66,7 @@ TEST(EmulateMemory, WhatNobodyWroteIsNotRead) {
   EXPECT_TRUE(says(errorOfBlock("st.shared.b16 [tile], 1; ld.shared.b32 %r1, [tile];", 1,
                                 ".shared .align 4 .b8 tile[64];"),
                    "the byte at + 0x2 was never written"));
-  // A copy of what was not written is no error, its use is.
+  // Copying an uninitialised register is no error, but using it is.
   EXPECT_EQ(errorOfBlock("mov.u32 %r1, %r2;"), "");
   EXPECT_TRUE(says(errorOfBlock("mov.u32 %r1, %r2; st.global.b32 [%rd0], %r1;"),
                    "reads %r1 before it is written"));

@@ -1,10 +1,10 @@
-//===- EmulateParserTest.cpp - PTX that is and is not understood *- C++ -*-===//
+//===- EmulateParserTest.cpp - Valid and invalid PTX ------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Located errors, and no crash on garbage.
+// Errors have locations, and arbitrary text does not crash the parser.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,9 +45,9 @@ TEST(EmulateParser, ErrorsSayWhere) {
   EXPECT_EQ(
       errorOfBody("add.s32 %r1, %rd2, %r3;"),
       "test.ptx:12:14: error: expected an operand of 32 bits for type s32, found a register of 64");
-  EXPECT_EQ(errorOfBody("add.s32 %r1, %foo, %r3;"),
-            "test.ptx:12:14: error: '%foo' is no register that is declared, nor a special one that "
-            "is known");
+  EXPECT_EQ(
+      errorOfBody("add.s32 %r1, %foo, %r3;"),
+      "test.ptx:12:14: error: '%foo' is neither a declared register nor a known special register");
   EXPECT_EQ(errorOfBody("bra nowhere;"),
             "test.ptx:12:5: error: expected a label of this function, found 'nowhere'");
   EXPECT_EQ(errorOfBody("ld.global.b32 %r1, [foo];"),
@@ -140,7 +140,7 @@ TEST(EmulateParser, DebuggingIsSkipped) {
   EXPECT_EQ(errorOf(text), "");
 }
 
-/// What any text does: an Error, or nothing; never a crash, and never without end.
+/// Checks that any text gives an Error or nothing, without a crash or an endless loop.
 static void survives(const std::string &text) {
   try {
     Emulator emulator("fuzz.ptx", text);

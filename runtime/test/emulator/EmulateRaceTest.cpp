@@ -8,7 +8,7 @@
 
 using namespace fsdprt::test;
 
-/// Each thread writes its word and reads that of the thread `away`.
+/// Each thread writes its word and reads the word of the thread `away`.
 static std::string exchange(const std::string &barrier, const std::string &away) {
   return tileElement + "st.shared.b32 [%r2], %r0;\n" + barrier + "\nxor.b32 %r3, %r0, " + away +
          "; mad.lo.u32 %r4, %r3, 4, %r1; ld.shared.b32 %r5, [%r4]; st.global.b32 [%rd10], %r5;";
@@ -17,7 +17,7 @@ static std::string exchange(const std::string &barrier, const std::string &away)
 TEST(EmulateRace, AMissingBarrierBetweenWarps) {
   EXPECT_EQ(errorOfBlock(exchange("bar.sync 0;", "32"), 64, tile), "");
   EXPECT_TRUE(says(errorOfBlock(exchange("", "32"), 64, tile), "never written"));
-  // With bytes that were written before, it is the order that is missing.
+  // If the bytes were written before, only the order is missing.
   std::string cleared = tileElement + "st.shared.b32 [%r2], 0; bar.sync 0;\n{\n";
   std::string message = errorOfBlock(cleared + exchange("", "32") + "}", 64, tile);
   EXPECT_TRUE(says(message, "data race: "));
@@ -29,17 +29,17 @@ TEST(EmulateRace, AMissingBarrierOfAWarp) {
   EXPECT_TRUE(says(errorOfBlock(exchange("", "1"), 32, tile),
                    "ld.shared.b32: data race: reads 4 bytes at shared memory + 0x4, which lane 1 "
                    "of the same warp has written at line"));
-  // Half of the lanes is too few.
+  // Half of the lanes are not enough.
   EXPECT_TRUE(says(
       errorOfBlock(exchange("setp.lt.u32 %p1, %r0, 16; @%p1 bar.warp.sync 0xffff;", "1"), 32, tile),
       "data race"));
-  // A shuffle orders no memory.
+  // A shuffle does not order memory.
   EXPECT_TRUE(says(errorOfBlock(exchange("shfl.sync.idx.b32 %r9, %r0, 0, 31, -1;", "1"), 32, tile),
                    "data race"));
 }
 
 TEST(EmulateRace, ABarrierThatIsPassedTooEarly) {
-  // Read, then overwritten without a barrier.
+  // A read, and then an overwrite without a barrier.
   std::string good = exchange("bar.sync 0;", "32") + "bar.sync 0; st.shared.b32 [%r2], 7;";
   std::string bad = exchange("bar.sync 0;", "32") + "st.shared.b32 [%r2], 7;";
   EXPECT_EQ(errorOfBlock(good, 64, tile), "");
@@ -93,7 +93,7 @@ TEST(EmulateRace, GlobalMemoryBetweenBlocks) {
   EXPECT_TRUE(says(run("red.global.add.u32 [%rd0], 1; ld.global.b32 %r1, [%rd0];"), "data race"));
 }
 
-/// The last of the blocks adds up what all have written: a fence, then an atomic counter.
+/// The last block adds the results of all blocks: a fence, then an atomic counter.
 TEST(EmulateRace, AFenceAndACounterOrderBlocks) {
   auto run = [](const std::string &before, const std::string &after) {
     std::vector<uint32_t> out(8);
@@ -141,7 +141,7 @@ TEST(EmulateRace, FlagsWithReleaseAndAcquire) {
   EXPECT_TRUE(says(run("st.shared.b32", "ld.acquire.cta.shared.b32"), "data race"));
 }
 
-/// A strong write after a weak one of the same thread hides it from nobody.
+/// A strong write after a weak write of the same thread does not hide the weak one.
 TEST(EmulateRace, AWeakWriteBeforeAStrongOne) {
   auto body = [](const std::string &barrier) {
     return std::string(outElement) + R"(
@@ -171,7 +171,7 @@ TEST(EmulateRace, AnMbarrierThatIsUsedBeforeOthersKnowOfIt) {
                    "data race: writes 8 bytes"));
 }
 
-/// Sixteen bytes that are written at once, then word by word, then at once again.
+/// Sixteen bytes are written at once, then word by word, then at once again.
 TEST(EmulateRace, SixteenBytesAndTheirWords) {
   auto body = [](const std::string &first, const std::string &second, const std::string &third) {
     return std::string(outElement) + R"(
@@ -196,7 +196,7 @@ TEST(EmulateRace, SixteenBytesAndTheirWords) {
                    "data race: reads 4 bytes at shared memory + 0x8"));
 }
 
-/// A block reads what another one reads and then writes: the reads of both are remembered.
+/// A block reads bytes that another block reads and then writes: the reads of both are recorded.
 TEST(EmulateRace, ReadsOfSeveralBlocksBeforeAWrite) {
   auto run = [](const std::string &body) {
     std::vector<uint32_t> out(64);
@@ -221,9 +221,9 @@ TEST(EmulateRace, ReadsOfSeveralBlocksBeforeAWrite) {
   EXPECT_EQ(run("@!%p1 ld.global.b32 %r2, [%rd0]; @!%p1 st.global.b32 [%rd0], 1;"), "");
 }
 
-/// Threads 0 and 1 of one warp and thread 32 read in turns, without an order between them; thread 1
-/// then writes after the reads of thread 32 alone. The read of thread 0 is still known, though one
-/// of its warp came later.
+/// Threads 0 and 1 of one warp and thread 32 read in turns without order. Thread 1 then writes
+/// after the reads of thread 32 alone. The read of thread 0 must still be recorded, although
+/// another lane of its warp read later.
 TEST(EmulateRace, AReadOfALaneIsNotForgottenForThatOfAnother) {
   auto body = [](const std::string &store, const std::string &load) {
     auto awaitTurn = [](const std::string &label, const std::string &load, int turn) {

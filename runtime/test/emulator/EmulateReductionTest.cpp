@@ -10,7 +10,7 @@
 using namespace fsdprt::test;
 using namespace fsdprt::emulate;
 
-/// Each block adds 1024 bytes of `tile`, which hold `value` in each word, to what is at %rd0.
+/// Each block adds 1024 bytes of `tile`, all words of which are `value`, to the memory at %rd0.
 static std::string reduceAll(const std::string &reduction, const std::string &value,
                              const std::string &fence = "fence.proxy.async.shared::cta;") {
   return R"(
@@ -39,7 +39,8 @@ static std::vector<uint32_t> reduceBulk(const std::string &suffix, const std::st
   return {kernel.out[0]};
 }
 
-/// Two blocks of a cluster do it, with nothing between: elements are combined by strong operations.
+/// Two blocks of a cluster reduce without order between them: elements are combined by strong
+/// operations.
 TEST(EmulateReduction, CombinesWithGlobalMemory) {
   auto one = [](uint32_t value) { return std::vector<uint32_t>{value}; };
   EXPECT_EQ(reduceBulk("add.u32", "5", 7), one(17));
@@ -70,7 +71,7 @@ TEST(EmulateReduction, FaultsAreFound) {
   EXPECT_TRUE(says(run(add + "st.shared.b32 [tile], 1;"), "asynchronously reads"));
   EXPECT_TRUE(
       says(run("cp.reduce.async.bulk.global.shared::cta.bulk_group.and.f32 [%rd0], [tile], 1024;"),
-           "type f32 does not go with this operation"));
+           "type f32 is not supported by this operation"));
   EXPECT_TRUE(says(run("cp.reduce.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.add."
                        "u32 [tile], [%rd0], 16, [full];"),
                    "cp.reduce is for what comes from shared memory"));
@@ -98,6 +99,6 @@ TEST(EmulateReduction, CombinesBoxes) {
   EXPECT_EQ(run(TensorType::S32, "xor", values), "");
   EXPECT_EQ(values[4], 16u);
   EXPECT_TRUE(says(run(TensorType::F32, "xor", values),
-                   "type f32 of the tensor map does not go with this operation"));
+                   "type f32 of the tensor map is not supported by this operation"));
   EXPECT_TRUE(says(run(TensorType::F32, "exch", values), "cp.reduce does not exchange"));
 }

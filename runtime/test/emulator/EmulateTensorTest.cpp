@@ -121,7 +121,7 @@ static std::string joined(const std::vector<int> &numbers) {
   return text;
 }
 
-/// What is at an offset of the box, by the document's words.
+/// Returns the element at an offset of the box, by the text of the document.
 static uint64_t expectedElement(const LoadCase &load, const TensorMap &map,
                                 const std::vector<uint8_t> &values, std::vector<uint32_t> index) {
   uint64_t element = 0, stride = 1, result = 0;
@@ -155,8 +155,8 @@ TEST_P(LoadTest, PutsTheBoxWhereTheSwizzleSays) {
     uint64_t rest = offset / map.elementBytes(), element = 0;
     for (unsigned d = 0; d < map.rank; ++d)
       index[d] = rest % map.count(d), rest /= map.count(d);
-    // Chunk c of 16 bytes in row r of 128 is at chunk c ^ r % 8 (of half as many with half the
-    // swizzle).
+    // Chunk c of 16 bytes in row r of 128 bytes is at chunk c ^ r % 8 (of half as many for half of
+    // the swizzle).
     uint64_t chunk = offset / 16 % 8, row = offset / 128,
              pattern = 1 << static_cast<int>(load.swizzle);
     std::memcpy(&element, found + row * 128 + (chunk ^ row % pattern) * 16 + offset % 16,
@@ -189,8 +189,8 @@ INSTANTIATE_TEST_SUITE_P(
                  TensorSwizzle::Bytes32,
                  {0, 0, 1, 1, 2}}));
 
-/// Rows of 128 columns as two panels of 64: a dimension whose stride is smaller than that of the
-/// one before it.
+/// Rows of 128 columns as two panels of 64: the stride of a dimension is smaller than that of the
+/// previous one.
 TEST(EmulateTensor, ARowAsPanels) {
   std::vector<uint16_t> values(32 * 128);
   std::iota(values.begin(), values.end(), 0);
@@ -255,20 +255,20 @@ TEST(EmulateTensor, FaultsOfLoadsAreFound) {
     return body.replace(body.find(from), from.size(), to);
   };
   EXPECT_EQ(run(loadBox("0, 0", 512)), "");
-  // A box with a row more or less than what is announced.
+  // A box with one row more or less than announced.
   EXPECT_TRUE(says(run(loadBox("0, 0", 512), {16, 7}), "deadlock"));
   EXPECT_TRUE(says(run(loadBox("0, 0", 512), {16, 7}),
                    "shared address 0x0, which waits for 0 of 1 arrivals and 64 bytes"));
-  EXPECT_TRUE(says(run(loadBox("0, 0", 512), {16, 9}), "and 64 bytes to be announced"));
+  EXPECT_TRUE(says(run(loadBox("0, 0", 512), {16, 9}), "and 64 bytes not yet announced"));
   EXPECT_TRUE(
       says(run(loadBox("0, 0, 0", 512)), "the tensor map has 2 dimensions, but the instruction 3"));
   EXPECT_TRUE(says(run(changed("[tile]", "[tile+64]")), "is not aligned to 128 bytes"));
   EXPECT_TRUE(says(run(changed("[tile]", "[tile+16000]")), "out of bounds"));
   EXPECT_TRUE(says(run(changed("[tile], [%m0", "[tile], [%rd0")),
-                   "is no tensor map that was made for the emulator"));
-  EXPECT_TRUE(
-      says(run(changed("fence.mbarrier_init.release.cluster;", "")),
-           "the async proxy does not know of the mbarrier at shared memory + 0x0, which line"));
+                   "expected a tensor map of the emulator's cuTensorMapEncodeTiled at "));
+  EXPECT_TRUE(says(
+      run(changed("fence.mbarrier_init.release.cluster;", "")),
+      "the async proxy does not see the mbarrier at shared memory + 0x0, initialised at line"));
   EXPECT_TRUE(says(run(changed("mbarrier.try_wait.parity.shared.b64 %p2, [full], 0;", "")),
                    "asynchronously writes"));
   EXPECT_TRUE(says(run("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::"
@@ -281,7 +281,7 @@ TEST(EmulateTensor, FaultsOfLoadsAreFound) {
 //===- Stores -------------------------------------------------------------===//
 
 /// Each lane writes its number into words lane, lane + 32, ...; lane 0 stores a box of 16 rows of
-/// 32.
+/// 32 elements.
 static std::string storeBox(const std::string &fence, const std::string &coordinates,
                             const std::string &wait) {
   return R"(
@@ -343,8 +343,8 @@ TEST(EmulateTensor, WaitingForReadsIsNotWaitingForWrites) {
 
 //===- Clusters -----------------------------------------------------------===//
 
-/// Block 0 loads a box into all blocks that the mask names; each copies its own first words to
-/// out[8 * rank ...].
+/// Block 0 loads a box into all blocks of the mask; each copies its own first words to out[8 * rank
+/// ...].
 static std::string multicast(const std::string &mask) {
   return R"(
     mov.u32 %r0, %tid.x; mov.u32 %r9, %cluster_ctarank; mbarrier.init.shared.b64 [full], 1; fence.mbarrier_init.release.cluster;
@@ -375,6 +375,6 @@ TEST(EmulateTensor, MulticastGoesToTheSamePlaceOfEachBlock) {
   EXPECT_EQ(run("3"), "");
   EXPECT_TRUE(says(run("1"), "mbarrier at shared address 0x0 of block (1,0,0), which waits for 0 "
                              "of 1 arrivals and 512 bytes"));
-  EXPECT_TRUE(says(run("7"), "the mask 0x7 names blocks that the cluster of 2 has not"));
+  EXPECT_TRUE(says(run("7"), "the mask 0x7 names blocks outside of the cluster of 2"));
   EXPECT_TRUE(says(run("0"), "the mask 0x0 names no block"));
 }

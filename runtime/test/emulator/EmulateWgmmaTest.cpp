@@ -1,11 +1,11 @@
-//===- EmulateWgmmaTest.cpp - LibraryGemm of warpgroups ------------*- C++ -*-===//
+//===- EmulateWgmmaTest.cpp - Matrix products of warpgroups -----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Matrices of small integers, whose products are exact, laid out on the host as the document draws
-// them.
+// Uses matrices of small integers, whose products are exact, in the layouts that the document
+// draws.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,11 +27,11 @@ struct ProductCase {
   int scaleA = 1, scaleB = 1;
 };
 
-/// How one matrix lies in shared memory.
+/// Layout of a matrix in shared memory.
 struct Layout {
   unsigned span, elementBytes;
-  bool isMajor;    ///< of M or N
-  unsigned kStart; ///< in bytes: which part of a row of the swizzle is K
+  bool isMajor;    ///< MN-major
+  unsigned kStart; ///< offset in bytes of K within a row of the swizzle
 
   unsigned stride() const {
     return span == 16 ? (isMajor ? 256 : 512) : isMajor ? 8 * span : 16 * span;
@@ -78,7 +78,7 @@ static std::string names(const std::string &prefix, unsigned count) {
   return text + "}";
 }
 
-/// Parts of a program, each of which a test may change.
+/// Parts of a program that tests may change.
 struct Parts {
   std::string fill = "all", proxy = "fence.proxy.async;", barrier = "bar.sync 0;",
               fence = "wgmma.fence.sync.aligned;", between,
@@ -100,8 +100,8 @@ static std::string productText(const ProductCase &c, uint64_t a, uint64_t b) {
   return text + ";\n";
 }
 
-/// %rd0: out, 128 threads of all registers of D; %rd1: the image of shared memory; %rd2: A's
-/// fragments, 4 a thread.
+/// %rd0: `out`, 128 threads with all registers of D; %rd1: the image of shared memory; %rd2: A's
+/// fragments, 4 per thread.
 static std::string program(const ProductCase &c, uint64_t a, uint64_t b, const Parts &parts) {
   unsigned count = c.columns / (c.sumsAreHalf ? 4 : 2);
   std::string text = ".reg .b32 %d<128>, %a<4>; .reg .b64 %at; mov.u32 %r0, %tid.x; shl.b32 %r1, "
@@ -148,8 +148,8 @@ struct Product {
     uint32_t bits = bitsOf(c.kind, value);
     std::memcpy(&image[at], &bits, inner() == 8 ? 4 : 2);
   }
-  /// As the document's table says it: of 16-bit types a0, a1 are in row g, a2, a3 eight below, a4
-  /// to a7 eight columns on.
+  /// Stores a fragment by the document's table: for 16-bit types a0, a1 are in row g, a2, a3 eight
+  /// rows below, a4 to a7 eight columns to the right.
   void putFragment(unsigned m, unsigned k) {
     unsigned perRegister = 16 / inner() == 2 ? 1 : 2, t = k / perRegister % 4,
              r = (m / 8 % 2) + 2 * (k / (4 * perRegister));
@@ -160,7 +160,7 @@ struct Product {
   }
   Counters run(const Parts &parts = {}) {
     uint64_t start =
-        1024; // the emulator aligns what the launch adds to no more than what was asked for
+        1024; // the emulator gives dynamic shared memory exactly the requested alignment
     Emulator emulator("wgmma.ptx",
                       kernel(program(c, a.descriptor(start), b.descriptor(start + bStart), parts),
                              3, ".extern .shared .align 1024 .b8 dyn[];"));
@@ -225,7 +225,7 @@ INSTANTIATE_TEST_SUITE_P(
                     ProductCase{Kind::Brain, 16, false, false, false, 128, false, true, -1, -1},
                     ProductCase{Kind::Half, 16, true, false, false, 64, true, false, 1, -1}));
 
-/// One mode in the descriptor and another in memory.
+/// The descriptor and the memory have different swizzle modes.
 TEST(EmulateWgmma, ASwappedSwizzleGivesOtherNumbers) {
   Product product({Kind::Brain, 64, true, false, false, 128});
   product.b.span = 64;
@@ -263,7 +263,7 @@ TEST(EmulateWgmma, RegistersInFlightAreNobodysElse) {
                    "st.global.b32: reads %d0, which the product at line"));
   EXPECT_TRUE(
       says(errorWith(fromShared, [](Parts &p) { p.wait = "wgmma.wait_group.sync.aligned 1;"; }),
-           "has as accumulator, with no wgmma.wait_group"));
+           "uses as accumulator, with no wgmma.wait_group"));
   // A group that was not committed is not waited for.
   EXPECT_TRUE(says(errorWith(fromShared, [](Parts &p) { p.commit = ""; }),
                    "reads %d0, which the product at line"));
@@ -283,7 +283,8 @@ TEST(EmulateWgmma, AccessesNeedFences) {
                    "uses %d0, which line"));
   EXPECT_TRUE(says(errorWith(fromRegisters, [](Parts &p) { p.fence += "add.u32 %a1, %r0, 1;"; }),
                    "uses %a1, which line"));
-  // The same shape adds to the same accumulators as often as it likes; another one does not.
+  // Products of the same shape may add to the same accumulators repeatedly; a product of another
+  // shape may not.
   std::string again = productText(fromShared, 0x4000004000400040, 0x4000004000400840);
   EXPECT_EQ(errorWith(fromShared, [&](Parts &p) { p.between = again; }), "");
   ProductCase other = fromShared;
@@ -292,7 +293,7 @@ TEST(EmulateWgmma, AccessesNeedFences) {
   EXPECT_TRUE(
       says(errorWith(fromShared, [&](Parts &p) { p.between = another; }), "uses %d0, which line"));
   EXPECT_EQ(errorWith(fromShared, [&](Parts &p) { p.between = p.fence + another; }), "");
-  // Accumulators as A of the next: only after a wait.
+  // Accumulators may be A of the next product only after a wait.
   Parts parts;
   std::string text = productText(fromRegisters, 0, 0x4000004000400840);
   text.replace(text.find("{%a0, %a1"), 9, "{%d0, %d1").replace(text.find("{%d0"), 4, "{%d9");
@@ -340,7 +341,8 @@ TEST(EmulateWgmma, SharedMemoryIsOfTheAsyncProxy) {
             "");
 }
 
-/// Rows of A belong to their warp: a barrier of the warp is enough, and needed; B is everybody's.
+/// Rows of A belong to one warp: a barrier of the warp is necessary and sufficient. All warps read
+/// B.
 TEST(EmulateWgmma, RowsOfAAreTheWarps) {
   auto rewrite = [](const std::string &what, const std::string &barrier) {
     return errorWith(fromShared, [&](Parts &p) {
@@ -352,7 +354,7 @@ TEST(EmulateWgmma, RowsOfAAreTheWarps) {
   const std::string ownRows = "st.shared.b32 [%r22], 0;", b = "st.shared.b32 [dyn+32800], 0;";
   EXPECT_EQ(rewrite(ownRows, "bar.warp.sync -1;"), "");
   EXPECT_TRUE(says(rewrite(ownRows, ""), "data race: reads 16 bytes"));
-  // Rows 0 and 16, which are of warps 0 and 1, by one thread.
+  // One thread writes rows 0 and 16, which belong to warps 0 and 1.
   const std::string zero = "setp.eq.u32 %p3, %r0, 0; @%p3 st.shared.b32 [dyn+32], 0;",
                     both = zero + "@%p3 st.shared.b32 [dyn+4128], 0;";
   EXPECT_EQ(rewrite(zero, "bar.warp.sync -1;"), "");
@@ -370,7 +372,7 @@ TEST(EmulateWgmma, AllFourWarpsTakePart) {
                                p.barrier += "setp.ge.u32 %p3, %r0, 96; @%p3 bra late;",
                                    p.wait += "late:";
                              }),
-                   "deadlock: nobody can go on"));
+                   "deadlock: no thread can continue"));
   EXPECT_TRUE(says(errorWith(fromShared,
                              [](Parts &p) {
                                p.barrier += "setp.ge.u32 %p3, %r0, 96; @%p3 bra late;",
@@ -418,13 +420,13 @@ TEST(EmulateWgmma, OperandsAreChecked) {
   std::string a = std::to_string(product.a.descriptor(1024)),
               b = std::to_string(product.b.descriptor(1024 + bStart));
   fails("m64n8k16", "m64n12k16", "expected a shape such as .m64n128k16");
-  fails("m64n8k16", "m64n8k8", "no such product");
-  fails("f32.bf16.bf16", "f16.bf16.bf16", "no such product");
+  fails("m64n8k16", "m64n8k8", "unsupported product");
+  fails("f32.bf16.bf16", "f16.bf16.bf16", "unsupported product");
   fails(", 1, 1, 1, 0, 0;", ", 1, 2, 1, 0, 0;", "expected a scale of 1 or -1");
   fails(", 1, 1, 1, 0, 0;", ", 1, 1, 1, 0;", "expected 8 operands");
   fails("%d3}", "%d2, %d3}", "expected 4 registers, found 5");
   fails(", " + a, ", " + std::to_string(product.a.descriptor(1024) | 1 << 14),
-        "has bits that mean nothing");
+        "has reserved bits set");
   fails(", " + a, ", " + std::to_string(product.a.descriptor(sharedBytes + 1024)), "out of bounds");
   fails(", " + a, ", %rd4", "lanes have different matrix descriptors");
 }

@@ -96,7 +96,7 @@ TEST(AsyncTransferWorker, MovesWhileItsRankDoesSomethingElse) {
   Meeting meeting(2, 1, 60);
   onRanks(2, [&](uint32_t rank) {
     meeting.start(rank, 0, static_cast<float>(rank));
-    while (!meeting.workers[rank]->isDone(0)) // nobody awaits
+    while (!meeting.workers[rank]->isDone(0)) // without a wait
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     EXPECT_TRUE(meeting.isWhole(rank, 0, 0));
     meeting.workers[rank]->await(0);
@@ -123,7 +123,7 @@ TEST(AsyncTransferWorker, TakesAsLongAsItsLinksWould) {
 TEST(AsyncTransferWorker, FailsWhereItsRankWaits) {
   Meeting meeting(2, 2, 0.2);
   meeting.start(0, 0, 0);
-  meeting.start(0, 1, 0); // rank 1 never comes
+  meeting.start(0, 1, 0); // rank 1 never arrives
   for (uint32_t i : {0u, 1u, 0u})
     try {
       meeting.workers[0]->await(i);
@@ -149,7 +149,7 @@ TEST(AsyncTransferWorker, CarriesWhateverItIsGivenInOrder) {
   transferWorker.await(0);
   EXPECT_EQ(carried, (std::vector<uint32_t>{1, 0}));
   transferWorker.post(2);
-  transferWorker.post(1); // after a failure nothing is carried
+  transferWorker.post(1); // after a failure nothing is transferred
   for (uint32_t transfer : {2u, 1u})
     try {
       transferWorker.await(transfer);
@@ -163,5 +163,5 @@ TEST(AsyncTransferWorker, CarriesWhateverItIsGivenInOrder) {
 TEST(AsyncTransferWorker, EndsWithWhatNobodyAwaits) {
   Meeting meeting(2, 1, 60);
   meeting.start(0, 0, 0);
-  meeting.communicator.abort(FSDPRT_FAILED); // ends its wait, as an error of a rank does
+  meeting.communicator.abort(FSDPRT_FAILED); // ends the wait, as an error of a rank does
 }

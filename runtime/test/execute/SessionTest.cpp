@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Sharded against unsharded on 1 to 5 ranks, by the bits; states in and out; what is refused; a
-// kernel that does not come back.
+// Compares sharded with unsharded training bit for bit on 1 to 5 ranks. Also tests reading and
+// writing states, errors, and a kernel that hangs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,7 +62,7 @@ void setBlock(Session &session, uint32_t rank, int slot, float value) {
   session.writeBlock(rank, block);
 }
 
-/// Trains for some steps; returns all parameters of the ranks.
+/// Trains for some steps and returns all parameters of the ranks.
 std::vector<float> train(Session &session, uint32_t ranks, int steps, bool reference) {
   session.run("init");
   if (reference)
@@ -154,7 +154,7 @@ TEST(Session, InitialValuesDoNotDependOnTheRanks) {
 }
 
 TEST(Session, ValuesOfTheFileForAnyNumberOfRanks) {
-  std::vector<float> expected(91, static_cast<float>(toyValue)); // of one f64
+  std::vector<float> expected(91, static_cast<float>(toyValue)); // converted from one f64
   for (uint16_t i = 0; i < 11; ++i)
     expected.push_back(bf16ToF32(static_cast<uint16_t>(0x3f80 + i)));
   for (uint64_t shards = 1; shards <= 5; ++shards) {
@@ -182,7 +182,7 @@ TEST(Session, ExtraIds) {
     return "";
   };
   EXPECT_NE(write(1).find("expected ids in [0, 256), found -100 at element 2"), std::string::npos);
-  options.values = true; // the targets have an extra id then
+  options.values = true; // then the targets have an extra id
   EXPECT_EQ(write(1), "");
   EXPECT_NE(write(0).find("expected ids in [0, 256), found -100 at element 2"), std::string::npos);
   ids[2] = -99;
@@ -311,8 +311,7 @@ TEST(Session, ArenaLargerThanTheMachine) {
 TEST(Session, NamesTheRankThatHangs) {
   auto manifest = toyManifest({});
   for (auto &program : manifest.programs)
-    if (program->name ==
-        "step") { // the update never ends in the second step: the ranks do not meet after it
+    if (program->name == "step") { // the update of the second step hangs; no collective follows it
       program->commands[13]->body.AsLaunch()->bindings = {*manifest.layouts[0]->block};
       auto hang = std::make_unique<fb::KernelT>();
       hang->name = "hang";
@@ -333,20 +332,20 @@ TEST(Session, NamesTheRankThatHangs) {
   auto session = std::make_unique<Session>(artifact, options);
   session->run("init");
   writeInputs(*session, 2, 0, false);
-  session->run("step"); // the counter is 1: it ends
+  session->run("step"); // the counter is 1: the kernel ends
   setBlock(*session, 0, 9, 0);
   setBlock(*session, 1, 9, 5);
   std::string message = refusal([&] { session->run("step"); });
   EXPECT_NE(message.find("step 2: no rank made progress"), std::string::npos) << message;
   EXPECT_NE(message.find("rank 1 (last seen in step 2 at command 13, 'update')"), std::string::npos)
       << message;
-  setBlock(*session, 1, 9, 0); // let it end before the memory goes away
+  setBlock(*session, 1, 9, 0); // ends the kernel before the memory is freed
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
 }
 
 //===- Philox -------------------------------------------------------------===//
 
-TEST(Philox, KnownAnswers) { // of Random123
+TEST(Philox, KnownAnswers) { // from Random123
   EXPECT_EQ(philox({0, 0, 0, 0}, 0), (PhiloxBlock{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   EXPECT_EQ(philox({~0u, ~0u, ~0u, ~0u}, ~uint64_t(0)),
             (PhiloxBlock{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
@@ -427,7 +426,7 @@ TEST(Initialise, StoredValuesAreConverted) {
 TEST(DType, Rounding) {
   EXPECT_EQ(f32ToBf16(1.0f), 0x3f80);
   EXPECT_EQ(f32ToBf16(1.00390625f), 0x3f80);     // a tie goes to even
-  EXPECT_EQ(f32ToBf16(1.01171875f), 0x3f82);     // and here up
+  EXPECT_EQ(f32ToBf16(1.01171875f), 0x3f82);     // this tie rounds up
   EXPECT_EQ(f32ToBf16(3.4e38f), 0x7f80);         // overflows
   EXPECT_NE(f32ToBf16(std::nanf("")) & 0x7f, 0); // stays a NaN
   EXPECT_EQ(f32ToF16(65520.0f), 0x7c00);

@@ -1,11 +1,11 @@
-//===- TraceTest.cpp - When commands ran ------------------------*- C++ -*-===//
+//===- TraceTest.cpp - Traces of commands -----------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Events from times that are known; the ring; a session's events, whose waits and launches do not
-// overlap on a rank.
+// Events from known times, the ring buffer, and the events of a session, whose waits and launches
+// do not overlap on a rank.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ static std::shared_ptr<const Artifact> toy(const ToyOptions &options) {
 }
 
 namespace {
-/// The step's commands of some kind, as instructions.
+/// Returns the instructions of the step with commands of one kind.
 std::vector<Instruction> commandsOf(const Artifact &artifact, fb::Body kind) {
   std::vector<Instruction> found;
   for (const fb::Command *command : *artifact.program("step")->commands())
@@ -57,7 +57,7 @@ TEST(Trace, CollectivesInFlight) {
     trace.begin(5);
     for (size_t i = 0; i < 4; ++i)
       trace.add(5, i, run * 1000 + i * 100, run * 1000 + i * 100 + 50);
-    trace.add(5, 0, 0, 0); // more than the program has: not kept
+    trace.add(5, 0, 0, 0); // an instruction that the program lacks: not kept
   }
   std::vector<fsdprt_trace_event> events;
   trace.visit([&](const fsdprt_trace_event &event) {
@@ -119,7 +119,7 @@ TEST(Trace, CopiesInFlight) {
   EXPECT_EQ(events[2].lane, FSDPRT_LANE_COMPUTE);
   EXPECT_EQ(events[2].waited, 60u);
   Profile profile(artifact->manifest(),
-                  instructions); // of the copy and its wait there is one entry
+                  instructions); // one entry for the copy and its wait
   for (size_t i = 0; i < 3; ++i)
     profile.add(i, 10);
   uint64_t copies = 0;

@@ -1,4 +1,4 @@
-//===- BatchesTest.cpp - Tokens into batches --------------------*- C++ -*-===//
+//===- BatchesTest.cpp - Batches of tokens ----------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -75,7 +75,7 @@ TEST(TokenFile, Refusals) {
             std::string::npos);
   EXPECT_NE(refuse(llmc(20240520, 1, -3, text)).find("its header says -3"), std::string::npos);
   EXPECT_NE(refuse(llmc(20240801, 7, 3, text)), "");
-  EXPECT_NE(refuse(llmc(20240520, 1, 3, text), TokenType::u32).find("leave the option out"),
+  EXPECT_NE(refuse(llmc(20240520, 1, 3, text), TokenType::u32).find("omit the option"),
             std::string::npos);
   EXPECT_NE(
       refusal([] { TokenFile("/no/such/file", TokenType::automatic, 0); }).find("No such file"),
@@ -191,7 +191,7 @@ TEST(Batches, OverfitsOneBatchBelowTheLimit) {
   for (int64_t id : x)
     EXPECT_TRUE(id >= 0 && id < 10);
   const float *values = static_cast<const float *>(batches.train(0, 0, 0, 2));
-  EXPECT_NE(values[0], values[3]); // every sample its own
+  EXPECT_NE(values[0], values[3]); // samples differ
 }
 
 TEST(Batches, Refusals) {
@@ -204,7 +204,7 @@ TEST(Batches, Refusals) {
             std::string::npos);
   EXPECT_NE(refusal([&] {
               Batches({input("x", FSDPRT_OTHER, FSDPRT_F32, shape)}, &tokens, 1, {});
-            }).find("takes no tokens"),
+            }).find("has no input 'tokens'"),
             std::string::npos);
   EXPECT_NE(refusal([&] {
               Batches({input("t", FSDPRT_TOKENS, FSDPRT_I64, other),

@@ -1,4 +1,4 @@
-//===- FilesTest.cpp - Files that are read, written and locked -----*- C++ -*-===//
+//===- FilesTest.cpp - Reading, writing and locking files -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -24,7 +24,7 @@
 using namespace fsdprt;
 using namespace fsdprt::test;
 
-/// The names beside a file that begin with its name.
+/// Returns the other names in a file's folder that begin with its name.
 static std::vector<std::string> namesBeside(const std::string &path) {
   std::vector<std::string> names;
   size_t slash = path.rfind('/');
@@ -88,7 +88,7 @@ TEST(OutputFile, EachHasATemporaryFileOfItsOwn) {
   EXPECT_EQ(contentOf(file.path), "second");
   EXPECT_EQ(contentOf(victim.path), "untouched");
   ASSERT_EQ(unlink((file.path + ".tmp").c_str()), 0);
-  // A link with the name itself is replaced, and what it points to stays.
+  // A link with this name is replaced; its target stays.
   ASSERT_EQ(unlink(file.path.c_str()), 0);
   ASSERT_EQ(symlink(victim.path.c_str(), file.path.c_str()), 0);
   OutputFile third(file.path, true);
@@ -114,7 +114,7 @@ TEST(OutputFile, RemovesWhatADeadProcessHasLeft) {
   ASSERT_EQ(left.size(), 1u);
   OutputFile alive(file.path, true), next(file.path, true);
   std::vector<std::string> names = namesBeside(file.path);
-  EXPECT_EQ(names.size(), 2u); // those of processes that live are kept
+  EXPECT_EQ(names.size(), 2u); // files of live processes are kept
   EXPECT_EQ(std::count(names.begin(), names.end(), left[0]), 0);
 }
 
@@ -152,7 +152,7 @@ TEST(InputFile, NoticesChanges) {
   std::string text(10000, 'a');
   Scratch cut(text), written(text), replaced(text), touched(text);
   InputFile a(cut.path, "x"), b(written.path, "x"), c(replaced.path, "x"), d(touched.path, "x");
-  usleep(20000); // times of files are as coarse as the system's clock ticks
+  usleep(20000); // file times have the resolution of clock ticks
   ASSERT_EQ(truncate(cut.path.c_str(), 100), 0);
   EXPECT_NE(refusal([&] { a.expectUnchanged(); }).find("expected 10000 bytes, found 100"),
             std::string::npos);
@@ -161,8 +161,9 @@ TEST(InputFile, NoticesChanges) {
             std::string::npos);
   std::string other(10000, 'b');
   writeFile(written.path, other.data(), other.size());
-  EXPECT_NE(refusal([&] { b.expectUnchanged(); }).find("it was written to"), std::string::npos);
-  // A file that takes the name later is another file.
+  EXPECT_NE(refusal([&] { b.expectUnchanged(); }).find("another process wrote to it"),
+            std::string::npos);
+  // A file renamed over the name does not change the open file.
   writeFile(replaced.path + ".new", other.data(), other.size());
   ASSERT_EQ(rename((replaced.path + ".new").c_str(), replaced.path.c_str()), 0);
   EXPECT_EQ(refusal([&] { c.expectUnchanged(/*strictly=*/true); }), "");
@@ -174,7 +175,7 @@ TEST(InputFile, NoticesChanges) {
   EXPECT_NE(refusal([&] { d.expectUnchanged(/*strictly=*/true); }), "");
 }
 
-// chmod changes no byte; a rewrite that sets the modification time back does.
+// chmod changes no byte; a rewrite changes bytes even if it restores the modification time.
 TEST(InputFile, LooksAtTheContentWhereOnlyTheChangeTimeIsAnother) {
   std::string text(10000, 'a');
   Scratch file(text);
@@ -189,13 +190,13 @@ TEST(InputFile, LooksAtTheContentWhereOnlyTheChangeTimeIsAnother) {
   writeFile(file.path, text.data(), text.size());
   timespec times[2] = {before.st_atim, before.st_mtim};
   ASSERT_EQ(utimensat(AT_FDCWD, file.path.c_str(), times, 0), 0);
-  EXPECT_NE(refusal([&] { tokens.expectUnchanged(); }).find("it was written to"),
+  EXPECT_NE(refusal([&] { tokens.expectUnchanged(); }).find("another process wrote to it"),
             std::string::npos);
   ASSERT_EQ(unlink(file.path.c_str()), 0);
 }
 
-// A file with holes: a byte at the end, and one in the middle of the sampled blocks, make another
-// comparison.
+// A file with holes: changing a byte at the end, or in the middle of the sampled blocks, is
+// detected.
 TEST(InputFile, ComparesASampleOfLargeFiles) {
   Scratch file(std::string("x"));
   uint64_t size = InputFile::wholeLimit + 12345;
@@ -217,7 +218,7 @@ TEST(InputFile, ComparesASampleOfLargeFiles) {
   EXPECT_NE(second, third);
 }
 
-TEST(EventFile, Checksums) { // of RFC 3720
+TEST(EventFile, Checksums) { // from RFC 3720
   EXPECT_EQ(crc32c("123456789", 9), 0xe3069283u);
   EXPECT_EQ(crc32c("", 0), 0u);
   std::vector<uint8_t> ones(32, 0xff);

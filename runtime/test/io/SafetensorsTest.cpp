@@ -1,10 +1,10 @@
-//===- SafetensorsTest.cpp - The format of weights -----------------*- C++ -*-===//
+//===- SafetensorsTest.cpp - Safetensors files ---------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Safetensors, with the mistakes that other readers made.
+// Valid files and malformed ones that other readers accepted.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,10 +27,10 @@ TEST(Safetensors, WritesWhatItReads) {
   std::vector<SafetensorsWriter::Entry> entries = {
       {"b", "BF16", {3}}, {"a", "F32", {2, 2}}, {"s", "F64", {}}, {"none", "F32", {0, 5}}};
   SafetensorsWriter writer(file.path, entries);
-  EXPECT_EQ(entries[0].name, "s"); // wide ones first, then by name
+  EXPECT_EQ(entries[0].name, "s"); // wide types first, then by name
   std::vector<char> data(8 + 16 + 6, 'd');
   writer.write(data.data(), data.size());
-  EXPECT_THROW(SafetensorsFile(file.path), Error); // not there before it is whole
+  EXPECT_THROW(SafetensorsFile(file.path), Error); // absent until it is complete
   writer.commit();
   SafetensorsFile read(file.path);
   EXPECT_EQ(read.getTensors().size(), 4u);
@@ -66,14 +66,14 @@ TEST(Safetensors, NegativeCorpus) {
       {R"({"a":{"dtype":"F32","dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8,
        "expected 'dtype' once"},
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})",
-       12, "holes or overlaps"},
+       12, "gaps or overlaps"},
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":[16,24]}})",
-       24, "holes or overlaps"},
+       24, "gaps or overlaps"},
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})", 12,
-       "overlaps: 'a' begins at 4, where 0 was due"},
+       "overlaps: 'a' begins at 4, expected 0"},
       {good, 7, "cut short"},
       {good, 9, "cut short"},
-      {R"({"a":{"dtype":"F31","shape":[2],"data_offsets":[0,8]}})", 8, "'F31' is not known"},
+      {R"({"a":{"dtype":"F31","shape":[2],"data_offsets":[0,8]}})", 8, "'F31' is unknown"},
       {R"({"a":{"shape":[2],"data_offsets":[0,8]}})", 8, "expected dtype, shape and data_offsets"},
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"extra":"1"}})", 8, "found 'extra'"},
       {R"({"a":{"dtype":"F32","shape":[[2]],"data_offsets":[0,8]}})", 8,
@@ -132,7 +132,7 @@ TEST(Safetensors, CutAndChangedAnywhere) {
       std::string changed = whole;
       changed[at] ^= change;
       writeFile(file.path, changed.data(), changed.size());
-      refusal([&] { SafetensorsFile read(file.path); }); // comes back
+      refusal([&] { SafetensorsFile read(file.path); }); // returns
     }
 }
 

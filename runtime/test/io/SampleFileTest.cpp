@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Headers of numpy, also malformed ones; shapes, types and ids that do not fit; how rows are drawn.
+// Valid and malformed NumPy headers; mismatched shapes, types and ids; the order of rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -85,7 +85,7 @@ std::string npyOf(const std::string &descr, const std::string &shape, const std:
              elements);
 }
 
-/// Why a file is refused for an input whose samples have the shape `row`.
+/// Returns the error for an input whose samples have the shape `row`.
 std::string refusalOf(const std::string &bytes, const TestInput &input, std::vector<uint64_t> row,
                       const std::string &extension = ".npy") {
   Scratch file(bytes, extension);
@@ -135,7 +135,7 @@ TEST(SampleFile, RefusesMalformedHeaders) {
   for (size_t length = 0; length < good.size(); ++length)
     EXPECT_NE(refusalOf(good.substr(0, length), x, {2}), "") << length;
   EXPECT_NE(refusalOf(good + "x", x, {2}), "");
-  for (size_t at = 0; at < good.size() - data.size(); ++at) // must not crash, whatever it says
+  for (size_t at = 0; at < good.size() - data.size(); ++at) // must not crash
     for (int value : {0, 1, 0x7f, 0xff, int('('), int('9'), int('}'), int('\'')}) {
       std::string damaged = good;
       damaged[at] = static_cast<char>(value);
@@ -169,7 +169,7 @@ TEST(SampleFile, RefusesMalformedHeaders) {
   says("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), 'x': 1}", "found 'x'");
   says("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2)} more",
        "expected nothing after the dictionary");
-  says("{'descr': '<f4", "a text has no end");
+  says("{'descr': '<f4", "expected a closing quote, found the header's end");
   says("", "expected '{', found its end");
   EXPECT_SAYS(refusalOf(npy("{}", data, 9), x, {2}),
               "expected an .npy file of version 1, 2 or 3, found version 9");
@@ -263,7 +263,7 @@ TEST(SampleFile, DrawsOneRowForAllInputs) {
   EXPECT_EQ(*drawn.rbegin(), 14);
   auto *last = static_cast<const int64_t *>(batches.validation(0, 1, 0, 1));
   EXPECT_EQ(last[0], 15 + 4);
-  EXPECT_EQ(last[1], 15); // begins again
+  EXPECT_EQ(last[1], 15); // starts over
 }
 
 TEST(SampleFile, RefusesUnequalSamples) {
@@ -274,11 +274,11 @@ TEST(SampleFile, RefusesUnequalSamples) {
     return refusal([&] { Batches(inputs, nullptr, 1, {}, files); });
   };
   EXPECT_SAYS(refuse({x.info, y.info}, {&xs, &ys}), "expected 5 samples for input 'y'");
-  EXPECT_SAYS(refuse({x.info, t.info}, {&xs, &ts}),
-              "input 't' has leading dimension 3, where other inputs have 4 samples, so that it is "
-              "the same at every "
-              "step: expected a file of 3 rows, found 6");
-  // Targets in one dimension are windows of the tokens' length.
+  EXPECT_SAYS(
+      refuse({x.info, t.info}, {&xs, &ts}),
+      "input 't' has leading dimension 3, other inputs have 4 samples, so it is the same at "
+      "every step: expected a file of 3 rows, found 6");
+  // One-dimensional targets are windows of the tokens' length.
   TestInput tokens("tokens", FSDPRT_I64, {4, 2}, 0, FSDPRT_TOKENS),
       flat("targets", FSDPRT_I64, {8}, 0, FSDPRT_TARGETS);
   EXPECT_EQ(sampleShapeOf({tokens.info, flat.info}, 1).samples, 4u);

@@ -1,4 +1,4 @@
-//===- Scratch.h - Files of a test, and what refuses them ----------*- C++ -*-===//
+//===- Scratch.h - Temporary files of a test -----------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -28,7 +28,7 @@ private:
   static inline int counter = 0;
 };
 
-/// Returns the message that `body` fails with; empty where it does not.
+/// Returns the error message of `body`, empty if it succeeds.
 inline std::string refusal(const std::function<void()> &body) {
   try {
     body();

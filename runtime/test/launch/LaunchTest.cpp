@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Variables of launchers, made up; what is refused; and what ranks have to agree on.
+// Environment variables of launchers, refused ones, and the agreement between ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,7 +47,7 @@ static const Variables slurm = {
 
 TEST(Launch, NoLauncher) {
   EXPECT_FALSE(placeIn({}));
-  // A batch script of Slurm is no step: it may start the ranks itself.
+  // A Slurm batch script is no job step: it may start the ranks itself.
   EXPECT_FALSE(placeIn({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}}));
 }
 
@@ -78,7 +78,7 @@ TEST(Launch, PmiAndSlurm) {
 TEST(Launch, WhereRanksMeet) {
   Variables variables = torchrun;
   EXPECT_EQ(placeIn(variables)->meetingName, "");
-  // The port belongs to the agent's store: another name then, of the run and its restart.
+  // The agent's store uses the port: ranks meet at a name with run id and restart count.
   variables["TORCHELASTIC_USE_AGENT_STORE"] = "True";
   variables["TORCHELASTIC_RUN_ID"] = "job";
   variables["TORCHELASTIC_RESTART_COUNT"] = "2";
@@ -86,7 +86,7 @@ TEST(Launch, WhereRanksMeet) {
   variables["TORCHELASTIC_USE_AGENT_STORE"] = "False";
   EXPECT_EQ(placeIn(variables)->meetingName, "");
   EXPECT_FALSE(placeIn({{"RANK", "0"}, {"WORLD_SIZE", "2"}})->saysWhere());
-  // A step of Slurm on one machine needs no address; on several it does.
+  // A Slurm job step needs an address only on several machines.
   variables = slurm;
   variables.insert({{"SLURM_JOB_ID", "17"}, {"SLURM_STEP_NUM_NODES", "1"}});
   EXPECT_EQ(placeIn(variables)->meetingName, "fsdp-run/slurm/17.0");
@@ -109,8 +109,9 @@ TEST(Launch, RefusesContradictions) {
   EXPECT_EQ(refusal({{"RANK", "2"}, {"WORLD_SIZE", "2"}}),
             "torchrun's environment: expected RANK below WORLD_SIZE, from 0 to 1, found RANK=2 and "
             "WORLD_SIZE=2");
-  EXPECT_EQ(refusal({{"RANK", "0"}}),
-            "the environment has RANK and no WORLD_SIZE; torchrun sets both, so set or unset both");
+  EXPECT_EQ(
+      refusal({{"RANK", "0"}}),
+      "the environment has RANK without WORLD_SIZE; torchrun sets both: set both, or unset both");
   EXPECT_NE(refusal({{"WORLD_SIZE", "2"}}).find("WORLD_SIZE and no RANK"), std::string::npos);
   EXPECT_EQ(refusal({{"RANK", "-1"}, {"WORLD_SIZE", "2"}}),
             "the environment's RANK: expected a whole number, found '-1'");
@@ -147,7 +148,7 @@ TEST(Agreement, NamesValuesAndRanks) {
   std::string told = differences({textOf("3"), textOf("3"), textOf("4")});
   EXPECT_NE(told.find("--steps is '3' on rank 0 and '4' on rank 2"), std::string::npos) << told;
   told = differences({textOf("3"), textOf("3", "--new")});
-  EXPECT_NE(told.find("--new is nothing on rank 0 and '1' on rank 1"), std::string::npos) << told;
+  EXPECT_NE(told.find("--new is not set on rank 0 and '1' on rank 1"), std::string::npos) << told;
 }
 
 TEST(Agreement, ComparesNoDetails) {
@@ -182,13 +183,13 @@ TEST(Launch, NamesTheJob) {
             "'x' (torchrun)");
   EXPECT_EQ(jobOf({{"TORCHELASTIC_RUN_ID", "x"}, {"TORCHELASTIC_RESTART_COUNT", "2"}}),
             "'x' (torchrun) restarted 2 times");
-  // torchrun's default names nothing; the folder that it makes for itself does.
+  // torchrun's default run id is not unique; its log folder is.
   EXPECT_EQ(jobOf({{"TORCHELASTIC_RUN_ID", "none"}}), "");
   std::map<std::string, std::string> none = {
       {"TORCHELASTIC_RUN_ID", "none"},
       {"TORCHELASTIC_ERROR_FILE", "/tmp/t_1/none_2/attempt_0/1/error.json"}};
   EXPECT_EQ(jobOf(none), "'/tmp/t_1/none_2/attempt_0' (torchrun)");
-  none["LOCAL_WORLD_SIZE"] = "1"; // there may be several torchruns, each with a folder
+  none["LOCAL_WORLD_SIZE"] = "1"; // several torchruns may run, each with its own folder
   EXPECT_EQ(jobOf(none), "");
   none["FSDP_RUN_JOB_ID"] = "mine";
   EXPECT_EQ(jobOf(none), "'mine' (FSDP_RUN_JOB_ID)");
@@ -220,10 +221,10 @@ TEST_F(LaunchRun, RefusesContradictions) {
          "toy2.fsdp --steps=1", "RANK=2 WORLD_SIZE=2");
   refuse("compiled for 3 ranks, but the process is rank 1 of 2 from Open MPI's environment",
          "toy3.fsdp --steps=1", "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2");
-  refuse("rank 1 of 2 from torchrun's environment, which does not say where ranks meet: set "
+  refuse("rank 1 of 2 from torchrun's environment, without a place where ranks meet: set "
          "MASTER_ADDR and MASTER_PORT",
          "toy2.fsdp --steps=1", "RANK=1 WORLD_SIZE=2");
-  refuse("has MASTER_ADDR and no MASTER_PORT", "toy2.fsdp --steps=1",
+  refuse("has MASTER_ADDR without MASTER_PORT", "toy2.fsdp --steps=1",
          "RANK=1 WORLD_SIZE=2 MASTER_ADDR=localhost");
   refuse("4 of them on this machine", "toy2.fsdp --steps=1",
          "RANK=1 WORLD_SIZE=8 LOCAL_WORLD_SIZE=4 MASTER_ADDR=n0 MASTER_PORT=1 "
@@ -231,7 +232,7 @@ TEST_F(LaunchRun, RefusesContradictions) {
   refuse("--on-failure=restart needs --processes",
          "toy2.fsdp --save=s --backend=shm --on-failure=restart",
          "RANK=1 WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=1");
-  refuse("all ranks are in one process with --backend=local, but this one is rank 0 of 2 from Open "
+  refuse("--backend=local has all ranks in one process, but this process is rank 0 of 2 from Open "
          "MPI's environment",
          "toy2.fsdp --steps=1 --backend=local", "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2");
   refuse("--processes starts all ranks", "toy2.fsdp --steps=1 --processes",
@@ -255,7 +256,7 @@ TEST_F(MpiRun, LeavesTheSameFiles) {
               common + "b" + n + " --steps=6 --export=b.st --metrics=b.jsonl --val-every=2");
     expectSame("a.st", "b.st");
     EXPECT_EQ(bash("test $(wc -l < b.jsonl) = 6"), 0);
-    // Either goes on with what the other saved.
+    // Each resumes from a save of the other.
     expectMpi(ranks, 0, "resumed",
               common + "a" + n + " --resume=a" + n + " --steps=9 --export=a.st");
     expect(0, "resumed", common + "b" + n + " --resume=b" + n + " --steps=9 --export=b.st");
@@ -274,12 +275,12 @@ TEST_F(MpiRun, TakesWeightsAndSaysWhoItIs) {
 }
 
 TEST_F(MpiRun,
-       LeavesTheSameFilesOverNccl) { // which a library stands in for; MPI brings ranks together
+       LeavesTheSameFilesOverNccl) { // over the NCCL stub; MPI connects the ranks
   for (int ranks : {1, 2, 4}) {
     std::string n = std::to_string(ranks),
                 common = "toy" + n + ".fsdp --text=words --save-every=3 --save=";
     expect(0, "step 6/6", common + "a" + n + " --steps=6 --export=a.st");
-    expectMpi(ranks, 0, "ranks meet over NCCL 2.30.7",
+    expectMpi(ranks, 0, "ranks communicate over NCCL 2.30.7",
               common + "b" + n + " --steps=6 --export=b.st --backend=nccl");
     expectSame("a.st", "b.st");
     expectSame("a" + n, "b" + n);
@@ -292,11 +293,12 @@ TEST_F(MpiRun, NcclFails) {
   Result result = run("toy2.fsdp --steps=4 --backend=nccl --timeout-seconds=6",
                       mpi(2, "env FSDPRT_NCCL_STUB=hang_at=5"));
   EXPECT_NE(result.code, 0) << result.output;
-  EXPECT_NE(result.output.find("which all its ranks have begun and NCCL 2.30.7"), std::string::npos)
+  EXPECT_NE(result.output.find("which all its ranks have started and NCCL 2.30.7"),
+            std::string::npos)
       << result.output;
 }
 
-// mpirun returns the code of the process that ends first, which here is the one that did not fail.
+// mpirun returns the code of the process that ends first: here one that did not fail.
 TEST_F(MpiRun, OthersEndWithTheStatusOfTheFailure) {
   script("late", "[ $OMPI_COMM_WORLD_RANK = 0 ] && exec \"$@\"; env $FAULT \"$@\"; code=$?; sleep "
                  "2; exit $code");

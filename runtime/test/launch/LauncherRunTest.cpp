@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// fsdp-run as torchrun starts it: a process for each rank that knows its rank and an address. All
-// processes of a case, and all cases of a test, run at once.
+// Runs fsdp-run as torchrun does: one process per rank, with its rank and an address in the
+// environment. All processes of a case, and all cases of a test, run at once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,10 +29,10 @@ protected:
   struct Case {
     std::vector<Process> processes;
     std::string meanwhile =
-        ""; ///< of a script; $p0, $p1 ... are the processes, log.CASE.N what they say
+        ""; ///< script lines; $p0, $p1, ... are process ids, log.CASE.N their output
   };
 
-  /// A process of torchrun's.
+  /// Returns the environment of a process started by torchrun.
   static std::string torchrun(int rank, int ranks, uint32_t port,
                               const std::string &address = "127.0.0.1") {
     std::string r = std::to_string(rank), n = std::to_string(ranks);
@@ -108,19 +108,20 @@ TEST_F(Meets, LeavesTheSameFiles) {
     EXPECT_EQ(bash("diff -r a" + n + " b" + n + " && cmp a" + n + ".st b" + n + ".st"), 0);
 }
 
-TEST_F(Meets, OverNccl) { // which a library stands in for
+TEST_F(Meets, OverNccl) { // with the NCCL stub
   expect(0, "", toy(3) + " --steps=4 --export=a.st");
   Case fine = all(3, toy(3) + " --steps=4 --export=b.st --backend=nccl", 0);
   fine.processes[0].words = {"rank 0 of 3 from torchrun's environment, over shm",
-                             "ranks meet over NCCL 2.30.7", "step 4/4"};
-  Case lost = all(3, toy(3) + " --steps=4 --backend=nccl --inject-rank-fault=kill:0:gather:2",
-                  FSDPRT_LOST, {"rank 0 (process ", "is gone", "in step 2", "began collective "});
+                             "ranks communicate over NCCL 2.30.7", "step 4/4"};
+  Case lost =
+      all(3, toy(3) + " --steps=4 --backend=nccl --inject-rank-fault=kill:0:gather:2", FSDPRT_LOST,
+          {"rank 0 (process ", "is gone", "in step 2", "last started collective "});
   lost.processes[0] = {lost.processes[0].environment, lost.processes[0].arguments, 128 + 9, {}};
   check({fine, lost});
   EXPECT_EQ(bash("cmp a.st b.st"), 0);
 }
 
-/// torchrun's agent listens at the port itself; a step of Slurm has no port.
+/// torchrun's agent listens at the port itself; a Slurm job step has no port.
 TEST_F(Meets, WhereTheLauncherLeavesNoPort) {
   uint32_t port;
   Descriptor agent = listenSomewhere(port);
@@ -145,22 +146,23 @@ TEST_F(Meets, WhereTheLauncherLeavesNoPort) {
   EXPECT_EQ(bash("cmp a.st b.st && cmp a.st c.st"), 0);
 }
 
-//===- Faults while ranks meet --------------------------------------------===//
+//===- Faults during the rendezvous ---------------------------------------===//
 
 TEST_F(Meets, NamesRanksThatDoNotArrive) {
   std::string limit = " --rendezvous-timeout=3";
   Case some = all(4, toy(4) + limit, FSDPRT_HUNG, {"ranks 1, 3 of 4 did not arrive within 3 s"});
   some.processes.erase(some.processes.begin() + 3);
   some.processes.erase(some.processes.begin() + 1);
-  Case noFirst = all(3, toy(3) + limit, FSDPRT_HUNG,
-                     {"rank 0 was not found at 127.0.0.1:", "within 3 s: nobody listens there"});
+  Case noFirst =
+      all(3, toy(3) + limit, FSDPRT_HUNG,
+          {"rank 0 was not found at 127.0.0.1:", "within 3 s: no process listens there"});
   noFirst.processes.erase(noFirst.processes.begin());
   Case alone = all(2, toy(2) + limit, FSDPRT_HUNG, {"rank 1 of 2 did not arrive within 3 s"});
   alone.processes.pop_back();
   check({some, noFirst, alone});
 }
 
-// Who starts again at once finds the address free, and not the verdict over the attempt before.
+// A restart right after a failure finds the address free and no error of the previous attempt.
 TEST_F(Meets, StartsAgainAtTheSameAddress) {
   uint32_t port = freePort();
   std::string run = " " FSDP_RUN " " + toy(2) + " --steps=2 --rendezvous-timeout=";
@@ -178,8 +180,7 @@ TEST_F(Meets, StartsAgainAtTheSameAddress) {
 
 TEST_F(Meets, RefusesRanksThatContradictEachOther) {
   std::string arguments = toy(3) + " --rendezvous-timeout=20";
-  Case twice = all(3, arguments, FSDPRT_BAD_INPUT,
-                   {"two processes say that they are rank 1 of 3: process "});
+  Case twice = all(3, arguments, FSDPRT_BAD_INPUT, {"two processes have rank 1 of 3: process "});
   twice.processes[2].environment = twice.processes[1].environment;
   Case size =
       all(3, arguments, FSDPRT_BAD_INPUT, {"compiled for 3 ranks, but the process is rank 2 of 4"});
@@ -187,7 +188,7 @@ TEST_F(Meets, RefusesRanksThatContradictEachOther) {
   check({twice, size, all(2, arguments, FSDPRT_BAD_INPUT, {"compiled for 3 ranks, but "})});
 }
 
-/// At once, and not when the others have waited for it.
+/// The others are told at once, not after a timeout.
 TEST_F(Meets, OneThatDoesNotComeSaysWhy) {
   std::string arguments = toy(2) + " --rendezvous-timeout=60 --steps=2";
   std::vector<Case> cases;
@@ -197,7 +198,7 @@ TEST_F(Meets, OneThatDoesNotComeSaysWhy) {
     cases.back().processes[wrong].arguments = toy(2) + " --steps=none";
     cases.back().processes[1 - wrong].words = {"rank " + r + ": --steps: ", "found 'none'"};
     cases.push_back(all(2, arguments, FSDPRT_BAD_INPUT,
-                        {"rank " + r + ": ", "all ranks are in one process with --backend=local"}));
+                        {"rank " + r + ": ", "--backend=local has all ranks in one process"}));
     cases.back().processes[wrong].arguments += " --backend=local";
     cases.push_back(
         all(2, arguments, FSDPRT_BAD_INPUT,
@@ -220,7 +221,7 @@ TEST_F(Meets, OneThatDoesNotComeSaysWhy) {
 TEST_F(Meets, WrongAddress) {
   uint32_t port = freePort();
   std::string arguments = toy(2) + " --rendezvous-timeout=3";
-  // RFC 5737 keeps 192.0.2.0/24 free, RFC 6761 the domain.
+  // RFC 5737 reserves 192.0.2.0/24, RFC 6761 the domain.
   check({{{{torchrun(0, 2, port, "192.0.2.1"),
             arguments,
             FSDPRT_BAD_INPUT,
@@ -239,8 +240,7 @@ TEST_F(Meets, WrongAddress) {
             {"MASTER_ADDR", "nowhere.invalid"}}}}});
 }
 
-/// With few ports for connections, one of them the meeting's, a rank that comes too early is
-/// connected to itself.
+/// If the rendezvous port is one of few ephemeral ports, an early rank can connect to itself.
 TEST_F(Meets, NobodyMeetsThemselves) {
   if (bash("unshare -rn true") != 0)
     GTEST_SKIP() << "a network of one's own is not allowed here";
@@ -269,17 +269,17 @@ TEST_F(Meets, SomethingElseAtThePort) {
     }
   });
   std::string arguments = toy(2) + " --rendezvous-timeout=3",
-              mine = "it is in use by another process; choose another MASTER_PORT";
+              mine = "another process uses it; choose another MASTER_PORT";
   check({{{{torchrun(0, 2, silentPort), arguments, FSDPRT_BAD_INPUT, {mine}},
            {torchrun(1, 2, silentPort),
             arguments,
             FSDPRT_HUNG,
-            {"something listens there, and does not answer"}}}},
+            {"a process listens there, but does not answer"}}}},
          {{{torchrun(0, 2, otherPort), arguments, FSDPRT_BAD_INPUT, {mine}},
            {torchrun(1, 2, otherPort),
             arguments,
             FSDPRT_BAD_INPUT,
-            {"expected rank 0, found something else that listens there"}}}}});
+            {"expected rank 0, found another program that listens there"}}}}});
   over = true;
   connectTo(otherPort);
   answering.join();
@@ -333,7 +333,7 @@ TEST_F(Meets, ARankIsLost) {
     Case each = all(
         3, toy(3) + " --steps=4 --inject-rank-fault=" + kind + ":" + r + ":" + phase + ":2 " + more,
         code,
-        {"rank " + r, words, "in step 2", "began collective ",
+        {"rank " + r, words, "in step 2", "last started collective ",
          "the last collectives of all ranks are in flight."});
     each.processes[rank].code = own;
     each.processes[rank].words.clear();
@@ -342,11 +342,12 @@ TEST_F(Meets, ARankIsLost) {
   for (size_t rank : {0, 1, 2})
     for (const char *phase : {"gather", "compute", "reduce"}) {
       add("kill", rank, phase, FSDPRT_LOST, "", 128 + 9,
-          "is gone, killed or ended before the run did");
+          "is gone; it was killed or ended before the run did");
       add("stop", rank, phase, FSDPRT_HUNG, "--heartbeat-seconds=6", 128 + 9,
-          "has given no sign of life for 6");
+          "has sent no heartbeat for 6");
     }
-  add("exit", 1, "compute", FSDPRT_LOST, "", 0, "is gone, killed or ended before the run did");
+  add("exit", 1, "compute", FSDPRT_LOST, "", 0,
+      "is gone; it was killed or ended before the run did");
   add("hang", 0, "reduce", FSDPRT_HUNG, "--timeout-seconds=6", FSDPRT_HUNG, "it made no progress");
   check(cases);
 }
@@ -370,9 +371,9 @@ TEST_F(Meets, EndsBehindAStepWhenOneIsAsked) {
 }
 
 TEST_F(Meets, TheHostIsLost) {
-  Case each = all(2, toy(2) + " --steps=100000000", FSDPRT_LOST,
-                  {"the process that watches over the ranks, which rank 0 starts, is gone",
-                   "(last seen in step "});
+  Case each = all(
+      2, toy(2) + " --steps=100000000", FSDPRT_LOST,
+      {"the process that watches the ranks (started by rank 0) is gone", "(last seen in step "});
   each.meanwhile = "for n in $(seq 600); do grep -q '^step' log.$i.0 && break; sleep 0.1; done; "
                    "pkill -KILL -P $p0";
   check({each});

@@ -1,11 +1,10 @@
-//===- RendezvousTest.cpp - Processes that another launcher started -*- C++ -*-===//
+//===- RendezvousTest.cpp - Rendezvous of launched processes --------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The protocol, by connections of the test's own. fsdp-run as a launcher starts it:
-// LauncherRunTest.cpp.
+// Tests the protocol through connections of the test. LauncherRunTest.cpp tests whole runs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,8 +30,8 @@ static LaunchPlace placeOf(uint32_t rank, uint32_t ranks, uint32_t port) {
   return place;
 }
 
-/// Rank 0 and its host as they are, and a rank 1 that says hello as `change` wants it. What each
-/// was told, host first.
+/// Runs the real host and rank 0 with a rank 1 whose hello `change` modifies. Returns the error of
+/// each, host first.
 static std::vector<std::string> meetOddly(const std::function<void(Frame &)> &change,
                                           fsdprt_status status) {
   uint32_t port = freePort();
@@ -95,7 +94,7 @@ TEST(Rendezvous, RefusesOtherVersions) {
 
 TEST(Rendezvous, RefusesRanksThatAreNone) {
   expectTold(meetOddly([](Frame &hello) { hello.rank = 2; }, FSDPRT_BAD_INPUT),
-             {"says that it is rank 2 of 2"});
+             {"found rank 2 of 2"});
 }
 
 TEST(Rendezvous, RefusesOtherNumbersOfRanks) {
@@ -114,7 +113,7 @@ TEST(Rendezvous, TellsAllWhyOneDoesNotCome) {
              {"rank 1: no?thanks"});
 }
 
-/// A process of another job changes nothing, whatever it says; it is told which jobs there are.
+/// A process of another job has no effect and is told the names of both jobs.
 TEST(Rendezvous, TurnsAwayOtherJobs) {
   for (uint32_t kind : {uint32_t(Frame::hello), uint32_t(Frame::refusal)}) {
     uint32_t port = freePort();
@@ -131,7 +130,7 @@ TEST(Rendezvous, TurnsAwayOtherJobs) {
     hello.rank = 1;
     hello.ranks = 2;
     hello.status = FSDPRT_BAD_INPUT;
-    hello.secondsLeft = 0.001; // the limit of this rank alone
+    hello.secondsLeft = 0.001; // the time limit of this rank only
     std::strcpy(hello.job, "'theirs'");
     std::strcpy(hello.host, "nodeB");
     EXPECT_TRUE(sendFrame(other.get(), hello));
@@ -144,7 +143,7 @@ TEST(Rendezvous, TurnsAwayOtherJobs) {
     EXPECT_EQ(reader.get().kind, uint32_t(Frame::refusal));
     EXPECT_NE(
         reader.get().words().find(
-            "rank 1 (process 0 on nodeB) is of job 'theirs', and ranks of job 'ours' meet here"),
+            "rank 1 (process 0 on nodeB) is of job 'theirs', but ranks of job 'ours' meet here"),
         std::string::npos)
         << reader.get().words();
     std::thread first([&] { close(attendRendezvous(ours(0), 30)); });
@@ -155,7 +154,8 @@ TEST(Rendezvous, TurnsAwayOtherJobs) {
   }
 }
 
-/// What a rank says after its hello is read and ignored, so that the host sleeps while it waits.
+/// Messages after a rank's hello are read and ignored, so that the host does not poll while it
+/// waits.
 TEST(Rendezvous, IgnoresWhatFollowsAHello) {
   uint32_t port = freePort();
   RendezvousHost host(placeOf(0, 2, port), 2);
@@ -179,7 +179,7 @@ TEST(Rendezvous, IgnoresWhatFollowsAHello) {
   EXPECT_LT(seconds(after) - seconds(before), 0.5);
 }
 
-/// Whatever status a listener in rank 0's place gives, a rank does not end as if it had trained.
+/// No status that a listener in rank 0's place sends lets a rank end with exit code 0.
 TEST(Rendezvous, NoRefusalIsASuccess) {
   for (int32_t status : {0, 1, 2, 3, 4, 5, 99, 255, 256, -1}) {
     uint32_t port;
@@ -207,7 +207,7 @@ TEST(Rendezvous, NoRefusalIsASuccess) {
   }
 }
 
-/// Names with control characters do not get into messages, and nothing has to end in a 0.
+/// Control characters of names are replaced in messages, and texts need no terminating 0.
 TEST(Rendezvous, BelievesNoText) {
   expectTold(meetOddly(
                  [](Frame &hello) {
@@ -263,10 +263,11 @@ TEST(Rendezvous, CountsConnectionsThatSayNothing) {
     }
   });
   Descriptor silent = connectTo(port);
-  Descriptor confused = connectTo(port); // a frame, but none of a rank
+  Descriptor confused = connectTo(port); // a valid frame, but not from a rank
   EXPECT_TRUE(sendFrame(confused.get(), Frame::make(Frame::welcome)));
   hosting.join();
-  EXPECT_EQ(told, "ranks 0, 1, 2 of 3 (1 connection did not say which) did not arrive within 2 s");
+  EXPECT_EQ(told,
+            "ranks 0, 1, 2 of 3 (1 connection did not identify a rank) did not arrive within 2 s");
 }
 
 TEST(Rendezvous, NoiseChangesNothing) {

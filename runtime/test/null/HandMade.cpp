@@ -1,4 +1,4 @@
-//===- HandMade.cpp - Programs made by hand, to be walked -------*- C++ -*-===//
+//===- HandMade.cpp - Handwritten programs for the null device --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,10 +1,10 @@
-//===- HandMade.h - Programs made by hand, to be walked ---------*- C++ -*-===//
+//===- HandMade.h - Handwritten programs for the null device ----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A unit of one parameter over ranks, and as much of an arena and of programs as a test wants:
+// A unit of one parameter over ranks, with the buffers and programs that a test adds:
 //
 //     p 256 | ids 64 | block 64 | rank 64 | 64 free | buffers
 //
@@ -30,10 +30,10 @@ struct HandMade {
   fb::Slice parameter() const { return {0, shardBytes, 0, 0, 0}; }
   fb::Slice ids() const { return {256, 64, 0, 0, 0}; }
 
-  /// A buffer of the step between two of its commands, after all others.
+  /// Adds a buffer of the step, live between two of its commands, after all others.
   fb::Slice buffer(const char *name, uint64_t bytes, uint32_t first, uint32_t last);
 
-  /// To `to`: each returns its number.
+  /// Append a command to `to` and return its number.
   uint32_t launch(Block &to, const char *label, std::vector<fb::Slice> reads,
                   std::vector<fb::Slice> writes, std::vector<fb::Slice> updates = {});
   void gather(Block &to, uint32_t id, fb::Slice source, fb::Slice target, uint32_t channel = 1);
@@ -48,7 +48,7 @@ struct HandMade {
   NullResult walk(const NullOptions &options = NullOptions()) const {
     return walkPrograms(*artifact(), options);
   }
-  /// All findings, a line each.
+  /// Returns all findings, one per line.
   std::string findings() const;
 
   fb::ManifestT manifest;
@@ -57,8 +57,8 @@ private:
   uint64_t end = firstFree;
 };
 
-/// A step of two ranks: gather, forward, reduction, update, each with its wait, or with fills of
-/// nothing in their places.
+/// Returns a sound step of two ranks: gather, forward, reduction and update, each with its wait, or
+/// with an empty fill in its place.
 HandMade soundStep(uint32_t channel = 1);
 
 inline bool contains(const std::string &text, const std::string &part) {
@@ -67,7 +67,7 @@ inline bool contains(const std::string &text, const std::string &part) {
 
 } // namespace fsdprt::test
 
-/// With a message that shows what was found.
+/// Prints the findings if `part` is missing.
 #define EXPECT_FOUND(hand, part)                                                                   \
   {                                                                                                \
     std::string text = (hand).findings();                                                          \

@@ -1,4 +1,4 @@
-//===- NullMemoryTest.cpp - Reads of nothing, ranges out of place *- C++ -*-===//
+//===- NullMemoryTest.cpp - Uninitialised reads, wrong ranges ---*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,7 +11,7 @@ using namespace fsdprt;
 using namespace fsdprt::test;
 using Kind = fb::CollectiveKind;
 
-//===- What nothing has written -------------------------------------------===//
+//===- Uninitialised reads ------------------------------------------------===//
 
 TEST(Null, BytesThatNothingHasWritten) {
   HandMade hand = soundStep();
@@ -46,7 +46,7 @@ TEST(Null, AStepLeavesStatesToTheNextAndNothingElse) {
   fb::Slice a = hand.buffer("a", 64, 0, 1);
   fb::LoopT loop;
   loop.count = 2;
-  hand.launch(loop.body, "add", {}, {}, {a}); // nothing sets it before the first iteration
+  hand.launch(loop.body, "add", {}, {}, {a}); // uninitialised in the first iteration
   auto command = std::make_unique<fb::CommandT>();
   command->body.Set(std::move(loop));
   hand.step().push_back(std::move(command));
@@ -55,7 +55,7 @@ TEST(Null, AStepLeavesStatesToTheNextAndNothingElse) {
                      "0, which nothing has written");
   NullResult result = hand.walk();
   ASSERT_EQ(result.findings.size(), 1u);
-  EXPECT_EQ(result.findings[0].times, 6u); // once in each step; then it is written
+  EXPECT_EQ(result.findings[0].times, 6u); // once in each step, and written later in it
 }
 
 TEST(Null, AResumedRunHasStatesAndBlocksAlone) {
@@ -76,7 +76,7 @@ TEST(Null, AResumedRunHasStatesAndBlocksAlone) {
 
 TEST(Null, InitialValuesCoverTheStatesOfEveryRank) {
   HandMade hand = soundStep();
-  hand.manifest.params[0]->shape = {100}; // of 128: all of rank 0's, and not of rank 1's
+  hand.manifest.params[0]->shape = {100}; // of 128: covers rank 0's piece, but not rank 1's
   EXPECT_FOUND(
       hand,
       "uninitialised: init, rank 1: the host reads [144, +112) of 'u parameter' as the host, which "
@@ -106,7 +106,7 @@ TEST(Null, ScratchIsWorthNothingBehindItsLaunch) {
 
 //===- GPUs ---------------------------------------------------------------===//
 
-/// A launch on a GPU that fetches rows of 64 bytes of what it reads, and has scratch.
+/// Returns a GPU launch that fetches rows of 64 bytes from a binding, and has scratch.
 static HandMade onGpu() {
   HandMade hand;
   hand.manifest.gpu = std::make_unique<fb::GpuT>();
@@ -133,14 +133,12 @@ TEST(Null, WhatTensorMapsFetchLiesInABinding) {
   EXPECT_EQ(hand.findings(), "");
   fb::TensorMapT &map = *hand.manifest.kernels[0]->phases[0]->grid->maps[0];
   map.sizes = {32, 5};
-  EXPECT_FOUND(
-      hand, "tensor map 0: expected it within the 256 bytes of binding 0, found it to end at 320");
+  EXPECT_FOUND(hand, "tensor map 0: expected an end within the 256 bytes of binding 0, found 320");
   map.binding = 1;
   map.sizes = {32, 4};
   EXPECT_EQ(hand.findings(), "");
   map.offset = 32;
-  EXPECT_FOUND(hand,
-               "tensor map 0: expected it within the 256 bytes of scratch, found it to end at 288");
+  EXPECT_FOUND(hand, "tensor map 0: expected an end within the 256 bytes of scratch, found 288");
   map.offset = 8;
   map.sizes = {28, 4};
   EXPECT_FOUND(hand, "tensor map 0: expected its offset and strides to be multiples of 16 bytes");
@@ -152,7 +150,7 @@ TEST(Null, ScratchOnAGpuIsAlignedTo256) {
   EXPECT_FOUND(hand, "has scratch at [704, +256) of 'workspace': expected a multiple of 256");
 }
 
-//===- Places -------------------------------------------------------------===//
+//===- Ranges -------------------------------------------------------------===//
 
 TEST(Null, RangesLieInTheirArena) {
   HandMade hand = soundStep();
@@ -200,7 +198,7 @@ TEST(Null, RangesLieInOneLiveBuffer) {
       at(hand.step()[2]->body.AsLaunch()->bindings[1], 576);
   EXPECT_FOUND(hand, "lifetime: step 1, ranks 0 to 1: command 2 (launch 'forward') has binding 1 "
                      "at [576, +512) of "
-                     "'full': no buffer that lives here has all of that");
+                     "'full': no live buffer covers the whole range");
   HandMade late = soundStep();
   late.step()[5]->body.AsLaunch()->bindings[0] = fb::Slice(512, 256, 0, 0, 0);
   EXPECT_FOUND(late, "command 5 (launch 'update') has binding 0 at [512, +256) of no live buffer");

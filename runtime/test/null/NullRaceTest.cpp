@@ -1,4 +1,4 @@
-//===- NullRaceTest.cpp - Races, and waits that are missing -----*- C++ -*-===//
+//===- NullRaceTest.cpp - Races and missing waits ---------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -19,7 +19,7 @@ TEST(Null, FindsNothingInASoundStep) {
     EXPECT_EQ(result.kinds, 1u);
     EXPECT_EQ(result.order.collectives, 2u);
     EXPECT_EQ(result.counts.commands,
-              1 + 1 + 6 * 6u); // init of both ranks, three steps from there, and three after a save
+              1 + 1 + 6 * 6u); // init of both ranks; three steps, and three after a resume
   }
 }
 
@@ -81,7 +81,7 @@ TEST(Null, ManyMayReadWhatIsSent) {
   EXPECT_EQ(hand.findings(), "");
   std::swap(hand.step()[2]->body.AsLaunch()->bindings[0],
             hand.step()[2]->body.AsLaunch()->bindings[1]);
-  EXPECT_FOUND(hand, "command 0"); // and both of them are told apart
+  EXPECT_FOUND(hand, "command 0"); // two distinct findings
 }
 
 TEST(Null, AWaitEndsItsOwnTransferAlone) {
@@ -102,7 +102,7 @@ TEST(Null, CopiesOnChannelsToTheHostAndTheFile) {
   hand.layout().file_bytes = 4096;
   uint64_t host = hostBegin(*hand.artifact()->manifest().layouts()->Get(0)),
            file = fileBegin(*hand.artifact()->manifest().layouts()->Get(0));
-  hand.layout().buffers.clear(); // lifetimes are not told here
+  hand.layout().buffers.clear(); // without lifetimes
   fb::Slice onHost(host, 256, 0, 0, 0), inFile(file, 256, 0, 0, 0);
   hand.copy(hand.step(), 1, hand.parameter(), onHost, 4);
   hand.wait(hand.step(), 1);

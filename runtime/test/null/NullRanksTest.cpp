@@ -1,4 +1,4 @@
-//===- NullRanksTest.cpp - Orders and kinds of ranks, and any file *- C++ -*-===//
+//===- NullRanksTest.cpp - Order, kinds of ranks, damaged files -*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,7 +16,7 @@ using Kind = fb::CollectiveKind;
 
 //===- Order --------------------------------------------------------------===//
 
-/// Some ranks have another program.
+/// Returns the findings if `ranks` run another program.
 static std::string findingsWithPeers(const HandMade &hand, std::vector<uint64_t> ranks,
                                      const HandMade &peer) {
   NullOptions options;
@@ -28,7 +28,7 @@ static std::string findingsWithPeers(const HandMade &hand, std::vector<uint64_t>
   return text;
 }
 
-/// Gathers over both axes, after one another.
+/// Gathers over both axes, one after another.
 static HandMade twoAxes(bool swapped) {
   HandMade hand(2, 2);
   fb::Slice a = hand.buffer("a", 512, 0, 1), b = hand.buffer("b", 512, 0, 1);
@@ -54,18 +54,18 @@ TEST(Null, MembersOfAGroupStartTheSameCollectives) {
   less.step().resize(3);
   text = findingsWithPeers(soundStep(), {1}, less);
   EXPECT_TRUE(contains(text, "rank 0 is at command 3 (reduce_scatter") &&
-              contains(text, "while rank 1 is at its end"))
+              contains(text, "while rank 1 is at the end of the program"))
       << text;
 }
 
-/// Each number of a collective that members must have in common, changed on one rank.
+/// Changes, on one rank, each property of a collective that members must agree on.
 TEST(Null, MembersAgreeOnAllOfACollective) {
   auto text = [](void (*change)(fb::CollectiveT &)) {
     HandMade other = soundStep();
     change(*other.step()[3]->body.AsCollective());
     return findingsWithPeers(soundStep(), {1}, other);
   };
-  const char *words = "expected the same collective, as of members of one group";
+  const char *words = "expected the same collective on all members of a group";
   EXPECT_EQ(text([](fb::CollectiveT &) {}), "");
   for (auto change : {+[](fb::CollectiveT &c) {
                         c.reduction = c.reduction == fb::Reduction::avg ? fb::Reduction::sum
@@ -125,7 +125,7 @@ TEST(Null, OfManyKindsTheFirstAndTheLastAreWalked) {
   EXPECT_TRUE(contains(result.findings[0].text, "rank 1023")) << result.findings[0].text;
 }
 
-//===- The toy, and files -------------------------------------------------===//
+//===- The toy model, and files -------------------------------------------===//
 
 TEST(Null, TheToyIsSoundOnceItsPaddingIsSet) {
   for (auto [replicas, shards] : {std::pair(1, 1), std::pair(1, 3), std::pair(2, 2)})
@@ -135,7 +135,7 @@ TEST(Null, TheToyIsSoundOnceItsPaddingIsSet) {
       options.shards = shards;
       options.asynchronous = asynchronous;
       fb::ManifestT manifest = toyManifest(options);
-      for (size_t p : {0, 2}) { // in front of the initial values
+      for (size_t p : {0, 2}) { // before the initial values
         auto &commands = manifest.programs[p == 0 ? 0 : manifest.programs.size() - 2]->commands;
         const fb::StateT &state = *manifest.layouts[p == 0 ? 0 : 1]->states[0];
         auto command = std::make_unique<fb::CommandT>();
@@ -151,7 +151,7 @@ TEST(Null, TheToyIsSoundOnceItsPaddingIsSet) {
     }
 }
 
-/// Whatever is in the manifest: it is refused, or walked to the end.
+/// Any manifest is refused, or walked to its end.
 TEST(Null, SurvivesDamagedManifests) {
   std::mt19937 random(1);
   fb::ManifestT manifest = soundStep().manifest;

@@ -1,12 +1,12 @@
-//===- FaultTest.cpp - What happens when a rank is lost ---------*- C++ -*-===//
+//===- FaultTest.cpp - Loss of a rank ---------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A rank is lost at a place in the program (--inject-rank-fault), never at a time; limits are
-// generous, and what is looked for is who, in which step and at which collective. All cases of a
-// test run at once: they mostly wait.
+// Ranks are lost at a place in the program (--inject-rank-fault), never at a point in time, and
+// time limits are generous. The tests check the reported rank, step and collective. All cases of a
+// test run at once, because they mostly wait.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,10 +24,10 @@ protected:
   struct Case {
     std::string fault, arguments, environment; ///< of fsdp-run
     int code;
-    std::vector<std::string> words; ///< of its output
+    std::vector<std::string> words; ///< expected in its output
   };
 
-  /// Runs all cases at once, and looks for what they leave behind.
+  /// Runs all cases at once, and checks that no process is left.
   void check(const std::vector<Case> &cases) {
     std::string script;
     for (size_t i = 0; i < cases.size(); ++i) {
@@ -49,7 +49,7 @@ protected:
     EXPECT_NE(bash("pgrep -f " + folder + "/toy"), 0) << "a process is left";
   }
 
-  /// A fault of each rank in each phase.
+  /// Returns cases with a fault on each rank in each phase.
   std::vector<Case> everywhere(const std::string &kind, const std::string &options, int code,
                                const std::vector<std::string> &phases) {
     std::vector<Case> cases;
@@ -69,11 +69,11 @@ protected:
 };
 } // namespace
 
-//===- A rank that is lost ------------------------------------------------===//
+//===- Lost and hanging ranks ---------------------------------------------===//
 
 TEST_F(Faults, KilledInEachPhase) {
   check(everywhere("kill", "--processes", FSDPRT_LOST, {"gather", "compute", "reduce", "save"}));
-  // What was saved before is whole, and the run goes on from it.
+  // The earlier save is undamaged, and the run resumes from it.
   for (const char *phase : {"gather", "save"}) {
     std::string saves = std::string("saves.kill") + phase + "1";
     expect(0, "resumed after step 1",
@@ -87,23 +87,22 @@ TEST_F(Faults, KilledInEachPhase) {
 TEST_F(Faults, StoppedInEachPhase) {
   std::vector<Case> cases = everywhere("stop", "--processes --heartbeat-seconds=6", FSDPRT_HUNG,
                                        {"gather", "compute", "reduce", "save"});
-  // Between programs ranks watch each other's heartbeats; this one is noticed long before the
-  // launcher would.
+  // Between programs ranks check each other's heartbeats and detect this long before the launcher.
   cases.push_back({"stop:1:save:2",
                    at("toy3.fsdp") + " --steps=4 --save=saves.watched --save-every=1 --processes "
                                      "--heartbeat-seconds=60 --timeout-seconds=6",
                    "",
                    FSDPRT_HUNG,
-                   {"waited 6 s to ", "for rank 1", "it gave no sign of life"}});
+                   {"waited 6 s to ", "for rank 1", "it sent no heartbeat"}});
   check(cases);
 }
 
-TEST_F(Faults, HangsInEachPhase) { // the process lives, its rank does not go on
+TEST_F(Faults, HangsInEachPhase) { // the process lives, its rank makes no progress
   check(everywhere("hang", "--processes --timeout-seconds=6", FSDPRT_HUNG,
                    {"gather", "compute", "reduce"}));
 }
 
-TEST_F(Faults, SlowRanksAreWaitedFor) { // those that move, however long it takes in all
+TEST_F(Faults, SlowRanksAreWaitedFor) { // as long as they make progress
   std::vector<Case> cases;
   for (std::string how : {"", " --processes", " --processes --backend=nccl"})
     cases.push_back({"slow:1:compute:2",
@@ -118,7 +117,7 @@ TEST_F(Faults, ThreadHangsInEachPhase) {
   check(everywhere("hang", "--timeout-seconds=6", FSDPRT_HUNG, {"gather", "compute", "reduce"}));
 }
 
-TEST_F(Faults, OverNcclBetweenProcesses) { // the library stands in for NCCL
+TEST_F(Faults, OverNcclBetweenProcesses) { // with the NCCL stub
   std::string how = "--processes --backend=nccl ";
   check(everywhere("kill", how, FSDPRT_LOST, {"gather", "compute", "reduce", "save"}));
   check(everywhere("stop", how + "--heartbeat-seconds=6", FSDPRT_HUNG, {"gather", "reduce"}));
@@ -126,7 +125,7 @@ TEST_F(Faults, OverNcclBetweenProcesses) { // the library stands in for NCCL
                    {"gather", "compute", "reduce"}));
 }
 
-TEST_F(Faults, NcclFailsBetweenProcesses) { // what the library reports, or never ends
+TEST_F(Faults, NcclFailsBetweenProcesses) { // errors that the library reports, and calls that hang
   std::string toy = at("toy3.fsdp") + " --processes --backend=nccl --steps=4 --timeout-seconds=6";
   check({{"",
           toy,
@@ -145,18 +144,18 @@ TEST_F(Faults, NcclFailsBetweenProcesses) { // what the library reports, or neve
           toy,
           "FSDPRT_NCCL_STUB=hang_at=3",
           FSDPRT_HUNG,
-          {"waited 6 s at collective ", "which all its ranks have begun and NCCL 2.30.7",
+          {"waited 6 s at collective ", "which all its ranks have started and NCCL 2.30.7",
            "has not completed", "last seen in step"}},
          {"",
           toy,
           "FSDPRT_NCCL_STUB=init_hang=1",
           FSDPRT_HUNG,
-          {"ranks cannot meet over NCCL 2.30.7", "not all of 3 did within 6 s"}},
+          {"cannot connect ranks over NCCL 2.30.7", "not all of 3 did within 6 s"}},
          {"",
           toy,
           "FSDPRT_NCCL_STUB=init_error=2,init_error_rank=1",
           FSDPRT_FAILED,
-          {"ranks cannot meet over NCCL", "no socket interface found"}},
+          {"cannot connect ranks over NCCL", "no socket interface found"}},
          {"", toy, "FSDPRT_NCCL_STUB=late_rank=1,late_ms=100", 0, {"step 4/4"}},
          {"",
           toy,
@@ -199,7 +198,7 @@ TEST_F(Faults, FlightRecordHasAllRanks) {
   EXPECT_EQ(bash("python3 -m json.tool flight.0 >/dev/null"), 0) << record;
 }
 
-//===- Signals to the one that starts them --------------------------------===//
+//===- Signals to the launcher --------------------------------------------===//
 
 TEST_F(Faults, RanksDieWithTheirLauncher) {
   EXPECT_EQ(bash("rm -f log; " FSDP_RUN " " + at("toy3.fsdp") +
@@ -211,7 +210,7 @@ TEST_F(Faults, RanksDieWithTheirLauncher) {
             7);
 }
 
-// A terminal that goes away takes its whole session along: the run ends after its step, and saves.
+// A closed terminal sends SIGHUP to its session: the run ends after the current step and saves.
 TEST_F(Faults, AHangupEndsBehindTheStep) {
   for (std::string how : {"", " --processes"}) {
     EXPECT_EQ(bash("rm -rf hung log; setsid " FSDP_RUN " " + at("toy3.fsdp") + how +
@@ -224,8 +223,7 @@ TEST_F(Faults, AHangupEndsBehindTheStep) {
   }
 }
 
-// The whole machine pauses, and the launcher is the first to go on: for the time of the pause
-// nobody is to blame.
+// The whole machine pauses and the launcher resumes first: the pause is not a missing heartbeat.
 TEST_F(Faults, APauseOfAllIsNobodysSilence) {
   EXPECT_EQ(bash("rm -f log; " FSDP_RUN " " + at("toy3.fsdp") +
                  " --processes --heartbeat-seconds=3 --steps=100000000 >log 2>&1 & run=$!\n"
@@ -235,7 +233,7 @@ TEST_F(Faults, APauseOfAllIsNobodysSilence) {
                  "sleep 0.2; kill -TERM $run; wait $run"),
             128 + SIGTERM)
       << text("log");
-  EXPECT_EQ(text("log").find("no sign of life"), std::string::npos) << text("log");
+  EXPECT_EQ(text("log").find("no heartbeat"), std::string::npos) << text("log");
 }
 
 TEST_F(Faults, AnInterruptBeforeTheFirstStepIsSaid) {
@@ -252,7 +250,7 @@ TEST_F(Faults, AnInterruptBeforeTheFirstStepIsSaid) {
   }
 }
 
-/// Rank 1 stops in step 2, the launcher is told to end, and then rank 1 gets `signal`, or none.
+/// Rank 1 stops in step 2, the launcher receives SIGTERM, and then the shell command `then` runs.
 TEST_F(Faults, AnInterruptDoesNotHideALostRank) {
   auto interrupted = [&](const std::string &name, const std::string &arguments,
                          const std::string &then) {
@@ -272,7 +270,7 @@ TEST_F(Faults, AnInterruptDoesNotHideALostRank) {
   };
   auto [hung, hangs] = interrupted("hangs", "--heartbeat-seconds=3", "");
   EXPECT_EQ(hung, FSDPRT_HUNG) << hangs;
-  EXPECT_NE(hangs.find("has given no sign of life"), std::string::npos) << hangs;
+  EXPECT_NE(hangs.find("has sent no heartbeat"), std::string::npos) << hangs;
   auto [lost, killed] = interrupted("killed", "--heartbeat-seconds=60",
                                     "kill -KILL $(pgrep -P $run -f launched-rank=1)");
   EXPECT_EQ(lost, FSDPRT_LOST) << killed;
@@ -309,7 +307,7 @@ TEST_F(Faults, RestartsFromTheLastSave) {
          "toy3.fsdp --on-failure=restart --save=d");
 }
 
-//===- What ranks start with ----------------------------------------------===//
+//===- Start of the ranks -------------------------------------------------===//
 
 TEST_F(Faults, OtherArtifactOnOneRank) {
   writeOtherArtifacts("other.fsdp", "damaged.fsdp");
@@ -319,25 +317,22 @@ TEST_F(Faults, OtherArtifactOnOneRank) {
            " FAIL_HOW=replace FAIL_RANK=1 FAIL_IN=toy3.fsdp FAIL_OTHER=" +
            at(file);
   };
-  check({{"",
-          toy,
-          on("other.fsdp"),
-          FSDPRT_BAD_INPUT,
-          {"ranks do not agree: the artifact's SHA-256 is '", "' on rank 0 and '", "' on rank 1"}},
-         {"", toy, on("damaged.fsdp"), FSDPRT_BAD_INPUT, {"toy3.fsdp"}},
-         {"",
-          toy,
-          on("toy2.fsdp"),
-          FSDPRT_BAD_INPUT,
-          {"expected rank 1 of 3, found one that says rank 1 of 2"}}});
+  check(
+      {{"",
+        toy,
+        on("other.fsdp"),
+        FSDPRT_BAD_INPUT,
+        {"ranks do not agree: the artifact's SHA-256 is '", "' on rank 0 and '", "' on rank 1"}},
+       {"", toy, on("damaged.fsdp"), FSDPRT_BAD_INPUT, {"toy3.fsdp"}},
+       {"", toy, on("toy2.fsdp"), FSDPRT_BAD_INPUT, {"expected rank 1 of 3, found rank 1 of 2"}}});
 }
 
 TEST_F(Faults,
-       FullDiskDuringASave) { // after the first save, which takes a process fewer calls than that
+       FullDiskDuringASave) { // after the first save, for which a process makes fewer calls
   std::string toy = at("toy3.fsdp") + " --steps=4 --save-every=1 ";
   std::string full = "LD_PRELOAD=" FSDPRT_FAILPOINT " FAIL_HOW=full FAIL_IN=";
   std::vector<std::string> words = {"could not be saved", "No space left on device",
-                                    "saves from before are untouched"};
+                                    "earlier saves are untouched"};
   check({{"", toy + "--save=full.a", full + "full.a FAIL_AT=60", FSDPRT_FAILED, words},
          {"", toy + "--processes --save=full.b", full + "full.b FAIL_AT=20 FAIL_RANK=1",
           FSDPRT_FAILED, words},
@@ -374,7 +369,7 @@ TEST_F(Faults, GoesOnAsIfNeverInterrupted) { // losses, weights and optimizer's 
   }
 }
 
-TEST_F(Faults, TokensThatAreNone) { // refused when the file is opened, with the place, by all
+TEST_F(Faults, TokensThatAreNone) { // refused by all ranks when the file is opened, with the place
   auto words = [](std::vector<uint16_t> ids) {
     return std::string(reinterpret_cast<char *>(ids.data()), 2 * ids.size());
   };
@@ -395,7 +390,7 @@ TEST_F(Faults, TokensThatAreNone) { // refused when the file is opened, with the
       {"longer", header(20240520, 1, 501) + some, "", "which makes 2026 bytes, found 2024"},
       {"negative", header(20240520, 1, -1) + some, "", "its header says -1"},
       {"version", header(20240520, 9, 500) + some, "", "expected version 1"},
-      {"wide", header(20240520, 1, 500) + some, "--token-dtype=uint32", "leave the option out"},
+      {"wide", header(20240520, 1, 500) + some, "--token-dtype=uint32", "omit the option"},
       {"empty", "", "", "empty: expected tokens, found an empty file"},
       {"short", words({1, 2}), "--token-dtype=uint16",
        "expected at least 5 tokens for one sample of 4 and its targets, found 2"}};
@@ -434,7 +429,8 @@ TEST_F(Faults, MemoryLimitBelowThePlan) {
           {"the plan needs 4.0 GiB", "the limit of this process (ulimit -v) leaves"}}});
 }
 
-TEST_F(Faults, InstructionsThatTheProcessorLacks) { // refused by its feature bits, by all
+TEST_F(Faults,
+       InstructionsThatTheProcessorLacks) { // refused by all ranks because of its feature bits
   ToyOptions options;
   options.shards = 3;
   auto manifest = toyManifest(options);

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// No input is random without a word: what --input, --synthetic and --text say and refuse.
+// Output and errors of --input, --synthetic and --text; random inputs are always reported.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +44,7 @@ TEST_F(RunInputs, SaysWhatIsRandom) {
   Result result = run("toy2.fsdp --steps=2");
   EXPECT_NE(firstLine(result.output).find(", on random data"), std::string::npos) << result.output;
   EXPECT_EQ(lastLine(result.output),
-            "note: this was a run on random data: its loss says nothing of a model")
+            "note: this was a run on random data: its loss says nothing about a model")
       << result.output;
   EXPECT_NE(result.output.find("parameters: 2 trained (102 elements), 0 frozen, 0 constant\n"),
             std::string::npos)
@@ -66,9 +66,8 @@ TEST_F(RunInputs, SaysWhatIsRandom) {
 
 TEST_F(RunInputs, RefusesWhatIsNotFed) {
   expect(2,
-         "input 'tgt' would be random ids beside the data that other inputs have; feed it with "
-         "--input tgt=FILE, or "
-         "say that it is meant with --synthetic=tgt",
+         "input 'tgt' would be random ids, although other inputs have data; feed it with "
+         "--input tgt=FILE, or allow this with --synthetic=tgt",
          "toy2.fsdp --input ids=ids.bin");
   expect(2, "toy2.fsdp has no input 'labels'; it has ids, tgt", "toy2.fsdp --input labels=ids.bin");
   expect(2, "has no input 'labels'", "toy2.fsdp --synthetic labels");
@@ -108,7 +107,7 @@ TEST_F(RunInputs, ResumesOnTheSameSamples) {
   EXPECT_EQ(text("whole.safetensors"), text("again.safetensors"));
   expect(2, "not the samples of",
          "toy2.fsdp --steps=6 --resume=s --input ids=ids.bin --input tgt=other.bin");
-  expect(2, "name that with --input tgt=FILE",
+  expect(2, "give that file with --input tgt=FILE",
          "toy2.fsdp --steps=6 --resume=s --input ids=ids.bin --synthetic tgt");
   expect(2, "trained on a file for input 'ids'", "toy2.fsdp --steps=6 --resume=s");
   expect(2, "trained on the first 36 samples, found 20",

@@ -1,4 +1,4 @@
-//===- ProcessesTest.cpp - A process for each rank --------------*- C++ -*-===//
+//===- ProcessesTest.cpp - One process per rank -----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -38,7 +38,7 @@ TEST_F(Processes, LeaveTheSameFiles) {
            common + "b" + n + " --steps=6 --export=b.st --processes --tensorboard=tb" + n);
     expectSame("a.st", "b.st");
     expectSame("a" + n, "b" + n);
-    // Either goes on with what the other saved.
+    // Each resumes from a save of the other.
     expect(0, "resumed",
            common + "a" + n + " --resume=a" + n + " --processes --steps=9 --export=a.st");
     expect(0, "resumed", common + "b" + n + " --resume=b" + n + " --steps=9 --export=b.st");
@@ -47,7 +47,7 @@ TEST_F(Processes, LeaveTheSameFiles) {
   }
 }
 
-/// Over the library that stands in for NCCL, which adds up in the order of ranks.
+/// Over the NCCL stub, which adds in the order of ranks.
 TEST_F(Processes, LeaveTheSameFilesOverNccl) {
   ToyOptions options;
   options.shards = options.replicas = 2;
@@ -60,7 +60,7 @@ TEST_F(Processes, LeaveTheSameFilesOverNccl) {
     Result result =
         run(common + "b" + mesh + " --export=b.st --processes --backend=nccl --trace=t.json");
     EXPECT_EQ(result.code, 0) << result.output;
-    for (const char *words : {"step 6/6", "ranks meet over NCCL 2.30.7", "steps of "})
+    for (const char *words : {"step 6/6", "ranks communicate over NCCL 2.30.7", "steps of "})
       EXPECT_NE(result.output.find(words), std::string::npos) << words << "\n" << result.output;
     expectSame("a.st", "b.st");
     expectSame("a" + mesh, "b" + mesh);
@@ -75,9 +75,9 @@ TEST_F(Processes, NeedADeviceEachOverNccl) {
   Result result =
       run("toy3.fsdp --processes --backend=nccl --steps=2", "FSDPRT_NCCL_STUB=devices=2");
   EXPECT_EQ(result.code, 2) << result.output;
-  EXPECT_NE(result.output.find("expected a CUDA device for each rank, found one that ranks 0 and 2 "
-                               "have both; NCCL 2.30 and "
-                               "NCCL_MULTI_RANK_GPU_ENABLE=1 allow several ranks on one"),
+  EXPECT_NE(result.output.find("expected a CUDA device for each rank, found one shared by ranks 0 "
+                               "and 2; NCCL 2.30 with NCCL_MULTI_RANK_GPU_ENABLE=1 allows several "
+                               "ranks on one device"),
             std::string::npos)
       << result.output;
   EXPECT_EQ(run("toy3.fsdp --processes --backend=nccl --steps=2",
@@ -128,7 +128,7 @@ TEST_F(Processes, SayOnceWhatIsWrong) {
   expect(2, "cannot", "toy3.fsdp --processes --export=no/such/folder --steps=2");
 }
 
-TEST_F(Processes, EndBehindAStepWhenAsked) { // one signal, to the process that the user knows
+TEST_F(Processes, EndBehindAStepWhenAsked) { // one signal, to the launcher
   EXPECT_EQ(bash(FSDP_RUN
                  " toy3.fsdp --processes --steps=100000000 --save=saves >log 2>&1 & run=$!\n"
                  "for i in $(seq 600); do grep -q '^step' log && break; sleep 0.1; done\n"

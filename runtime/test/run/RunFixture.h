@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Artifacts in a folder of the test's own, and what a process said and how it ended.
+// Artifacts in a temporary folder of the test, and the output and exit code of processes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,7 @@ protected:
 
   std::string at(const std::string &name) const { return folder + "/" + name; }
 
-  /// The toy model for 3 ranks with another seed, and one with a bit that is wrong.
+  /// Writes the toy model for 3 ranks with another seed, and a copy with one flipped bit.
   void writeOtherArtifacts(const std::string &other, const std::string &damaged) {
     ToyOptions options;
     options.shards = 3;

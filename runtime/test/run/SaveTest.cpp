@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The index by itself; 10 steps against 5 and 5; every way in which a save may be damaged; a
-// process that dies, or a disk that is full, at every call that a save makes.
+// The index; 10 steps against 5 and 5; kinds of damage to a save; a killed process, or a full disk,
+// at every system call of a save.
 //
 //===----------------------------------------------------------------------===//
 
@@ -77,7 +77,7 @@ TEST(SaveIndex, IsRefusedWhenNestedTooDeep) {
   std::string deep = std::string(levels, '[') + std::string(levels, ']');
   for (std::string text : {"{\"version\":" + deep + "}", "{\"format\":" + deep + "}", deep})
     EXPECT_NE(refusal(text).find("expected JSON nested at most 64 deep"), std::string::npos);
-  // Brackets inside of strings do not count.
+  // Brackets inside strings do not count.
   EXPECT_EQ(refusal("{\"a\": \"" + deep + "\"}").find("nested"), std::string::npos);
 }
 
@@ -98,7 +98,7 @@ TEST(SaveIndex, IsRefusedWhenDamaged) {
       << refusal(later);
 }
 
-/// Whole by its hash, but not what an index has to be.
+/// The hash is right, but the contents are malformed.
 TEST(SaveIndex, IsRefusedWhenMalformed) {
   SaveIndex index = someIndex();
   const std::string text = writeIndex(index);
@@ -114,7 +114,7 @@ TEST(SaveIndex, IsRefusedWhenMalformed) {
     odd.replace(at, 64, std::string(64, '0'));
     odd.replace(at, 64, sha256Text(odd.data(), odd.size()));
     bool empty = std::strcmp(to, "\"files\":{}") ==
-                 0; // no piece: found when it is compared with the artifact
+                 0; // no piece: detected by the comparison with the artifact
     EXPECT_EQ(refusal(odd) == "", empty) << to << refusal(odd);
   }
 }
@@ -125,13 +125,13 @@ namespace {
 class Save : public Run {
 protected:
   Save() {
-    if (access("/dev/shm", W_OK) == 0) // where flushing costs nothing
+    if (access("/dev/shm", W_OK) == 0) // a file system where flushing is fast
       root = "/dev/shm";
   }
   void expectSame(const std::string &a, const std::string &b) {
     EXPECT_TRUE(text(a) == text(b)) << a << " " << b;
   }
-  /// Steps, losses, norms and rates of metrics.
+  /// Returns steps, losses, norms and rates of a metrics file.
   std::string numbers(const std::string &file) {
     std::string lines = text(file), result;
     for (size_t at = 0, end; (end = lines.find('\n', at)) != std::string::npos; at = end + 1)
@@ -159,7 +159,7 @@ TEST_F(Save, GoesOnBitForBit) {
                ranks);
     expect(0, "saved step 5: b" + ranks + "/step-00000005",
            base + " --steps=5 --lr-decay-steps=9 --min-lr=0.01 --metrics=b --save=b" + ranks);
-    // What the save has need not be given again.
+    // Options that the save contains need not be repeated.
     expect(0, "resumed after step 5 of b" + ranks + "/step-00000005",
            "toy" + ranks +
                ".fsdp --text=book.txt --val-every=3 --steps=10 --metrics=b --export=b.st "
@@ -167,10 +167,10 @@ TEST_F(Save, GoesOnBitForBit) {
                ranks + " --save=b" + ranks + " --check-against=unsharded");
     EXPECT_EQ(numbers("a"), numbers("b"));
     expectSame("a.st", "b.st");
-    expectSame("a" + ranks + "/latest", "b" + ranks + "/latest"); // and so the hashes of all files
+    expectSame("a" + ranks + "/latest", "b" + ranks + "/latest"); // it has the hashes of all files
     expectSame("a" + ranks + "/step-00000010/index.json",
                "b" + ranks + "/step-00000010/index.json");
-    expect(0, "no step is left of --steps=10",
+    expect(0, "all steps of --steps=10 are done",
            "toy" + ranks + ".fsdp --text=book.txt --steps=10 --resume=b" + ranks);
   }
 }
@@ -185,7 +185,7 @@ TEST_F(Save, KeepsWholeStatesOnce) {
   for (int rank = 0; rank < 4; ++rank) {
     SafetensorsFile saved(at("s/step-00000002/" + rankFileName(rank)));
     EXPECT_EQ(saved.getTensors().size(), rank < 2 ? 3u : 1u)
-        << rank; // replicas have their step blocks alone
+        << rank; // replicas save only their step blocks
   }
   expect(0, "resumed", "hsdp.fsdp --steps=4 --save=s --resume=s");
   expectSame("s/latest", "t/latest");
@@ -200,11 +200,13 @@ TEST_F(Save, KeepsTheNewest) {
 
 TEST_F(Save, RefusesOtherRuns) {
   expect(0, "saved step 2", "toy2.fsdp --steps=2 --save=s --save-every=1");
-  expect(2, "s: has saves of another run; go on from the last with --resume=s, or save elsewhere",
+  expect(2,
+         "s: has saves of another run; resume from the last one with --resume=s, or save to "
+         "another folder",
          "toy2.fsdp --steps=4 --save=s");
   expect(2,
-         "s: its last save is s/step-00000002, and the run goes on from s/step-00000001; save "
-         "elsewhere",
+         "s: its last save is s/step-00000002, but the run resumes from s/step-00000001; save "
+         "to another folder",
          "toy2.fsdp --steps=4 --save=s --resume=s/step-00000001");
   expect(0, "saved step 4", "toy2.fsdp --steps=4 --save=t --resume=s/step-00000001");
   expect(2,
@@ -217,19 +219,20 @@ TEST_F(Save, RefusesOtherRuns) {
   writeFile(at("other.fsdp"), file.data(), file.size());
   expect(2, "s/step-00000002: saved by another artifact: expected the one from",
          "other.fsdp --resume=s");
-  expect(2, "--steps: expected at least the 2 that s/step-00000002 has completed, found 1",
+  expect(2, "--steps: expected at least the 2 steps that s/step-00000002 has completed, found 1",
          "toy2.fsdp --resume=s --steps=1");
   expect(2, "--seed: s/step-00000002 has seed 0, found 3", "toy2.fsdp --resume=s --seed=3");
-  expect(2, "--overfit: the run of s/step-00000002 saw new samples",
+  expect(2, "--overfit: the run of s/step-00000002 used new samples",
          "toy2.fsdp --resume=s --overfit");
   expect(0, "resumed", "toy2.fsdp --resume=s --overfit --other-data --steps=3");
   expect(0,
-         "note: the learning rate is not the save's: expected 0.1, at least 0, warm-up 0, decay to "
-         "step 0; now 0.05,",
+         "note: the learning rate differs from the save's: expected 0.1, minimum 0, warm-up 0, "
+         "decay to "
+         "step 0; found 0.05,",
          "toy2.fsdp --resume=s --steps=3 --lr=0.05");
   write("a.txt", std::string(300, 'a'));
   write("b.txt", std::string(300, 'b'));
-  expect(2, "s/step-00000002: its run trained on random ids; leave --text and --data out",
+  expect(2, "s/step-00000002: its run trained on random ids; omit --text and --data",
          "toy2.fsdp --resume=s --text=a.txt");
   expect(0, "saved step 1", "toy2.fsdp --text=a.txt --steps=1 --save=u");
   expect(2, "u/step-00000001: its run trained on a file of tokens", "toy2.fsdp --resume=u");
@@ -251,10 +254,10 @@ TEST_F(Save, RefusesBadUsage) {
          "toy2.fsdp --resume=toy2.fsdp");
   ASSERT_EQ(bash("mkdir empty"), 0);
   expect(2, "empty: has no save", "toy2.fsdp --resume=empty");
-  expect(2, "toy2.fsdp: cannot save there: Not a directory", "toy2.fsdp --save=toy2.fsdp");
-  expect(2, "no/such/s: cannot make the folder for saves: No such file",
+  expect(2, "toy2.fsdp: cannot write to the folder: Not a directory", "toy2.fsdp --save=toy2.fsdp");
+  expect(2, "no/such/s: cannot create the folder for saves: No such file",
          "toy2.fsdp --save=no/such/s");
-  expect(2, "compiled for 2 ranks", "toy2.fsdp --ranks=3 --save=new"); // nothing was left behind
+  expect(2, "compiled for 2 ranks", "toy2.fsdp --ranks=3 --save=new"); // no folder is left
   EXPECT_EQ(bash("[ ! -e new ]"), 0);
   write("m", "not metrics\n");
   expect(0, "saved step 1", "toy2.fsdp --steps=1 --save=s");
@@ -264,19 +267,19 @@ TEST_F(Save, RefusesBadUsage) {
   EXPECT_EQ(bash("exec 9<s && flock -n 9 && " FSDP_RUN
                  " toy2.fsdp --steps=2 --save=s --resume=s 2>err; [ $? = 2 ]"),
             0);
-  EXPECT_NE(text("err").find("s: another process saves there"), std::string::npos) << text("err");
+  EXPECT_NE(text("err").find("s: another process saves to this folder"), std::string::npos)
+      << text("err");
 }
 
-/// Of a folder of saves the newest one that is whole is taken, and why is said; a save that the
-/// user names is refused.
+/// From a folder of saves the newest undamaged one is used, with a warning. A damaged save that is
+/// named by --resume is refused.
 TEST_F(Save, LeavesDamageOut) {
   expect(0, "saved step 4", "toy2.fsdp --steps=4 --save=s --save-every=2");
   const std::string folder = "s/step-00000004/", resume = "toy2.fsdp --steps=5 --resume=s";
   auto fallsBack = [&](const std::string &words, int step) {
     expect(0, "warning: " + words, resume);
     expect(0,
-           "; going on from s/step-0000000" + std::to_string(step) +
-               ", the newest save that is whole",
+           "; resuming from s/step-0000000" + std::to_string(step) + ", the newest undamaged save",
            resume);
     expect(0, "resumed after step " + std::to_string(step), resume);
   };
@@ -304,7 +307,7 @@ TEST_F(Save, LeavesDamageOut) {
     ASSERT_EQ(std::rename(this->at("away").c_str(), this->at(folder + name).c_str()), 0);
   }
   damaged(folder + "index.json",
-          folder + "index.json: its SHA-256 is not the one at its end; it is damaged",
+          folder + "index.json: its content does not match the SHA-256 at its end; it is damaged",
           [](std::string &text) { text[text.find("\"seed\":0") + 7] = '1'; });
   damaged(folder + "index.json",
           folder + "index.json: expected the JSON object of a save; it is cut short or damaged",
@@ -315,17 +318,17 @@ TEST_F(Save, LeavesDamageOut) {
   const std::string nothing = "s/latest: expected the name of a save and the SHA-256 of its index, "
                               "as 64 digits and a newline, found ";
   damaged(
-      "s/latest", nothing + "nothing; name a save itself, such as s/step-00000004",
+      "s/latest", nothing + "nothing; choose a save, such as s/step-00000004",
       [](std::string &text) { text.clear(); }, 4);
   damaged(
       "s/latest",
       nothing + "'no ?"
-                "?'; name a save itself, such as s/step-00000004",
+                "?'; choose a save, such as s/step-00000004",
       [](std::string &text) { text = "no \x01\xff"; }, 4);
-  damaged("s/latest", "s/step-00000004: 'latest' beside it expects SHA-256 ",
+  damaged("s/latest", "s/step-00000004: 'latest' in the same folder expects SHA-256 ",
           [](std::string &text) { text[20] = text[20] == 'a' ? 'b' : 'a'; });
   damaged(
-      "s/latest", "s/step-00000002: 'latest' beside it expects SHA-256 ",
+      "s/latest", "s/step-00000002: 'latest' in the same folder expects SHA-256 ",
       [](std::string &text) { text[12] = '2'; }, 4);
   damaged(
       "s/latest", "s/step-00000009/index.json: cannot open the index of the save: No such file",
@@ -336,12 +339,12 @@ TEST_F(Save, LeavesDamageOut) {
   ASSERT_EQ(bash("cp s/step-00000002/rank-00000.safetensors " + folder), 0); // of another step
   fallsBack(folder + "rank-00000.safetensors: expected SHA-256", 2);
   ASSERT_EQ(bash("for s in s/step-*; do echo >$s/index.json; done"), 0);
-  expect(2, "s: none of its 2 saves is whole: s/step-00000004/index.json: ", resume);
+  expect(2, "s: all of its 2 saves are damaged: s/step-00000004/index.json: ", resume);
 }
 
 TEST_F(Save, FullDisk) {
   expect(0, "saved step 1", "toy2.fsdp --steps=1 --save=s");
-  // A limit on the size of files that the second save's do not fit.
+  // A file size limit that the files of the second save exceed.
   EXPECT_EQ(bash("ulimit -f 1; " FSDP_RUN
                  " toy2.fsdp --steps=3 --save=s --resume=s >log 2>&1; [ $? = 1 ]"),
             0)
@@ -350,7 +353,7 @@ TEST_F(Save, FullDisk) {
                              "write: File too large"),
             std::string::npos)
       << text("log");
-  EXPECT_NE(text("log").find("saves from before are untouched"), std::string::npos) << text("log");
+  EXPECT_NE(text("log").find("earlier saves are untouched"), std::string::npos) << text("log");
   EXPECT_EQ(bash("[ \"$(ls -A s)\" = \"latest\nstep-00000001\" ]"), 0);
   expect(0, "saved step 3", "toy2.fsdp --steps=3 --save=s --resume=s");
 }
@@ -386,7 +389,7 @@ protected:
     std::getline(file, line);
     return line;
   }
-  /// What a user does then: goes on from the last save, or begins anew where there is none.
+  /// Resumes from the last save, or starts anew if there is none, as a user would.
   void goOn(const std::string &where) {
     bool any = !readLatest().empty();
     Result result = run("toy2.fsdp --steps=2 --resume=" + saves + options);
@@ -406,8 +409,7 @@ protected:
 } // namespace
 
 TEST_F(SaveCalls, AreInTheOrderThatSurvives) {
-  // Of the second save: everything is flushed before it is named, and named before the old one
-  // goes.
+  // The second save is flushed before it is renamed, and renamed before the old one is removed.
   std::vector<std::string> words = {"fsync .step-00000002.tmp/index.json",
                                     "fsync .step-00000002.tmp",
                                     "rename step-00000002",
@@ -453,11 +455,11 @@ TEST_F(SaveCalls, MayBeTheLast) {
 TEST_F(SaveCalls, MayFindTheDiskFull) {
   for (size_t k = 1; k <= calls.size(); ++k) {
     Result result = run("toy2.fsdp --steps=2" + options, preload("full", k));
-    if (result.code == 0) { // only removals were left, or flushing a folder
+    if (result.code == 0) { // only removals or the flush of a folder were left
       EXPECT_EQ(readLatest(), golden) << calls[k - 1];
     } else {
       EXPECT_EQ(result.code, k == 1 ? 2 : 1) << calls[k - 1] << "\n"
-                                             << result.output; // the first: the folder itself
+                                             << result.output; // the first call creates the folder
       EXPECT_NE(result.output.find("No space left"), std::string::npos) << calls[k - 1] << "\n"
                                                                         << result.output;
       EXPECT_NE(result.output.find("error: " + std::string(k == 1 ? "" : "step ")),

@@ -1,11 +1,11 @@
-//===- SimulateTest.cpp - Steps on clusters that are not there --*- C++ -*-===//
+//===- SimulateTest.cpp - Simulated steps on clusters -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Rings and shared links against closed forms; a published curve of bandwidth over payload; files
-// that are refused; bounds that every step keeps.
+// Compares rings and shared links with closed forms, and bandwidths with a published curve. Checks
+// that bad files are refused, and that every step lies within bounds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ using namespace fsdprt;
 using namespace fsdprt::test;
 using Kind = fb::CollectiveKind;
 
-/// Ranks of one level, or of two.
+/// Returns a cluster with plain rates.
 static Cluster plainCluster(std::vector<ClusterLink> links) {
   Cluster cluster;
   cluster.file = "plain.json";
@@ -55,13 +55,13 @@ TEST(Transfer, RingsOfOneLevel) {
   EXPECT_EQ(planTransfer(cluster, Kind::all_gather, 8e8, {1, 1}).aloneSeconds(), 0);
 }
 
-// 16 ranks on nodes of 8: 14 steps within, and one between (the ring's own end needs none); 8 ways
-// out are shared.
+// 16 ranks on nodes of 8: 14 steps within nodes and one between them (the ring's last step is not
+// needed); 8 uplinks are shared.
 TEST(Transfer, RingsOfTwoLevels) {
   Cluster cluster = plainCluster({link("in", 8, 1e-6, 4e9), link("out", 64, 1e-4, 1e8)});
   EXPECT_NEAR(planTransfer(cluster, Kind::all_gather, 16e8, {16, 1}).aloneSeconds(),
               14e-6 + 1e-4 + 15e8 / 8e8, 1e-9);
-  // One member in each node has a way out of its own and no more.
+  // A single member per node has one uplink.
   EXPECT_NEAR(planTransfer(cluster, Kind::all_gather, 4e8, {4, 8}).aloneSeconds(), 3e-4 + 3e8 / 1e8,
               1e-9);
 }
@@ -88,7 +88,7 @@ TEST(Links, OneChannelIsAQueueTwoShare) {
   EXPECT_NEAR(queue.finish(second), 4, 1e-9);
   EXPECT_NEAR(queue.flight(first).end, 2, 1e-9);
   EXPECT_NEAR(queue.flight(second).begin, 2, 1e-9);
-  Links shared(1); // the shorter one is done when it has had half of the links for twice its time
+  Links shared(1); // the shorter one ends after having half of the links for twice its time
   first = shared.start(work(200, 0.01), 1, 0, 0);
   second = shared.start(work(100, 0.01), 2, 0, 0);
   EXPECT_NEAR(shared.finish(second), 2, 0.011);
@@ -105,8 +105,7 @@ TEST(Links, LatencyLeavesTheLinksToOthers) {
   EXPECT_NEAR(links.finish(waits), 2, 1e-9);
 }
 
-// What the host needs to issue a collective passes while the one before it on the channel is in
-// flight.
+// The host issues a collective while the previous one of the channel is in flight.
 TEST(Links, DelaysHideBehindAQueue) {
   Links links(1);
   size_t first = links.start(work(10, 0.1), 1, 0, 0.5),
@@ -124,7 +123,7 @@ TEST(Links, ACollectiveThatEndsLaterThanItsLastChunkBeginsHoldsItsChannel) {
   EXPECT_NEAR(links.finish(next), 2, 1e-9);
 }
 
-// Also where the two are on different levels, so that the links themselves are free.
+// This also holds if the two are on different levels, so that the links themselves are free.
 TEST(Links, AChannelIsHeldWhateverTheLevel) {
   Links links(2);
   size_t first = links.start({"", 0, 1, {1, 0}, 0}, 1, 0, 0),
@@ -134,7 +133,7 @@ TEST(Links, AChannelIsHeldWhateverTheLevel) {
   EXPECT_NEAR(links.flight(next).begin, 1, 1e-9);
 }
 
-// The slow level leaves the other one two thirds of the time.
+// The slow level leaves the other level idle for two thirds of the time.
 TEST(Links, LevelsWorkAtTheSameTime) {
   Links links(2);
   size_t both = links.start({"", 0, 10, {0.1, 0.3}, 0}, 1, 0, 0),
@@ -148,8 +147,8 @@ TEST(Links, LevelsWorkAtTheSameTime) {
 // Bus bandwidth of an all-reduce over 8 x H200 by payload, in GB/s (10^9), with NCCL 2.27.7:
 // github.com/stas00/ml-engineering (744d01e, 2026-08), network/README.md, "all_reduce_bench.py".
 // Each payload is timed alone, after a barrier. The cluster file's constants are NCCL's own
-// (2.30.7: src/graph/tuning.cc, src/graph/search.cc, src/enqueue.cc); what torch needs to issue one
-// collective is taken from the smallest payload, and nothing from the others.
+// (2.30.7: src/graph/tuning.cc, src/graph/search.cc, src/enqueue.cc). The time that torch needs to
+// issue a collective is taken from the smallest payload; no other payload is used for calibration.
 TEST(Curve, AllReduceOfEightH200) {
   Cluster cluster = readCluster(FSDPRT_CLUSTERS "/8xH200.json");
   auto seconds = [&](double bytes, double issue) {
@@ -172,14 +171,14 @@ TEST(Curve, AllReduceOfEightH200) {
                 1.75 * bytes / seconds(bytes, issue) / 1e9, 100 * (ratio - 1));
     EXPECT_NEAR(ratio, 1, 0.1) << bytes;
   }
-  // The two in between: host and device overlap in what is timed (docs/explanation/simulator.md),
-  // so that these come out too slow.
+  // Two payloads in between are predicted too slow, since the measurement overlaps host and device
+  // (docs/explanation/simulator.md).
   EXPECT_NEAR(seconds(1 << 19, issue) / measured(1 << 19, 23.94), 1.19, 0.02);
   EXPECT_NEAR(seconds(1 << 20, issue) / measured(1 << 20, 39.93), 1.14, 0.02);
 }
 
-// Which way NCCL takes, as the same source reports it from NCCL's own log: a ring by LL up to 1
-// MiB, NVLS from 2 MiB.
+// NCCL's choice of algorithm, from its log in the same source: a ring by LL up to 1 MiB, NVLS from
+// 2 MiB.
 TEST(Curve, WaysOfEightH200) {
   Cluster cluster = readCluster(FSDPRT_CLUSTERS "/8xH200.json");
   for (int power = 15; power <= 34; ++power)
@@ -188,8 +187,8 @@ TEST(Curve, WaysOfEightH200) {
         << power;
 }
 
-// The same source: rings of the other collectives at 16 GiB, and 1000 all-reduces of 4 MB after
-// one another.
+// The same source: rings of the other collectives at 16 GiB, and 1000 consecutive all-reduces of 4
+// MB.
 TEST(Curve, RingsAndQueuesOfEightH200) {
   Cluster cluster = readCluster(FSDPRT_CLUSTERS "/8xH200.json");
   double bytes = std::ldexp(1, 34);
@@ -279,12 +278,12 @@ INSTANTIATE_TEST_SUITE_P(
         Misspelt{
             "\"ranks\": 4", "\"ranks\": 1",
             "link \"a\": \"ranks\": expected a whole number of at least 2, found the number 1"},
-        Misspelt{"\"ranks\": 4, ", "", "link \"a\": only the last link may be without \"ranks\""},
+        Misspelt{"\"ranks\": 4, ", "", "link \"a\": only the last link may omit \"ranks\""},
         Misspelt{"\"b\",", "\"b\", \"ranks\": 6,",
-                 "link \"b\": \"ranks\": expected a multiple of the 4 ranks of the link before it, "
-                 "and more, found the number 6"},
+                 "link \"b\": \"ranks\": expected a multiple of the 4 ranks of the previous link, "
+                 "and larger, found the number 6"},
         Misspelt{"[{\"name\": \"P\", \"seconds\": 0}]", "[]",
-                 "\"protocols\": expected a list that is not empty, found an empty list"},
+                 "\"protocols\": expected a non-empty list, found an empty list"},
         Misspelt{"[{\"name\": \"P\", \"seconds\": 0}]", "[{\"name\": \"Q\", \"seconds\": 0}]",
                  "link \"a\": protocol \"P\": expected one of the cluster's"},
         Misspelt{"\"least_ranks\": 2", "\"least_ranks\": 1",
@@ -301,7 +300,7 @@ TEST(ClusterFile, PlainOneIsRead) {
 
 //===- Steps --------------------------------------------------------------===//
 
-/// Without code, so that there may be any number of ranks.
+/// Returns the toy artifact without code, so that it may have any number of ranks.
 static std::shared_ptr<const Artifact> toy(const ToyOptions &options) {
   auto file = pack(toyManifest(options), {});
   return Artifact::fromMemory(file.data(), file.size(), "toy.fsdp");
@@ -329,7 +328,7 @@ TEST(Simulation, NeedsRanksThatAreAlike) {
   std::string text =
       refusal(*toy({2, 6}), plainCluster({link("a", 4, 0, 1e9), link("b", UINT64_MAX, 0, 1e9)}));
   EXPECT_NE(text.find("link \"a\" joins 4 ranks each, and groups of the mesh replicate=2,shard=6 "
-                      "span 6: they lie differently"),
+                      "span 6: expected one of the two numbers to divide the other"),
             std::string::npos)
       << text;
   EXPECT_EQ(
@@ -337,8 +336,8 @@ TEST(Simulation, NeedsRanksThatAreAlike) {
       "");
 }
 
-// Whatever the machines: a step takes at least its compute and at least its links, and at most all
-// of it in a row.
+// On all clusters a step takes at least its compute and at least its communication, and at most
+// their sum.
 TEST(Simulation, StaysBetweenItsBounds) {
   std::mt19937 random(1);
   auto draw = [&](double low, double high) {
@@ -370,7 +369,7 @@ TEST(Simulation, StaysBetweenItsBounds) {
   }
 }
 
-// Slices of the compute lane follow one another, as those of a session's trace do.
+// Slices of the compute lane follow one another, as in the trace of a session.
 TEST(Simulation, EventsCoverTheStep) {
   auto artifact = toy({1, 2});
   Simulation step = simulate(*artifact, plainCluster({link("a", 2, 1e-5, 1e6)}));
@@ -387,7 +386,7 @@ TEST(Simulation, EventsCoverTheStep) {
               static_cast<double>(step.events.size()));
 }
 
-// A kernel takes the time of what it says that it moves, and of its bindings where it says nothing.
+// A kernel takes the time of the bytes that it reports, or else of its bindings.
 TEST(Simulation, CountsWhatKernelsMove) {
   Cluster cluster = plainCluster({link("a", 2, 1e-5, 1e6)});
   cluster.memoryBytesPerSecond = 1e3;

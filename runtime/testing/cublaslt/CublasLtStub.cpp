@@ -1,19 +1,19 @@
-//===- CublasLtStub.cpp - What stands in for cuBLASLt -----------*- C++ -*-===//
+//===- CublasLtStub.cpp - A stub of cuBLASLt --------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The functions that the runtime uses, over whichever driver FSDPRT_CUDA_LIBRARY names: products
-// are kernels of PTX, one element a thread, which go to the caller's stream. What the library's
-// documentation asks for is looked at: descriptors, leading dimensions, types that go together, the
-// alignment that was promised when an algorithm was asked for, and that an algorithm is used for
-// the call that it was given for.
+// Implements the functions of cuBLASLt that the runtime calls, over the driver that
+// FSDPRT_CUDA_LIBRARY names. A product is a PTX kernel with one thread per element, launched on the
+// caller's stream. The stub checks what the library's documentation requires: descriptors, leading
+// dimensions, combinations of types, the alignment promised to the heuristic, and that an algorithm
+// is used for the call that it was given for.
 //
-//   FSDPRT_CUBLASLT_STUB_VERSION   what it says that it is (130000)
-//   FSDPRT_CUBLASLT_STUB_REFUSES   1: it cannot be begun with
-//   FSDPRT_CUBLASLT_STUB_NONE      products of this many columns (our n) have no algorithm
-//   FSDPRT_CUBLASLT_STUB_LOG       a file, to which a line goes for each algorithm
+//   FSDPRT_CUBLASLT_STUB_VERSION   value of cublasLtGetVersion (130000)
+//   FSDPRT_CUBLASLT_STUB_REFUSES   1: cublasLtCreate fails
+//   FSDPRT_CUBLASLT_STUB_NONE      products with this number of columns (our n) have no algorithm
+//   FSDPRT_CUBLASLT_STUB_LOG       file that gets one line for each algorithm used
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,9 +54,9 @@ T &from(Handle handle) {
   return *reinterpret_cast<T *>(handle);
 }
 
-/// What is wrong goes to standard error, since a status says little.
+/// Writes the reason of a failure to standard error, since a status carries none.
 LtStatus refuse(const std::string &what, LtStatus status = ltInvalidValue) {
-  std::fprintf(stderr, "cuBLASLt's stand-in: %s\n", what.c_str());
+  std::fprintf(stderr, "cuBLASLt stub: %s\n", what.c_str());
   return status;
 }
 
@@ -73,7 +73,7 @@ uint64_t alignmentOf(const void *pointer) {
   return address & (~address + 1);
 }
 
-/// A call, as far as an algorithm depends on it.
+/// The properties of a call on which an algorithm depends.
 struct Call {
   const Product &product;
   const Matrix &a, &b, &c, &d;
@@ -103,12 +103,12 @@ std::string Call::problem() const {
            bRows = product.transposeB == ltAsIs ? b.rows : b.cols;
   uint64_t bCols = product.transposeB == ltAsIs ? b.cols : b.rows;
   if (aRows != m() || bRows != k() || bCols != n() || c.rows != m() || c.cols != n())
-    return "sizes that do not go together";
+    return "matrix sizes that do not match";
   for (const Matrix *matrix : {&a, &b, &c, &d})
     if (matrix->leading < static_cast<int64_t>(matrix->rows) || matrix->batches != d.batches)
-      return "a leading dimension below the rows, or another number of batches";
+      return "a leading dimension below the number of rows, or different numbers of batches";
   if (a.type != b.type || c.type != d.type || (d.type != a.type && d.type != ltF32))
-    return "types that do not go together";
+    return "a combination of types that is not supported";
   constexpr int aux = ltAux, gelu = ltGelu, gradient = ltGeluGradient, bias = ltBias,
                 plain = ltPlain;
   int known[] = {plain, bias, gelu, gelu | bias, gelu | aux, gelu | aux | bias, gradient};
@@ -116,20 +116,19 @@ std::string Call::problem() const {
   for (int each : known)
     isKnown |= each == product.epilogue;
   if (!isKnown)
-    return "an epilogue that there is not: " + std::to_string(product.epilogue);
+    return "unknown epilogue " + std::to_string(product.epilogue);
   bool hasBias = product.epilogue == bias || product.epilogue == (gelu | bias) ||
                  product.epilogue == (gelu | aux | bias);
   bool hasAux = (product.epilogue & aux) != 0;
   if (hasBias != (product.bias != nullptr) || hasAux != (product.aux != nullptr))
-    return "an epilogue and pointers that do not go together";
+    return "an epilogue without its pointer, or a pointer without its epilogue";
   if (hasAux && (product.auxLeading % 8 != 0 || product.auxLeading < static_cast<int64_t>(m()) ||
                  alignmentOf(product.aux) < 16))
-    return "an auxiliary matrix whose rows are not a multiple of 8 apart, or not aligned";
+    return "an auxiliary matrix whose leading dimension is not a multiple of 8, or misaligned";
   return "";
 }
 
-/// What an algorithm of the stand-in says of itself: [magic, hash of the call, workspace,
-/// alignments].
+/// Returns the contents of an algorithm: [magic, hash of the call, workspace, alignments].
 LtAlgorithm algorithmFor(const Call &call, const Preference &preference) {
   LtAlgorithm algorithm = {{magic, call.hash(), preference.workspace / 2}};
   for (int i = 0; i < 4; ++i)
@@ -166,7 +165,7 @@ const char *cublasLtGetStatusString(LtStatus status) {
 
 LtStatus cublasLtCreate(LtHandle *handle) {
   if (numberIn("FSDPRT_CUBLASLT_STUB_REFUSES", 0))
-    return refuse("it does not begin", ltNotInitialised);
+    return refuse("creation fails as requested", ltNotInitialised);
   auto *kernels = new StubKernels();
   *handle = reinterpret_cast<LtHandle>(kernels);
   std::string problem = kernels->load();
@@ -180,7 +179,7 @@ LtStatus cublasLtDestroy(LtHandle handle) {
 
 LtStatus cublasLtMatmulDescCreate(LtProduct *product, int compute, LtType scale) {
   if (compute != ltComputeF32 || scale != ltF32)
-    return refuse("a product that is not computed and scaled in f32", ltNotSupported);
+    return refuse("expected a product that is computed and scaled in f32", ltNotSupported);
   *product = reinterpret_cast<LtProduct>(new Product());
   return ltOk;
 }
@@ -222,7 +221,7 @@ LtStatus cublasLtMatmulDescSetAttribute(LtProduct handle, LtProductAttribute att
 LtStatus cublasLtMatrixLayoutCreate(LtMatrix *matrix, LtType type, uint64_t rows, uint64_t cols,
                                     int64_t leading) {
   if (type != ltF32 && type != ltF16 && type != ltBF16)
-    return refuse("a matrix of type " + std::to_string(type));
+    return refuse("unknown matrix type " + std::to_string(type));
   *matrix = reinterpret_cast<LtMatrix>(new Matrix{type, rows, cols, leading});
   return ltOk;
 }
@@ -238,7 +237,7 @@ LtStatus cublasLtMatrixLayoutSetAttribute(LtMatrix handle, LtMatrixAttribute att
   bool isSet = attribute == ltBatchCount    ? copyTo(matrix.batches, value, size)
                : attribute == ltBatchStride ? copyTo(matrix.batchStride, value, size)
                                             : false;
-  return isSet ? ltOk : refuse("attribute " + std::to_string(attribute) + " of a matrix");
+  return isSet ? ltOk : refuse("unknown matrix attribute " + std::to_string(attribute));
 }
 
 LtStatus cublasLtMatmulPreferenceCreate(LtPreference *preference) {
@@ -259,10 +258,10 @@ LtStatus cublasLtMatmulPreferenceSetAttribute(LtPreference handle, int attribute
                : attribute >= ltMinAlignmentA && attribute < ltMinAlignmentA + 4
                    ? copyTo(preference.alignments[attribute - ltMinAlignmentA], value, size)
                    : false;
-  return isSet ? ltOk : refuse("attribute " + std::to_string(attribute) + " of a preference");
+  return isSet ? ltOk : refuse("unknown preference attribute " + std::to_string(attribute));
 }
 
-//===- LibraryGemm -----------------------------------------------------------===//
+//===- Products ----------------------------------------------------------===//
 
 LtStatus cublasLtMatmulAlgoGetHeuristic(LtHandle, LtProduct product, LtMatrix a, LtMatrix b,
                                         LtMatrix c, LtMatrix d, LtPreference handle, int wanted,
@@ -272,11 +271,11 @@ LtStatus cublasLtMatmulAlgoGetHeuristic(LtHandle, LtProduct product, LtMatrix a,
             from<Matrix>(d)};
   *count = 0;
   if (wanted < 1)
-    return refuse("no algorithm is asked for");
+    return refuse("expected at least one requested algorithm");
   if (std::string problem = call.problem(); !problem.empty())
     return refuse(problem);
   if (preference.reductions & ~ltReduceInComputeType)
-    return refuse("sums of parts in an order that is not fixed, or not in f32");
+    return refuse("expected reductions in f32 and in a fixed order");
   if (numberIn("FSDPRT_CUBLASLT_STUB_NONE", 0) == call.m())
     return ltNotSupported;
   log(call);
@@ -297,16 +296,16 @@ LtStatus cublasLtMatmul(LtHandle handle, LtProduct product, const void *alpha, c
   if (std::string problem = call.problem(); !problem.empty())
     return refuse(problem);
   if (!algorithm || algorithm->data[0] != magic || algorithm->data[1] != call.hash())
-    return refuse("an algorithm that was not given for this call");
+    return refuse("an algorithm that the heuristic gave for another call");
   if (workspaceBytes < algorithm->data[2] || (workspaceBytes && alignmentOf(workspace) < 256))
     return refuse("a workspace that is too small, or not aligned to 256 bytes");
   const void *pointers[] = {a, b, c, d};
   for (int i = 0; i < 4; ++i)
     if (!pointers[i] || alignmentOf(pointers[i]) < algorithm->data[3 + i])
-      return refuse("a matrix that is not aligned as the algorithm was told");
+      return refuse("a pointer with less alignment than the algorithm requires");
   float one = *static_cast<const float *>(alpha), addend = *static_cast<const float *>(beta);
   if (one != 1 || (addend != 0 && addend != 1))
-    return refuse("scales that the stand-in does not have", ltNotSupported);
+    return refuse("expected scales 1, and 0 or 1", ltNotSupported);
   StubProduct stub;
   stub.pointers = {a, b, c, d, call.product.bias, call.product.aux};
   stub.m = call.m(), stub.n = call.n(), stub.k = call.k();

@@ -1,10 +1,10 @@
-//===- CublasLtStubKernels.cpp - LibraryGemm as plain kernels ------*- C++ -*-===//
+//===- CublasLtStubKernels.cpp - Kernels of the cuBLASLt stub ------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A thread has an element of the result, and adds its products in the order of k.
+// Each thread computes one element of the result and adds its products in the order of k.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@
 using namespace fsdprt;
 using namespace fsdprt::test;
 
-/// Parameters of 8 bytes, in order; the flags are the last.
+/// Kernel parameters of 8 bytes each, in order; the flags come last.
 static const char *const names[] = {"a",      "b",    "c",    "d",       "bias",   "aux",
                                     "m",      "n",    "k",    "batches", "arow",   "acol",
                                     "abatch", "brow", "bcol", "bbatch",  "crow",   "ccol",
@@ -43,7 +43,7 @@ static std::string store(LtType type, const std::string &value, const std::strin
          address + "], %h1;\n";
 }
 
-/// %rdT = base + ((batch) * xbatch + i * xrow + j * xcol) * bytes; %rd40 is the batch.
+/// Emits %rdT = base + (batch * xbatch + i * xrow + j * xcol) * bytes; %rd40 holds the batch.
 static std::string place(const std::string &matrix, const std::string &i, const std::string &j,
                          int bytes, const std::string &into) {
   std::string text = "  mul.lo.u64 " + into + ", %rd40, %" + matrix + "batch;\n";
@@ -55,7 +55,7 @@ static std::string place(const std::string &matrix, const std::string &i, const 
          ";\n  add.u64 " + into + ", " + into + ", %" + matrix + ";\n";
 }
 
-/// %f3 = tanh(sqrt(2/pi) (x + 0.044715 x^3)) of x in %f1, whose square is left in %f2.
+/// Emits %f3 = tanh(sqrt(2/pi) (x + 0.044715 x^3)) for x in %f1, and leaves x^2 in %f2.
 static const char *const tanhText = R"(  mul.f32 %f2, %f1, %f1;
   mul.f32 %f3, %f2, 0f3D372713;
   fma.rn.f32 %f3, %f3, %f1, %f1;
@@ -142,22 +142,20 @@ std::string StubKernels::load() {
   const char *given = std::getenv("FSDPRT_CUDA_LIBRARY");
   void *driver = dlopen(given && *given ? given : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!driver)
-    return "there is no driver";
+    return "no driver is loaded";
   auto loadData = reinterpret_cast<CudaResult (*)(CudaModule *, const void *)>(
       dlsym(driver, "cuModuleLoadData"));
   getFunction = reinterpret_cast<decltype(getFunction)>(dlsym(driver, "cuModuleGetFunction"));
   launchKernel = reinterpret_cast<decltype(launchKernel)>(dlsym(driver, "cuLaunchKernel"));
   if (!loadData || !getFunction || !launchKernel)
-    return "the driver lacks what launches kernels";
+    return "the driver lacks functions that load modules or launch kernels";
   std::string text = ".version 7.1\n.target sm_80\n.address_size 64\n";
   for (LtType type : {ltF32, ltF16, ltBF16}) {
     text += entry(type, type);
     if (type != ltF32)
       text += entry(type, ltF32);
   }
-  return loadData(&module, text.c_str()) == cudaOk
-             ? ""
-             : "the driver does not take the stand-in's kernels";
+  return loadData(&module, text.c_str()) == cudaOk ? "" : "the driver rejects the stub's kernels";
 }
 
 std::string StubKernels::launch(const StubProduct &product, LtType factors, LtType result,
@@ -165,7 +163,7 @@ std::string StubKernels::launch(const StubProduct &product, LtType factors, LtTy
   CudaFunction function = nullptr;
   std::string name = std::string("product_") + nameOf(factors) + "_" + nameOf(result);
   if (getFunction(&function, module, name.c_str()) != cudaOk)
-    return "there is no kernel " + name;
+    return "the stub has no kernel " + name;
   std::vector<uint64_t> values;
   for (const void *pointer : product.pointers)
     values.push_back(reinterpret_cast<uint64_t>(pointer));
@@ -185,5 +183,5 @@ std::string StubKernels::launch(const StubProduct &product, LtType factors, LtTy
   return launchKernel(function, blocks, 1, 1, threads, 1, 1, 0, stream, arguments.data(),
                       nullptr) == cudaOk
              ? ""
-             : "a product cannot be launched";
+             : "the launch of a product failed";
 }

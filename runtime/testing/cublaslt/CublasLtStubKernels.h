@@ -1,4 +1,4 @@
-//===- CublasLtStubKernels.h - LibraryGemm as plain kernels --------*- C++ -*-===//
+//===- CublasLtStubKernels.h - Kernels of the cuBLASLt stub --------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,12 +13,12 @@
 
 namespace fsdprt::test {
 
-/// Elements from one row, column and matrix to the next.
+/// Distances between consecutive rows, columns and matrices, in elements.
 struct StubStrides {
   uint64_t row, col, batch;
 };
 
-/// d = activation(a · b + c + bias), as the library has it: column by column.
+/// d = activation(a · b + c + bias), column-major as in the library.
 struct StubProduct {
   enum Flag : uint32_t { adds = 1, hasBias = 2, isGelu = 4, storesArgument = 8, isGradient = 16 };
   std::array<const void *, 6> pointers = {}; // a, b, c, d, bias, aux
@@ -28,12 +28,12 @@ struct StubProduct {
   uint32_t flags = 0;
 };
 
-/// A module of one kernel for each pair of types, in the context that is current.
+/// A module with one kernel per combination of types, in the current context.
 class StubKernels {
 public:
-  /// Once; what went wrong, or nothing.
+  /// Loads the module, once. Returns a description of the failure, or an empty string.
   std::string load();
-  /// Begins a product; what went wrong, or nothing.
+  /// Launches a product. Returns a description of the failure, or an empty string.
   std::string launch(const StubProduct &product, LtType factors, LtType result, CudaStream stream);
 
 private:

@@ -1,10 +1,10 @@
-//===- Driver.cpp - CUDA's driver as the emulator has it --------*- C++ -*-===//
+//===- Driver.cpp - Emulated CUDA driver ------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Operations are done from a stack, since there may be thousands after one another.
+// Executes operations with an explicit stack, since chains of thousands are possible.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ static uint64_t numberIn(const char *variable, uint64_t otherwise) {
   return given && *given ? std::strtoull(given, nullptr, 10) : otherwise;
 }
 
-//===- What the environment says ------------------------------------------===//
+//===- Environment --------------------------------------------------------===//
 
 static bool isNumber(const std::string &text, uint64_t least, uint64_t most) {
   uint64_t number = 0;
@@ -74,7 +74,7 @@ std::string emulated::wrongVariable() {
 
 Driver &Driver::only() {
   static Driver *driver =
-      new Driver; // lives on while the process ends: a thread may still wait for a kernel then
+      new Driver; // never destroyed: at exit a thread may still wait for a kernel
   return *driver;
 }
 
@@ -108,7 +108,7 @@ Context &Driver::current() const {
 //===- Memory -------------------------------------------------------------===//
 
 HostMapping::HostMapping(size_t bytes) : bytes(bytes) {
-  static uint64_t next = uint64_t(0x58) << 40; // no shadow of a sanitizer
+  static uint64_t next = uint64_t(0x58) << 40; // outside the shadow memory of sanitizers
   memory = mmap(reinterpret_cast<void *>(next), bytes, PROT_READ | PROT_WRITE,
                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
   if (memory == MAP_FAILED)
@@ -122,7 +122,7 @@ static uint64_t rounded(uint64_t bytes) {
   return (bytes + granularity - 1) / granularity * granularity;
 }
 
-/// What a context, code and allocations take of a device.
+/// Returns the bytes of a device that its context, code and allocations occupy.
 uint64_t Driver::usedBytes(int device) const {
   uint64_t used = contexts[static_cast<size_t>(device)].users ? contextBytes : 0;
   for (const auto &[address, each] : allocations)
@@ -133,13 +133,13 @@ uint64_t Driver::usedBytes(int device) const {
   return used;
 }
 
-/// Ten times, with one decimal place: 9.0, or FSDPRT_EMULATED_CUDA_CAPABILITY.
+/// Returns ten times the compute capability: 90, or FSDPRT_EMULATED_CUDA_CAPABILITY.
 int emulated::capability() {
   return static_cast<int>(std::clamp<uint64_t>(numberIn("FSDPRT_EMULATED_CUDA_CAPABILITY", 90),
                                                leastCapability, mostCapability));
 }
 
-/// 80 GB; for tests FSDPRT_EMULATED_CUDA_BYTES.
+/// Returns the memory of a device in bytes: 80 GiB, or FSDPRT_EMULATED_CUDA_BYTES.
 uint64_t emulated::memoryBytes() {
   return numberIn("FSDPRT_EMULATED_CUDA_BYTES", uint64_t(80) << 30);
 }
@@ -156,12 +156,13 @@ uint64_t Driver::add(Allocation allocation) {
   return address;
 }
 
-/// Work that is under way may use it: it ends first.
+/// Frees an allocation after all pending work, which may use it.
 void Driver::free(uint64_t address, bool isPinned) {
   auto found = allocations.find(address);
   if (found == allocations.end() || (found->second.kind == MemoryKind::pinned) != isPinned)
-    throw Misuse(invalidValue, format("frees 0x%llx, which is no such allocation",
-                                      static_cast<unsigned long long>(address)));
+    throw Misuse(invalidValue,
+                 format("frees 0x%llx, which is not the address of such an allocation",
+                        static_cast<unsigned long long>(address)));
   awaitAll();
   footprints.forget(address, address + found->second.storage->size);
   memory->release(*found->second.storage);
@@ -199,7 +200,7 @@ Stream &Driver::streamOf(void *handle) {
   }
   auto found = streams.find(static_cast<Stream *>(handle));
   if (found == streams.end())
-    throw Misuse(invalidHandle, "uses a stream that there is not");
+    throw Misuse(invalidHandle, "uses an unknown stream");
   if (found->second->context != &context)
     throw Misuse(invalidHandle,
                  format("uses stream %u of device %d while the current context is of device %d",
@@ -211,7 +212,7 @@ Event &Driver::eventOf(void *handle) {
   current();
   auto found = events.find(static_cast<Event *>(handle));
   if (found == events.end())
-    throw Misuse(invalidHandle, "uses an event that there is not");
+    throw Misuse(invalidHandle, "uses an unknown event");
   return *found->second;
 }
 
@@ -278,7 +279,7 @@ void Driver::executeBefore(const OperationRef &operation, Time limit) {
     if (stack.size() != height)
       continue;
     stack.pop_back();
-    if (!top->isDone && !execute(*top)) { // others wait for something else perhaps
+    if (!top->isDone && !execute(*top)) { // it may wait for work on another stream
       if (!executeOther())
         return;
       stack = {operation};
@@ -288,14 +289,14 @@ void Driver::executeBefore(const OperationRef &operation, Time limit) {
   }
 }
 
-/// What may be done now.
+/// Returns true if all operations before this one are done.
 static bool mayBegin(const Operation &operation) {
   return !operation.isDone &&
          std::all_of(operation.after.begin(), operation.after.end(),
                      [](const OperationRef &before) { return before->isDone; });
 }
 
-/// Any work that waits for others, and has not to.
+/// Executes any ready operation that waits for peers. Returns true if one has ended.
 bool Driver::executeOther() {
   for (size_t i = 0; i < pending.size(); ++i)
     if (OperationRef each = pending[i]; each->attempt && mayBegin(*each) && execute(*each))
@@ -353,7 +354,7 @@ void Driver::awaitAll() {
       host.learn(last->clock);
 }
 
-/// What is to be done is forgotten, and what went wrong.
+/// Drops pending work and recorded failures.
 void Driver::reset() {
   pending.clear();
   footprints = {};
@@ -374,7 +375,7 @@ OperationRef Driver::launchGraph(ExecutableGraph &graph, Stream &stream) {
     copy->stream = number;
     for (OperationRef &before : copy->after)
       before = made.at(before.get());
-    if (copy->after.empty()) // the stream's work before it, and the graph's own last time
+    if (copy->after.empty()) // after the stream's earlier work and the graph's last launch
       for (const OperationRef &before : {stream.last, graph.last})
         if (before)
           copy->after.push_back(before);

@@ -1,23 +1,22 @@
-//===- Driver.h - CUDA's driver as the emulator has it ----------*- C++ -*-===//
+//===- Driver.h - Emulated CUDA driver --------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Devices, contexts, allocations, and streams whose work is done as late as it may be:
+// Devices, contexts, allocations, and streams whose operations run as late as possible:
 //
-//   a call      puts an operation into the graph of what is to be done: after those of its stream,
-//               and after events
-//   a wait      (synchronise, a copy that is not asynchronous) does what is before it, and nothing
-//               else
-//   a query     does so too, but for half a second at most
+//   call    adds an operation to the graph of pending work, after the last one of its stream and
+//           after events
+//   wait    (synchronise, or a synchronous copy) runs the operations before it, and no others
+//   query   does so as well, for half a second at most
 //
-// so that a missing event is a wrong number at least; Footprints says which two operations nothing
-// orders. With FSDPRT_EMULATED_CUDA_ORDER=N a wait does any of the operations that are ready, drawn
-// by N, until it is over. For tests of who uses it, FSDPRT_EMULATED_CUDA_FAULT plants a fault:
-// hang:N, the N-th kernel never ends; fail:N, it fails; slow:N, each takes N ms longer; unordered,
-// no stream waits for an event. A variable with another value ends cuInit, so that no test passes
-// by a slip of the pen.
+// A missing event therefore leads at least to a wrong result; Footprints names two operations that
+// nothing orders. With FSDPRT_EMULATED_CUDA_ORDER=N a wait draws among all ready operations, from
+// seed N, until it is over. FSDPRT_EMULATED_CUDA_FAULT plants a fault: hang:N, the N-th kernel
+// never ends; fail:N, it fails; slow:N, each kernel takes N ms longer; unordered, streams ignore
+// events. cuInit fails for other values of these variables, so that a typing error does not make a
+// test pass.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,7 +61,7 @@ enum Result : int {
   capturedEvent = 907
 };
 
-/// A call that is wrong: what it returns, and what is said.
+/// A wrong call: its result code and the message.
 class Misuse : public Error {
 public:
   Misuse(Result result, const std::string &text) : Error(FSDPRT_BAD_INPUT, text), result(result) {}
@@ -76,8 +75,8 @@ struct Operation {
   uint32_t stream = 0, time = 0;
   Clock clock;
   std::function<std::vector<Touched>()> body; ///< none: only something to be after
-  /// Of work that waits for others: gives, when it is to be done, what tries it; true: it has
-  /// ended.
+  /// For work that waits for peers: called at submission, returns the attempt function. That
+  /// function returns true when the work has ended.
   std::function<std::function<bool()>()> begin;
   std::function<bool()> attempt;
   std::vector<OperationRef> after;
@@ -90,7 +89,7 @@ struct Context {
 };
 
 struct Stream;
-/// Of streams: what is put on them is kept instead of done.
+/// Records the operations of its streams instead of executing them.
 struct Capture {
   Stream *origin;
   std::vector<OperationRef> operations;
@@ -100,7 +99,7 @@ struct Capture {
 struct Stream {
   Context *context = nullptr;
   uint32_t number = 0;
-  OperationRef last; ///< of the capture, while there is one
+  OperationRef last; ///< in the capture, while there is one
   OperationRef lastBefore;
   std::shared_ptr<Capture> capture;
 };
@@ -117,7 +116,7 @@ struct Graph {
 struct ExecutableGraph {
   Context *context = nullptr;
   std::vector<OperationRef> operations;
-  std::map<uint32_t, uint32_t> streams; ///< those of the capture, as it calls them
+  std::map<uint32_t, uint32_t> streams; ///< new number of each captured stream
   OperationRef last;
 };
 
@@ -127,8 +126,8 @@ struct Entry {
   std::string name;
   uint64_t dynamicShared;
 };
-/// Its code takes memory as soon as one of its entries is asked for, or launched: as with
-/// CUDA_MODULE_LOADING=LAZY, which is usual.
+/// Code takes device memory when an entry is first looked up or launched, as with
+/// CUDA_MODULE_LOADING=LAZY, the usual setting.
 struct LoadedModule {
   LoadedModule(Context *context, std::string text, std::shared_ptr<Memory> memory)
       : context(context), bytes(text.size()),
@@ -140,7 +139,7 @@ struct LoadedModule {
   std::map<std::string, Entry> entries;
 };
 
-/// Memory that the host has at the same address: where no other emulated allocation comes near.
+/// Host memory at the address of the device memory, in a range that only emulated allocations use.
 class HostMapping {
 public:
   explicit HostMapping(size_t bytes);
@@ -175,7 +174,7 @@ public:
   void expectRoom(int device, uint64_t bytes) const;
   uint64_t add(Allocation allocation);
   void free(uint64_t address, bool isPinned);
-  /// The bytes [address, +count) of one allocation; fails where there are none.
+  /// Returns the allocation that holds [address, address + count); throws Misuse if there is none.
   Storage &range(uint64_t address, uint64_t count, const char *what);
 
   //===- Handles --------------------------------------------------------------===//
@@ -185,7 +184,7 @@ public:
   std::map<Event *, std::shared_ptr<Event>> events;
   std::map<Graph *, std::unique_ptr<Graph>> graphs;
   std::map<ExecutableGraph *, std::unique_ptr<ExecutableGraph>> executables;
-  /// Null: the current context's own stream.
+  /// Null stands for the current context's own stream.
   Stream &streamOf(void *handle);
   Event &eventOf(void *handle);
   Stream &makeStream(Context &context);
@@ -195,23 +194,24 @@ public:
   OperationRef enqueue(Stream &stream, std::string name, std::function<std::vector<Touched>()> body,
                        OperationRef alsoAfter = nullptr,
                        std::function<std::function<bool()>()> begin = nullptr);
-  /// After the last operation on a stream; null where it has none.
+  /// Returns true for null, the last operation of an empty stream, and for an operation that is
+  /// done.
   bool isOver(const OperationRef &operation) const { return !operation || operation->isDone; }
-  /// Does what is before it; the host knows of all that then. In part where there is more than
-  /// `limit` for.
+  /// Executes the work before an operation, which is then ordered before later work of the host.
+  /// Stops after `limit`.
   void await(const OperationRef &operation,
              std::chrono::milliseconds limit = std::chrono::hours(1000));
-  /// Whether it was done already; does it, within the limit of a query.
+  /// Returns true if the operation was done before the call; executes it, within the limit of a
+  /// query.
   bool query(const OperationRef &operation);
   void awaitAll();
   OperationRef launchGraph(ExecutableGraph &graph, Stream &stream);
   uint32_t newStreamNumber() { return ++lastStream; }
   void reset();
-  /// Of a planted fault.
-  /// CUDA_LAUNCH_BLOCKING=1, as with NVIDIA's: a launch is over when its call returns.
+  /// CUDA_LAUNCH_BLOCKING=1, as with NVIDIA's driver: a launch returns after the kernel has ended.
   bool blocksLaunches() const { return isBlocking; }
   bool ignoresEvents() const { return fault == "unordered"; }
-  /// Counts kernels: whether this one has it.
+  /// Counts kernels, and returns true for the kernel that the planted fault concerns.
   bool isFaulty(const char *kind);
   std::chrono::milliseconds delay() const {
     return std::chrono::milliseconds(fault == "slow" ? faultAt : 0);
@@ -220,7 +220,7 @@ public:
 private:
   Driver();
   void submit(const OperationRef &operation);
-  /// False: it is of no use to go on with it now.
+  /// Returns false if the operation cannot end now.
   bool execute(Operation &operation);
   using Time = std::chrono::steady_clock::time_point;
   void executeBefore(const OperationRef &operation, Time limit);
@@ -228,7 +228,7 @@ private:
   bool executeOther();
 
   std::map<Context *, Stream *> ownStreams;
-  std::map<uint32_t, uint32_t> times; // by stream
+  std::map<uint32_t, uint32_t> times; // by stream: number of operations submitted
   uint32_t lastStream = 0;
   std::vector<OperationRef> pending;
   Clock host;
@@ -239,15 +239,17 @@ private:
   uint64_t faultAt = 0, kernels = 0;
 };
 
-/// Of this thread.
+/// Current context of this thread.
 Context *&currentContext();
-/// Of each device.
+/// Properties of every device.
 int capability();
 uint64_t memoryBytes();
-/// Of those that say what is emulated: one whose value is none; empty: there is none.
+/// Returns a message about the first environment variable with an invalid value, or an empty
+/// string.
 std::string wrongVariable();
 
-/// Runs a call; what it throws is said and becomes a result, `onError` unless it says which.
+/// Runs the body of a driver function. An exception is printed and returned as its own result code,
+/// or as `onError`.
 template <typename Body>
 Result call(Result onError, Body body) {
   Driver &driver = Driver::only();

@@ -1,19 +1,19 @@
-//===- EmulatedCuda.cpp - CUDA's driver over the emulator -------*- C++ -*-===//
+//===- EmulatedCuda.cpp - CUDA driver API over the emulator -----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The part of CUDA's driver interface that runs programs, so that what loads libcuda by name runs
-// without a GPU: devices of sm_90a's sizes, modules of PTX, memory of device and host, streams,
-// events and graphs (Queues.cpp). Names, numbers and the order of arguments are those of CUDA 13's
-// cuda.h. A kernel in which the emulator finds a fault is a launch that failed, for good as on a
-// GPU; what it found goes to standard error. So does what a call does that CUDA would let pass:
-// waiting for an event that was never recorded, two streams that touch the same bytes with nothing
-// to order them.
+// Implements the part of CUDA's driver API that runs programs. A program that loads libcuda by name
+// thus runs without a GPU: devices with the sizes of sm_90a, modules of PTX, memory of device and
+// host, streams, events and graphs (Queues.cpp). Names, numbers and argument orders are those of
+// cuda.h in CUDA 13. A kernel in which the emulator finds a fault fails its launch and all later
+// calls, as on a GPU; the fault is printed to standard error. So are errors that CUDA does not
+// report: a wait for an event that was never recorded, and accesses of two streams to the same
+// bytes without order.
 //
-// Not done: machine code, textures, peers that may not reach each other, streams that wait for the
-// context's own.
+// Not done here: machine code, textures, peers without mutual access, streams that wait for the
+// context's own stream.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ using namespace fsdprt;
 using namespace fsdprt::emulated;
 
 namespace {
-/// Numbers of CUdevice_attribute, and what an H100 says.
+/// Numbers of CUdevice_attribute, with the values of an H100.
 struct Attribute {
   int number, value;
 };
@@ -38,7 +38,7 @@ constexpr int maxDynamicShared = 8;                  // of CUfunction_attribute
 constexpr int jitErrorLog = 5, jitErrorLogBytes = 6; // of CUjit_option
 constexpr uint64_t sharedWithoutAsking = 48 * 1024, mostShared = 232448;
 
-/// CUlaunchAttribute, of which clusters are all that is known here, and CUlaunchConfig.
+/// CUlaunchAttribute, of which only cluster sizes are supported, and CUlaunchConfig.
 constexpr int clusterDimension = 4;
 struct LaunchAttribute {
   int id, pad;
@@ -51,7 +51,7 @@ struct LaunchConfig {
   uint32_t count;
 };
 
-/// What a kernel did to memory, which every byte says; forgets it.
+/// Returns the ranges that a kernel accessed, from the marks of each byte, and clears the marks.
 std::vector<Touched> takeTouched(Driver &driver) {
   std::vector<Touched> found;
   for (auto &[address, allocation] : driver.allocations) {
@@ -130,7 +130,7 @@ Result launchOn(Driver &driver, void *function, void *onStream, Launch launch, v
   return success;
 }
 
-/// A side of a copy: memory that the driver gave, or any of the host's.
+/// Source or target of a copy: memory of the driver, or other host memory.
 struct Side {
   Storage *storage;
   uint64_t address;
@@ -148,7 +148,7 @@ uint8_t *bytesOf(const Side &side) {
                       : reinterpret_cast<uint8_t *>(side.address);
 }
 
-/// The target knows of each byte whether it was written, as the source does.
+/// Copies now, together with the marks of which bytes were written.
 void copyNow(const Side &to, const Side &from, uint64_t bytes) {
   std::memmove(bytesOf(to), bytesOf(from), bytes);
   if (!to.storage)
@@ -243,7 +243,7 @@ Result cuDeviceGetAttribute(int *value, int number, int) {
     }
   return invalidValue;
 }
-/// FSDPRT_EMULATED_CUDA_NO_PEERS: none can.
+/// FSDPRT_EMULATED_CUDA_NO_PEERS disables access between devices.
 Result cuDeviceCanAccessPeer(int *can, int device, int peer) {
   *can = device != peer && !std::getenv("FSDPRT_EMULATED_CUDA_NO_PEERS");
   return success;
@@ -316,7 +316,7 @@ int fsdp_emulated_cuda_enqueue(void *onStream, const fsdp_emulated_cuda_work *gi
   });
 }
 
-/// For tests, which go on after what failed.
+/// For tests that continue after a failure.
 void fsdp_emulated_cuda_reset(void) {
   Driver &driver = Driver::only();
   std::lock_guard lock(driver.mutex);
@@ -409,14 +409,14 @@ Result cuDeviceTotalMem_v2(size_t *total, int) {
   *total = memoryBytes();
   return success;
 }
-/// Memory that the device did not give it does not reach.
+/// Registered host memory is not supported: the device reaches memory of the driver alone.
 Result cuMemHostRegister_v2(void *, size_t, unsigned) { return invalidValue; }
 Result cuMemHostUnregister(void *) { return invalidValue; }
 Result cuMemHostGetDevicePointer_v2(Address *address, void *memory, unsigned) {
   *address = reinterpret_cast<uint64_t>(memory);
   return success;
 }
-/// CU_POINTER_ATTRIBUTE_MEMORY_TYPE alone.
+/// Supports CU_POINTER_ATTRIBUTE_MEMORY_TYPE alone.
 Result cuPointerGetAttribute(void *value, int attribute, Address address) {
   return call(invalidValue, [&](Driver &driver) {
     Storage *storage = driver.memory->find(address);
@@ -442,7 +442,7 @@ Result cuMemcpyDtoH_v2(void *to, Address from, size_t bytes) {
     return success;
   });
 }
-/// Host memory that is not pinned would be read or written whenever CUDA likes: that is refused.
+/// Refuses host memory that is not pinned: CUDA may access it at any time.
 Result cuMemcpyAsync(Address to, Address from, size_t bytes, void *stream) {
   return call(invalidValue, [&](Driver &driver) {
     copy(driver, to, from, bytes, stream, false, false);
@@ -467,7 +467,7 @@ Result cuMemsetD8_v2(Address to, unsigned char value, size_t bytes) {
 
 //===--- Modules and launches --------------------------------------------===//
 
-/// Of options, the log of errors and its size are known.
+/// Supports the options of the error log and its size.
 Result cuModuleLoadDataEx(void **module, const void *image, unsigned count, int *options,
                           void **values) {
   return call(invalidPtx, [&](Driver &driver) {

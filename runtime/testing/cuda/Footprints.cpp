@@ -1,10 +1,10 @@
-//===- Footprints.cpp - Who touched which bytes on a device -----*- C++ -*-===//
+//===- Footprints.cpp - Order of accesses to device memory ------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Ranges are split where an operation begins or ends, and not joined again.
+// Ranges are split where an operation begins or ends, and never merged.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,7 +53,7 @@ void Footprints::add(const Stamp &stamp, const Clock &clock, const Touched &touc
   split(touched.end);
   uint64_t at = touched.begin;
   for (auto span = spans.lower_bound(at); at < touched.end;) {
-    if (span == spans.end() || span->first > at) { // nobody was there
+    if (span == spans.end() || span->first > at) { // no access yet
       uint64_t end = span == spans.end() ? touched.end : std::min(span->first, touched.end);
       span = spans.emplace_hint(span, at, Span{end, {}, {}});
     }
@@ -77,7 +77,7 @@ void Footprints::add(const Stamp &stamp, const Clock &clock, const Touched &touc
 }
 
 void Footprints::add(const Stamp &stamp, const Clock &clock, const std::vector<Touched> &touched) {
-  for (const Touched &each : touched) // what it reads and writes, it reads first
+  for (const Touched &each : touched) // reads come first if it also writes the range
     if (!each.isWrite)
       add(stamp, clock, each);
   for (const Touched &each : touched)

@@ -1,12 +1,12 @@
-//===- Footprints.h - Who touched which bytes on a device -------*- C++ -*-===//
+//===- Footprints.h - Order of accesses to device memory --------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Work on different streams that touches the same bytes, of which some of it writes, has to be
-// ordered: by an event, by a stream, or by the host, which has waited. Each operation knows by a
-// vector of times what is before it; each byte who wrote it last, and who has read it since.
+// Two operations on different streams that access the same bytes must be ordered if one of them
+// writes: by an event, by a stream, or by a wait of the host. A vector clock per operation covers
+// the operations before it. Each byte has its last write and the reads since.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@
 
 namespace fsdprt::emulated {
 
-/// By the number of a stream: how many of its operations are before something, or it itself.
+/// By number of a stream: how many of its operations precede an operation, or are that operation.
 class Clock {
 public:
   uint32_t at(uint32_t stream) const { return stream < times.size() ? times[stream] : 0; }
@@ -37,7 +37,7 @@ struct Touched {
   bool isWrite;
 };
 
-/// An operation, as far as its order goes.
+/// An operation, identified by its stream and its position there.
 struct Stamp {
   uint32_t stream = 0, time = 0; ///< time 0: none
   std::shared_ptr<const std::string> name;
@@ -45,9 +45,10 @@ struct Stamp {
 
 class Footprints {
 public:
-  /// Throws Error where something before it is not ordered before it.
+  /// Adds the accesses of an operation. Throws an Error if a conflicting access is not ordered
+  /// before it.
   void add(const Stamp &stamp, const Clock &clock, const std::vector<Touched> &touched);
-  /// Of memory that is free again.
+  /// Drops the accesses to freed memory.
   void forget(uint64_t begin, uint64_t end);
 
 private:

@@ -1,12 +1,12 @@
-//===- Peers.h - Work of an emulated GPU that waits for others --*- C++ -*-===//
+//===- Peers.h - Emulated work that waits for other processes ---*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What libfsdp-emulated-cuda.so has beside CUDA's driver, for libraries whose operations on a
-// stream end when other processes have come: they are tried, again and again, by whoever waits for
-// the stream, and replayed with a graph that they were captured into.
+// Functions of libfsdp-emulated-cuda.so beyond the driver API, for libraries whose operations on a
+// stream wait for other processes. Whoever waits for the stream calls `attempt` until it succeeds.
+// A graph that captured such work repeats it at each launch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,20 +16,19 @@
 #include <cstdint>
 
 extern "C" {
-/// On a stream of the current context: reads `sourceBytes` at `source`, writes `targetBytes` at
-/// `target`. Its functions are called with the driver's lock held, and call nothing of the
-/// driver's.
+/// Work on a stream of the current context: reads `sourceBytes` at `source`, writes `targetBytes`
+/// at `target`. Its functions run under the driver's lock and must not call the driver.
 struct fsdp_emulated_cuda_work {
   const char *name;
   uint64_t source, sourceBytes, target, targetBytes;
   void *user;
-  /// Each time that it comes to be done: what `attempt` gets then.
+  /// Called for each execution; returns the argument `begun` of `attempt`.
   void *(*begin)(void *user);
-  /// With the bytes in the host's memory. 1: it has ended, 0: not yet.
+  /// Receives the bytes in host memory. Returns 1 when the work has ended, 0 before.
   int (*attempt)(void *begun, const void *source, void *target);
 };
 int fsdp_emulated_cuda_enqueue(void *stream, const fsdp_emulated_cuda_work *work);
-/// Forgets what went wrong, and what is to be done.
+/// Drops pending work and recorded failures.
 void fsdp_emulated_cuda_reset(void);
 }
 

@@ -1,12 +1,12 @@
-//===- Queues.cpp - Streams, events and graphs, emulated --------*- C++ -*-===//
+//===- Queues.cpp - Emulated streams, events and graphs ---------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A capture is what streams keep, from the one that it began on and those that wait for an event of
-// it; when it ends, all of them have to be after one another again. A stream that captures has no
-// other work meanwhile.
+// A capture covers the stream on which it began and the streams that wait for one of its events. At
+// its end all of them must be joined to the first stream. A stream under capture executes no other
+// work.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,8 @@ static void leaveAll(const std::shared_ptr<Capture> &capture) {
   }
 }
 
-/// A wait of the host for it: the end of the capture.
+/// Invalidates the capture, if there is one, and throws: the host may not wait for a captured
+/// stream.
 static void expectNoCapture(Stream &stream, const char *what) {
   if (!stream.capture)
     return;
@@ -42,7 +43,7 @@ static void expectNoCapture(Stream &stream, const char *what) {
                format("%s stream %u while it is captured", what, stream.number));
 }
 
-/// Returns what precedes `end`, itself included.
+/// Returns `end` and all operations before it.
 static std::set<const Operation *> before(const OperationRef &end) {
   std::set<const Operation *> found;
   std::vector<const Operation *> stack;
@@ -124,7 +125,7 @@ Result cuStreamDestroy_v2(void *stream) {
 Result cuStreamQuery(void *stream) {
   return call(invalidValue, [&](Driver &driver) {
     Stream &found = driver.streamOf(stream);
-    expectNoCapture(found, "looks at");
+    expectNoCapture(found, "queries");
     return driver.query(found.last) ? success : notReady;
   });
 }
@@ -137,7 +138,7 @@ Result cuStreamGetCtx(void *stream, void **context) {
 Result cuStreamSynchronize(void *stream) {
   return call(invalidValue, [&](Driver &driver) {
     Stream &found = driver.streamOf(stream);
-    expectNoCapture(found, "looks at");
+    expectNoCapture(found, "waits for");
     driver.await(found.last);
     return success;
   });
@@ -180,7 +181,7 @@ Result cuEventRecord(void *event, void *stream) {
     if (found->context != on.context)
       throw Misuse(invalidHandle, format("records an event of device %d on stream %u of device %d",
                                          found->context->device, on.number, on.context->device));
-    // Not for itself alive: a capture that is given up never runs what the event points to.
+    // A weak reference: a capture that is abandoned never runs the operation that uses the event.
     auto note = [noted = std::weak_ptr<Event>(found)] {
       if (std::shared_ptr<Event> event = noted.lock())
         event->time = Clockwork::now();
@@ -196,7 +197,7 @@ Result cuEventQuery(void *event) {
   return call(invalidValue, [&](Driver &driver) {
     Event &found = driver.eventOf(event);
     if (found.isCaptured)
-      throw Misuse(capturedEvent, "looks at an event of a capture");
+      throw Misuse(capturedEvent, "queries an event of a capture");
     return driver.query(found.recorded) ? success : notReady;
   });
 }
@@ -204,7 +205,7 @@ Result cuEventSynchronize(void *event) {
   return call(invalidValue, [&](Driver &driver) {
     Event &found = driver.eventOf(event);
     if (found.isCaptured)
-      throw Misuse(capturedEvent, "looks at an event of a capture");
+      throw Misuse(capturedEvent, "waits for an event of a capture");
     driver.await(found.recorded);
     return success;
   });
@@ -262,7 +263,7 @@ Result cuGraphInstantiateWithFlags(void **executable, void *graph, unsigned long
   return call(invalidValue, [&](Driver &driver) {
     auto found = driver.graphs.find(static_cast<Graph *>(graph));
     if (found == driver.graphs.end())
-      throw Misuse(invalidHandle, "instantiates a graph that there is not");
+      throw Misuse(invalidHandle, "instantiates an unknown graph");
     auto made = std::make_unique<ExecutableGraph>();
     made->context = &driver.current();
     made->operations = found->second->operations;

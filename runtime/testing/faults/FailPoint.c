@@ -1,13 +1,13 @@
-/*===- FailPoint.c - A disk that fails, or a process that dies, at the k-th call -*- C -*-===//
+/*===- FailPoint.c - Fails or kills a process at its k-th file operation -*- C -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For LD_PRELOAD. Counts the calls that change what is below a folder, FAIL_IN; before the one of
-// number FAIL_AT the process is killed (FAIL_HOW=kill), or that call and all after it that need
-// room fail (FAIL_HOW=full: ENOSPC). FAIL_LOG gets a line per call. FAIL_HOW=replace: what is
-// opened to be read is FAIL_OTHER instead. With FAIL_RANK only the process of that rank fails.
+// Preloaded with LD_PRELOAD. Counts the calls that change files below the folder FAIL_IN. Before
+// call number FAIL_AT the process is killed (FAIL_HOW=kill), or that call and all later ones that
+// need disk space fail with ENOSPC (FAIL_HOW=full). FAIL_LOG gets a line per call. With
+// FAIL_HOW=replace, files opened to be read are FAIL_OTHER instead. FAIL_RANK limits it to a rank.
 //
 //===----------------------------------------------------------------------===*/
 
@@ -26,11 +26,11 @@
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 static int calls;
-static char names[1024][256]; /* of descriptors below the folder */
+static char names[1024][256]; /* of open files below the folder, by descriptor */
 
 #define NEXT(function) ((__typeof__(&function))dlsym(RTLD_NEXT, #function))
 
-/* By its command line. */
+/* Returns 1 if FAIL_RANK is unset, or the rank by --launched-rank or RANK. */
 static int isMeant(void) {
   static int known; /* 1 no, 2 yes */
   const char *rank = getenv("FAIL_RANK");
@@ -43,7 +43,7 @@ static int isMeant(void) {
   if (fd >= 0)
     NEXT(close)(fd);
   line[size > 0 ? size : 0] = 0;
-  const char *own = getenv("RANK"); /* of a process that another launcher started */
+  const char *own = getenv("RANK"); /* set by other launchers */
   known = own && strcmp(own, rank) == 0 ? 2 : 1;
   for (ssize_t i = 0; i < size; i += (ssize_t)strlen(line + i) + 1)
     if (strcmp(line + i, wanted) == 0)
@@ -58,7 +58,7 @@ static int isBelow(const char *path) {
   return folder && path && strstr(path, folder) != NULL;
 }
 
-/* Counts a call; returns 1 when it has to fail. */
+/* Counts a call; returns 1 if it must fail. */
 static int passes(const char *what, const char *path, int needsRoom) {
   const char *at = getenv("FAIL_AT"), *how = getenv("FAIL_HOW"), *log = getenv("FAIL_LOG");
   pthread_mutex_lock(&guard);
@@ -129,7 +129,7 @@ int rename(const char *from, const char *to) {
 }
 
 int unlinkat(int folder, const char *path, int flags) {
-  passes("unlinkat", path, 0); /* whose folder is not looked up: only saving removes anything */
+  passes("unlinkat", path, 0); /* in any folder: only saving removes files */
   return NEXT(unlinkat)(folder, path, flags);
 }
 

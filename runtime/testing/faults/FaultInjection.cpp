@@ -13,7 +13,7 @@
 
 using namespace fsdprt;
 
-/// Returns the first reduce-scatter of the program 'step', else its largest all-reduce.
+/// Returns the first reduce-scatter of the program 'step', or else its largest all-reduce.
 static std::optional<uint32_t> gradientReduction(const RankGroup &ranks) {
   std::optional<uint32_t> largest;
   const fb::Program *step = ranks.getArtifact().program("step");
@@ -34,7 +34,7 @@ static std::optional<uint32_t> gradientReduction(const RankGroup &ranks) {
 }
 
 namespace {
-/// Does what a fault says when its rank is at the place.
+/// Injects the fault when its rank reaches the place.
 class FaultInjector : public RankObserver {
 public:
   FaultInjector(const RankFault &fault, std::optional<uint32_t> gradient)
@@ -83,7 +83,7 @@ void fsdprt::injectFaults(const InjectedFaults &faults) {
   hooks.prepare = [fault, dropped = faults.dropGradientOfRank](RankGroup &ranks) {
     std::optional<uint32_t> gradient = gradientReduction(ranks);
     if (dropped && (!gradient || dropped > ranks.ranks()))
-      badInput("%s: has no reduction or no rank to drop a gradient of",
+      badInput("%s: expected a reduction and a rank whose gradient can be dropped, found none",
                ranks.getArtifact().getFile().c_str());
     if (dropped)
       ranks.getCommunicator().dropContribution(*gradient, dropped - 1);

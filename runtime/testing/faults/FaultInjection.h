@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For tests and for hidden options of tools: no part of the C interface.
+// For tests and hidden options of tools; not part of the C interface.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,16 +16,17 @@
 namespace fsdprt {
 
 struct InjectedFaults {
-  /// 1 + the rank whose contribution to the first reduce-scatter of the program 'step', else to its
-  /// largest all-reduce, is left out; 0: none.
+  /// 1 + the rank whose contribution to the first reduce-scatter of the program 'step', or else to
+  /// its largest all-reduce, is left out; 0: none.
   uint32_t dropGradientOfRank = 0;
-  /// What a rank does when it reaches a place, as RankFault::parse takes it; empty: nothing.
+  /// Fault of a rank, in the form of RankFault::parse; empty: none.
   std::string rankFault;
-  /// Kinds of kernels that alone are run (execute/SessionHooks.h); empty: all.
+  /// The only kinds of kernels to run (execute/SessionHooks.h); empty: all.
   std::string onlyKinds;
 };
 
-/// Gives these to the next session that this thread creates. Throws Error.
+/// Applies the faults to the next session that this thread creates. Throws an Error if they are
+/// invalid.
 void injectFaults(const InjectedFaults &faults);
 
 } // namespace fsdprt

@@ -1,12 +1,12 @@
-//===- PlantFaults.cpp - Artifacts with a fault in them ---------*- C++ -*-===//
+//===- PlantFaults.cpp - Plants faults in artifacts -------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Takes what the compiler has written apart, plants one fault in the program `step`, and puts it
-// together again: as a file for fsdp-run, or, with `every`, each fault of each kind at each place
-// that has one, and counts which of them the null device finds.
+// Reads an artifact of the compiler, plants one fault in the program `step`, and writes the result
+// for fsdp-run. With `every` it plants each kind of fault at each place that allows it, and counts
+// how many the null device finds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ using namespace fsdprt::test;
 namespace {
 using Block = std::vector<std::unique_ptr<fb::CommandT>>;
 
-/// A command, and where it is.
+/// A command and its position.
 struct Place {
   Block *block;
   size_t index;
@@ -33,10 +33,10 @@ struct Place {
   fb::CommandT &command() const { return *(*block)[index]; }
 };
 
-/// An artifact to plant in.
+/// An artifact to plant a fault in.
 struct Subject {
   fb::ManifestT manifest;
-  std::vector<Place> places; // of `step`, by number
+  std::vector<Place> places; // of `step`, by command number
 
   explicit Subject(const Artifact &artifact) {
     artifact.manifest().UnPackTo(&manifest);
@@ -66,10 +66,10 @@ private:
   }
 };
 
-/// Slices of a command that it reads or writes.
+/// Returns the slices that a command accesses, each with true if it writes.
 std::vector<std::pair<fb::Slice *, bool>> slicesOf(const fb::ManifestT &manifest,
                                                    fb::CommandT &command) {
-  std::vector<std::pair<fb::Slice *, bool>> slices; // and whether it writes
+  std::vector<std::pair<fb::Slice *, bool>> slices;
   if (fb::LaunchT *launch = command.body.AsLaunch())
     for (size_t i = 0; i < launch->bindings.size(); ++i)
       slices.push_back({&launch->bindings[i], manifest.kernels[launch->kernel]->writes[i] != 0});
@@ -98,7 +98,7 @@ void remove(const Place &place) {
   place.block->erase(place.block->begin() + static_cast<ptrdiff_t>(place.index));
 }
 
-/// A command that does nothing, so that the others keep their numbers.
+/// Replaces a command by an empty fill, so that the others keep their numbers.
 void blank(const Place &place) {
   fb::FillT nothing;
   nothing.target = std::make_unique<fb::Slice>(0, 0, 0, 0, 0);
@@ -107,7 +107,7 @@ void blank(const Place &place) {
 
 //===- Faults -------------------------------------------------------------===//
 
-/// Plants at a place, or returns false where there is nothing to plant.
+/// Plants a fault at a place; returns false if the place does not allow it.
 using Plant = std::function<bool(Subject &, const Place &)>;
 
 bool dropWait(Subject &, const Place &place) {
@@ -124,7 +124,7 @@ bool dropStart(Subject &, const Place &place) {
   return true;
 }
 
-/// What a launch of a kernel fetches by its first tensor map begins where the binding ends.
+/// Moves the first tensor map of a launch to the end of its binding.
 bool moveMap(Subject &subject, const Place &place) {
   fb::LaunchT *launch = place.command().body.AsLaunch();
   if (!launch)
@@ -141,7 +141,7 @@ bool moveMap(Subject &subject, const Place &place) {
   return false;
 }
 
-/// What is on a channel is not any more, and its wait is for nothing.
+/// Makes a transfer synchronous, and leaves its wait without a start.
 bool dropToken(Subject &, const Place &place) {
   if (!startedBy(place.command()))
     return false;
@@ -152,8 +152,8 @@ bool dropToken(Subject &, const Place &place) {
   return true;
 }
 
-/// The wait for what is started here goes after the first command that needs it: one that touches
-/// the target, or writes the source.
+/// Moves the wait of a transfer after the first command that accesses its target or writes its
+/// source.
 bool delayWait(Subject &subject, const Place &place) {
   std::optional<uint32_t> id = startedBy(place.command());
   if (!id)
@@ -187,8 +187,8 @@ fb::BufferT *bufferOf(Subject &subject, const fb::Slice &slice, uint32_t number)
   return nullptr;
 }
 
-/// A range goes on until 64 bytes after the end of its buffer. (One that lies in another live
-/// buffer as a whole might be meant so.)
+/// Extends a range to 64 bytes after the end of its buffer. A range within another live buffer
+/// would not be a fault.
 bool moveRange(Subject &subject, const Place &place, size_t which) {
   auto slices = slicesOf(subject.manifest, place.command());
   if (which >= slices.size() || slices[which].first->bytes() == 0)
@@ -214,7 +214,7 @@ bool misalign(Subject &, const Place &place, size_t which) {
   return true;
 }
 
-/// What makes a buffer's content is left out, though somebody reads it later.
+/// Drops a command whose result a later command reads.
 bool dropProducer(Subject &subject, const Place &place) {
   for (auto [slice, writes] : slicesOf(subject.manifest, place.command())) {
     fb::BufferT *buffer = writes ? bufferOf(subject, *slice, place.number) : nullptr;
@@ -228,7 +228,7 @@ bool dropProducer(Subject &subject, const Place &place) {
   return false;
 }
 
-/// A buffer that begins here is put on another one that lives, with all that is in it.
+/// Moves a buffer that begins here onto another live buffer.
 bool moveBuffer(Subject &subject, const Place &place) {
   for (auto &buffer : subject.layout().buffers) {
     if (buffer->program != subject.stepNumber() || buffer->first != place.number ||
@@ -252,8 +252,7 @@ bool moveBuffer(Subject &subject, const Place &place) {
   return false;
 }
 
-/// This collective and the next one of the block change places, with all that is between left where
-/// it is.
+/// Exchanges this collective with the next one of the block; commands between them stay in place.
 bool swapCollectives(Subject &, const Place &place) {
   if (!place.command().body.AsCollective())
     return false;
@@ -266,7 +265,7 @@ bool swapCollectives(Subject &, const Place &place) {
   return false;
 }
 
-/// Two commands, one of which needs the other, change places.
+/// Exchanges two dependent commands.
 bool swapDependent(Subject &subject, const Place &place) {
   Block &block = *place.block;
   fb::CommandT &first = place.command();
@@ -286,25 +285,25 @@ bool swapDependent(Subject &subject, const Place &place) {
   return false;
 }
 
-//===- All of them --------------------------------------------------------===//
+//===- Driver -------------------------------------------------------------===//
 
 std::shared_ptr<const Artifact> rebuild(const fb::ManifestT &manifest) {
   std::vector<std::byte> file = pack(manifest, {});
   return Artifact::fromMemory(file.data(), file.size(), "planted", Rules::form);
 }
 
-/// What the null device says first of it; empty: nothing.
+/// Returns the first finding of the null device, or an empty string.
 std::string firstFinding(const Subject &subject, const Artifact *sound = nullptr) {
   NullOptions options;
   options.steps = 2;
   std::shared_ptr<const Artifact> planted = rebuild(subject.manifest);
-  if (sound) // one rank of several has it
+  if (sound) // only one of several ranks runs it
     options.peers[sound->getMesh().ranks() - 1] = planted;
   NullResult result = walkPrograms(sound ? *sound : *planted, options);
   return result.findings.empty() ? "" : result.findings[0].text;
 }
 
-/// Returns how many were not found.
+/// Returns the number of planted faults that were not found.
 size_t plantEach(const Artifact &artifact, const char *name, const Plant &plant,
                  bool onPeer = false) {
   size_t planted = 0, found = 0, places = Subject(artifact).places.size();
@@ -369,7 +368,7 @@ size_t plantEvery(const Artifact &artifact) {
   return missed;
 }
 
-/// One fault, as a file.
+/// Plants one fault and writes the artifact.
 bool plantOne(Subject &subject, const std::string &fault, size_t number) {
   if (number >= subject.places.size())
     return false;
@@ -399,14 +398,14 @@ int main(int argc, char **argv) {
       size_t first = std::strtoull(argv[4], nullptr, 10),
              last = argc == 6 ? first + 1 : subject.places.size();
       for (size_t at = first; at < last;
-           ++at) // the first place from there on that has such a thing
+           ++at) // the first place from there on that allows the fault
         if (plantOne(subject, argv[3], at)) {
           std::vector<std::byte> file = pack(subject.manifest, {});
           writeFile(argv[2], file.data(), file.size());
           std::printf("planted at command %zu\n", at);
           return 0;
         }
-      std::fputs("nothing to plant in\n", stderr);
+      std::fputs("no place allows this fault\n", stderr);
       return 1;
     }
   } catch (const Error &error) {
@@ -414,11 +413,12 @@ int main(int argc, char **argv) {
     return 2;
   }
   std::fputs(
-      "fsdprt-plant IN.fsdp every: plants every fault that it knows, and counts what the null "
-      "device finds\n"
-      "fsdprt-plant IN.fsdp OUT.fsdp "
-      "wait-late|drop-token|drop-producer|move-range|move-map|swap-collectives NUMBER [only]:\n"
-      "plants one at the first command from NUMBER on, or only there, that has such a thing\n",
+      "usage: fsdprt-plant IN.fsdp every\n"
+      "         plants every known fault, and counts those that the null device finds\n"
+      "       fsdprt-plant IN.fsdp OUT.fsdp "
+      "wait-late|drop-token|drop-producer|move-range|move-map|swap-collectives NUMBER [only]\n"
+      "         plants one fault at the first command from NUMBER on that allows it; with 'only', "
+      "at NUMBER\n",
       argc == 2 ? stdout : stderr);
   return argc == 2 ? 0 : 2;
 }

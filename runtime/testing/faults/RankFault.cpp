@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Signals go to the own process, so that it has reached the place for certain.
+// A signal is sent by the process to itself, so that it arrives at the planned place.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +37,8 @@ RankFault RankFault::parse(const std::string &text) {
   auto foundPhase = std::find(std::begin(phases), std::end(phases), phase);
   if (foundKind == std::end(kinds) || foundPhase == std::end(phases) ||
       !parseNumber(rank, fault.rank) || !parseNumber(step, fault.step))
-    badInput("expected a fault like kill:1:gather:3, found '%s'", printable(text).c_str());
+    badInput("expected a fault KIND:RANK:PHASE:STEP such as kill:1:gather:3, found '%s'",
+             printable(text).c_str());
   fault.kind = static_cast<Kind>(foundKind - std::begin(kinds));
   fault.phase = static_cast<Phase>(foundPhase - std::begin(phases));
   return fault;
@@ -58,7 +59,7 @@ void RankFault::inject() const {
     _exit(0);
   case Kind::slow:
     sleep(4);
-    break; // at each launch, or collective, of that step
+    break; // repeated at each launch or collective of the step
   case Kind::hang:
     for (;;)
       pause();

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For tests of what happens when a rank is lost: it is lost at a place in the program, not at a
-// time.
+// For tests of the loss of a rank. The rank fails at a place in the program, not at a time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,13 +25,13 @@ struct RankFault {
   uint32_t rank = 0;
   uint64_t step = 0;
 
-  /// "kill:1:gather:3". Throws Error.
+  /// Parses a text such as "kill:1:gather:3". Throws an Error if it is invalid.
   static RankFault parse(const std::string &text);
   bool isAt(Phase where, uint32_t which, uint64_t when) const {
     return kind != Kind::none && phase == where && rank == which && step == when;
   }
-  /// Does it; returns when a process that was stopped goes on. `nan` is the caller's to do: it has
-  /// the gradient.
+  /// Injects the fault. Returns when a stopped process continues. For `nan` it does nothing: the
+  /// caller has the gradient.
   void inject() const;
 };
 

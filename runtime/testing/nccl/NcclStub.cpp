@@ -1,13 +1,13 @@
-//===- NcclStub.cpp - A library that stands in for NCCL ---------*- C++ -*-===//
+//===- NcclStub.cpp - A stub of NCCL ----------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Communicators: how they come to be and end, and what is checked of calls on them. Streams, memory
-// and the moving of data are in NcclStubDevice.cpp. One lock is around everything of a process, and
-// inside of it briefly the one of what is shared; no call waits for anything else, and nothing
-// happens but in calls.
+// Creates and destroys communicators, and checks the calls on them. Streams, memory and transfers
+// are in NcclStubDevice.cpp. One lock protects the state of the process; within it the lock of the
+// shared state is taken briefly. No call waits for anything else, and all progress happens within
+// calls.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ using namespace fsdprt::stub;
 
 State &stub::state() {
   static State *it = [] {
-    auto *made = new State; // for ever: ranks may look at it until the process ends
+    auto *made = new State; // never freed: ranks may use it until the process ends
     if (const char *given = std::getenv("FSDPRT_NCCL_STUB"))
       made->setFromText(given);
     return made;
@@ -102,8 +102,8 @@ thread_local int groupDepth = 0;
 thread_local bool groupHasUnderWay = false;
 thread_local uint64_t groupNumber = 0; // calls of one group may be on one communicator
 
-/// A call on a communicator: that nobody else is inside of, that lives, and that has no call under
-/// way unless `anyTime`.
+/// Checks a call on a communicator: no other thread is in a call on it, it is alive, and, unless
+/// `anyTime`, no call is under way.
 class CommCall {
 public:
   CommCall(const char *function, NcclComm handle, bool anyTime)
@@ -111,9 +111,9 @@ public:
         guard(function) {
     State &all = state();
     if (!comm)
-      result = all.wrong(format("%s: there is no communicator", function));
+      result = all.wrong(format("%s: the communicator is null", function));
     else if (!isAlone)
-      result = all.wrong(format("%s: another thread is inside of this communicator", function));
+      result = all.wrong(format("%s: another thread is in a call on this communicator", function));
     else if (comm->isGone)
       result = all.wrong(format("%s: this communicator has been destroyed or aborted", function));
     else if (!anyTime && isUnderWay())
@@ -135,7 +135,7 @@ private:
   Guard guard;
 };
 
-/// The caller has the world's lock.
+/// Marks a call as under way. The caller holds the world's lock.
 NcclResult began(Comm *comm) {
   comm->self().underWay = true;
   comm->group = groupDepth > 0 ? groupNumber : 0;
@@ -143,20 +143,21 @@ NcclResult began(Comm *comm) {
   return ncclInProgress;
 }
 
-/// All members have come.
+/// Ends the call under way of all members.
 void complete(CommunicatorGroup &clique) {
   for (Member &member : clique.members)
     member.underWay = false;
 }
 
 NcclResult standsStill() {
-  state().lastError = "a process that stands still is inside of a call";
+  state().lastError = "a stopped process holds the lock of the communicators";
   return ncclSystemError;
 }
 
 Comm *makeComm(std::shared_ptr<World> world, uint32_t clique, uint32_t place, uint32_t worldRank,
                CudaContext context) {
-  static auto &every = *new std::vector<Comm *>; // never freed, so that a late call on one is seen
+  static auto &every =
+      *new std::vector<Comm *>; // never freed, so that a late call on one is detected
   Comm *comm = every.emplace_back(new Comm);
   comm->world = std::move(world);
   comm->clique = clique;
@@ -170,7 +171,7 @@ Comm *makeComm(std::shared_ptr<World> world, uint32_t clique, uint32_t place, ui
   return comm;
 }
 
-/// All have said where they want to be.
+/// Creates the communicators of a split after all members have called it.
 bool split(World &world, CommunicatorGroup &parent) {
   std::vector<Member *> members;
   for (uint32_t i = 0; i < parent.size; ++i)
@@ -247,8 +248,8 @@ NcclResult ncclCommInitRankConfig(NcclComm *comm, int ranks, NcclId id, int rank
   Guard guard("ncclCommInitRankConfig");
   State &all = state();
   if (!isGood(config))
-    return all.wrong(
-        "ncclCommInitRankConfig: expected a config that says what it is, and does not block");
+    return all.wrong("ncclCommInitRankConfig: expected a config with size, magic and version set, "
+                     "and blocking = 0");
   if (!currentContext())
     return all.wrong("ncclCommInitRankConfig: no device is current");
   if (all.value("init_error", 0) && all.value("init_error_rank", 0) == rank) {
@@ -259,7 +260,7 @@ NcclResult ncclCommInitRankConfig(NcclComm *comm, int ranks, NcclId id, int rank
   if (world == all.promised)
     all.promised = nullptr;
   if (!world) {
-    all.lastError = "bootstrap: whoever made the id is gone";
+    all.lastError = "bootstrap: the process that created the id has ended";
     return ncclSystemError;
   }
   WorldLock lock(*world);
@@ -271,7 +272,7 @@ NcclResult ncclCommInitRankConfig(NcclComm *comm, int ranks, NcclId id, int rank
   CommunicatorGroup &clique = (*world)->clique[0];
   if (rank < 0 || rank >= ranks || clique.size != size || clique.members[place].isThere)
     return all.wrong(
-        "ncclCommInitRankConfig: this rank is not one of the communicator, or is there already");
+        "ncclCommInitRankConfig: the rank is outside the communicator, or already part of it");
   Comm *made = makeComm(world, 0, place, place, currentContext());
   *comm = handleOf(made);
   NcclResult result = began(made);
@@ -287,7 +288,7 @@ NcclResult ncclCommSplit(NcclComm handle, int color, int key, NcclComm *newComm,
     return call.result;
   if (config && !isGood(config))
     return state().wrong(
-        "ncclCommSplit: expected a config that says what it is, and does not block");
+        "ncclCommSplit: expected a config with size, magic and version set, and blocking = 0");
   WorldLock lock(*call.comm->world);
   if (!lock)
     return standsStill();
@@ -302,7 +303,7 @@ NcclResult ncclCommSplit(NcclComm handle, int color, int key, NcclComm *newComm,
   return result;
 }
 
-/// Of a split that is over: only now, while the parent's call is under way there is none.
+/// Delivers the result of a split, which is over when the parent has no call under way.
 static void takeChild(Comm *comm) {
   if (!comm->splitTo || comm->shared().splitRounds == comm->splitRound)
     return;
@@ -368,7 +369,7 @@ NcclResult ncclCommAbort(NcclComm handle) {
   if (call.result != ncclOk)
     return call.result;
   if (WorldLock lock(*call.comm->world); lock)
-    call.comm->shared().isBroken = true; // the others' collectives do not end any more
+    call.comm->shared().isBroken = true; // the collectives of the other members no longer end
   end(call.comm);
   return ncclOk;
 }
@@ -404,7 +405,7 @@ NcclResult ncclGroupStart() {
 NcclResult ncclGroupEnd() {
   Guard guard("ncclGroupEnd");
   if (groupDepth == 0)
-    return state().wrong("ncclGroupEnd: no group has been started");
+    return state().wrong("ncclGroupEnd: expected a call of ncclGroupStart before");
   if (--groupDepth > 0 || !groupHasUnderWay)
     return ncclOk;
   groupHasUnderWay = false;
@@ -436,11 +437,11 @@ static NcclResult collective(Call what, const void *source, void *target, NcclCo
         all.value("error_at", 1) == static_cast<int64_t>(number)) {
       comm->self().error = static_cast<NcclResult>(all.value("error", 0));
       all.lastError = "net: connection closed by peer";
-      return ncclInProgress; // and never comes
+      return ncclInProgress; // and the collective never starts
     }
   }
   if (!submit(comm, stream, what, source, target))
-    return all.wrong(format("%s: the device does not take it", what.function));
+    return all.wrong(format("%s: the device refuses the collective", what.function));
   if (number % 3 == 0) // some calls return at once
     return ncclOk;
   comm->looks = 2;

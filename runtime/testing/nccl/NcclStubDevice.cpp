@@ -1,10 +1,10 @@
-//===- NcclStubDevice.cpp - Streams and memory of the stand-in --*- C++ -*-===//
+//===- NcclStubDevice.cpp - Streams and memory of the NCCL stub -*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Of CUDA's driver: devices that are the host.
+// Implements functions of CUDA's driver for devices that are the host.
 //
 //===----------------------------------------------------------------------===//
 

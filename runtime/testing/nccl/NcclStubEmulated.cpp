@@ -1,14 +1,14 @@
-//===- NcclStubEmulated.cpp - The stand-in on emulated GPUs -----*- C++ -*-===//
+//===- NcclStubEmulated.cpp - The NCCL stub on emulated GPUs ----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Streams and memory are those of the emulator's driver, which FSDPRT_CUDA_LIBRARY has to name:
-// what a member begins is work on its stream, in whose order it is done, again with each replay of
-// a graph that it was captured into, and which is found to race where nothing orders it. Whoever
-// waits for that stream tries it. A try has the driver's lock: where a call is in here, which may
-// be about to ask for that one, it comes again.
+// Uses streams and memory of the emulated driver, which FSDPRT_CUDA_LIBRARY must name. A collective
+// is work on the stream of its member: it runs in stream order, repeats with each launch of a graph
+// that captured it, and takes part in the detection of races. Whoever waits for the stream attempts
+// the work, under the driver's lock. The attempt fails while another thread holds the stub's lock,
+// because that thread may be about to take the driver's lock.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ using namespace fsdprt;
 using namespace fsdprt::stub;
 
 namespace {
-/// A collective that a member has begun, in a graph perhaps for many times; and one of these.
+/// A collective submitted to a stream, and one execution of it. A graph may execute it many times.
 struct Work {
   Comm *comm;
   Call call;
@@ -39,13 +39,13 @@ Function *driver(const char *name) {
   void *library = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
   void *found = library ? dlsym(library, name) : nullptr;
   if (!found) {
-    std::fprintf(stderr, "NCCL's stand-in: expected %s in FSDPRT_CUDA_LIBRARY, found none\n", name);
+    std::fprintf(stderr, "NCCL stub: expected %s in FSDPRT_CUDA_LIBRARY, found none\n", name);
     std::abort();
   }
   return reinterpret_cast<Function *>(found);
 }
 
-/// For ever: streams may have it until the process ends.
+/// Never freed: streams may use it until the process ends.
 struct All {
   std::mutex lock;
   std::deque<Work> works;
@@ -132,7 +132,7 @@ bool stub::submit(Comm *comm, CudaStream stream, const Call &call, const void *s
   return enqueue(stream, &asked) == cudaOk;
 }
 
-/// The driver does that.
+/// Nothing to do: the driver advances its streams.
 void stub::advance() {}
 
 bool stub::hasWork(const Comm *comm) {

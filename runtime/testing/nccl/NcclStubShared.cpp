@@ -1,12 +1,12 @@
-//===- NcclStubShared.cpp - What members of the stand-in share --*- C++ -*-===//
+//===- NcclStubShared.cpp - Shared state of the NCCL stub -------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The id is "fsdprt stub PROCESS DESCRIPTOR INODE": others open the file by way of /proc. What
-// members give lies at places of its own for each clique, slot and member, far apart; pages are
-// there only while something is in them.
+// The id is "fsdprt stub PROCESS DESCRIPTOR INODE": other processes open the file through /proc.
+// Each clique, slot and member has a range of its own for its contribution. Pages exist only while
+// they hold data.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,9 +27,9 @@ using namespace fsdprt;
 using namespace fsdprt::stub;
 
 static constexpr int lockSeconds = 30;
-static constexpr uint64_t roomFor = uint64_t(1) << 32; // what a member gives at most
+static constexpr uint64_t roomFor = uint64_t(1) << 32; // most bytes of a contribution
 
-/// Those of this process.
+/// Worlds that this process has mapped.
 static std::map<std::string, std::weak_ptr<World>> &known() {
   static auto *worlds = new std::map<std::string, std::weak_ptr<World>>;
   return *worlds;
@@ -99,14 +99,14 @@ uint32_t World::addClique(uint32_t size) {
   return shared->cliques++;
 }
 
-//===- What members give ----------------------------------------------------===//
+//===- Contributions --------------------------------------------------------===//
 
 static uint64_t placeOf(uint32_t clique, uint32_t slot, uint32_t member) {
   static_assert(sizeof(SharedNcclState) < roomFor);
   return (1 + (uint64_t(clique) * mostUnderWay + slot) * mostMembers + member) * roomFor;
 }
 
-/// `move` is pread or pwrite.
+/// Calls `move`, pread or pwrite, until all bytes are moved. Returns false on failure.
 template <typename Move, typename Byte>
 static bool moveAll(Move move, int file, Byte *data, size_t bytes, uint64_t offset) {
   for (size_t done = 0; done < bytes;) {

@@ -1,21 +1,21 @@
-//===- NcclStubShared.h - What members of the stand-in share ----*- C++ -*-===//
+//===- NcclStubShared.h - Shared state of the NCCL stub ---------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A world is what comes of one id: the communicator of all ranks, and all that are split from it.
-// It is a file in memory without a name (memfd), which its ranks map, be they threads of a process
-// or processes: the id says which process has it open, and as what. So nothing is left behind,
+// A world belongs to one id: the communicator of all ranks, and all communicators split from it. It
+// is an anonymous file in memory (memfd), which its ranks map, whether they are threads or
+// processes. The id names the process and the descriptor that hold it open. Nothing is left behind,
 // however ranks end.
 //
 //     [ lock, counts, cliques with their collectives under way
-//     | room for what members give, a hole where there is nothing ]
+//     | contributions of members: a hole in the file where there are none ]
 //
-// A clique is what the communicators of its members have in common: their n-th collectives are one.
-// A member that arrives at one leaves what it gives in the file; when all have arrived each takes
-// what it gets. The lock is one that a process which dies lets go of; the world is broken then.
-// Nobody waits for it for ever.
+// A clique is the state shared by the communicators of its members; their n-th collectives belong
+// together. A member that arrives writes its contribution to the file; after all have arrived, each
+// reads its result. The lock is robust: if its owner dies, the world becomes broken, and no member
+// waits for ever.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ namespace fsdprt::stub {
 
 constexpr uint32_t mostMembers = 8, mostCliques = 64, mostUnderWay = 64;
 
-/// What one member says of a collective: it has to be the same of all.
+/// The arguments of a collective, which must be equal on all members.
 struct Call {
   fb::CollectiveKind kind = fb::CollectiveKind::all_gather;
   NcclType type = ncclU8;
@@ -42,29 +42,29 @@ struct Call {
   char function[24] = "";
 };
 
-/// A collective under way: number n of its clique is in slot n % mostUnderWay, once those before it
-/// there are over.
+/// A collective under way. Collective n of a clique uses slot n % mostUnderWay, after the earlier
+/// ones of that slot.
 struct Slot {
   enum Verdict : uint32_t { open, agreed, hangs };
-  uint64_t uses; // so far
+  uint64_t uses; // collectives finished in this slot
   uint32_t arrived, passed;
   Verdict verdict;
   Call calls[mostMembers];
 };
 
 struct Member {
-  uint32_t worldRank; // in the communicator of all
+  uint32_t worldRank; // rank in the communicator of all ranks
   bool isThere, underWay;
   NcclResult error;
-  int color, key;             // of the split under way
-  uint32_t child, childPlace; // of the last split
+  int color, key;             // arguments of the split under way
+  uint32_t child, childPlace; // clique and rank from the last split
 };
 
 struct CommunicatorGroup {
-  uint32_t size, joined, finalized, splits; // members that have come for each
+  uint32_t size, joined, finalized, splits; // members that have made each call
   uint64_t splitRounds;
   bool isBroken;     // a member has aborted
-  char problem[256]; // that calls differ in
+  char problem[256]; // how the calls of members differ
   Member members[mostMembers];
   Slot slots[mostUnderWay];
 };
@@ -73,15 +73,15 @@ struct SharedNcclState {
   pthread_mutex_t lock;
   bool isBroken; // a process died in the middle of a call
   uint32_t cliques;
-  uint64_t executed, begunBy[mostMembers]; // collectives: by all together, by rank
+  uint64_t executed, begunBy[mostMembers]; // collectives: completed; begun, by rank
   CommunicatorGroup clique[mostCliques];
 };
 
 class World {
 public:
-  /// A new one; null when there is no memory.
+  /// Creates a world; returns null if there is no memory.
   static std::shared_ptr<World> make();
-  /// The one that an id stands for, mapped once per process; null when it is gone.
+  /// Returns the world of an id, mapped once per process; null if it no longer exists.
   static std::shared_ptr<World> find(const NcclId &id);
   ~World();
   World(const World &) = delete;
@@ -89,11 +89,11 @@ public:
 
   const NcclId &getId() const { return id; }
   SharedNcclState *operator->() const { return shared; }
-  /// Its number; mostCliques when there is no room.
+  /// Returns the number of the new clique; mostCliques if there are too many.
   uint32_t addClique(uint32_t size);
 
-  /// What a member gives to a collective, and how another one takes part of it. False: it cannot be
-  /// moved.
+  /// Write a member's contribution to a collective, and read a part of another member's. Return
+  /// false if the data cannot be moved.
   bool leave(uint32_t clique, uint32_t slot, uint32_t member, const void *data, size_t bytes) const;
   bool take(uint32_t clique, uint32_t slot, uint32_t member, size_t from, void *data,
             size_t bytes) const;
@@ -108,7 +108,7 @@ private:
   SharedNcclState *shared = nullptr;
 };
 
-/// False when a process that stands still has it.
+/// Converts to false if a stopped process holds the lock.
 class WorldLock {
 public:
   explicit WorldLock(const World &world);

@@ -1,12 +1,12 @@
-//===- NcclStubState.h - What the stand-in for NCCL keeps -------*- C++ -*-===//
+//===- NcclStubState.h - Process state of the NCCL stub ---------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What is of one process: its communicators, its streams, and what is counted. What communicators
-// have in common is in NcclStubWorld.h. A collective is at the front of a member's stream or is
-// not; when it is for all members it is done.
+// The state of one process: communicators, streams and counts. State that communicators share is in
+// NcclStubShared.h. A collective is done when it has reached the front of the stream of every
+// member.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,14 +29,14 @@ namespace fsdprt::stub {
 
 struct Comm {
   std::shared_ptr<World> world;
-  uint32_t clique = 0, place = 0, worldRank = 0; // in the clique; in the first communicator
+  uint32_t clique = 0, place = 0,
+           worldRank = 0; // place: rank in the clique; worldRank: in the first communicator
   CudaContext context = nullptr;
   std::atomic<bool> inside{false};
   bool isGone = false;
-  uint64_t group = 0; // that its call under way is in; 0: in none
-  int looks = 0;      // until what is under way has ended
-  NcclComm *splitTo =
-      nullptr; // written when the split that is under way is over: the one after so many
+  uint64_t group = 0;          // group call that contains its call under way; 0: none
+  int looks = 0;               // polls until the call under way ends
+  NcclComm *splitTo = nullptr; // result of the split under way, written after round `splitRound`
   uint64_t splitRound = 0;
   uint64_t submitted = 0, registrations = 0;
 
@@ -58,15 +58,15 @@ struct Move {
   bool hasArrived = false;
   double notBefore = 0;
 };
-/// Goes on with it. True when it has ended.
+/// Advances a member's part. Returns true when the collective has ended.
 bool arrive(Move &move);
-/// How much later than it is begun it reaches its stream.
+/// Returns the seconds by which the stream gets a collective late.
 double delayOf(const Comm &comm);
 
-/// One of a stream's commands: a collective, an event, a wait for one, or a fill.
-struct Command : Move { // whose number may be that of the event's record
+/// A command of a stream: a collective, an event, a wait for an event, or a fill.
+struct Command : Move { // `number` is the record of the event, if there is one
   Event *event = nullptr;
-  bool waits = false; // for the event's record of this number, instead of recording it
+  bool waits = false; // waits for that record instead of making it
   void *fill = nullptr;
   unsigned char value = 0;
   size_t bytes = 0;
@@ -83,14 +83,15 @@ struct State {
   std::map<std::string, uint64_t> calls;
   uint64_t violations = 0, made = 0, living = 0, registered = 0;
   std::string firstViolation, lastError;
-  std::shared_ptr<World> promised; // whose id was given out last, until a rank here has joined it
+  std::shared_ptr<World>
+      promised; // of the last id given out, until a rank of this process joins it
   std::set<Stream *> streams;
   std::map<const char *, size_t> pinned, onDevice;
   static thread_local CudaContext current;
 
   void setFromText(const char *text);
   int64_t value(const char *name, int64_t usual) const;
-  /// Counts a call that is wrong.
+  /// Counts a wrong call, and returns its result.
   NcclResult wrong(const std::string &what);
   Stream *stream(CudaStream handle) const {
     auto *stream = reinterpret_cast<Stream *>(handle);
@@ -100,7 +101,7 @@ struct State {
 
 State &state();
 
-/// The lock, and a count of a call.
+/// Holds the lock, and counts a call.
 class Guard {
 public:
   explicit Guard(const char *function) : guard(state().lock) {
@@ -119,18 +120,18 @@ inline uint64_t sizeOf(NcclType type) {
                                                : 4;
 }
 
-/// What follows is of one device or another: NcclStubDevice.cpp, NcclStubEmulated.cpp.
+/// Functions of the device: in NcclStubDevice.cpp and NcclStubEmulated.cpp.
 CudaContext currentContext();
-/// Null: there is no such stream.
+/// Returns null for an unknown stream.
 CudaContext contextOf(CudaStream stream);
 bool canReach(const void *base, size_t bytes);
 bool isOnDevice(const void *base, size_t bytes);
-/// Puts a member's part of its next collective on a stream.
+/// Enqueues a member's part of its next collective on a stream.
 bool submit(Comm *comm, CudaStream stream, const Call &call, const void *source, void *target);
-/// Everything that can go on does.
+/// Executes all commands that can be executed.
 void advance();
 bool hasWork(const Comm *comm);
-/// What a communicator has on streams goes away.
+/// Drops the commands of a communicator from all streams.
 void forget(const Comm *comm);
 
 } // namespace fsdprt::stub

@@ -1,10 +1,10 @@
-//===- NcclStubTransfers.cpp - What the stand-in's collectives move *- C++ -*-===//
+//===- NcclStubTransfers.cpp - Data of the NCCL stub's collectives *- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A member that comes leaves what it gives in the world; when all have come it takes what it gets.
+// A member writes its contribution on arrival, and reads its result after all have arrived.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ static DType dtypeOf(NcclType type) {
                            : DType::bf16;
 }
 
-/// What all have to say the same of.
+/// Returns the arguments that must be equal on all members.
 static std::string textOf(const Call &call) {
   return format("%s(%zu, type %d, op %d, root %d)", call.function, static_cast<size_t>(call.count),
                 static_cast<int>(call.type), static_cast<int>(call.operation), call.root);
@@ -48,7 +48,7 @@ static bool agree(CommunicatorGroup &clique, const Slot &slot) {
 
 static size_t bytesOf(const Call &call) { return call.count * stub::sizeOf(call.type); }
 
-/// Leaves what a member gives.
+/// Writes the contribution of a member.
 static bool give(const Move &move, uint32_t slot) {
   const Comm &comm = *move.comm;
   const Call &call = move.call;
@@ -59,7 +59,7 @@ static bool give(const Move &move, uint32_t slot) {
                            bytesOf(call) * (scatters ? comm.shared().size : 1));
 }
 
-/// Takes what a member gets.
+/// Reads the contributions that make up the result of a member.
 static bool take(const Move &move, uint32_t slot) {
   const Comm &comm = *move.comm;
   const Call &call = move.call;
@@ -83,7 +83,7 @@ static bool take(const Move &move, uint32_t slot) {
   return isRight;
 }
 
-/// A member comes to its collective. False: not yet.
+/// Lets a member arrive at its collective. Returns false if it cannot do so yet.
 static bool come(Move &move, Slot &slot, uint32_t place) {
   if (move.hasArrived)
     return true;

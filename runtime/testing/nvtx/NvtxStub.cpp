@@ -1,13 +1,13 @@
-//===- NvtxStub.cpp - What stands in for a tool that watches ----*- C++ -*-===//
+//===- NvtxStub.cpp - A stub of a profiler that reads NVTX ------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For NVTX_INJECTION64_PATH: writes the ranges of all threads to FSDPRT_NVTX_STUB_LOG, a line
-// "THREAD DEPTH NAME" for each that begins, and "THREAD DEPTH" for one that ends. It is as careless
-// as tools are: it fills slots of modules that it does not ask for by size. With
-// FSDPRT_NVTX_STUB_REFUSES it wants no ranges.
+// For NVTX_INJECTION64_PATH. Writes the ranges of all threads to FSDPRT_NVTX_STUB_LOG: a line
+// "THREAD DEPTH NAME" for the begin of a range, and "THREAD DEPTH" for its end. Like some real
+// tools it fills slots of modules without checking their size. With FSDPRT_NVTX_STUB_REFUSES it
+// subscribes to no ranges.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compiled to a shared object without a C library: what the compiler's images
-// look like. A table of pointers makes the loader relocate something.
+// Compiled to a shared object without a C library, like images of the compiler. The table of
+// pointers makes the loader apply relocations.
 //
 //===----------------------------------------------------------------------===*/
 
@@ -104,7 +104,7 @@ void toy_report(Bindings b, int64_t begin, int64_t end, void *workspace) {
   ((float *)b[1])[7] = *(const float *)b[0];
 }
 
-/* (counter): never comes back unless the counter is below 2 */
+/* (counter): does not return unless the counter is below 2 */
 void toy_hang(Bindings b, int64_t begin, int64_t end, void *workspace) {
   volatile float *block = b[0];
   block[9] += 1;

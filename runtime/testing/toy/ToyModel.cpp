@@ -1,10 +1,10 @@
-//===- ToyModel.cpp - A small artifact made by hand -------------*- C++ -*-===//
+//===- ToyModel.cpp - A small handwritten artifact --------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// See the header. The two arenas:
+// See ToyModel.h. The layouts of the two arenas:
 //
 //     ranks      p m | tokens targets | block rank workspace | full gradient shard loss squares
 //     reference  p m | tokens targets (micro-batches) | block workspace | gradient sum loss ...
@@ -22,10 +22,10 @@ using namespace fsdprt;
 using namespace fsdprt::test;
 
 namespace {
-/// Of 128 elements, in multiples of 16 (64 bytes).
+/// Elements of a shard: 128 divided by the number of shards, rounded up to multiples of 16.
 uint64_t shardSizeFor(uint64_t shards) { return (128 + shards * 16 - 1) / (shards * 16) * 16; }
 
-/// Hands out 64-aligned ranges.
+/// Allocates ranges aligned to 64 bytes.
 struct Offsets {
   uint64_t end = 0;
   fb::Slice take(uint64_t bytes) {
@@ -320,7 +320,7 @@ private:
   const ToyOptions options;
   uint64_t ranks, shardSize, flat;
   fb::ManifestT manifest;
-  fb::Slice p, m, tokens, targets, block; // of the layout being built
+  fb::Slice p, m, tokens, targets, block; // in the current layout
   uint32_t nextId = 0;
 };
 } // namespace
@@ -375,7 +375,7 @@ void test::seal(std::vector<std::byte> &file) {
 std::vector<std::byte> test::toyValues() {
   std::vector<std::byte> values(128 + 2 * 11);
   std::memcpy(values.data() + 64, &toyValue, sizeof toyValue);
-  for (uint16_t i = 0; i < 11; ++i) { // 1, and so on in steps of the last bit
+  for (uint16_t i = 0; i < 11; ++i) { // from 1 on, in steps of the last bit
     uint16_t bits = static_cast<uint16_t>(0x3f80 + i);
     std::memcpy(values.data() + 128 + 2 * i, &bits, sizeof bits);
   }

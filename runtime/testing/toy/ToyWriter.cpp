@@ -16,8 +16,8 @@ using namespace fsdprt::test;
 
 int main(int argc, char **argv) {
   if (argc != 4) {
-    std::fputs("fsdprt-toy FILE REPLICAS SHARDS: writes a small model, with kernels made by hand, "
-               "for tests of fsdp-run\n",
+    std::fputs("usage: fsdprt-toy FILE REPLICAS SHARDS\n"
+               "         writes a small model with handwritten kernels, for tests of fsdp-run\n",
                argc == 2 ? stdout : stderr);
     return argc == 2 ? 0 : 2;
   }

@@ -1,10 +1,10 @@
-//===- Arguments.cpp - Arguments of the function ----------------*- C++ -*-===//
+//===- Arguments.cpp - Kernel arguments of fsdp-emulate ---------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Numbers go through double or 64-bit integers to the bytes of their type.
+// Values are converted to the bits of their type from double or from 64-bit integers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,8 +63,8 @@ std::string fsdprt::emulate::elementText(const Argument &argument, uint64_t inde
   return std::to_string(bits);
 }
 
-/// Whether `value`, which is -`value` when `isNegative`, is of a type of so many bits; bits without
-/// a sign are of either.
+/// Returns whether `value`, or -`value` if `isNegative`, fits the type. Types of bits, such as b32,
+/// take signed and unsigned values.
 static bool fits(uint64_t value, bool isNegative, Type type) {
   unsigned bits = 8 * sizeOf(type);
   uint64_t half = uint64_t(1) << (bits - 1), largest = half - 1 + half;
@@ -74,7 +74,7 @@ static bool fits(uint64_t value, bool isNegative, Type type) {
   return value <= (isSigned(type) ? half - 1 : largest);
 }
 
-/// Whether a finite number is finite in the type as well.
+/// Returns whether a finite number stays finite in the type.
 static bool fits(double value, Type type) {
   const Format &format = type == Type::F16    ? formatF16
                          : type == Type::BF16 ? formatBF16
@@ -83,7 +83,7 @@ static bool fits(double value, Type type) {
          std::isfinite(decode(static_cast<uint32_t>(bitsOf(value, type)), format));
 }
 
-/// A number as --arg has it.
+/// Returns the bits of a number in --arg. Throws Error of bad input if it does not fit the type.
 static uint64_t parseNumber(const std::string &text, Type type, const std::string &whole) {
   char *end = nullptr;
   errno = 0;
@@ -115,7 +115,7 @@ static void fillFromFile(Storage &storage, const std::string &path, const std::s
   std::copy(bytes.begin(), bytes.end(), storage.own.begin());
 }
 
-/// A sequence that is the same everywhere (a linear congruential generator).
+/// Returns the next element of a linear congruential generator: equal on every machine.
 static double nextRandom(uint64_t &state, Type type) {
   state = state * 6364136223846793005u + 1442695040888963407u;
   double unit = double(state >> 11) * 0x1p-53;

@@ -1,4 +1,4 @@
-//===- Arguments.h - Arguments of the function ------------------*- C++ -*-===//
+//===- Arguments.h - Kernel arguments of fsdp-emulate -----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,24 +12,26 @@
 
 namespace fsdprt::emulate {
 
-/// A number, or memory of numbers.
+/// An argument that --arg describes: a number, or the address of memory with elements of `type`.
 struct Argument {
   Type type = Type::U32;
-  Storage *storage = nullptr; ///< or a number
+  Storage *storage = nullptr; ///< owned by the emulator; null for a number
 };
 
-/// "f32[256]:iota", "u32:5" or "map:...": the bytes go to the launch, memory into the emulator.
-/// `before` are those before it.
+/// Parses `text`, such as "f32[256]:iota", "u32:5" or "map:...". Allocates its memory in the
+/// emulator and appends its bytes to the launch. `before` are the earlier arguments. Throws Error
+/// of bad input.
 Argument addArgument(const std::string &text, const std::vector<Argument> &before,
                      Emulator &emulator, Launch &launch);
-/// A tensor map of memory of its own, or of an argument before it; `text` is what is after "map:".
+/// Adds a tensor map of new memory, or of the memory of an earlier argument. `text` follows "map:".
 Argument addTensorMap(const std::string &text, const std::vector<Argument> &before,
                       Emulator &emulator, Launch &launch);
-/// Of `count` elements, filled as `how` says.
+/// Allocates memory of `count` elements, named after argument `index`, and fills it as `how` says.
+/// `whole` is the text of --arg for messages.
 Storage &addMemory(Type type, uint64_t count, const std::string &how, const std::string &whole,
                    unsigned index, Emulator &emulator);
 
-/// The element's value as text.
+/// Returns the value of an element as text, "?" if it was never written.
 std::string elementText(const Argument &argument, uint64_t index);
 
 } // namespace fsdprt::emulate

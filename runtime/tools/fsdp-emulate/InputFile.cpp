@@ -1,10 +1,10 @@
-//===- InputFile.cpp - Files that are read whole ----------------*- C++ -*-===//
+//===- InputFile.cpp - Reading whole files ----------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// By pieces, as pipes have no size, and no more than what is allowed, as some have no end.
+// Reads in pieces, because pipes have no size, and stops at the limit, because devices may not end.
 //
 //===----------------------------------------------------------------------===//
 

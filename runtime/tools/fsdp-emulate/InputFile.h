@@ -1,4 +1,4 @@
-//===- InputFile.h - Files that are read whole ------------------*- C++ -*-===//
+//===- InputFile.h - Reading whole files ------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,8 +12,8 @@
 
 namespace fsdprt::emulate {
 
-/// Throws Error of bad input, whose message begins with `where`, when it cannot be read or has more
-/// than `most` bytes.
+/// Returns the contents of a file. Throws Error of bad input, with a message that begins with
+/// `where`, if it cannot be read or has more than `most` bytes.
 std::string readFile(const std::string &path, uint64_t most, const std::string &where);
 
 } // namespace fsdprt::emulate

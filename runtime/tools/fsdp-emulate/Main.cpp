@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Options, module, memory, launch, report. Errors are one line on stderr and an exit code.
+// Parses options and the module, allocates arguments, launches the kernel and prints the report.
+// Errors are one line on stderr and an exit code.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,14 +18,14 @@ using namespace fsdprt::emulate;
 
 static constexpr size_t maxSourceBytes = size_t(256) << 20;
 
-/// The only one, if none is named.
+/// Returns the only entry function of the module. Throws Error of bad input if there are others.
 static std::string chooseEntry(const Module &module) {
   const Function *only = nullptr;
   for (const auto &function : module.functions) {
     if (!function->isEntry || !function->hasBody)
       continue;
     if (only)
-      badInput("%s has several entry functions; choose one by --entry, --list shows them",
+      badInput("%s has several entry functions; choose one with --entry=NAME (--list prints them)",
                module.source.name.c_str());
     only = function.get();
   }
@@ -81,7 +82,7 @@ int main(int argc, char **argv) {
   if (message.find("the limit of " + std::to_string(options.launch.stepLimit) +
                    " instructions is reached") != std::string::npos)
     message += "; --step-limit=N raises it";
-  // What has a place in the source begins with it, as compilers' messages do.
+  // A message with a source location begins with the location, as in compilers.
   bool hasPlace = message.find(": error: ") != std::string::npos;
   std::fprintf(stderr, "%s%s\n", hasPlace ? "" : "fsdp-emulate: error: ", message.c_str());
   return status;

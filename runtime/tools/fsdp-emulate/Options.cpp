@@ -1,4 +1,4 @@
-//===- Options.cpp - What fsdp-emulate is asked to do -----------*- C++ -*-===//
+//===- Options.cpp - Command line of fsdp-emulate ---------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,7 +16,7 @@
 using namespace fsdprt;
 using namespace fsdprt::emulate;
 
-/// A loop that never ends takes 20 s to get there when it is empty, two minutes when it computes.
+/// An endless loop reaches this limit in 20 s if it is empty, in about two minutes if it computes.
 static constexpr uint64_t defaultStepLimit = uint64_t(1) << 32;
 
 static const char *const description =
@@ -59,7 +59,7 @@ static void takeSizes(const std::string &text, const char *option, uint32_t (&si
   }
 }
 
-/// A number of at least `least`, in decimal or after 0x.
+/// Parses a number of at least `least`, in decimal, or in hexadecimal after 0x.
 static void takeNumber(const std::string &text, const char *option, uint64_t least,
                        uint64_t &number) {
   bool isHex = text.size() > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X');

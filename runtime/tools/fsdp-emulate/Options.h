@@ -1,4 +1,4 @@
-//===- Options.h - What fsdp-emulate is asked to do -------------*- C++ -*-===//
+//===- Options.h - Command line of fsdp-emulate -----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,7 +18,7 @@ struct Options {
   bool list = false, counts = false;
 };
 
-/// False: `exitCode` says how the program ends.
+/// Returns true to go on, false if the process ends with `exitCode`.
 bool parseOptions(int argc, char **argv, Options &options, int &exitCode);
 
 } // namespace fsdprt::emulate

@@ -1,10 +1,10 @@
-//===- Report.cpp - What fsdp-emulate prints --------------------*- C++ -*-===//
+//===- Report.cpp - Output of fsdp-emulate ----------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// To stdout, line by line.
+// See Report.h. All output goes to stdout.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ void fsdprt::emulate::printList(Emulator &emulator) {
     std::printf("%s: %zu parameters, %zu instructions, %llu bytes of shared memory%s\n",
                 std::string(function->name).c_str(), function->parameters.size(),
                 program.code.size(), static_cast<unsigned long long>(program.sharedBytes),
-                program.dynamicAlignment ? " and more by --shared" : "");
+                program.dynamicAlignment ? " plus --shared" : "");
     for (const Variable *parameter : function->parameters)
       std::printf("  %s: %s, %llu bytes\n", std::string(parameter->name).c_str(),
                   nameOf(parameter->type), static_cast<unsigned long long>(parameter->bytes));
@@ -38,18 +38,18 @@ void fsdprt::emulate::printList(Emulator &emulator) {
 
 void fsdprt::emulate::printCounters(const Counters &counters) {
   const std::pair<const char *, uint64_t> rows[] = {
-      {"instructions of warps", counters.instructions},
-      {"instructions of lanes", counters.laneInstructions},
+      {"warp instructions", counters.instructions},
+      {"lane instructions", counters.laneInstructions},
       {"bytes loaded from global memory", counters.globalLoadBytes},
       {"bytes stored to global memory", counters.globalStoreBytes},
-      {"sectors of 32 bytes in global memory", counters.globalSectors},
+      {"32-byte sectors of global memory", counters.globalSectors},
       {"bytes loaded from shared memory", counters.sharedLoadBytes},
       {"bytes stored to shared memory", counters.sharedStoreBytes},
       {"passes over shared memory", counters.sharedPasses},
-      {"passes more for bank conflicts", counters.bankConflicts},
-      {"branches where lanes parted", counters.divergentBranches},
+      {"extra passes for bank conflicts", counters.bankConflicts},
+      {"divergent branches", counters.divergentBranches},
       {"barriers reached by warps", counters.barriers},
-      {"atomic operations of lanes", counters.atomics},
+      {"lane atomic operations", counters.atomics},
       {"multiply-adds of matrix instructions", counters.multiplyAdds},
   };
   for (auto [name, value] : rows)
@@ -64,7 +64,8 @@ void fsdprt::emulate::printCounters(const Counters &counters) {
     std::printf("  %-36s %14llu\n", name.c_str(), static_cast<unsigned long long>(count));
 }
 
-/// The memory that "INDEX" or "INDEX:REST" names. `expected` is said where there is no number.
+/// Returns the argument with memory that "INDEX" or "INDEX:REST" names, and sets `rest`. Throws
+/// Error of bad input; `expected` is the form that the message asks for.
 static const Argument &memoryOf(const char *option, const char *expected, const std::string &text,
                                 const std::vector<Argument> &arguments, std::string &rest) {
   size_t colon = std::min(text.find(':'), text.size()), index = 0;
@@ -73,7 +74,8 @@ static const Argument &memoryOf(const char *option, const char *expected, const 
     badInput("%s=%s: expected %s, where INDEX counts arguments from 0", option,
              printable(text).c_str(), expected);
   if (index >= arguments.size() || !arguments[index].storage)
-    badInput("%s=%s: argument %zu is no memory", option, printable(text).c_str(), index);
+    badInput("%s=%s: expected the index of an argument with memory, found %zu", option,
+             printable(text).c_str(), index);
   rest = colon < text.size() ? text.substr(colon + 1) : "";
   return arguments[index];
 }

@@ -1,4 +1,4 @@
-//===- Report.h - What fsdp-emulate prints ----------------------*- C++ -*-===//
+//===- Report.h - Output of fsdp-emulate ------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,21 +15,21 @@ namespace fsdprt::emulate {
 void printList(Emulator &emulator);
 void printCounters(const Counters &counters);
 
-/// The first elements of an argument's memory.
+/// --print: the first `count` elements of an argument's memory.
 struct Print {
   Argument argument;
   uint64_t count;
 };
-/// "INDEX" or "INDEX:COUNT"
+/// Parses "INDEX" or "INDEX:COUNT". Throws Error of bad input.
 Print parsePrint(const std::string &text, const std::vector<Argument> &arguments);
 void printArgument(const Print &print);
 
-/// The bytes of an argument's memory.
+/// --save: a file for the bytes of an argument's memory.
 struct Save {
   Argument argument;
   std::string path;
 };
-/// "INDEX:FILE"
+/// Parses "INDEX:FILE". Throws Error of bad input.
 Save parseSave(const std::string &text, const std::vector<Argument> &arguments);
 void saveArgument(const Save &save);
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// "bf16[64,128]:box=64,32:swizzle=128:random": parts between colons, until one is no setting: that
-// is how to fill memory.
+// "bf16[64,128]:box=64,32:swizzle=128:random": settings separated by colons. The first part that is
+// no setting, and all after it, says how the memory is filled.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,14 +31,14 @@ static std::vector<uint64_t> numbers(const std::string &list, const std::string 
     uint64_t value = 0;
     auto [stop, error] = std::from_chars(list.data() + at, list.data() + end, value);
     if (error != std::errc() || stop != list.data() + end)
-      wrong(text, format("expected numbers between commas, found %s", quoted(list).c_str()));
+      wrong(text, format("expected numbers separated by commas, found %s", quoted(list).c_str()));
     result.push_back(value);
     at = end + 1;
   }
   return result;
 }
 
-/// Throws if there are not as many as expected.
+/// Parses `count` numbers into `to`. Throws Error of bad input if the list has another length.
 template <typename T>
 static void copyNumbers(const std::string &list, unsigned count, T *to, const char *what,
                         const std::string &text) {
@@ -74,7 +74,7 @@ static TensorType typeOf(const std::string &name, const std::string &text) {
   wrong(text, format("expected a type such as bf16 or f32, found %s", quoted(name).c_str()));
 }
 
-/// "box=64,32" and so on. False: it is none.
+/// Applies a setting such as "box=64,32". Returns false if the part is no setting.
 static bool takeSetting(const std::string &part, Settings &settings,
                         const std::vector<Argument> &before, const std::string &text) {
   size_t sign = part.find('=');
@@ -101,7 +101,8 @@ static bool takeSetting(const std::string &part, Settings &settings,
     uint64_t index = 0;
     copyNumbers(value, 1, &index, "of", text);
     if (index >= before.size() || !before[index].storage)
-      wrong(text, format("argument %s is no memory that comes before", quoted(value).c_str()));
+      wrong(text, format("expected the index of an earlier argument with memory, found %s",
+                         quoted(value).c_str()));
     settings.of = &before[index];
   } else {
     return false;

@@ -1,12 +1,12 @@
-//===- AllocationHook.cpp - A count of allocations --------------*- C++ -*-===//
+//===- AllocationHook.cpp - Counting allocations ----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The executable's own malloc, calloc, ... come before the C library's for every
-// caller, operator new included; they count and pass on to the library's internal
-// names. Under a sanitizer, which has its own, its hooks are used.
+// The executable's malloc, calloc, ... replace those of the C library for every caller, operator
+// new included. They count and then call the C library's internal names. A sanitizer brings its own
+// allocator: there its hooks count.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,10 +36,10 @@ const void *fsdprt::firstAllocationPlace() { return firstPlace.load(); }
 
 void AllocationCheck::afterRun(const TrainingRun &run) {
   if (countedAllocations() == 0)
-    return run.reporter.line("no memory was allocated from the first step to the last%s",
-                             run.options.save.empty() ? "" : ", but by saves");
-  failed("expected no allocation from the first step to the last, found %llu; the first was of %zu "
-         "bytes, called before %p",
+    return run.reporter.line("no memory was allocated during the steps%s",
+                             run.options.save.empty() ? "" : ", except by saves");
+  failed("expected no allocation during the steps, found %llu; the first has %zu bytes and returns "
+         "to %p",
          static_cast<unsigned long long>(countedAllocations()), firstAllocationSize(),
          firstAllocationPlace());
 }

@@ -1,11 +1,11 @@
-//===- AllocationHook.h - A count of allocations ----------------*- C++ -*-===//
+//===- AllocationHook.h - Counting allocations ------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Proof that a step allocates nothing: every call of malloc and its kin in the
-// process, by whatever library and thread, is counted while counting is on.
+// Proves that a step allocates nothing: while counting is on, all calls of malloc and related
+// functions in the process are counted, in every library and thread.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,11 +18,11 @@ namespace fsdprt {
 
 void countAllocations(bool on);
 uint64_t countedAllocations();
-/// Size of the first one counted, and the instruction after its call (for addr2line).
+/// Size in bytes of the first counted allocation, and its return address (for addr2line).
 size_t firstAllocationSize();
 const void *firstAllocationPlace();
 
-/// Fails a run in which a step allocated memory; saves may.
+/// Fails a run in which a step allocated memory. Saves may allocate.
 class AllocationCheck final : public TrainingObserver {
 public:
   void beforeSteps() override { countAllocations(inSteps = true); }

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A reader of JSON for CLI11, which then treats the values as if they had been on the
-// command line, but for those that are. An unknown key is refused with the nearest one.
+// A JSON reader for CLI11, which applies the values of options that the command line does not set.
+// An unknown key is refused, with the nearest known key as a suggestion.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@
 using namespace fsdprt;
 using nlohmann::json;
 
-/// What others call our options.
+/// Option names by the keys of Hugging Face's Trainer.
 static const std::map<std::string, std::string> aliases = {{"max_steps", "steps"},
                                                            {"learning_rate", "lr"},
                                                            {"warmup_steps", "warmup"},
@@ -37,7 +37,7 @@ static std::string spell(std::string key) {
   return key;
 }
 
-/// Insertions, deletions and replacements between two words.
+/// Returns the number of insertions, deletions and replacements between two words.
 static size_t distance(const std::string &a, const std::string &b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), 0);
@@ -75,7 +75,7 @@ public:
       item.inputs = isList ? writeAll(key, value) : std::vector<std::string>{write(key, value)};
       auto [other, isNew] = origins.emplace(item.name, key);
       if (!isNew)
-        refuse("'" + printable(key) + "' and '" + printable(other->second) + "' are both --" +
+        refuse("'" + printable(key) + "' and '" + printable(other->second) + "' both set --" +
                item.name);
       items.push_back(std::move(item));
     }
@@ -157,6 +157,7 @@ private:
 void fsdprt::addConfigFile(CLI::App &app) {
   app.config_formatter(std::make_shared<JsonConfig>(app));
   app.set_config("--config", "",
-                 "JSON file of these options, with dashes or underscores; the command line wins")
+                 "JSON file of these options, with dashes or underscores; the command line takes "
+                 "precedence")
       ->type_name("FILE.json");
 }

@@ -13,8 +13,8 @@ class App;
 
 namespace fsdprt {
 
-/// Adds --config=FILE.json: the options of `app`, which are all there by then, with dashes or
-/// underscores, and what the Trainer of Hugging Face calls them. The command line wins.
+/// Adds --config=FILE.json. Its keys are the options that `app` has at this point, with dashes or
+/// underscores, or the names of Hugging Face's Trainer. The command line takes precedence.
 void addConfigFile(CLI::App &app);
 
 } // namespace fsdprt

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Options, artifact, then a dump, a simulation, a walk on the null device or a run, or a process
-// for each rank that runs. Errors are one line on stderr and an exit code. A reader of stdout that
-// goes away ends the process quietly, by SIGPIPE, as it does others; but after the current step,
-// and with --export written.
+// Parses options and opens the artifact. Then prints its dump, simulates a step, walks the programs
+// on the null device, trains, or starts one process per rank. Errors are one line on stderr and an
+// exit code. If the reader of stdout closes the pipe, training ends after the current step, writes
+// --export, and the process ends by SIGPIPE without a message.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,8 +58,8 @@ static uint64_t ranksOf(const fsdprt_artifact *artifact) {
   return info.ranks;
 }
 
-/// Before ranks meet: whether they are as many as they have to be. An artifact that cannot be
-/// opened is reported when they have met, to all.
+/// Opens the artifact before the rendezvous and checks the number of processes against its ranks.
+/// Returns null if it cannot be opened: that error is reported to all ranks after the rendezvous.
 static ArtifactHandle openEarly(const Options &options) {
   ArtifactHandle artifact;
   try {
@@ -102,7 +102,7 @@ static int train(const Options &options, fsdprt_artifact *artifact, Printer &pri
   return Trainer(options, artifact, printer, observers).execute();
 }
 
-/// `artifact` may have been opened already.
+/// Runs what the options ask for and returns the exit code. `artifact` is null if not yet opened.
 static int run(const Options &options, ArtifactHandle artifact, char **argv, Printer &printer) {
   if (options.processes && !options.launchedRank && options.runs)
     return launch(options, argv,
@@ -121,7 +121,7 @@ static int run(const Options &options, ArtifactHandle artifact, char **argv, Pri
   return train(options, artifact.get(), printer);
 }
 
-/// The exit code.
+/// Reports the error of a run to stderr, or to the process that prints it. Returns the exit code.
 static int report(const Options &options, int channel, fsdprt_status status, const char *message) {
   if (options.needsRendezvous && channel >= 0)
     return reportToHost(options, channel, status, message);
@@ -133,12 +133,12 @@ static int report(const Options &options, int channel, fsdprt_status status, con
   return status == FSDPRT_ABANDONED ? status : failureStatus(status);
 }
 
-/// Ranks beside this one would wait for it.
+/// Reports a usage error to the peer ranks, which would wait for this one. Returns the exit code.
 static int endUnparsed(const Options &options, int exitCode) {
   try {
     if (std::optional<LaunchPlace> place = findLaunchPlace(); place && exitCode == FSDPRT_BAD_INPUT)
       reportToPeers(*place, Error(FSDPRT_BAD_INPUT, options.problem));
-  } catch (const Error &) { // nobody is waiting
+  } catch (const Error &) { // no peer waits
   }
   return exitCode;
 }
@@ -147,8 +147,8 @@ int main(int argc, char **argv) {
   Options options;
   int exitCode = 0;
   fsdprt_register_emulator();
-  std::signal(SIGPIPE, SIG_IGN); // a closed pipe is a failed write
-  std::signal(SIGXFSZ, SIG_IGN); // and so is a file that may not grow
+  std::signal(SIGPIPE, SIG_IGN); // a write to a closed pipe fails
+  std::signal(SIGXFSZ, SIG_IGN); // a write above the file size limit fails
   if (!parseOptions(argc, argv, options, exitCode))
     return endUnparsed(options, exitCode);
   ArtifactHandle artifact;

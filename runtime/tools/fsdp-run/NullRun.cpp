@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//     null device: 8 ranks, all alike: walked once
-//     walked 3,456 commands, 512 events and 1,234,567,890 bytes of accesses in 0.012 s
-//     45 collectives of 2 kinds of groups and channels meet on all ranks
-//     nothing found
+//     null device: 8 ranks, all of one kind
+//     walked 3,456 commands, 512 starts and waits, 1,234,567,890 bytes of accesses in 0.012 s
+//     45 collectives completed, over 2 pairs of mesh group and channel
+//     no faults found
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,8 +67,8 @@ int fsdprt::walk(const Options &options, Printer &printer) {
   fsdprt_walk result = walkFile(options, found);
   double seconds = monotonicSeconds() - start;
   char a[32], b[32], c[32];
-  std::string kinds = result.kinds == result.ranks ? "each unlike the others"
-                      : result.kinds == 1 ? "all alike"
+  std::string kinds = result.kinds == result.ranks ? "each of a different kind"
+                      : result.kinds == 1 ? "all of one kind"
                                           : "of " + std::to_string(result.kinds) + " kinds";
   if (result.walked_kinds != result.kinds)
     kinds += ", " + std::to_string(result.walked_kinds) + " of them walked";
@@ -77,18 +77,18 @@ int fsdprt::walk(const Options &options, Printer &printer) {
   printer.line("walked %s commands, %s starts and waits, %s bytes of accesses in %.3f s",
                grouped(result.commands, a), grouped(result.events, b), grouped(result.bytes, c),
                seconds);
-  printer.line("%s collectives met, over %s kind%s of group and channel",
+  printer.line("%s collectives completed, over %s pair%s of mesh group and channel",
                grouped(result.collectives, a), grouped(result.communicators, b),
                result.communicators == 1 ? "" : "s");
   for (size_t i = 0; i < std::min(found.all.size(), mostPrinted); ++i)
     printer.line("%s%s", found.all[i].first.c_str(),
                  found.all[i].second > 1
-                     ? (" (and " + std::to_string(found.all[i].second - 1) + " times more)").c_str()
+                     ? (" (and " + std::to_string(found.all[i].second - 1) + " more times)").c_str()
                      : "");
   if (found.all.size() > mostPrinted)
     printer.line("and %zu more", found.all.size() - mostPrinted);
   if (found.all.empty()) {
-    printer.line("nothing found");
+    printer.line("no faults found");
     return 0;
   }
   throw Error(FSDPRT_FAILED,

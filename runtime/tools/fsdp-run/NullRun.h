@@ -16,7 +16,7 @@
 
 namespace fsdprt {
 
-/// The exit code: 1 where something is wrong.
+/// Walks the programs and prints the result. Returns 0, or throws Error if faults were found.
 int walk(const Options &options, Printer &printer);
 
 } // namespace fsdprt

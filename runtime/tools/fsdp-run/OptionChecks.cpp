@@ -18,7 +18,7 @@ using namespace fsdprt;
 
 //===- Values -------------------------------------------------------------===//
 
-/// Returns all of the text as a number, or nothing.
+/// Returns the number that is the whole text, or nothing.
 template <typename Number>
 static std::optional<Number> parse(const std::string &text) {
   Number value;
@@ -71,7 +71,7 @@ CLI::Validator fsdprt::oneOf(std::vector<std::string> names) {
 
 //===- Combinations -------------------------------------------------------===//
 
-/// Returns what the device does not go with.
+/// Returns an error message if options do not apply to the device.
 static std::optional<std::string> contradictionOfDevice(const CLI::App &app,
                                                         const Options &options) {
   if (options.cudaGraph && options.device != "cuda")

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Validators of CLI11 for values of fsdp-run's options, and what single options cannot know.
+// CLI11 validators of single values, and checks of combinations.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,19 +16,19 @@
 
 namespace fsdprt {
 
-/// On the null device: what the first leaves to the second, and that to a third. Later ones are
-/// like it, so that many only take time.
+/// Default and maximum number of steps on the null device. Three steps cover what a step leaves to
+/// the next and to the one after; further steps only repeat them.
 inline constexpr uint64_t nullSteps = 3, mostNullSteps = 1000;
 
-/// Accepts digits alone: no sign that wraps, nothing too large for 64 bits.
+/// Accepts digits only: no sign, and no number above 64 bits.
 CLI::Validator wholeNumber(uint64_t least, uint64_t most = UINT64_MAX);
-/// Accepts numbers that `accepts` does; `expected` describes them.
+/// Accepts numbers for which `accepts` returns true. `expected` describes them in the message.
 CLI::Validator number(const char *expected, bool (*accepts)(double));
-/// Accepts a learning rate: what f32 holds.
+/// Accepts a learning rate: a finite f32 of at least 0.
 CLI::Validator aRate();
 CLI::Validator oneOf(std::vector<std::string> names);
 
-/// Returns why options that were given do not go together, if that is so.
+/// Returns an error message if the given options cannot be combined.
 std::optional<std::string> contradiction(const CLI::App &app, const Options &options);
 
 } // namespace fsdprt

@@ -1,4 +1,4 @@
-//===- Options.cpp - What fsdp-run is asked to do ---------------*- C++ -*-===//
+//===- Options.cpp - Command line of fsdp-run -------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -67,9 +67,8 @@ static void addData(CLI::App &app, Options &options) {
              options.inputs.push_back({text.substr(0, equals), text.substr(equals + 1)});
            }
          },
-         "Samples of input NAME (repeat for each input): .npy, .safetensors or raw. Shape of a "
-         "file: N x the input's shape without its batch dimension, such as Nx8 for 16x8. A "
-         "sample of tokens or targets is a whole row of ids")
+         "Samples of input NAME, one per row of the file: .npy, .safetensors or raw. May be "
+         "repeated")
       ->allow_extra_args(false)
       ->type_name("NAME=FILE");
   app.add_option(
@@ -85,8 +84,7 @@ static void addData(CLI::App &app, Options &options) {
                                : name == "uint16" ? TokenType::u16
                                                   : TokenType::u32;
          },
-         "Type of raw token ids: uint8, uint16 or uint32 (default: the narrowest type that "
-         "holds the model's ids)")
+         "Type of raw token ids: uint8, uint16 or uint32 (default: the narrowest that fits)")
       ->check(oneOf({"uint8", "uint16", "uint32"}))
       ->needs(data)
       ->type_name("TYPE");
@@ -144,19 +142,14 @@ static void addTraining(CLI::App &app, Options &options) {
              throw CLI::ValidationError(
                  "--on-nonfinite", "expected stop, skip or a number above 0, found '" + text + "'");
          },
-         "Action if the loss or gradient norm is not finite (the update is always skipped): "
-         "stop, skip, or stop after N such steps in a row (default: stop; 50 with a dynamic "
-         "loss scale)")
+         "If loss or norm is not finite: stop, skip, or stop after N in a row (default: stop)")
       ->type_name("stop|skip|N");
   app.add_option("--seed", options.seed,
-                 "Seed of initial values and sampling; results are equal for any number of ranks "
-                 "(default: the model's seed, else 0)")
+                 "Seed of initial values and sampling (default: the model's seed, else 0)")
       ->check(wholeNumber(0))
       ->type_name("N");
-  app.add_option(
-         "--init", options.init,
-         "Initial values: a .safetensors file, or the .index.json of a sharded one; parameters "
-         "it lacks are initialised by the model")
+  app.add_option("--init", options.init,
+                 "Initial values: a .safetensors file, or the .index.json of a sharded one")
       ->type_name("FILE");
   app.add_option("--export", options.exportTo,
                  "Write the trained parameters to this .safetensors file")
@@ -167,8 +160,7 @@ static void addSaving(CLI::App &app, Options &options) {
   auto *save =
       app.add_option(
              "--save", options.save,
-             "Folder for saves of the complete training state, written at the end of the run: "
-             "docs/how-to/save-and-resume.md")
+             "Folder for saves of the complete training state, written at the end of the run")
           ->type_name("DIR");
   app.add_option("--save-every", options.saveEvery,
                  "Save every K steps (default 0: only at the end)")
@@ -181,10 +173,8 @@ static void addSaving(CLI::App &app, Options &options) {
       ->needs(save)
       ->type_name("N");
   auto *resume =
-      app.add_option(
-             "--resume", options.resume,
-             "Resume from this save, or from the newest save in this folder, bit for bit. --steps "
-             "counts from step 0 of the first run; seed and rates default to those of the save")
+      app.add_option("--resume", options.resume,
+                     "Resume, bit for bit, from this save or from the newest save in this folder")
           ->type_name("DIR")
           ->excludes("--init");
   app.add_flag("--other-data", options.otherData,
@@ -205,22 +195,17 @@ static void addExecution(CLI::App &app, Options &options) {
          "the artifact)")
       ->check(wholeNumber(1, 1024))
       ->type_name("N");
-  app.add_option("--device", options.device,
-                 "Device: cpu; cuda (an NVIDIA GPU); emulate (a checking GPU emulator for small "
-                 "models, docs/explanation/emulator.md); or null (no computation: commands of all "
-                 "ranks are "
-                 "checked for races, uninitialised reads, ranges out of bounds and mismatched "
-                 "collectives, docs/explanation/null-device.md)")
+  app.add_option(
+         "--device", options.device,
+         "cpu, cuda, emulate (checks GPU kernels) or null (checks the programs, runs no kernel)")
       ->check(oneOf({"cpu", "cuda", "emulate", "null"}))
       ->capture_default_str()
       ->type_name("WHERE");
-  app.add_flag("--cuda-graph", options.cudaGraph,
-               "With --device=cuda: record the step of all ranks as one CUDA graph and launch that "
-               "graph in each step");
+  app.add_flag(
+      "--cuda-graph", options.cudaGraph,
+      "With --device=cuda: record the step as one CUDA graph and launch that in each step");
   app.add_option("--gemm", options.gemm,
-                 "Required GEMM backend of a GPU artifact, as chosen by fsdp-compile --gemm: nvptx "
-                 "(generated kernels only), cublaslt (uses the library) or auto (either). Another "
-                 "artifact is refused")
+                 "GEMM backend that the GPU artifact must use: nvptx, cublaslt or auto (either)")
       ->check(oneOf({"nvptx", "cublaslt", "auto"}))
       ->type_name("WHO");
   app.add_option("--peer", options.peers, "With --device=null: a rank that runs another artifact")
@@ -228,18 +213,16 @@ static void addExecution(CLI::App &app, Options &options) {
       ->group(""); // for tests
   app.add_option(
          "--backend", options.backend,
-         "Communication between ranks: local (threads of this process), shm (processes on one "
-         "machine, started by --processes or a launcher), mpi (processes of mpirun) or nccl "
-         "(threads, or processes with --processes or a launcher) (default: mpi under mpirun, "
-         "shm under torchrun and in a Slurm step, else local)")
+         "Communication: local (threads), shm, mpi or nccl (default: local, or by the launcher)")
       ->check(oneOf({"local", "shm", "mpi", "nccl"}))
       ->type_name("HOW");
   app.add_flag("--processes", options.processes,
                "Start one process per rank on this machine: docs/how-to/launch.md");
   app.add_option("--launched-rank", options.launchedRank)
-      ->group(""); // of a process that fsdp-run starts
-  app.add_option("--launched-channel", options.launchedChannel)->group(""); // to the one that did
-  app.add_option("--launched-resume", options.launchedResume)->group("");   // after a restart
+      ->group(""); // of a process that fsdp-run started
+  app.add_option("--launched-channel", options.launchedChannel)
+      ->group(""); // descriptor to that process
+  app.add_option("--launched-resume", options.launchedResume)->group(""); // after a restart
   app.add_option(
          "--link-bandwidth", options.linkBandwidth,
          "Slow collectives down to this bandwidth of a link, in bytes per second (default: no "
@@ -247,10 +230,8 @@ static void addExecution(CLI::App &app, Options &options) {
       ->check(number("a finite number of at least 1000 bytes per second",
                      [](double value) { return value >= 1000 && std::isfinite(value); }))
       ->type_name("BYTES");
-  app.add_option(
-         "--offload-dir", options.offloadDirectory,
-         "Folder for the unnamed temporary files of offloaded state, --offload=optimizer:file "
-         "(default: TMPDIR, or /tmp)")
+  app.add_option("--offload-dir", options.offloadDirectory,
+                 "Folder for temporary files of offloaded state (default: TMPDIR, or /tmp)")
       ->type_name("DIR");
   app.add_option(
          "--timeout-seconds", options.timeoutSeconds,
@@ -263,10 +244,8 @@ static void addExecution(CLI::App &app, Options &options) {
 }
 
 static void addProcesses(CLI::App &app, Options &options) {
-  app.add_option(
-         "--mpi-reduce", options.mpiReduce,
-         "With MPI: sum in rank order (ordered, equal to the other backends bit for bit) or by "
-         "the MPI library (library)")
+  app.add_option("--mpi-reduce", options.mpiReduce,
+                 "With MPI: sum in rank order (ordered) or by the MPI library (library)")
       ->check(oneOf({"ordered", "library"}))
       ->capture_default_str()
       ->type_name("HOW");
@@ -285,8 +264,7 @@ static void addProcesses(CLI::App &app, Options &options) {
       ->type_name("S");
   app.add_option_function<std::string>(
          "--on-failure", [&](const std::string &text) { options.restart = text == "restart"; },
-         "With --processes, action if a rank is lost or hangs: stop, or restart all ranks from "
-         "the newest save (default: stop)")
+         "With --processes, if a rank is lost or hangs: stop, or restart all ranks (default: stop)")
       ->check(oneOf({"stop", "restart"}))
       ->type_name("stop|restart");
   app.add_option("--max-restarts", options.mostRestarts, "Maximum number of restarts")
@@ -294,8 +272,7 @@ static void addProcesses(CLI::App &app, Options &options) {
       ->capture_default_str()
       ->type_name("N");
   app.add_option("--flight-record", options.flightRecord,
-                 "File for the last collectives of all ranks if a rank is lost or hangs (default: "
-                 "fsdp-run-PROCESS.flight.json in $TMPDIR or /tmp)")
+                 "File for the last collectives of all ranks, written if a rank is lost or hangs")
       ->type_name("FILE");
   app.add_option("--inject-rank-fault", options.rankFault)->group(""); // for tests: RankFault.h
 }
@@ -309,8 +286,7 @@ static void addReports(CLI::App &app, Options &options) {
   app.add_flag("--dump", options.dump, "Print programs, layouts and kernels, and exit");
   app.add_option_function<std::string>(
          "--check-against", [&](const std::string &) { options.check = true; },
-         "unsharded: also run one unsharded rank; exit 1 unless losses, norms and all values "
-         "are equal bit for bit")
+         "unsharded: also run one unsharded rank; exit 1 unless all values are equal bit for bit")
       ->check(oneOf({"unsharded"}))
       ->type_name("WHAT");
   auto *profile = app.add_flag("--profile", options.profile,
@@ -319,10 +295,9 @@ static void addReports(CLI::App &app, Options &options) {
                  "Write the profile as JSON, with bytes and multiply-adds of each kernel")
       ->needs(profile)
       ->type_name("FILE.json");
-  app.add_option(
-         "--simulate", options.simulate,
-         "Estimate the step time on the cluster of this file without running kernels; --trace "
-         "writes its timeline: docs/explanation/simulator.md")
+  app.add_option("--simulate", options.simulate,
+                 "Estimate the step time on this cluster without running kernels; --trace writes a "
+                 "timeline")
       ->type_name("CLUSTER.json");
   auto *trace =
       app.add_option("--trace", options.trace,
@@ -395,7 +370,7 @@ bool fsdprt::parseOptions(int argc, char **argv, Options &options, int &exitCode
   } catch (const CLI::ParseError &error) {
     if (error.get_exit_code() == 0) { // --help, --version
       exitCode = app.exit(error);
-      if (!std::cout.flush()) { // what it printed
+      if (!std::cout.flush()) {
         std::fprintf(stderr, "fsdp-run: error: cannot write the output: %s\n", strerror(errno));
         exitCode = FSDPRT_FAILED;
       }

@@ -1,4 +1,4 @@
-//===- Options.h - What fsdp-run is asked to do -----------------*- C++ -*-===//
+//===- Options.h - Command line of fsdp-run ---------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,17 +17,17 @@ namespace fsdprt {
 
 struct Options : TrainingOptions {
   bool dump = false;
-  std::string simulate;           ///< on this cluster; empty: not
-  std::vector<std::string> peers; ///< RANK=FILE, on the null device
+  std::string simulate;           ///< cluster file; empty: no simulation
+  std::vector<std::string> peers; ///< RANK=FILE, with --device=null
   bool isNull() const { return device == "null"; }
   bool assertNoAllocations = false;
   enum class Fault { none, skipShardElement, dropGradient, allocate };
   Fault fault = Fault::none;
-  std::string rankFault; ///< as RankFault::parse takes it
-  std::string problem;   ///< why they were refused
+  std::string rankFault; ///< text for RankFault::parse
+  std::string problem;   ///< error message if the command line was refused
 };
 
-/// Returns true to go on; else the process ends with `exitCode`.
+/// Returns true to go on, false if the process ends with `exitCode`.
 bool parseOptions(int argc, char **argv, Options &options, int &exitCode);
 
 } // namespace fsdprt

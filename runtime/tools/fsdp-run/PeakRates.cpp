@@ -1,14 +1,14 @@
-//===- PeakRates.cpp - What this machine can do at most ---------*- C++ -*-===//
+//===- PeakRates.cpp - Peak rates of the machine ----------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Every thread runs a loop for a while, and says how much of it ended.
+//  1. Every thread repeats a loop for a fixed time and counts the work of the finished repetitions.
 //  2. Bandwidth: copies between two buffers that are larger than its caches. Multiply-adds: twelve
-//     independent sums in registers, enough for two units of four cycles' latency, in the widest
-//     vectors that there are; of bf16 by vdpbf16ps, where the processor has it.
-//  3. The best of three rounds is taken: a floor is a bound, and other processes disturb.
+//     independent sums in registers, enough for two units with a latency of four cycles, in the
+//     widest vectors of the processor; bf16 by vdpbf16ps, if the processor has it.
+//  3. Takes the best of three rounds, because other processes can only lower a rate.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +38,7 @@ double PeakRates::floor(uint64_t movedBytes, uint64_t products, uint64_t bf16Pro
   return std::max(static_cast<double>(movedBytes) / bytes, computing);
 }
 
-//===- Loops of multiply-adds: each returns how many it did ---------------===//
+//===- Loops of multiply-adds: each returns their number ------------------===//
 
 static uint64_t addPlain() {
   float sum[sums] = {};
@@ -93,8 +93,8 @@ FSDP_TARGET("avx512f,avx512bf16") static uint64_t addBf16() {
 
 //===- Measuring ----------------------------------------------------------===//
 
-/// The best of three rounds of all threads at once, per nanosecond. work(thread) returns how much
-/// it did.
+/// Returns the best sum of the rates of all threads in three rounds, per nanosecond. work(thread)
+/// returns the amount of its work.
 template <typename Work>
 static double measure(uint32_t threads, Work work) {
   double best = 0;
@@ -102,7 +102,7 @@ static double measure(uint32_t threads, Work work) {
     std::vector<double> rates(threads);
     std::atomic<uint32_t> ready{0};
     auto run = [&](uint32_t thread) {
-      work(thread); // pages are there, and the clock is up
+      work(thread); // warms up: pages are mapped, the clock rate has risen
       ++ready;
       while (ready < threads)
         std::this_thread::yield();

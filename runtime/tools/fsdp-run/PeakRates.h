@@ -1,10 +1,10 @@
-//===- PeakRates.h - What this machine can do at most -----------*- C++ -*-===//
+//===- PeakRates.h - Peak rates of the machine ------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Measured, not looked up: what counts is this machine, now, with as many threads as the run has.
+// Measured on the machine at the time of the run, with as many threads as the run has.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,18 +15,18 @@
 
 namespace fsdprt {
 
-/// Per nanosecond.
+/// Rates per nanosecond.
 struct PeakRates {
-  double bytes = 0;            ///< read or written, of memory
-  double multiplyAdds = 0;     ///< in f32
-  double bf16MultiplyAdds = 0; ///< of bf16 into f32
+  double bytes = 0;            ///< bytes read or written in memory
+  double multiplyAdds = 0;     ///< f32 multiply-adds
+  double bf16MultiplyAdds = 0; ///< multiply-adds of bf16 with an f32 sum
 
-  /// The least time that anything takes which moves and computes this much, in nanoseconds.
+  /// Returns the least time at these rates for so many bytes and multiply-adds, in nanoseconds.
   double floor(uint64_t movedBytes, uint64_t products, uint64_t bf16Products) const;
 };
 
-/// With `threads` at once, divided by `share`. Takes some tenths of a second, and 32 MiB for a
-/// thread.
+/// Measures with `threads` threads at once and divides the rates by `share`, the number of ranks.
+/// Takes some tenths of a second, and 32 MiB per thread.
 PeakRates measurePeakRates(uint32_t threads, double share);
 
 } // namespace fsdprt

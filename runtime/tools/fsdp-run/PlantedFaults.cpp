@@ -1,4 +1,4 @@
-//===- PlantedFaults.cpp - Faults that checks have to find ------*- C++ -*-===//
+//===- PlantedFaults.cpp - Injected faults ----------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -35,8 +35,8 @@ void PlantedFaults::beforeTraining(const TrainingRun &run) {
     chooseElement(run);
 }
 
-/// Picks an element that is trained, on a rank as late as possible; of a vector if there is one,
-/// since all of its elements have gradients.
+/// Picks an element of a trainable parameter on the last rank that has one. Prefers vectors,
+/// because all of their elements have gradients.
 void PlantedFaults::chooseElement(const TrainingRun &run) {
   auto nothing = [](void *, void *, size_t) {};
   for (bool vectors : {true, false})
@@ -69,7 +69,7 @@ void PlantedFaults::afterStep(const TrainingRun &run) {
          static_cast<Poke>(restore), static_cast<void *>(savedElement));
   if (fault == Options::Fault::allocate) {
     void *memory = std::malloc(24);
-    asm volatile("" : : "r"(memory) : "memory"); // it is used, for all the compiler knows
+    asm volatile("" : : "r"(memory) : "memory"); // keeps the compiler from removing the allocation
     std::free(memory);
   }
 }

@@ -1,10 +1,10 @@
-//===- PlantedFaults.h - Faults that checks have to find --------*- C++ -*-===//
+//===- PlantedFaults.h - Injected faults ------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For tests: what --inject-fault, --inject-rank-fault and --only-kinds ask for.
+// For tests: the faults of --inject-fault and --inject-rank-fault, and --only-kinds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +36,7 @@ private:
   Options::Fault fault;
   InjectedFaults faults;
   RankFault rankFault;
-  uint32_t faultRank = 0; ///< the element that is not updated
+  uint32_t faultRank = 0; ///< rank and parameter of the element that is not updated
   uint64_t faultParam = 0;
   std::byte savedElement[8] = {};
 };

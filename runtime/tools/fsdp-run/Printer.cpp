@@ -1,4 +1,4 @@
-//===- Printer.cpp - What the user sees -------------------------*- C++ -*-===//
+//===- Printer.cpp - Output of fsdp-run -------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -54,7 +54,7 @@ void Printer::writeWarning(const char *text) {
   std::fprintf(stderr, "fsdp-run: warning: %s\n", text);
 }
 
-/// "loss 2.3145  norm 0.91  lr 3.0e-04  " into `text`; nothing when there are only times.
+/// Writes "loss 2.3145  norm 0.91  lr 3.0e-04  " to `text`, or nothing if only times are known.
 static const char *numbersOf(const StepReport &report, char (&text)[128]) {
   text[0] = '\0';
   if (!report.onlyTimes)
@@ -81,7 +81,7 @@ void Printer::bar(const StepReport &report) {
                            (unsigned long long)(left / 60), (unsigned long long)(left % 60));
   winsize window = {};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 &&
-      window.ws_col > 1) // a line that wraps cannot be drawn again
+      window.ws_col > 1) // a wrapped line cannot be redrawn
     size = std::min(size, window.ws_col - 1);
   raw("\r\033[K", 4);
   raw(buffer, std::min<size_t>(size, sizeof buffer - 1));

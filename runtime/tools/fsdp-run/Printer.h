@@ -1,12 +1,12 @@
-//===- Printer.h - What the user sees ---------------------------*- C++ -*-===//
+//===- Printer.h - Output of fsdp-run ---------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// write(2) from buffers on the stack: printing allocates nothing. On a terminal the
-// step line is one line that is drawn again; elsewhere about twenty plain lines, and
-// one every ten seconds. When the reader of a pipe has gone nothing is printed any more.
+// Writes with write(2) from buffers on the stack, without allocating memory. On a terminal, a bar
+// on one line is redrawn. Elsewhere about twenty plain lines are printed, and one every ten
+// seconds. After the reader of a pipe has closed it, nothing more is printed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,21 +19,21 @@ namespace fsdprt {
 
 class Printer final : public RunReporter {
 public:
-  /// `silent`: of a process that has nothing to say. `plain`: never draws; launchers make terminals
-  /// for what they start, and write what comes there to files.
+  /// `silent`: prints nothing but warnings. `plain`: never draws the bar; launchers give processes
+  /// a terminal and write its output to files.
   explicit Printer(bool silent = false, bool plain = false);
 
-  /// Writes text to stdout as it is. Throws Error when it cannot be written.
+  /// Writes text to stdout unchanged. Throws Error if this fails.
   void raw(const char *text, size_t size);
-  /// Draws or prints what a step has to say, not more often than is of use.
+  /// Draws the bar, at most every 0.1 s, or prints a line, if one is due.
   void step(const StepReport &report) override;
-  /// Ends the bar.
+  /// Ends the line of the bar.
   void endSteps() override;
-  /// Nobody reads stdout: a pipe whose other end was closed.
+  /// Returns whether stdout is a pipe that its reader closed.
   bool isUnread() const override { return unread; }
 
 private:
-  /// Clears a bar that is being drawn.
+  /// Writes text to stdout, after clearing a drawn bar.
   void write(const char *text, size_t size) override;
   void writeWarning(const char *text) override;
   void bar(const StepReport &report);

@@ -1,22 +1,22 @@
-//===- ProfileTable.cpp - The profile of a run as a table -------*- C++ -*-===//
+//===- ProfileTable.cpp - Table of a run's profile --------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 //     profile: 19 steps of 812.345 ms on rank 0
-//     peak of a rank, all at once: 10.4 GB/s, 61.2 GMAC/s, 119.8 of bf16
+//     peak rates of a rank, with all ranks active: 10.4 GB/s, 61.2 GMAC/s, 119.8 GMAC/s of bf16
 //        ms/step   share  runs/step    MB/step    GB/s  GMAC/s   floor  kind
 //        601.123  74.0 %         97     2310.1     3.8    41.0  67.0 %  contract
 //     ...
 //        ms/step   share  runs/step    MB/step    GB/s  GMAC/s   floor  kernel
 //        120.456  14.8 %         12      310.2     2.6    44.1  72.1 %  k_3f2a contract, first: ..
 //
-// Floor: the least time that the peaks allow, by bytes or by multiply-adds, whichever is more, as a
-// part of the time taken. Bytes that are in a cache move faster than memory's peak: then it is
-// above 100 %. What is left of the step's time, between the commands, is a line of the first table.
-// MB, GB and GMAC are 10^6 and 10^9 bytes and 10^9 multiply-adds. What a GPU could do at most is
-// not known here: no floors.
+// Floor: the least time that the peak rates allow for the bytes or the multiply-adds, whichever is
+// longer, as a share of the time taken. It is above 100 % where bytes come from a cache, which is
+// faster than memory. The first table has a line for the step's time between commands.
+// MB, GB and GMAC are 10^6 bytes, 10^9 bytes and 10^9 multiply-adds. The peak rates of GPUs are
+// unknown: there are no floors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -61,8 +61,7 @@ private:
 };
 } // namespace
 
-/// The sums of each kind, in entries of the kind's name, and the time outside
-/// of all.
+/// Returns the sums of each kind, and the time between commands, longest first.
 std::vector<ProfileTable::Row> ProfileTable::byKind() const {
   std::vector<Row> kinds;
   uint64_t left = total;
@@ -112,8 +111,9 @@ void ProfileTable::print() const {
   printer.line("profile: %.0f step%s of %.3f ms on rank 0", steps, steps == 1 ? "" : "s",
                static_cast<double>(total) / steps / 1e6);
   if (hasPeaks())
-    printer.line("peak of a rank, all at once: %.1f GB/s, %.1f GMAC/s, %.1f of bf16", peak.bytes,
-                 peak.multiplyAdds, peak.bf16MultiplyAdds);
+    printer.line(
+        "peak rates of a rank, with all ranks active: %.1f GB/s, %.1f GMAC/s, %.1f GMAC/s of bf16",
+        peak.bytes, peak.multiplyAdds, peak.bf16MultiplyAdds);
   printer.line("%s  kind", columns);
   for (const Row &kind : byKind())
     printRow(kind, kind.entry.kind[0] ? kind.entry.kind : "unknown");

@@ -1,4 +1,4 @@
-//===- Simulate.cpp - A step on a cluster that is not there -----*- C++ -*-===//
+//===- Simulate.cpp - A simulated step on a described cluster ---*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,14 +6,14 @@
 //
 //     simulated: a step of 812.345 ms on 8 ranks of 8xH100.json
 //     compute 800.000 ms, exposed communication 12.345 ms (1.5 %)
-//     tokens: 161,234 per second, 20,154 of each rank
-//     peak memory: 23.4 GiB of each rank, its arena
+//     tokens: 161,234 per second, 20,154 per rank
+//     peak memory: 23.4 GiB per rank (arena)
 //     link NVLink: busy for 19.1 % of the step
 //      exposed ms  in flight ms   alone ms   runs         bytes  collective
 //           8.112        12.100     12.100      2     1,048,576  all_gather root by Simple
 //
-// In flight: from begin to end, with links that others use too. Alone: as long as it would take
-// without these.
+// In flight: from begin to end, with links shared with other collectives. Alone: the time without
+// sharing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@
 using namespace fsdprt;
 
 namespace {
-/// What is printed after what is known at the end.
+/// Collected during the simulation; printed after its summary.
 struct Found {
   std::vector<std::string> collectives;
   std::vector<std::pair<std::string, double>> busy;
@@ -73,9 +73,9 @@ void fsdprt::simulate(const Options &options, const fsdprt_artifact *artifact, P
   printer.line("compute %.3f ms, exposed communication %.3f ms (%.1f %%)",
                1e3 * result.compute_seconds, 1e3 * result.exposed_seconds,
                100 * result.exposed_seconds / step);
-  printer.line("tokens: %s per second, %s of each rank", grouped(perSecond(result.tokens), all),
+  printer.line("tokens: %s per second, %s per rank", grouped(perSecond(result.tokens), all),
                grouped(perSecond(result.tokens / result.ranks), one));
-  printer.line("peak memory: %s of each rank, its arena", shortBytes(result.arena_bytes, memory));
+  printer.line("peak memory: %s per rank (arena)", shortBytes(result.arena_bytes, memory));
   for (const auto &[name, seconds] : found.busy)
     printer.line("link %s: busy for %.1f %% of the step", printable(name).c_str(),
                  100 * seconds / step);

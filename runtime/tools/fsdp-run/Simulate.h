@@ -1,10 +1,10 @@
-//===- Simulate.h - A step on a cluster that is not there -------*- C++ -*-===//
+//===- Simulate.h - A simulated step on a described cluster -----*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// As a table, and as lanes with --trace.
+// Prints a table, and writes a timeline with --trace.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- TraceFile.cpp - A run on a timeline ----------------------*- C++ -*-===//
+//===- TraceFile.cpp - Timeline of a run ------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -9,11 +9,11 @@
 //              gather        [all_gather h.1               ]
 //              reduce                                 [reduce_scatter h.1 ]
 //
-// A process is a rank, a thread a lane. What overlaps within a lane takes another
-// one of that name, since slices of a thread have to nest.
+// A process of the trace is a rank, a thread is a lane. Slices of a thread have to nest: events of
+// one lane that overlap take further threads, with the lane's name and a number.
 //
-// Overlap: of the time that collectives were in flight, the part in which the rank did not wait for
-// them; and beside it what the program asks for, the bytes that it starts ahead of launches.
+// Overlap: the part of the collectives' time in flight in which the rank did not wait for them. For
+// comparison, the share of bytes with at least one launch between start and wait in the program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ using ull = unsigned long long;
 static constexpr const char *laneNames[] = {"compute", "gather", "reduce", "host copy"};
 
 namespace {
-/// Of the collectives, or copies on channels, of one lane.
+/// Sums over the collectives or host copies of one lane, in nanoseconds and bytes.
 struct Overlap {
   double inFlight = 0, waited = 0, bytes = 0, bytesAhead = 0;
   void add(const Event &event) {
@@ -69,7 +69,7 @@ private:
   bool first = true;
   Overlap overlaps[4];
   std::map<uint32_t, std::map<uint64_t, std::string>> names;              // of lanes, by rank
-  std::map<std::pair<uint32_t, fsdprt_lane>, std::vector<uint64_t>> busy; // until when, by sub-lane
+  std::map<std::pair<uint32_t, fsdprt_lane>, std::vector<uint64_t>> busy; // last ends, by sub-lane
 };
 } // namespace
 
@@ -80,7 +80,8 @@ void TraceWriter::put(const json &object) {
   first = false;
 }
 
-/// Compute has one lane, since a rank does one thing at a time.
+/// Returns the first free sub-lane of the event's lane. Compute has one, since its events are
+/// serial.
 uint64_t TraceWriter::laneOf(const Event &event) {
   std::vector<uint64_t> &until = busy[{event.rank, event.lane}];
   size_t sub = 0;
@@ -129,7 +130,7 @@ void TraceWriter::putEvent(const Event &event) {
   putSlice(event.rank, laneOf(event), event.begin, event.end, name, std::move(arguments));
 }
 
-/// A slice around each step.
+/// Writes a slice around each step.
 void TraceWriter::putSteps() {
   std::map<std::pair<uint32_t, uint64_t>, std::pair<uint64_t, uint64_t>> steps;
   for (const Event &event : events) {
@@ -199,11 +200,11 @@ static void printOverlap(const TraceWriter &writer, RunReporter &printer) {
         std::pair(FSDPRT_LANE_COPY, "copies to the host and back")}) {
     const Overlap &overlap = writer.overlap(lane);
     if (overlap.inFlight > 0)
-      printer.line("overlap: %s are in flight for %.3f ms of a step and waited for %.3f ms of it "
-                   "(%.0f %% overlapped); "
-                   "the program starts %.0f %% of their bytes ahead",
-                   name, overlap.inFlight / times, overlap.waited / times, 100 * overlap.measured(),
-                   100 * overlap.planned());
+      printer.line(
+          "overlap: %s are in flight for %.3f ms per step, of which ranks wait %.3f ms "
+          "(%.0f %% overlapped); the program starts %.0f %% of their bytes ahead of a launch",
+          name, overlap.inFlight / times, overlap.waited / times, 100 * overlap.measured(),
+          100 * overlap.planned());
   }
 }
 
@@ -230,6 +231,6 @@ void TraceReport::afterTraining(const TrainingRun &run) {
 void fsdprt::writeTrace(const std::string &path, std::vector<Event> events, RunReporter &printer) {
   TraceWriter writer(path, std::move(events), /*stepsBefore=*/0);
   writer.write();
-  printer.line("trace: the step of rank 0, as all ranks do it, in %s", path.c_str());
+  printer.line("trace: one step of rank 0, equal on all ranks, in %s", path.c_str());
   printOverlap(writer, printer);
 }

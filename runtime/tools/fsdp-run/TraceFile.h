@@ -1,10 +1,10 @@
-//===- TraceFile.h - A run on a timeline ------------------------*- C++ -*-===//
+//===- TraceFile.h - Timeline of a run --------------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For ui.perfetto.dev and chrome://tracing.
+// JSON for ui.perfetto.dev and chrome://tracing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,14 +16,14 @@
 
 namespace fsdprt {
 
-/// Writes the trace of the last steps to --trace, and reports how much of the collectives was
-/// overlapped.
+/// Writes the trace of the last steps to --trace, and prints the overlapped part of the
+/// collectives.
 class TraceReport final : public TrainingObserver {
 public:
   void afterTraining(const TrainingRun &run) override;
 };
 
-/// Writes one step of rank 0 that was simulated, from time 0 on.
+/// Writes one simulated step of rank 0, which begins at time 0.
 void writeTrace(const std::string &path, std::vector<fsdprt_trace_event> events,
                 RunReporter &printer);
 

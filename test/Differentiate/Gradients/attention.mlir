@@ -2,7 +2,7 @@
 
 // The loss runs on attention written element by element, the gradient on the compiler's
 // form: grouped heads, lengths and head dimensions that differ, every kind of captured
-// tensor, masks with rows that no key is left in.
+// tensor, masks with rows that keep no key.
 // CHECK: [[N:[0-9]+]] of [[N]] gradients agree
 
 func.func @plain(%q: tensor<2x2x3x5xf64>, %k: tensor<2x2x4x5xf64>, %v: tensor<2x2x4x3xf64>) -> tensor<2x2x3x3xf64> {
@@ -97,7 +97,7 @@ func.func @captures(%q: tensor<2x2x3x4xf64>, %k: tensor<2x2x3x4xf64>, %v: tensor
   return %o : tensor<2x2x3x4xf64>
 }
 
-// A score that is not used: only V and the captured bias have a gradient.
+// score_mod ignores the score, so only V and the captured bias have a gradient.
 func.func @no_score(%q: tensor<1x1x2x2xf64>, %k: tensor<1x1x3x2xf64>, %v: tensor<1x1x3x2xf64>, %bias: tensor<3xf64>) -> tensor<1x1x2x2xf64> {
   %o, %lse = fsdp.attention %q, %k, %v scale 0.7 capture(%bias : tensor<3xf64>)
       : tensor<1x1x2x2xf64>, tensor<1x1x3x2xf64>, tensor<1x1x3x2xf64> -> tensor<1x1x2x2xf64>, tensor<1x1x2xf64>
@@ -108,7 +108,7 @@ func.func @no_score(%q: tensor<1x1x2x2xf64>, %k: tensor<1x1x3x2xf64>, %v: tensor
   return %o : tensor<1x1x2x2xf64>
 }
 
-// Dropout: numbers by place; and factors that are a function of it.
+// Dropout: random numbers by position, and factors that are a function of them.
 func.func @dropout(%q: tensor<2x4x3x5xf64>, %k: tensor<2x2x4x5xf64>, %v: tensor<2x2x4x3xf64>) -> tensor<2x4x3x3xf64> {
   %seed = arith.constant dense<11> : tensor<i64>
   %o, %lse = fsdp.attention %q, %k, %v scale 0.7 capture(%seed : tensor<i64>)

@@ -1,6 +1,6 @@
 // RUN: fsdp-gradcheck %s --quiet | FileCheck %s
 
-// Elements at computed places, repeated ones included, and the raised ops.
+// Reads at computed indices, repeated indices included, and the raised gather ops.
 // CHECK: [[N:[0-9]+]] of [[N]] gradients agree
 
 #id1 = affine_map<(i) -> (i)>
@@ -56,7 +56,7 @@ func.func @take(%w: tensor<5x6xf64>, %ids: tensor<7xi64> {gradcheck.limit = 5 : 
   } -> tensor<7x6xf64>
   return %x : tensor<7x6xf64>
 }
-// No column is whole; a captured scalar; an activation that is gathered; two gathers of one tensor.
+// No gather of whole columns; a captured scalar; a gathered activation; two gathers of one tensor.
 func.func @captures(%x: tensor<4x6xf64>, %s: tensor<f64>, %ids: tensor<4x6xi64> {gradcheck.limit = 6 : i64}) -> tensor<4x6xf64> {
   %sc = tensor.extract %s[] : tensor<f64>
   %e = tensor.empty() : tensor<4x6xf64>
@@ -95,7 +95,7 @@ func.func @columns(%x: tensor<3x4x5xf64>, %ids: tensor<4xi64> {gradcheck.limit =
   } -> tensor<5xf64>
   return %y : tensor<5xf64>
 }
-// One element for all.
+// Every iteration reads the same element.
 func.func @element(%x: tensor<3x4xf64>, %id: tensor<i64> {gradcheck.limit = 3 : i64}) -> tensor<5xf64> {
   %e = tensor.empty() : tensor<5xf64>
   %c2 = arith.constant 2 : index
@@ -126,7 +126,7 @@ func.func @cross_entropy_ignored(%x: tensor<6x5xf64>, %t: tensor<6xi64> {fsdp.li
   %loss, %lse = fsdp.cross_entropy %x, %t ignore -100 : tensor<6x5xf64>, tensor<6xi64> -> tensor<f64>, tensor<6xf64>
   return %loss : tensor<f64>
 }
-// Nothing counts: no gradient, and no NaN.
+// Every target is ignored: the gradient is zero, not NaN.
 func.func @cross_entropy_of_nothing(%x: tensor<6x1xf64>, %t: tensor<6xi64> {fsdp.limit = 1 : i64}) -> tensor<f64> {
   %loss, %lse = fsdp.cross_entropy %x, %t ignore 0 : tensor<6x1xf64>, tensor<6xi64> -> tensor<f64>, tensor<6xf64>
   return %loss : tensor<f64>
@@ -159,7 +159,7 @@ func.func @nll(%logp: tensor<6x4xf64>, %tgt: tensor<6xi64> {gradcheck.limit = 4 
   } -> tensor<6xf64>
   return %v : tensor<6xf64>
 }
-// Frozen and unused parameters have none.
+// Frozen and unused parameters have no gradient.
 func.func @unused(%x: tensor<4xf64> {fsdp.param = "x"}, %f: tensor<4xf64> {fsdp.param = "f", fsdp.frozen},
                   %u: tensor<4xf64> {fsdp.param = "u"}) -> tensor<4xf64> {
   %y = arith.mulf %x, %f : tensor<4xf64>

@@ -1,9 +1,9 @@
 // RUN: fsdp-gradcheck %s --quiet | FileCheck %s
 // RUN: not fsdp-gradcheck %s --sabotage=1 | FileCheck %s --check-prefix=SPOILT
 
-// Every scalar rule by itself.
+// Each derivative rule of a scalar op in a function of its own.
 // CHECK:      [[N:[0-9]+]] of [[N]] gradients agree
-// Spoilt by 1e-4, every gradient is caught but those that are zero.
+// With a relative error of 1e-4, every gradient fails except the three that are zero.
 // SPOILT-NOT: {{^}}ok {{.*}}|g| {{[^0]|0[.]}}
 // SPOILT:     3 of {{[0-9]+}} gradients agree
 
@@ -235,7 +235,7 @@ func.func @fpowi_minus2(%x: tensor<7xf64> {gradcheck.range = [0.3, 2.0]}) -> ten
   %y = math.fpowi %x, %e : tensor<7xf64>, tensor<7xi32>
   return %y : tensor<7xf64>
 }
-// Piecewise constant: no gradient, and none needed.
+// Piecewise constant functions: the gradient is zero.
 func.func @floors(%x: tensor<7xf64>) -> tensor<7xf64> {
   %a = math.floor %x : tensor<7xf64>
   %b = math.ceil %a : tensor<7xf64>

@@ -1,7 +1,7 @@
-// Finite differences past stops: the checker holds what a stop returns at its value.
+// Finite differences through fsdp.stop_gradient: the checker holds the op's result constant.
 // RUN: fsdp-gradcheck %s | FileCheck %s
 // RUN: not fsdp-gradcheck %s --sabotage=1 | FileCheck %s --check-prefix=SPOILT
-// Without the stops the gradients are others, so the check above can fail.
+// Without the stops the gradients differ, so the check above can fail.
 // RUN: fsdp-opt %s --fsdp-add-backward | FileCheck %s --check-prefix=GONE
 // CHECK-NOT: FAIL
 // CHECK: 10 of 10 gradients agree
@@ -15,7 +15,7 @@ func.func @square(%x: tensor<5x7xf64>) -> tensor<5x7xf64> {
   return %y : tensor<5x7xf64>
 }
 
-// All of it stops: the differences and the gradient are 0.
+// The whole result is stopped: the differences and the gradient are 0.
 func.func @all(%x: tensor<6xf64>) -> tensor<6xf64> {
   %e = math.exp %x : tensor<6xf64>
   %h = fsdp.stop_gradient %e : tensor<6xf64>
@@ -31,7 +31,7 @@ func.func @straight_through(%x: tensor<9xf64> {gradcheck.range = [0.1, 0.4]}) ->
   return %y : tensor<9xf64>
 }
 
-// A stop of what depends on a stop, and both read.
+// A stop of a value that depends on another stop. Both results are read.
 func.func @nested(%x: tensor<4xf64>, %w: tensor<4xf64>) -> tensor<4xf64> {
   %a = arith.mulf %x, %w : tensor<4xf64>
   %h = fsdp.stop_gradient %a : tensor<4xf64>
@@ -42,7 +42,7 @@ func.func @nested(%x: tensor<4xf64>, %w: tensor<4xf64>) -> tensor<4xf64> {
   return %y : tensor<4xf64>
 }
 
-// One of three readers of a product is held; views and slices of what is held.
+// A product is read directly and through a stop, whose result is sliced.
 func.func @views(%x: tensor<4x6xf64>, %w: tensor<6x8xf64>) -> tensor<8x8xf64> {
   %zero = arith.constant 0.0 : f64
   %e = tensor.empty() : tensor<4x8xf64>
@@ -56,7 +56,7 @@ func.func @views(%x: tensor<4x6xf64>, %w: tensor<6x8xf64>) -> tensor<8x8xf64> {
   return %y : tensor<8x8xf64>
 }
 
-// A table that is looked up twice, once held; the loss reads a held scale of the logits.
+// A table is looked up twice, once through a stop.
 func.func @lookup(%t: tensor<5x6xf64>, %i: tensor<3xi64> {gradcheck.limit = 5}, %n: tensor<3xi64> {gradcheck.limit = 6}) -> tensor<f64> {
   %h = fsdp.stop_gradient %t : tensor<5x6xf64>
   %a = fsdp.gather_rows %t[%i] : tensor<5x6xf64>, tensor<3xi64> -> tensor<3x6xf64>
@@ -66,7 +66,7 @@ func.func @lookup(%t: tensor<5x6xf64>, %i: tensor<3xi64> {gradcheck.limit = 5}, 
   return %loss : tensor<f64>
 }
 
-// A marker of an exporter, and narrow numbers.
+// The marker function of an exporter, in f32.
 func.func private @fsdp.stop_gradient(tensor<4x4xf32>) -> tensor<4x4xf32>
 func.func @marker(%x: tensor<4x4xf32>, %w: tensor<4x4xf32>) -> tensor<4x4xf32> {
   %h = call @fsdp.stop_gradient(%x) : (tensor<4x4xf32>) -> tensor<4x4xf32>

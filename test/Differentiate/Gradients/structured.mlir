@@ -1,6 +1,6 @@
 // RUN: fsdp-gradcheck %s --quiet | FileCheck %s
 
-// Every kind of structured op: maps, sums, extremes; every kind of indexing map.
+// Every kind of structured op (maps, sums, extremes) and of indexing map.
 // CHECK: [[N:[0-9]+]] of [[N]] gradients agree
 
 #id1 = affine_map<(i) -> (i)>
@@ -91,7 +91,7 @@ func.func @pooling(%x: tensor<1x6x6x2xf64>) -> tensor<1x2x2x2xf64> {
   return %y : tensor<1x2x2x2xf64>
 }
 
-// Not every element of a diagonal is reached.
+// Only the diagonal of an operand is read: the other elements have gradient 0.
 func.func @diagonal(%x: tensor<6xf64>, %d: tensor<6x6xf64>) -> tensor<6xf64> {
   %e = tensor.empty() : tensor<6xf64>
   %y = linalg.generic {indexing_maps = [#id1, affine_map<(i) -> (i, i)>, #id1], iterator_types = ["parallel"]}
@@ -245,7 +245,7 @@ func.func @two_results(%x: tensor<4x6xf64>, %b: tensor<6xf64>) -> (tensor<4x6xf6
   return %m#0, %m#1, %s#0, %s#1 : tensor<4x6xf64>, tensor<6x4xf64>, tensor<4xf64>, tensor<4xf64>
 }
 
-// A loop whose extent no operand of the adjoint knows.
+// A loop whose extent follows from no operand of the adjoint.
 func.func @extent(%x: tensor<4xf64>, %d: tensor<4x3xf64> {gradcheck.range = [0.0, 1.0]}) -> tensor<4xf64> {
   %z = arith.constant 0.0 : f64
   %c2 = arith.constant 2.0 : f64
@@ -296,7 +296,7 @@ func.func @reads_init(%x: tensor<4x6xf64>, %init: tensor<4x6xf64>) -> tensor<4x6
   return %y : tensor<4x6xf64>
 }
 
-// x + b: b̄ is the sum of x̄; used again, and x̄ has other users.
+// x + b: b̄ is the sum of x̄. Both x and b are read again, so each has a second cotangent.
 func.func @shared_gradient(%x: tensor<4x6xf64>, %b: tensor<6xf64>) -> (tensor<4x6xf64>, tensor<4x6xf64>, tensor<6xf64>) {
   %e = tensor.empty() : tensor<4x6xf64>
   %y = linalg.generic {indexing_maps = [#id2, #c2, #id2], iterator_types = ["parallel", "parallel"]}
@@ -310,7 +310,7 @@ func.func @shared_gradient(%x: tensor<4x6xf64>, %b: tensor<6xf64>) -> (tensor<4x
   %t = math.sin %b : tensor<6xf64>
   return %y, %s, %t : tensor<4x6xf64>, tensor<4x6xf64>, tensor<6xf64>
 }
-// Added at two places: the cotangent of what is read transposed is the transposed one.
+// x + yᵀ: ȳ is the transpose of x̄.
 func.func @transposed_residual(%x: tensor<4x4xf64>, %y: tensor<4x4xf64>) -> tensor<4x4xf64> {
   %e = tensor.empty() : tensor<4x4xf64>
   %z = linalg.generic {indexing_maps = [#id2, #t2, #id2], iterator_types = ["parallel", "parallel"]}

@@ -3,7 +3,7 @@
 // Views, slices, joins and scalars between tensors.
 // CHECK: [[N:[0-9]+]] of [[N]] gradients agree
 
-// A split that covers: joined again without zeros.
+// Slices that cover the whole tensor: their cotangents are joined without zeros.
 func.func @split(%x: tensor<4x18xf64>) -> tensor<4x6xf64> {
   %a = tensor.extract_slice %x[0, 0] [4, 6] [1, 1] : tensor<4x18xf64> to tensor<4x6xf64>
   %b = tensor.extract_slice %x[0, 6] [4, 6] [1, 1] : tensor<4x18xf64> to tensor<4x6xf64>
@@ -12,7 +12,7 @@ func.func @split(%x: tensor<4x18xf64>) -> tensor<4x6xf64> {
   %abc = arith.mulf %ab, %c : tensor<4x6xf64>
   return %abc : tensor<4x6xf64>
 }
-// Overlapping, strided and rank-reducing slices; a use of the whole besides.
+// Overlapping, strided and rank-reducing slices, and another use of the whole tensor.
 func.func @overlap(%x: tensor<4x18xf64>) -> (tensor<4x6xf64>, tensor<6xf64>, tensor<4x18xf64>) {
   %a = tensor.extract_slice %x[0, 0] [4, 6] [1, 1] : tensor<4x18xf64> to tensor<4x6xf64>
   %b = tensor.extract_slice %x[0, 3] [4, 6] [1, 2] : tensor<4x18xf64> to tensor<4x6xf64>
@@ -75,7 +75,7 @@ func.func @scalars(%x: tensor<4x6xf64>, %y: tensor<2xf64> {gradcheck.range = [0.
   %t = arith.mulf %s, %x : tensor<4x6xf64>
   return %w, %t : tensor<3xf64>, tensor<4x6xf64>
 }
-// Windows beside one another: those that share one element, those that touch, and rows between other rows.
+// Neighbouring slices: slices that share one element, slices that touch, and interleaved rows.
 func.func @windows(%x: tensor<7xf64>, %z: tensor<8xf64>, %w: tensor<8x3xf64>) -> (tensor<4xf64>, tensor<4xf64>, tensor<4x3xf64>) {
   %a = tensor.extract_slice %x[0] [4] [1] : tensor<7xf64> to tensor<4xf64>
   %b = tensor.extract_slice %x[3] [4] [1] : tensor<7xf64> to tensor<4xf64>

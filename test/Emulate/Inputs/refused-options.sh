@@ -1,4 +1,4 @@
-# Gives fsdp-emulate options that it refuses; prints the exit code and what it says.
+# Runs fsdp-emulate with options that it refuses; prints the exit code and the message of each run.
 mkdir -p "$2" && cd "$2" && echo ab >short
 shape="--block=64"
 memory="--arg=u32[64]"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""count-rows.py FUSED.mlir ROWS CHANNELS: how many dispatches of the step reduce rows of this shape, and what they take."""
+"""count-rows.py FUSED.mlir ROWS CHANNELS: counts the dispatches of the step that reduce rows of this shape."""
 import re
 import sys
 
@@ -19,7 +19,7 @@ for line in open(sys.argv[1]):
     elif kind == "row" and shape.search(gives):
         counts["backward" if seen_loss else "forward"] += 1
         if seen_loss:
-            # The gradient of what the norm reads, that after it, and the one that goes past it.
+            # Two operands of the norm's backward, and the gradient of the residual path if it is added here.
             assert len(shape.findall(takes)) in (2, 3), line
     elif kind == "map" and not seen_loss and shape.search(takes) and len(shape.findall(takes)) > 1:
         counts["map"] += 1

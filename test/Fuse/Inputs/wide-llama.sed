@@ -1,4 +1,4 @@
-# A model of 10 tokens and 11 words with 80 tokens and 64 words.
+# Widens a model of 10 tokens and a vocabulary of 11 to 80 tokens and a vocabulary of 64.
 /^\/\//d
 s/tensor<2x/tensor<16x/g
 s/tensor<10x/tensor<80x/g

@@ -1,6 +1,6 @@
-"""attention_captures.py S: a model of one layer of causal attention with grouped heads; its score function captures a
-number per head, a table by distance and a bias per head and pair, all trained. The last two start at 0, so that they show all bits of
-their gradients."""
+"""attention_captures.py S: prints a model with one layer of causal attention and grouped heads. Its score function captures
+a number per head, a table by distance, and a bias per head and pair, all trained. The last two start at 0, so that a step
+shows all bits of their gradients."""
 import sys
 
 S = int(sys.argv[1])

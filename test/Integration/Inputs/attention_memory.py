@@ -1,7 +1,7 @@
-"""attention_memory.py bare|whole PLAN.mlir S V: the plan has no tensor of S x S and none of S rows (or more) of V
-elements, and no activation is as large; with `whole`, it has both. attention_memory.py linear S=JSON...: activations
-at the peak grow with S as a straight line does, among lengths whose peak is at the same moment of the step, of which there are
-three or more of each moment."""
+"""attention_memory.py bare|whole PLAN.mlir S V: checks that the plan has no tensor of S x S, none of S or more rows of V
+elements, and no activation as large; with `whole`, that it has both tensors. attention_memory.py linear S=JSON...: checks
+that activations at the peak grow linearly with S. It compares lengths whose peaks are at the same moment of the step, and
+expects at least three lengths per moment."""
 import itertools
 import json
 import re
@@ -18,7 +18,7 @@ def linear(points):
 
 
 def read(path, length, vocabulary):
-    """The first tensor types of S x S and of S x V, and the largest activation."""
+    """Returns the tensor types of S x S and of S x V, and the largest activation."""
     text = open(path).read()
     squares, logits = set(), set()
     for shape in set(re.findall(r"tensor<((?:\d+x)+)[a-z]", text)):

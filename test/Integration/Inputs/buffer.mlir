@@ -1,4 +1,4 @@
-// A table of vectors, scaled by a buffer that stands in the file as a resource.
+// A table of vectors, scaled by a buffer that is a resource in the file.
 func.func @loss(%w: tensor<8x4xf32>, %ids: tensor<2x4xi64>) -> tensor<f32> {
   %scale = arith.constant dense_resource<scale_buffer> : tensor<4xf32>
   %zero = arith.constant 0.0 : f32

@@ -1,7 +1,7 @@
-"""Checks a trace as its viewers need it, and prints what it has.
+"""Checks the properties of a trace on which viewers rely, and prints its lanes.
 
-Slices of a thread nest; every rank has the same steps and the same slices; the lanes are compute, gather and reduce;
-launches and waits lie in their step; a collective's wait ends when it does; overlap is what its numbers give.
+Slices of a thread nest; all ranks have the same steps and the same slices; the lanes are compute, gather and reduce;
+launches and waits lie in their step; the wait of a collective ends with it; the overlap agrees with the other numbers.
 
 usage: check_trace.py TRACE.json
 """

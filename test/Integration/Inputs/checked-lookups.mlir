@@ -1,5 +1,5 @@
-// Three lookups at numbers that are computed from tokens. For a token a: row a of %wte, row a * 1000000007 + 1 of %far, and row
-// 3 - a of %near. With tokens of 0 to 3 the last one is in range, with tokens of 0 the one before, too.
+// Three lookups at indices computed from tokens. Token a reads row a of %wte, row a * 1000000007 + 1 of %far, and row 3 - a of
+// %near. Tokens 0 to 3 keep the last lookup in range; token 0 keeps all of them in range.
 #ij = affine_map<(i, j) -> (i, j)>
 #ijk = affine_map<(i, j, k) -> (i, j, k)>
 #ijk_ij = affine_map<(i, j, k) -> (i, j)>
@@ -44,7 +44,7 @@ func.func @loss(%wte: tensor<256x8xf32> {fsdp.param = "wte"}, %near: tensor<8x8x
     %r = arith.addf %o, %q : f32
     linalg.yield %r : f32
   } -> tensor<f32>
-  // A gradient of all rows of %near, to which that of the rows looked up is added.
+  // A gradient of all rows of %near, to which the gradient of the lookup is added.
   %decay = linalg.generic {indexing_maps = [#ij, affine_map<(i, j) -> ()>], iterator_types = ["reduction", "reduction"]} ins(%near : tensor<8x8xf32>) outs(%loss : tensor<f32>) {
   ^bb0(%v: f32, %o: f32):
     %q = arith.mulf %v, %v : f32

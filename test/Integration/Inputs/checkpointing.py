@@ -1,4 +1,4 @@
-"""Trains with and without activations that are computed again, and compares everything."""
+"""Trains with and without recomputed activations, and compares weights, memory, traffic and time."""
 import json
 import subprocess
 import sys
@@ -63,7 +63,7 @@ if less["peak"] > 0.75 * alone["peak"]:
     sys.exit(f"one rank, full: {less['peak']} of {alone['peak']}")
 
 
-# auto: under every limit that can be met the arena keeps to it, and less memory never takes less time.
+# auto: the arena keeps to every limit that can be met, and a lower limit never takes less time.
 def auto(limit):
     out = run("fsdp-compile", "gpt.mlir", "--mesh=shard=2", "--overlap", "--activation-checkpointing=auto",
               f"--memory-limit={limit}", "--explain=json")
@@ -94,8 +94,8 @@ if weights(*CASES[0][:2], CASES[0][2] + ["--activation-checkpointing=auto", f"--
 print("auto: bit for bit as without")
 
 
-# With room to spare parameters stay from the forward on, unless they are to be gathered again; between that and little room some do.
-# What waits on the host is chosen with it.
+# With enough memory all parameters stay gathered after the forward, unless an option says to gather them again; with less memory
+# some do. The choice includes which values wait on the host.
 def kept(limit, *options):
     out = run("fsdp-compile", "gpt.mlir", "--mesh=shard=2", "--overlap", "--activation-checkpointing=auto", "--offload=activations",
               "--offload-min-bytes=4k", f"--memory-limit={limit}", "--explain=json", *options)
@@ -105,7 +105,7 @@ def kept(limit, *options):
     return sum(unit["reshard"] == "kept until the backward" for unit in plan["units"]), plan["memory"]["host"]
 
 
-# A limit that offload alone meets is met.
+# A limit that is met by offloading alone is met.
 away = ["--mesh=shard=2", "--offload=activations", "--offload-min-bytes=1", "--explain=json"]
 alone = json.loads(run("fsdp-compile", "gpt.mlir", *away).stdout)["memory"]["peak"]
 limited = run("fsdp-compile", "gpt.mlir", *away, "--activation-checkpointing=auto", f"--memory-limit={alone}")

@@ -1,4 +1,4 @@
-"""compare-metrics.py A.jsonl B.jsonl TOLERANCE: losses and norms of two runs agree, relatively."""
+"""compare-metrics.py A.jsonl B.jsonl TOLERANCE: checks that losses and norms of two runs agree within a relative tolerance."""
 import json
 import sys
 

@@ -1,4 +1,4 @@
-"""compare-weights.py A B PATTERN: tensors of two safetensors files; those whose name matches are equal, all others differ."""
+"""compare-weights.py A B PATTERN: checks that the tensors of two safetensors files whose names match are equal, and that all others differ."""
 import fnmatch
 import json
 import struct

@@ -22,7 +22,7 @@ for unit in units:
     expect(f"shard of {unit['name']}", RANKS * unit["shard_bytes"], 4 * unit["elements"] + unit["padding_bytes"])
     expect(f"gathered {unit['name']}", unit["gathered_bytes"], RANKS * unit["shard_bytes"])
 expect("shards", sum(unit["shard_bytes"] for unit in units), memory["parameters"])
-# Beyond an eighth there is padding alone.
+# A rank has an eighth of each, plus padding.
 for what, bytes_each in (("parameters", 4), ("optimizer", 8)):
     beyond = memory[what] * RANKS - bytes_each * P
     if not 0 <= beyond <= bytes_each // 4 * memory["padding"]:

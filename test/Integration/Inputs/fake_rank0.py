@@ -1,5 +1,5 @@
-# Listens where rank 0 should, and refuses each rank that says hello with the given status: fake_rank0.py STATUS. Prints its
-# port first. A refusal is the rank's own hello with another kind, status and text.
+# fake_rank0.py STATUS: listens in place of rank 0, prints its port, and refuses the hello of each rank with the given status.
+# A refusal is the rank's own hello with another kind, status and text.
 import socket
 import struct
 import sys

@@ -1,11 +1,11 @@
-"""Trains with lookups that take rows from other ranks, and compares with the unsharded reference and with gathered tables."""
+"""Trains with lookups that fetch rows from other ranks, and compares with the unsharded reference and with gathered tables."""
 import json
 import random
 import struct
 import subprocess
 
 random.seed(1)
-# A few ids, on the borders of shards too, so that they repeat within ranks and between them.
+# A few ids, also at the borders of shards, so that ids repeat within and between ranks.
 ids = [random.choice([0, 1, 7, 7, 7, 75, 76, 149, 150, 151, 210]) for _ in range(20000)]
 with open("ids.bin", "wb") as file:
     file.write(struct.pack(f"<{len(ids)}H", *ids))

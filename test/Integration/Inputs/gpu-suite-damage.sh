@@ -1,4 +1,4 @@
-# What run_all says of a bundle of models, suite, that is damaged: exit code, and the last line of what is said.
+# Damages the bundle of models `suite` in several ways, and prints the exit code and the last output line of run_all for each.
 run() { "$@" --parts=kernels,training --groups=tiny --only=llama --seconds=2 >out 2>&1; code=$?; echo "$code $(tail -n 1 out)"; }
 write() { mkdir -p "$(dirname "$1")" && echo "$2" >"$1"; }
 losses=suite/models/llama-tiny.cpu.json

@@ -1,10 +1,10 @@
 #!/bin/bash
-# In place of fsdp-run: what it says is changed, by its artifact and options, as $PLANT says.
+# Replaces fsdp-run: changes its output or behaviour according to $PLANT and its artifact and options.
 whole=$(dirname "$0")/fsdp-run-whole
 [ "$PLANT" = hang ] && { sleep 1000 & sleep 1000; }
 case "$*" in
 *1.cublaslt*--cuda-graph*) kill -9 $$ ;;
-*1.cublaslt*) "$whole" "$@" | sed 's/GPUs beside the arenas: grew by 0 /GPUs beside the arenas: grew by 4096 /' ;;
+*1.cublaslt*) "$whole" "$@" | sed 's/GPU memory besides the arenas: grew by 0 /GPU memory besides the arenas: grew by 4096 /' ;;
 *2.nvptx*--cuda-graph*) "$whole" "$@" | sed -E 's/^(memory measured:.*\([0-9]+) /\17 /' ;;
 *2.nvptx*) "$whole" "$@" | sed '/^memory of GPUs.*with contexts/d; /^check against/d' ;;
 *4.nvptx*--cuda-graph*) exec "$whole" "$@" --steps=no ;;

@@ -1,4 +1,4 @@
-# What build and run_all refuse, in a bundle that is spoiled for it: exit code, and the last line of what is said.
+# Runs build and run_all with wrong options and with damaged bundles, and prints the exit code and the last output line of each.
 build=$1
 shift
 run() { "$@" >out 2>&1; code=$?; echo "$code $(tail -n 1 out)"; }

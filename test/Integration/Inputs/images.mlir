@@ -1,4 +1,4 @@
-// A classifier of images: arguments (weights, images, labels), as an exporter writes them, without a mark.
+// A classifier of images with arguments (weights, images, labels) as an exporter writes them, without attributes.
 func.func @loss(%w: tensor<4x3xf32>, %images: tensor<2x4xf32>, %labels: tensor<2xi64>) -> tensor<f32> {
   %z = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<2x3xf32>

@@ -1,5 +1,5 @@
-// A perceptron with parameters of integers beside those of floats: one of each width, i1 as a mask, i8 as a table
-// that is dequantised (values from the file), i64 beyond 2^53, i16 that nothing uses, and one of no element.
+// A perceptron with integer parameters beside float parameters: one of each width, an i1 mask, an i8 table that is
+// dequantised (values from the file), i64 beyond 2^53, an unused i16 parameter, and one without elements.
 #mk = affine_map<(m, n, k) -> (m, k)>
 #kn = affine_map<(m, n, k) -> (k, n)>
 #mn = affine_map<(m, n, k) -> (m, n)>

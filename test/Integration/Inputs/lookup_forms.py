@@ -1,5 +1,5 @@
-"""Writes models of one lookup each, whose index is computed from tokens in a form that exporters write, and prints the
-loss that each has when all tokens are T. Row r of the table holds r + 1; the loss is the sum of squares.
+"""Writes models of one lookup each, whose index is computed from tokens in a form that exporters write. Prints the loss
+of each if all tokens are T. Row r of the table holds r + 1; the loss is the sum of squares.
 
   lookup_forms.py FOLDER T
 """
@@ -80,7 +80,7 @@ count = """  %none = linalg.fill ins(%c0 : i64) outs(%ie : tensor<2x4xi64>) -> t
     linalg.yield %s1 : i64
   } -> tensor<2x4xi64>
 """
-# The index, and the rows that one sample looks up.
+# Each form of index, with the rows that one sample looks up.
 forms = {
     "direct": ("  %at = tensor.cast %ids : tensor<2x4xi64> to tensor<2x4xi64>\n", [token] * 4),
     "pad": ("""  %padded = tensor.pad %ids low[0, 0] high[0, 1] {
@@ -103,7 +103,7 @@ forms = {
     %y = arith.select %g, %c7, %x : i64"""), [min(max(token * token - 7, 0), 7)] * 4),
     "argmax": (argmax, [1, 0, 2, 1]),
     "count": (count, [1, 2, 3, 4] if token else [0] * 4),
-    # Negative ids are in range once they are wrapped, but refused by an assert.
+    # Negative ids would be in range after wrapping, but an assert refuses them.
     "wrapped": (map_ids("ids", "at", """    %c1 = arith.constant 1 : i64
     %c8 = arith.constant 8 : i64
     %id = arith.subi %a, %c1 : i64
@@ -112,7 +112,7 @@ forms = {
     %y = arith.select %negative, %up, %id : i64"""), [(token - 1) % 8] * 4),
     "asserted": (map_ids("ids", "at", """    %c1 = arith.constant 1 : i64
     %y = arith.subi %a, %c1 : i64"""), [token - 1] * 4),
-    # A table of integers, and one that is read backwards.
+    # A table of integers, and a table that is read backwards.
     "integers": ("""  %places = arith.constant dense<[3, 1, 1, 0]> : tensor<4xi64>
   %at = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j)>, #ij], iterator_types = ["parallel", "parallel"]} ins(%places : tensor<4xi64>) outs(%ie : tensor<2x4xi64>) {
   ^bb0(%p: i64, %o: i64):
@@ -132,7 +132,7 @@ forms = {
     linalg.yield %x : i64
   } -> tensor<2x4xi64>
 """, [7, 5, 3, 1]),
-    # Nothing bounds this one.
+    # An index without a bound.
     "checked": (map_ids("ids", "at", "    %m = arith.muli %a, %a : i64\n    %y = arith.subi %m, %a : i64"), [token * token - token] * 4),
 }
 for name, (index, rows) in forms.items():

@@ -1,4 +1,4 @@
-// A bigram table with a mask of ids: arguments as exporters of encoders write them, (ids, mask, labels).
+// A bigram table with a mask of ids, with arguments (ids, mask, labels) as exporters of encoders write them.
 #ij = affine_map<(i, j) -> (i, j)>
 #ijk = affine_map<(i, j, k) -> (i, j, k)>
 module {

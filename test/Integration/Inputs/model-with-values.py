@@ -1,11 +1,11 @@
-"""Writes a small language model whose weights stand in the file, and the same with arguments and a safetensors file.
+"""Writes a small language model with its weights in the file, and the same model with arguments and a safetensors file.
 
     model-with-values.py constants|arguments OUT.mlir
     model-with-values.py weights OUT.safetensors
     model-with-values.py compare WEIGHTS.safetensors FILE.safetensors   # every tensor, bit for bit
 
-wte is tied (embedding and, transposed, head); w is read transposed; w2 has the very bytes of w; scale is f64
-in a model of f32, and stays it.
+wte is tied (embedding and, transposed, head); w is read transposed; w2 has the same bytes as w; scale is f64
+in an f32 model, and must stay f64.
 """
 import json
 import math

@@ -1,7 +1,7 @@
-"""mutate_models.py FOLDER FIRST COUNT: damages models and compiles them; every tool must end with exit code 0, 1 or 2.
+"""mutate_models.py FOLDER FIRST COUNT: damages models and compiles them. Every tool must end with exit code 0, 1 or 2.
 
-Mutant N is a function of N alone: `mutate_models.py FOLDER N 1` makes it again. Each N gives one text and one file of
-bytecode, both made from one of the models below by one to four changes:
+Mutant N depends on N alone: `mutate_models.py FOLDER N 1` makes it again. Each N gives a text and a bytecode file, made
+from one of the models below by one to four changes:
 
   text      a token replaced by another one of its kind in the file, by any other one, or by a number, a type or a
             bracket; lines removed, doubled or swapped; characters changed; the end cut off
@@ -50,12 +50,12 @@ def make_sources():
 
 
 def kind_of(token):
-    """Returns what a token looks like: a number, a name with its prefix, or itself."""
+    """Returns the kind of a token: "0" for numbers, "a" for words, the prefix of a name, or the token itself."""
     return "0" if token[0].isdigit() else token[0] if token[0] in "%#@^!\"" else "a" if token[0].isalpha() else token
 
 
 def choose_token(old, tokens, random):
-    """Returns a token for the place of `old`, mostly one of the same kind."""
+    """Returns a token that replaces `old`, mostly one of the same kind."""
     alike = [token.group() for token in tokens if kind_of(token.group()) == kind_of(old)]
     way = random.random()
     return random.choice(alike) if way < 0.6 else random.choice(tokens).group() if way < 0.7 else random.choice(EXTRA)

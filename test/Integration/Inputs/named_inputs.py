@@ -1,8 +1,8 @@
-"""Data for named-inputs.test, and what a run on them has to give.
+"""Writes data for named-inputs.test, and checks the results of runs on them.
 
     named_inputs.py write FOLDER       images.npy, labels.npy, mask.npy, ids.npy and a text
-    named_inputs.py loss FOLDER W.safetensors METRICS.jsonl   the loss of every row, by hand, beside the run's
-    named_inputs.py tensors FILE.safetensors                  names of the tensors
+    named_inputs.py loss FOLDER W.safetensors METRICS.jsonl   compares the run's losses with the loss of each row
+    named_inputs.py tensors FILE.safetensors                  prints the names of the tensors
 """
 import json
 import struct
@@ -43,7 +43,7 @@ def write(folder):
 
 
 def loss(folder, weights, metrics):
-    """With one row per batch of 2: both samples are that row, so the loss is that of the row."""
+    """Returns the loss of one row. A batch of 2 that repeats one row has the same loss."""
     tensors, body = read(weights)
     begin, end = tensors["param.0"]["data_offsets"]
     w = struct.unpack("<12f", body[begin:end])

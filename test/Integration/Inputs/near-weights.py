@@ -1,4 +1,4 @@
-"""near-weights.py A B TOLERANCE: tensors in f32 of two safetensors files agree, relative to the largest number of each."""
+"""near-weights.py A B TOLERANCE: checks that f32 tensors of two safetensors files agree, relative to the largest number of each tensor."""
 import array
 import json
 import struct

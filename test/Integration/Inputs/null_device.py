@@ -1,10 +1,10 @@
-"""Walks what fsdp-compile writes on the null device, which has to find nothing.
+"""Walks artifacts of fsdp-compile on the null device, which must find nothing.
 
 usage: null_device.py FOLDER [--all [TARGET]]
 
-Every pair of choices in some artifact; --all: every two choices off the default, alone, or those of them that are not of another target, all for TARGET.
-Artifacts have no code, but for a few, so that the workspaces of kernels are walked as well; those for GPUs have them, and how
-kernels are launched, without code.
+Covers every pair of choices. With --all: one artifact for every two choices that differ from the default; with TARGET all
+are compiled for it, without choices of another target. Most artifacts have no code. A few CPU artifacts have code, because
+only then they contain the workspaces of kernels; GPU artifacts contain workspaces and launches without code.
 """
 import concurrent.futures
 import itertools
@@ -54,7 +54,7 @@ def pairs_of(cell):
 
 
 def all_pairs():
-    """Greedy: for a pair that is missing yet, the choices beside it that bring most other missing ones, one by one."""
+    """Returns cells that cover all pairs. Greedy: takes a missing pair, and adds the choices that cover most other missing pairs."""
     default = {name: choices[0] for name, choices in FACTORS.items()}
     every = [dict([a, b]) for x, y in itertools.combinations(NAMES, 2)
              for a in itertools.product([x], FACTORS[x]) for b in itertools.product([y], FACTORS[y])]
@@ -71,7 +71,7 @@ def all_pairs():
                     options = [cell | {name: choice} for choice in FACTORS[name]]
                     cell = max((o for o in options if is_possible(o)), key=lambda o: len(pairs_of(o) & missing))
             candidates.append(cell)
-        if not candidates:  # a pair that cannot be
+        if not candidates:  # an impossible pair
             missing.discard(tuple(seed.items()))
             continue
         best = max(candidates, key=lambda c: len(pairs_of(c) & missing))
@@ -96,7 +96,7 @@ def options_of(cell):
             f"--reshard-root={cell['root']}", "--clip-grad-norm=0.7", f"--target={cell['target']}"]
     for name in ("precision", "recompute", "overlap", "offload", "accumulate", "reshard", "other"):
         text += cell[name].split()
-    return [option if cell["offload"] else option.replace(",copy=1", "") for option in text]  # of copies to the host alone
+    return [option if cell["offload"] else option.replace(",copy=1", "") for option in text]  # only valid for copies to the host
 
 
 def walk(cell, folder, number):

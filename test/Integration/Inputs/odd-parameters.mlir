@@ -1,5 +1,5 @@
-// A perceptron with all that is odd about parameters: h.0.weight is used in both layers, h.0.spare by nothing,
-// h.1.none has no element, h.1.scale has elements of another type.
+// A perceptron with unusual parameters: h.0.weight is used in both layers, h.0.spare is unused, h.1.none has no
+// elements, h.1.scale has another type.
 #mk = affine_map<(m, n, k) -> (m, k)>
 #kn = affine_map<(m, n, k) -> (k, n)>
 #mn = affine_map<(m, n, k) -> (m, n)>

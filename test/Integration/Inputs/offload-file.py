@@ -1,4 +1,4 @@
-"""Trains gpt.mlir with the optimizer's state in a file of each rank: the bits, the bytes, saves, and what goes wrong with files."""
+"""Trains gpt.mlir with the optimizer's state in a file of each rank. Checks bits, bytes, saves, and errors of files."""
 import os
 import pathlib
 import subprocess
@@ -33,7 +33,7 @@ def check_bits():
 
 
 def check_window():
-    """On the host there is room for some launches' state, and not for all, however many there are."""
+    """Checks that the host holds the state of some launches, not of all, and that this does not depend on their number."""
     for layers in (12, 24):
         run("fsdp-modelgen", "gpt2", f"--layers={layers}", "--hidden=64", "--heads=4", "--vocab=256", "--seq=64", "--batch=4",
             "-o", "deep.mlir")
@@ -54,7 +54,7 @@ def check_saves():
 
 
 def refused(code, *command):
-    """One line on stderr, and the exit code; nobody hangs."""
+    """Runs a command that must fail with `code`, and prints its only error line."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     lines = [line for line in done.stderr.splitlines() if "error: " in line]
     print(lines[0] if done.returncode == code and len(lines) == 1 else f"bad: {done.returncode} {done.stderr}")
@@ -68,7 +68,7 @@ def check_refusals():
         start = ["fsdp-run", "file.fsdp", "--overfit", "--steps=2", *way]
         refused(2, *start, "--offload-dir=nowhere")
         refused(2, *start, "--offload-dir=plain")
-        if not way:  # processes share memory, which such a limit counts, too
+        if not way:  # with processes, the limit would count shared memory, too
             limited = f"ulimit -f {file['file'] // 1024 - 1}; exec \"$@\""
             refused(1, "bash", "-c", limited, "bash", *start, "--offload-dir=.")
         full = f"mkdir -p small; mount -t tmpfs -o size={file['file'] // 2} none small && exec \"$@\""
@@ -85,7 +85,7 @@ def check_refusals():
 
 
 def files_of(process):
-    """The nameless files of a process and of those that it started."""
+    """Returns the deleted files that a process and its children have open."""
     found = []
     for pid in family(process):
         for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir():
@@ -106,7 +106,7 @@ def family(process):
 
 
 def check_loss():
-    """A file that is cut while a rank reads it, in the middle of a run."""
+    """Truncates a file while a rank reads it during a run."""
     os.makedirs("lost", exist_ok=True)
     for way in ([], ["--processes"]):
         process = subprocess.Popen(["fsdp-run", "file.fsdp", "--overfit", "--steps=1000000", "--timeout-seconds=5",

@@ -1,4 +1,4 @@
-"""Trains gpt.mlir with what --offload puts on the host or in files, and compares with the unsharded model and the plan."""
+"""Trains gpt.mlir with --offload to the host or to files, and compares with the unsharded model and the plan."""
 import json
 import pathlib
 import re
@@ -15,7 +15,7 @@ STRATEGIES = [
     "--mesh=shard=2 --grad-accum=2 --clip-grad-norm=1", "--mesh=shard=2 --grad-accum=2 --grad-sync=last",
     "--mesh=shard=2 --loss-scale=dynamic --param-dtype=f16", "--mesh=shard=2 --overlap",
     "--mesh=shard=2 --overlap --activation-checkpointing=full"]
-# Copies beside compute, wherever starts and waits may stand.
+# Copies beside compute, with starts and waits at any place.
 OVERLAPPED = [
     "--mesh=shard=1", "--mesh=shard=3 --optimizer=sgd --momentum=0.9", "--mesh=replicate=2,shard=2 --param-dtype=bf16",
     "--mesh=replicate=2,shard=2 --sharding-strategy=hfsdp",
@@ -42,9 +42,9 @@ def train(strategy, kinds):
     memory = compile(strategy, kinds)
     said = run("fsdp-run", "m.fsdp", "--overfit", "--steps=3", "--check-against=unsharded", "--assert-no-allocations")
     measured, planned = map(int, re.search(r"measured: .*\((\d+) bytes, planned (\d+)\)", said).groups())
-    host = int(re.search(r"of them on the host: .*\((\d+) bytes\)", said)[1]) if memory["host"] else 0
+    host = int(re.search(r"memory planned on the host: .*\((\d+) bytes\)", said)[1]) if memory["host"] else 0
     arena = -(-memory["peak"] // 4096) * 4096 if host else memory["peak"]
-    file = re.search(r"state in a file of each rank: .*\((\d+) bytes, planned (\d+)\)", said)
+    file = re.search(r"offloaded state: a file of .*\((\d+) bytes, planned (\d+)\)", said)
     files = [int(number) for number in file.groups()] if file else [0, 0]
     if ("check against unsharded passed" not in said or measured != planned or host != memory["host"]
             or planned != arena + host or files != [memory["file"]] * 2 or (files[0] > 0) != ("optimizer:file" in kinds)):
@@ -65,7 +65,7 @@ def main():
     for kinds in (STATE, "activations", STATE + "+activations"):
         print(f"{kinds}: {100 * train(mesh, kinds) // whole} % of the arena")
 
-    # Beside compute, copies are not waited for where they start.
+    # Beside compute, copies are waited for later than they start.
     train(mesh + " --overlap", STATE + "+activations")
     said = run("fsdp-run", "m.fsdp", "--overfit", "--steps=2", "--trace=trace.json")
     ahead = re.search(r"copies to the host and back are in flight .* starts (\d+) % of their bytes ahead", said)
@@ -73,12 +73,12 @@ def main():
              if event["name"] == "thread_name"}
     print("copies beside compute" if ahead and int(ahead[1]) >= 50 and "host copy" in lanes else f"error: {said} {lanes}")
 
-    # Checkpointing that fits a limit counts with what is away.
+    # Checkpointing under a limit takes offloaded values into account.
     full = compile(mesh + " --activation-checkpointing=full", "none")["peak"]
     auto = compile(f"{mesh} --activation-checkpointing=auto --memory-limit={full}", "activations")["peak"]
     print("auto keeps to the limit" if auto <= full else f"error: {auto} above {full}")
 
-    # What is saved has the bits of what lay on the device.
+    # A save has the same bits as without offload.
     compile(mesh, STATE, "host.fsdp"), compile(mesh, "none", "device.fsdp")
     common = ["--overfit", "--seed=3"]
     run("fsdp-run", "device.fsdp", *common, "--steps=4", "--export=whole.safetensors")

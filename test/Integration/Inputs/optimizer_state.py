@@ -1,8 +1,8 @@
-"""What rounding moments to bf16 does to training. usage: optimizer_state.py FOLDER momentum|training
+"""Checks how rounding of moments to bf16 affects training. usage: optimizer_state.py FOLDER momentum|training
 
-momentum: the gradient never changes, so that a momentum of 0.999 grows to a thousand of it. Rounded to the nearest,
-it stops where a step is less than half of its last digit; rounded at random, it is right on average.
-training: AdamW with slow moments on one batch, a small GPT-2.
+momentum: the gradient is constant, so that a momentum of 0.999 grows to a thousand times the gradient. Rounding to
+nearest stops the growth when a step is less than half of the last digit; stochastic rounding is right on average.
+training: trains a small GPT-2 on one batch by AdamW with slow moments.
 """
 import json, os, struct, subprocess, sys
 
@@ -62,7 +62,7 @@ if WHAT == "momentum":
     assert len(set(exact)) == len(set(stuck)) == 1
     mean = sum(noisy) / N
     deviation = (sum((x - mean) ** 2 for x in noisy) / (N - 1)) ** 0.5
-    # Of 4096 elements that were rounded 1500 times each.
+    # The mean of 4096 elements, each rounded 1500 times.
     assert abs(mean - exact[0]) <= 4 * deviation / N ** 0.5, (mean, exact[0], deviation)
     assert 0 < deviation < 0.05 * abs(mean), deviation
     assert abs(stuck[0]) < 0.6 * abs(exact[0]), (stuck[0], exact[0])

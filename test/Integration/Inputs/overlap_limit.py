@@ -1,4 +1,4 @@
-"""Plans with --overlap under the limit that the same plan without it just meets."""
+"""Plans with --overlap under the lowest limit that the plan without --overlap meets."""
 import json
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-# Ranks of two that a script starts, and what is expected of them.
+# Functions for scripts that start two ranks and check their results.
 free() { python3 -c 'import socket; s = socket.socket(); s.bind(("localhost", 0)); print(s.getsockname()[1])'; }
 # rank RANK PORT COMMAND...: runs a command as one of two ranks
 rank() { env RANK="$1" WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT="$2" timeout 100 "${@:3}"; }
@@ -20,7 +20,7 @@ until_found() {
   for _ in $(seq 1200); do grep -Eq -- "$1" "$2" 2>/dev/null && return; sleep 0.05; done
   echo "no '$1' in $2:"; cat "$2"; exit 1
 }
-# text FILE SEED BYTES: a text that the models of models.sh take
+# text FILE SEED BYTES: writes a text for the models of models.sh
 text() {
   python3 -c 'import random, sys
 random.seed(int(sys.argv[2]))

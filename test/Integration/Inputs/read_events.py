@@ -1,9 +1,9 @@
-"""Reads TensorBoard event files with nothing but the formats' definitions, and compares them with lines of metrics.
+"""Reads TensorBoard event files by the definition of their format alone, and compares them with lines of metrics.
 
 A record is u64 length, u32 masked CRC-32C of it, the bytes, u32 masked CRC-32C of those. The checksum is computed
 bit by bit here, by polynomial division.
 
-usage: read_events.py METRICS.jsonl EVENTS...     several files: a run and those that went on from its saves
+usage: read_events.py METRICS.jsonl EVENTS...     several files: a run, and runs resumed from its saves
 """
 import json, math, struct, sys
 
@@ -35,7 +35,7 @@ def records(path):
 
 
 def fields(data):
-    """(number, value) of a protobuf message: ints, floats by their width, and bytes."""
+    """Yields (number, value) of the fields of a protobuf message: integers, floats, and bytes."""
     at = 0
 
     def varint():
@@ -69,7 +69,7 @@ def fields(data):
 
 
 def steps(paths):
-    """{step: {tag: value}}; what a session's start at some step discards is gone."""
+    """Returns {step: {tag: value}}, without steps that the start of a later session discards."""
     result = {}
     for path in paths:
         events = [dict(fields(r)) for r in records(path)]

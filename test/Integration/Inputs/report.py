@@ -1,4 +1,4 @@
-"""Checks NAME.html against NAME.json, and in a browser where there is one. With --host: of a plan that keeps something on the
+"""Checks NAME.html against NAME.json, and in a browser if one is installed. With --host: for a plan with buffers on the
 host."""
 import json
 import os
@@ -25,7 +25,7 @@ last = len(plan["moments"]) - 1
 
 
 def place(buffers, arena):
-    """How many there are; none may lie on another, or reach out of the arena."""
+    """Returns the number of buffers. Fails if two live buffers overlap, or if one leaves the arena."""
     placed = []
     for name, category, size, offset, first, end in buffers:
         first, end = (0, last) if first < 0 else (first, end)

@@ -1,7 +1,7 @@
-"""--reshard-after-forward=N against the unsharded reference, and against its closed forms.
+"""Compares --reshard-after-forward=N with the unsharded reference and with closed forms.
 
-Of a layer of P bytes gathered, with S shards: (S - 1)/S P go over the wire for the forward, (N - 1)/N P for the
-backward, and P/N are kept between. N = S is `true`, N = 1 is `false`.
+For a layer of P gathered bytes and S shards, the forward sends (S - 1)/S P bytes, the backward (N - 1)/N P, and P/N are
+kept in between. N = S is `true`, N = 1 is `false`.
 
 usage: reshard_within.py FOLDER
 """
@@ -13,7 +13,7 @@ MODELS = {
               "--batch=2"],
 }
 PARTS = {"gpt2": "h.1.attn", "llama": "model.layers.1.self_attn"}
-# (mesh, S, ranks, N, what else)
+# (mesh, S, ranks, N, other options)
 CELLS = [
     ("shard=4", 4, 4, 2, []),
     ("shard=2x2", 4, 4, 2, ["--reshard-root=forward", "--param-dtype=bf16", "--grad-accum=2"]),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""same-weights.py A B FIRST TOLERANCE: two safetensors files in f64 hold the same numbers, by how far they are from FIRST."""
+"""same-weights.py A B FIRST TOLERANCE: checks that two safetensors files in f64 agree, relative to their distance from FIRST."""
 import json
 import struct
 import sys

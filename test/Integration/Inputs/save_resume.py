@@ -1,10 +1,10 @@
-"""Ten steps in one go, and five, a save and five more: the same bits in everything.
+"""Compares a run of ten steps with a run of five steps, a save, and five more: all bits must be equal.
 
-Losses, norms, rates, scales of every step, the exported weights, and the saves after step ten, of which each index
-has the hash of each rank's file: parameters, masters, moments and step blocks. The second half gets its seed, rates
-and validation part from the save.
+Compares losses, norms, rates and scales of every step, the exported weights, and the saves after step ten. The index of
+a save has the hash of each rank's file: parameters, masters, moments and step blocks. The second half takes its seed,
+rates and validation part from the save.
 
-usage: save_resume.py FOLDER [--pairs]     (--pairs: every pair of choices in some run; else six runs)
+usage: save_resume.py FOLDER [--pairs]     (--pairs: covers every pair of choices; default: six runs)
 """
 import hashlib, itertools, json, os, re, shutil, subprocess, sys
 
@@ -18,7 +18,7 @@ FACTORS = {
 }
 OPTIONS = {
     "f32": [], "bf16": ["--param-dtype=bf16"], "bf16 both": ["--param-dtype=bf16", "--param-storage=both"],
-    # Overflows at first: the save falls between steps that are skipped and a scale that grows.
+    # The first steps overflow: the save lies between skipped steps and growth of the scale.
     "f16": ["--param-dtype=f16", "--loss-scale-init=1099511627776", "--loss-scale-growth-interval=3"],
     "1": [], "3 each": ["--grad-accum=3", "--grad-sync=each"], "3 last": ["--grad-accum=3", "--grad-sync=last"],
     "adamw": ["--clip-grad-norm=0.7"], "momentum": ["--optimizer=sgd", "--momentum=0.9"],

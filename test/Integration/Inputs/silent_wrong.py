@@ -1,9 +1,9 @@
-"""What other systems have got wrong without a word, held against numbers. usage: silent_wrong.py FOLDER TEXT
+"""Checks numerically for silent errors known from other systems. usage: silent_wrong.py FOLDER TEXT
 
-1. A tied table over a number of shards that divides nothing: the last rank's rows are trained.
-2. The mean over ranks is the same for full sharding, replicas and groups of shards, accumulated or not.
-3. A model in bf16 takes steps that are smaller than the last digit of its weights: masters are f32.
-4. Accumulation without synchronisation moves a third of the gradient's bytes with three micro-batches.
+1. A tied table whose rows the number of shards does not divide: the last rank's rows are trained.
+2. The mean over ranks is the same for full sharding, replicas and groups of shards, with accumulation or without.
+3. A bf16 model takes steps smaller than the last digit of its weights, since masters are f32.
+4. Accumulation without synchronisation sends a third of the gradient's bytes with three micro-batches.
 """
 import json, os, struct, subprocess, sys
 
@@ -67,7 +67,7 @@ def one_divisor():
 
 
 def asked_divisor():
-    """A sum is 4 means on 4 ranks; 8 halves the mean; whatever the mesh."""
+    """Checks for all meshes of 4 ranks that a sum is 4 times the mean, and that the divisor 8 gives half of the mean."""
     mean = train("mean", 1, 4, "--mesh=shard=4")[0]["grad_norm"]
     for mesh in ("--mesh=shard=4", "--mesh=replicate=2,shard=2"):
         for divide, factor in (("sum", 4), ("8", 0.5), ("4", 1)):
@@ -76,7 +76,7 @@ def asked_divisor():
 
 
 def masters_are_wide():
-    """Gains of 1 move by the learning rate, a hundredth of what bf16 can tell from 1, in every step."""
+    """Checks that gains of 1 change by the learning rate in every step, a hundredth of the resolution of bf16 at 1."""
     for storage in ("master", "both"):
         train("narrow", 2, 2, "--mesh=shard=2", f"--param-storage={storage}", steps=4, dtype="bf16", lr=2e-5,
               run=(f"--export={FOLDER}/narrow.safetensors",))

@@ -1,10 +1,10 @@
-"""stop_gradient.py FOLDER: trains models with gradients that stop, and compares them with what they must come to.
+"""stop_gradient.py FOLDER: trains models with stopped gradients, and compares them with the expected results.
 
 1. One step of SGD on sum(w * stop(w)) from ones moves each weight by lr, and by 2 lr without the marker.
-2. A model of two layers, tied and held values among them, trains alike sharded and unsharded, in f32 and in bf16,
-   with gathering again, accumulation and checkpointing.
-3. The stop costs nothing: the forward has as many kernels as that of the same model without the markers, and a step
-   has no more kernels and no larger arena.
+2. A model of two layers, with tied and held values, trains equally sharded and unsharded, in f32 and in bf16, with
+   resharding after the forward, accumulation and checkpointing.
+3. A stop has no cost: the forward has as many kernels as without the markers, and a step has no more kernels and no
+   larger arena.
 """
 import json
 import re
@@ -108,7 +108,7 @@ def measure(name, text):
     return programs["step"], programs["eval"], int(re.search(r"fsdp.layout @arena arena (\d+)", plan).group(1))
 
 
-# The held value is one that a kernel writes anyway: between two maps, a stop keeps these in kernels of their own.
+# The held value is the result of a kernel in any case. Between two maps, a stop would keep the maps in separate kernels.
 held = measure("measured", LAYERS.replace("HOLD", HELD.replace("(%v)", "(%x)")))
 free = measure("unheld", LAYERS.replace("HOLD", "").replace("%x, %h", "%x, %x").replace("%o, %c", "%o, %a"))
 print("as many kernels in the forward:", held[1] == free[1])

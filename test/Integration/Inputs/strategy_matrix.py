@@ -1,15 +1,15 @@
-"""Strategies x wrapping x precision x accumulation x meshes x models: every pair of choices in some run.
+"""Strategies x wrapping x precision x accumulation x meshes x models: covers every pair of choices.
 
-Each run of three steps must equal the unsharded reference bit for bit, steps that overflow in f16 among them, use the arena that was planned to the
-byte, allocate nothing, and exchange the bytes that --explain lists and that these formulas give (payloads of one
-rank, K micro-batches, of every unit u the gathered bytes P(u), the reduced bytes G(u), the stored bytes M(u)):
+Each run of three steps, including steps that overflow in f16, must equal the unsharded reference bit for bit, use
+exactly the planned arena, allocate nothing, and exchange the bytes that --explain lists and that these formulas give
+(payloads of one rank; K micro-batches; unit u has P(u) gathered, G(u) reduced and M(u) stored bytes):
 
-  gathers     K·P(u) for the forward (P(u) when it is hoisted), K·P(u) more when it is dropped after it
-              (over groups of N neighbours, (N - 1)/N of it on the wire, where an N-th part is kept);
-              M(u) when the optimizer's pieces are smaller than the parameters'
-  reductions  K·G(u) to pieces or in full, G(u) when only the last micro-batch crosses ranks
+  gathers     K·P(u) for the forward (P(u) if it is hoisted), and K·P(u) if the unit is gathered again (over groups of
+              N neighbours, with (N - 1)/N of it on the wire, if an N-th part is kept);
+              M(u) if the optimizer's pieces are smaller than the parameters'
+  reductions  K·G(u) to pieces or in full; G(u) if only the last micro-batch is reduced across ranks
 
-usage: strategy_matrix.py FOLDER [--all]     (--all: every combination with at most two choices off the default)
+usage: strategy_matrix.py FOLDER [--all]     (--all: every combination with at most two choices that differ from the default)
 """
 import itertools, json, os, re, subprocess, sys
 
@@ -45,7 +45,7 @@ def is_possible(cell):
 
 
 def all_pairs():
-    """Greedy: each run takes the combination with most pairs that no run before had."""
+    """Returns cells that cover all pairs. Greedy: each run takes the combination with most uncovered pairs."""
     cells = [dict(zip(NAMES, c)) for c in itertools.product(*FACTORS.values())]
     cells = [c for c in cells if is_possible(c)]
     pairs_of = [frozenset(itertools.combinations(c.items(), 2)) for c in cells]
@@ -77,7 +77,7 @@ def call(*command):
 
 
 def read_units(ir):
-    """Units of the step as Differentiate leaves it, with what crosses ranks for each."""
+    """Returns the units of the step after Differentiate, with the bytes of each that cross ranks."""
     step = ir[ir.index("func.func @step"):ir.index("func.func @eval")]
     units = []
     for line in ir.splitlines():
@@ -97,7 +97,7 @@ def read_units(ir):
 
 
 def check_neighbours(units, micro, rows, cell):
-    """What goes among neighbours alone, of what expected_bytes says in all."""
+    """Checks the part of expected_bytes that is exchanged among neighbours."""
     payload = wire = 0
     for u in units:
         if u["within"]:
@@ -141,7 +141,7 @@ def check(cell, folder):
     wrap = f"{folder}/{cell['model']}.wrap.json"
     options = [f"--mesh={cell['mesh']}", f"--sharding-strategy={cell['strategy']}", f"--reshard-root={cell['root']}",
                "--clip-grad-norm=0.7"]
-    if cell["reshard"] != "true":  # the strategy's own
+    if cell["reshard"] != "true":  # the default of the strategy
         options += [f"--reshard-after-forward={cell['reshard']}"]
     options += [o.replace("WRAP", wrap) for name in ("wrap", "precision", "accumulate") for o in OPTIONS[cell[name]]]
     model, artifact, metrics = f"{folder}/{cell['model']}.mlir", f"{folder}/cell.fsdp", f"{folder}/cell.jsonl"
@@ -161,7 +161,7 @@ def check(cell, folder):
             assert planned == bytes, f"{cell}: {kind} plans {planned} bytes, the formula gives {bytes}"
             measured = step[kind + "_bytes"]
             assert measured == sum(row["bytes"] for row in rows), f"{cell}: {kind} {measured} bytes, plans {rows}"
-    if cell["precision"].endswith("reduced") and cell["root"] == "backward":  # of all treatments alike, to save time
+    if cell["precision"].endswith("reduced") and cell["root"] == "backward":  # equal for all treatments; skipped to save time
         check_reduction(cell, folder, options, shard * replicate)
     return step["skipped_steps"]
 
@@ -178,7 +178,7 @@ def check_reduction(cell, folder, options, ranks):
     for narrow, step in zip(open(f"{folder}/cell.jsonl"), open(metrics)):
         narrow, step = json.loads(narrow), json.loads(step)
         if narrow["skipped_steps"] != step["skipped_steps"]:
-            return  # a rounding overflowed: from here on these are other steps
+            return  # a rounding overflowed, so later steps differ
         if narrow["skipped_steps"] == skipped:
             n = ranks * (1 if cell["accumulate"] == "1" else 3)
             bound = 4 * n**0.5 * 2.0 ** -DIGITS[cell["precision"].split()[0]]

@@ -1,7 +1,7 @@
-"""Llama 3.1 8B, 2 x 8192 tokens per rank, simulated beside what torchtitan measured on as many H100s.
+"""Compares the simulation of Llama 3.1 8B, 2 x 8192 tokens per rank, with torchtitan's measurements on as many H100s.
 
-The figures: github.com/pytorch/torchtitan, benchmarks/llama3_h100_202412_torchtitan.md (2024-12-26), tables 1 and 3. The cluster
-file says where its rates are from; none is from those tables, nor is anything in torchtitan_kernels.py.
+Source: github.com/pytorch/torchtitan, benchmarks/llama3_h100_202412_torchtitan.md (2024-12-26), tables 1 and 3. The cluster
+file names the sources of its rates. No rate there, and no number in torchtitan_kernels.py, comes from those tables.
 
 usage: torchtitan.py CLUSTER.json [--table]
 """
@@ -22,7 +22,7 @@ def run(*words):
 
 
 def simulate(ranks, cluster):
-    """Seconds of compute, of products and attention in it, of all collectives in a row, of the step."""
+    """Returns the seconds of compute, of its products and attention, of all collectives one after another, and of the step."""
     run("fsdp-compile", "llama.mlir", f"--mesh=shard={ranks}", "--param-dtype=bf16", "--reduce-dtype=f32", "--clip-grad-norm=1",
         "--activation-checkpointing=selective=contract/2+attention", "--overlap", "--cluster=" + cluster, "--no-code", "-o", "llama.fsdp")
     text = run("fsdp-run", "llama.fsdp", "--simulate=" + cluster, "--trace=llama.json")
@@ -37,7 +37,7 @@ def simulate(ranks, cluster):
 
 
 def recomputed():
-    """Products of a layer that the backward computes again, by their parameters."""
+    """Returns the products of a layer that the backward recomputes, by their parameters."""
     step = re.search(r"\nprogram 'step'.*?(?=\nprogram )", run("fsdp-run", "llama.fsdp", "--dump"), re.S).group(0)
     layer = "model.layers.1."
     calls = re.findall(r"launch +(k_\w+) .*; contract " + re.escape(layer) + r"(\w+\.\w+)_proj\.weight$", step, re.M)

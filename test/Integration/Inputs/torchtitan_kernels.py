@@ -1,9 +1,10 @@
-"""What torchtitan's step of Llama 3.1 8B runs on a GPU beside matrix products and attention: kernels that are bound by memory,
-with the bytes that they read and write.
+"""The memory-bound kernels of torchtitan's step of Llama 3.1 8B, beside matrix products and attention, with the bytes that
+they read and write.
 
-Read in torchtitan 9dec370, and in PyTorch 2.6 (the release next to the nightly of 2024-12-23 that the tables name), not measured.
-A kernel reads and writes each of its tensors once, unless its source says otherwise; where a source leaves open how much
-is fused, the fewer bytes are taken. Letters: T tokens of a rank, D hidden, K width of keys, F intermediate, V vocabulary.
+Derived from the sources of torchtitan 9dec370 and PyTorch 2.6 (the release next to the nightly of 2024-12-23 that the
+tables name), not measured. A kernel reads and writes each of its tensors once, unless its source says otherwise. If a
+source leaves the extent of fusion open, the lower number of bytes counts. Letters: T tokens of a rank, D hidden, K width of
+keys, F intermediate, V vocabulary.
 """
 from collections import namedtuple
 
@@ -11,13 +12,13 @@ T, D, K, F, V, LAYERS = 2 * 8192, 4096, 1024, 14336, 128256, 32
 LAYER = 2 * D * D + 2 * K * D + 3 * F * D + 2 * D  # parameters
 ROOT = 2 * V * D + D
 
-# runs: kernels of that kind in a step; bytes: of all of them.
+# runs: kernels of the kind in a step; bytes: of all of these kernels.
 Kernel = namedtuple("Kernel", "group what source runs bytes")
 
 
 def fsdp(ranks):
-    """FSDP2 copies into and out of its buffers. All layers but the last are gathered twice (parallelize_llama.py), the rest once (root:
-    _fsdp_state.py)."""
+    """Returns the copies into and out of FSDP2's buffers. All layers but the last are gathered twice (parallelize_llama.py), the rest once
+    (root: _fsdp_state.py)."""
     groups = 2 * LAYERS - 1 + 1
     gathered = (2 * LAYERS - 1) * LAYER + ROOT
     source = "torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py: "
@@ -31,7 +32,7 @@ def fsdp(ranks):
 
 
 def update(ranks):
-    """clip_grad_norm_ and AdamW with foreach=True, outside of torch.compile."""
+    """Returns the kernels of clip_grad_norm_ and AdamW with foreach=True, outside of torch.compile."""
     shard = (LAYERS * LAYER + ROOT) // ranks
     clip, adam = "torch/nn/utils/clip_grad.py: ", "torch/optim/adamw.py: _multi_tensor_adamw: "
     passes = [("mul_ parameters", 2), ("lerp_ first moments", 3), ("mul_ second moments", 2), ("addcmul_ second moments", 3),
@@ -42,7 +43,7 @@ def update(ranks):
 
 
 def loss():
-    """train.py: loss_fn, which is not compiled. A row of logits fits into no shared memory, and those of all blocks not into L2."""
+    """Returns the kernels of loss_fn in train.py, which is not compiled. A row of logits exceeds shared memory, the rows of all blocks L2."""
     logits, softmax = T * V, "aten/src/ATen/native/cuda/SoftMax.cu: "
     return [
         Kernel("loss", "logits to f32", "train.py: pred.float()", 1, (2 + 4) * logits),
@@ -53,7 +54,7 @@ def loss():
     ]
 
 
-# Bytes per element of T x D of a torchtitan/models/norms.py RMSNorm, operation by operation.
+# Bytes per element of T x D for RMSNorm of torchtitan/models/norms.py, by operation.
 NORM_FORWARD = [("float", 6), ("pow", 8), ("mean", 4), ("mul", 8), ("type_as", 6), ("mul weight", 4)]
 NORM_BACKWARD = [("mul weight: input", 4), ("mul weight: weight", 6), ("sum over tokens", 2), ("type_as", 6), ("mul: input", 8),
                  ("mul: factor", 12), ("sum over hidden", 4), ("mean", 4), ("pow: pow", 8), ("pow: mul", 8), ("pow: mul", 12),
@@ -61,7 +62,7 @@ NORM_BACKWARD = [("mul weight: input", 4), ("mul weight: weight", 6), ("sum over
 
 
 def ends():
-    """The embedding and the last norm, which no torch.compile sees (parallelize_llama.py compiles layers)."""
+    """Returns the kernels of the embedding and the last norm, which are not compiled (parallelize_llama.py compiles layers)."""
     return [
         Kernel("ends", "embedding", "model.py: tok_embeddings", 1, (2 + 2) * T * D),
         Kernel("ends", "gradient of the embedding: zeros, sums", "aten/src/ATen/native/cuda/Embedding.cu", 2, 2 * V * D + (2 + 2) * T * D),
@@ -69,8 +70,8 @@ def ends():
 
 
 def eager_layers():
-    """A layer of model.py without torch.compile: a kernel for each operation, forward, again, and backward. Again is what saved tensors
-    need: not the last residual."""
+    """Returns the kernels of a layer of model.py without torch.compile: one per operation, for forward, recomputation and backward. The
+    recomputation covers saved tensors, so not the last residual."""
     rows = []
 
     def add(what, source, runs, size):
@@ -95,8 +96,8 @@ def eager_layers():
 
 
 def compiled_layers():
-    """The same where all between products and attention is fused as far as their order lets: each kernel reads its inputs once and
-    writes what products, attention and the backward read."""
+    """Returns the kernels of a compiled layer. Operations between products and attention are fused as far as the order permits: a kernel
+    reads its inputs once, and writes only tensors that products, attention or the backward read."""
     rows = []
 
     def add(what, runs, size):

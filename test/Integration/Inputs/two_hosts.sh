@@ -1,9 +1,9 @@
-# Of two-hosts.test: two_hosts.sh SCRATCH SOURCE
+# two_hosts.sh SCRATCH SOURCE: runs two-hosts.test
 set -e
 . "$2/Inputs/models.sh"
 scratch=$1 a=fsdp$$a b=fsdp$$b
 
-# Ends what was started in the namespaces, and removes them.
+# Kills the processes in the namespaces, and removes the namespaces.
 clean() {
   for host in $a $b; do
     ip netns pids $host 2>/dev/null | xargs -r kill -9 || true
@@ -23,10 +23,10 @@ for host in $a $b; do
   tc -n $host qdisc add dev eth0 root tbf rate 1gbit burst 256k latency 50ms
 done
 
-# What mpirun uses to start processes on another host: in its namespace, under a name of its own.
+# Replaces ssh for mpirun: starts processes in the namespace of the host, with its host name.
 printf '%s\n' '#!/bin/sh' 'shift' \
   "exec ip netns exec $b unshare -u sh -c 'hostname fsdp-b; exec sh -c \"\$0\"' \"\$*\"" >"$scratch.agent"
-# Rank 1's words go to a file of its host, too, since nothing comes back over a cut link.
+# Rank 1's output also goes to a file of its host, since a cut link transmits nothing.
 printf '%s\n' '#!/bin/sh' "[ \$OMPI_COMM_WORLD_RANK = 1 ] && exec 2>>$scratch.rank1" \
   "exec $(command -v fsdp-run) \"\$@\"" >"$scratch.rank"
 chmod +x "$scratch.agent" "$scratch.rank"

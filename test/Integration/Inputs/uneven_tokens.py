@@ -1,7 +1,7 @@
-"""Weights by tokens against one merged batch, over batches whose targets count very unevenly. usage: uneven_tokens.py FOLDER some|all
+"""Compares weights by tokens with one merged batch, if numbers of counted targets differ widely. usage: uneven_tokens.py FOLDER some|all
 
-A small GPT-2 does not count the target 7, of which the text has long runs: of some samples every target counts, of
-some none does. Eight samples are shared out over ranks, groups and micro-batches; the merged batch is one rank's.
+A small GPT-2 ignores the target 7, of which the text has long runs: in some samples all targets count, in others none.
+Eight samples are distributed over ranks, groups and micro-batches; the merged batch is that of one rank.
 """
 import json, os, random, re, subprocess, sys
 

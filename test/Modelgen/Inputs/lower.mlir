@@ -1,4 +1,4 @@
-// What --convert-linalg-to-loops does not know: softmax and concat.
+// Ops that --convert-linalg-to-loops does not lower: softmax and concat.
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @__transform_main(%module: !transform.any_op) {
     %softmax = transform.structured.match ops{["linalg.softmax"]} in %module

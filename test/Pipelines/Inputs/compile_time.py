@@ -1,4 +1,4 @@
-"""Runs a command, and says whether it and what it starts take at most so many seconds of user and system time.
+"""Runs a command and says whether it and its child processes take at most SECONDS of user and system time.
 
 usage: compile_time.py SECONDS COMMAND..
 """

@@ -1,4 +1,4 @@
-"""Runs fsdp-compile over files of options: what they become, and what is said about those that are wrong."""
+"""Runs fsdp-compile with option files: checks the effect of valid files and the errors of invalid ones."""
 import json
 import pathlib
 import subprocess
@@ -51,7 +51,7 @@ GOOD = [
     ({"mesh": "shard=2", "gradient_accumulation_steps": "auto", "fsdp": None}, [], UNITS),
 ]
 
-# (file or its text, the place, expected on stderr)
+# (file or its text, LINE:COLUMN of the error, its expected text on stderr)
 BAD = [
     ("{", "1:2", "not JSON: "),
     ("[]", "1:1", "expected an object of options, found an empty list"),
@@ -61,7 +61,7 @@ BAD = [
     ('{"zero_optimization": {"stag": 3}}', "1:24",
      '"zero_optimization.stag": unknown key; did you mean "zero_optimization.stage"?'),
     ('{"fsdp_config": {"fsdp_transformer_layer_cls": []}}', "1:18", "unknown key; did you mean \"fsdp_config."),
-    ('{"frobnicate": 1}', "1:2", "unknown key; docs/reference/config-files.md lists those that are known"),
+    ('{"frobnicate": 1}', "1:2", "unknown key; docs/reference/config-files.md lists the known keys"),
     ('{"grad_accum": "4"}', "1:2", '"grad_accum": expected an integer, found the string "4"'),
     ('{"grad_accum": 1.5}', "1:2", '"grad_accum": expected an integer, found the number 1.5'),
     ('{"lr": true}', "1:2", '"lr": expected a number, found true'),
@@ -94,7 +94,7 @@ BAD = [
      '"train_micro_batch_size_per_gpu": 3 sequences, but the model was exported with 2 per rank and micro-batch'),
     ('{"train_batch_size": 12, "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 4}', "1:2",
      '"train_batch_size": 12 sequences in a step, but 2 per rank and micro-batch x 4 micro-batches x 1 ranks are 8'),
-    ('{"train_batch_size": 5}', "1:2", '"train_batch_size": 5 sequences in a step, but 2 per rank and micro-batch x 1 ranks do not divide them'),
+    ('{"train_batch_size": 5}', "1:2", '"train_batch_size": 5 sequences in a step, but expected a multiple of 2 per rank and micro-batch x 1 ranks'),
     ('{"bf16": {"enabled": true},\n "fp16": {"enabled": true}}', "2:11",
      '"fp16.enabled": contradicts "bf16.enabled": --param-dtype=f16 here, --param-dtype=bf16 there'),
     ('{"bf16": true, "mixed_precision": "fp16"}', "1:16", '"mixed_precision": contradicts "bf16"'),

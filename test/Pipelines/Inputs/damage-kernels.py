@@ -1,4 +1,4 @@
-"""Damages each file of compiled kernels: a bit, anywhere; a byte less; nothing left.
+"""Damages each file of compiled kernels: flips a random bit, removes the last byte, or empties the file, in turn.
 
 usage: damage-kernels.py FOLDER
 """

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 STAGES = ["import", "shard", "differentiate", "update", "fuse", "plan"]
-# Options by the stage that is given them: one that several stages read is given to each.
+# Options per stage. An option that several stages read is listed for each of them.
 SETS = [
     {"shard": {"mesh": "shard=2"}},
     {"shard": {"mesh": "shard=2", "param-dtype": "bf16", "grad-accum": "2", "grad-sync": "last"},

@@ -1,8 +1,8 @@
-"""Every option about sharding, wrapping, precision, accumulation and files of options, given nonsense, twice, or beside
-another that contradicts it: refused with one message that has a place and says what was expected, warned of where it has
-no effect, or silent where what it means is written down. usage: wrong-options.py FOLDER
+"""Gives every option about sharding, wrapping, precision, accumulation and option files an invalid value, gives it twice, or
+combines it with an option that contradicts it. usage: wrong-options.py FOLDER
 
-A row: the options, and what is said (a part of a regular expression). Nothing is written when something is refused.
+An invalid combination is refused with one located message that says what was expected, and no file is written. An option
+without effect gets a warning. A documented combination gets no message. A row: the options, and a regular expression.
 """
 import concurrent.futures
 import json
@@ -105,7 +105,7 @@ REFUSED = [
     ("--loss-scale-growth-interval=0", "--loss-scale-growth-interval=0: expected 1 to 16777216"),
     ("--loss-scale-growth-interval=-3", "--loss-scale-growth-interval=-3: expected 1 to 16777216"),
     ("--loss-scale-growth-interval=1.5", "--loss-scale-growth-interval=1.5: expected an integer"),
-    # Accumulation, and what sums are divided by
+    # Accumulation, and divisors of gradients
     ("--grad-accum=0", "--grad-accum=0: expected 1 to 65536"),
     ("--grad-accum=-1", "--grad-accum=-1: expected 1 to 65536"),
     ("--grad-accum=65537", "--grad-accum=65537: expected 1 to 65536"),
@@ -128,17 +128,17 @@ REFUSED = [
     ("--optimizer=lion", "--optimizer=lion: expected adamw or sgd"),
     ("--momentum=0.9", "--momentum has no effect with --optimizer=adamw: remove it, or give --optimizer=sgd"),
     ("--optimizer=sgd --beta2=0.9", "--beta2 has no effect with --optimizer=sgd: remove it, or give --optimizer=adamw"),
-    ("--optimizer=sgd --momentum=1", "--momentum=1: expected a number from 0 up to, but not 1"),
+    ("--optimizer=sgd --momentum=1", "--momentum=1: expected a number of at least 0 and below 1"),
     ("--optimizer-state-dtype=f16", "--optimizer-state-dtype=f16: expected f32 or bf16"),
     ("--optimizer-state-rounding=up --optimizer-state-dtype=bf16", "--optimizer-state-rounding=up: expected stochastic or nearest"),
-    ("--optimizer-state-rounding=nearest", "optimizer-state-rounding needs optimizer-state-dtype 'bf16', found 'f32'"),
+    ("--optimizer-state-rounding=nearest", "optimizer-state-rounding: expected optimizer-state-dtype 'bf16', found 'f32'"),
     ("--optimizer-state-dtype=bf16 --optimizer=sgd", "optimizer-state-dtype: sgd without momentum has no state"),
     ("--clip-grad-norm=-1", "--clip-grad-norm=-1: expected a finite number of at least 0"),
     ("--clip-grad-norm=1e-300", "--clip-grad-norm=1e-300: expected 0 or a number from 1e-30 to 1e30, which f32 can hold"),
     ("--weight-decay=-1", "--weight-decay=-1: expected a finite number of at least 0"),
     ("--lr=1e39", r"--lr=1e\+39: expected 0 or a number from 1e-30 to 1e30, which f32 can hold"),
     ("--eps=0", "--eps=0: expected a number above 0: AdamW divides 0 by 0 for a parameter whose gradient is always 0"),
-    ("--beta1=1.5", "--beta1=1.5: expected a number from 0 up to, but not 1"),
+    ("--beta1=1.5", "--beta1=1.5: expected a number of at least 0 and below 1"),
     ("--beta1=fast", "--beta1=fast: expected a number"),
     # Schedules and estimates
     ("--prefetch=forward=2 --mesh=shard=2", "--prefetch has no effect without --overlap"),
@@ -175,7 +175,7 @@ REFUSED = [
     ("--memory-limit=.5M", "--memory-limit=.5M: expected a number of bytes"),
     ("--memory-limit=1.e1M", "--memory-limit=1.e1M: expected a number of bytes"),
     ("--memory-limit=0.0001k", "--memory-limit=0.0001k: expected a number of bytes"),
-    ("--memory-limit=9999999999G", "--memory-limit=9+G: expected a number of bytes of at most 9223372036854775807, which are 8 EiB"),
+    ("--memory-limit=9999999999G", "--memory-limit=9+G: expected a number of bytes of at most 9223372036854775807 .8 EiB."),
     ("--memory-limit=9999999999.5G", "--memory-limit=9+.5G: expected a number of bytes of at most 9223372036854775807"),
     ("--memory-limit=99999999999999999999", "--memory-limit=9+: expected a number of bytes of at most 9223372036854775807"),
     ("--memory-limit=1.5G", "--memory-limit needs the whole plan: remove --compile-to"),
@@ -213,8 +213,8 @@ WARNED = [
     ("bf16 --output-dtype=f32", "output-dtype has no effect: the model is in 'bf16' already"),
     ("bf16 --output-dtype=bf16 --param-dtype=bf16", "output-dtype has no effect: the model is in 'bf16' already"),
     ("f64 --output-dtype=f32", "output-dtype has no effect: the model is in 'f64' already"),
-    ("--loss-scale=dynamic", "loss-scale: no f16 stands between the loss and the gradients"),
-    ("--loss-scale=128 --param-dtype=bf16", "loss-scale: no f16 stands between the loss and the gradients"),
+    ("--loss-scale=dynamic", "loss-scale: no f16 value lies between the loss and the gradients"),
+    ("--loss-scale=128 --param-dtype=bf16", "loss-scale: no f16 value lies between the loss and the gradients"),
     ("--loss-scale=none --param-dtype=f16", "gradients in f16 without a loss scale: those below 6e-8 become 0"),
     ("--loss-scale-init=128", "loss-scale-init has no effect: the loss is not scaled, not dynamic"),
     ("--loss-scale-init=128 --loss-scale=64 --param-dtype=f16", "loss-scale-init has no effect: the loss scale is 64, not dynamic"),
@@ -255,7 +255,7 @@ for dtype in ("f32", "bf16", "f64"):
 
 
 def compile(row):
-    """Exit code, what was printed on stderr, and whether something was written."""
+    """Returns the exit code, the text on stderr, and whether the output file was written."""
     model, options = "f32", row
     if isinstance(row, dict):
         file = folder / f"{abs(hash(json.dumps(row)))}.json"

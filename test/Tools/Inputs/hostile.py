@@ -1,4 +1,4 @@
-"""hostile.py FOLDER: writes inputs that exhaust or crash parsers: deep nesting, long expressions, a wrong kind of value."""
+"""hostile.py FOLDER: writes inputs that exhaust or crash a parser: deep nesting, long expressions, a value of a wrong kind."""
 import sys
 
 MODEL = """func.func @loss(%w: tensor<8xf32> {fsdp.param = "w"}, %x: tensor<8xf32> {fsdp.batch = "x"}) -> tensor<f32> {

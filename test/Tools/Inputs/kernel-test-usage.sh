@@ -1,4 +1,4 @@
-# Asks fsdp-kernel-test for what it cannot do; prints the exit code and what it says of that.
+# Runs fsdp-kernel-test with invalid arguments; prints the exit code and the error of each run.
 cd "$1" && rm -rf b
 run() {
   fsdp-kernel-test "$@" >out 2>err

@@ -2,11 +2,11 @@
 """Writes attention with random score, mask and weight functions, in f64.
 
     random-attention.py functions SEED COUNT    one function each, for fsdp-gradcheck
-    random-attention.py model SEED COUNT        one loss of all, whose parameters are what they read
+    random-attention.py model SEED COUNT        one loss over all ops, with their operands as parameters
 
 A score function is a smooth formula of the score, of captured floats (a scalar, one per head, row or column,
-a whole bias, tables that are read by distance or by an index from memory) and of the place. Masks are
-compares of places, tables of bits and documents, joined by and, or, not. All follows from the seed."""
+a whole bias, tables that are read by distance or by an index from memory) and of the indices. Masks are
+comparisons of indices, tables of bits and documents, joined by and, or, not. The seed determines everything."""
 import math
 import random
 import sys
@@ -71,7 +71,7 @@ class Attention:
 
     # Score functions.
     def term(self, r):
-        """A number without the score."""
+        """Returns a number that does not depend on the score."""
         kind = r.rng.choice(["scalar", "head", "row", "column", "bias", "distance", "gathered", "place"])
         if kind == "scalar":
             return r.read("scalar", [], [])
@@ -164,7 +164,7 @@ class Attention:
         return text
 
     def write(self, prefix):
-        """The op, its arguments and its result's type; `prefix` is in front of all names."""
+        """Returns the op, its arguments and its result's type. All names start with `prefix`."""
         q = f"tensor<{self.b}x{self.h}x{self.sq}x{self.d}xf64>"
         k, v = (f"tensor<{self.b}x{self.hkv}x{self.sk}x{n}xf64>" for n in (self.d, self.dv))
         o, lse = f"tensor<{self.b}x{self.h}x{self.sq}x{self.dv}xf64>", f"tensor<{self.b}x{self.h}x{self.sq}xf64>"
@@ -188,7 +188,7 @@ def write_functions(all):
 
 
 def write_model(all):
-    """The sum of o · sin(its place), over all."""
+    """Returns the sum of o · sin(linear index) over all elements of o."""
     arguments, text, sums = [], "  %zero = arith.constant dense<0.0> : tensor<f64>\n", "%zero"
     for a in all:
         p = f"a{a.number}_"

@@ -1,0 +1,102 @@
+# Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Exceptions of the package. Each message says what is wrong, where, and what to do."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Sequence
+
+
+class FsdpError(Exception):
+    """Base class of the errors that this package raises."""
+
+
+class ToolNotFoundError(FsdpError):
+    """A tool or the runtime library of fsdp-mlir is not installed where the package looks."""
+
+
+class ExportError(FsdpError):
+    """A module cannot be exported.
+
+    ``file`` and ``line`` point into the module's own source where the framework gives a place.
+    """
+
+    def __init__(self, message: str, file: str | None = None, line: int | None = None):
+        self.file, self.line = file, line
+        where = f"{file}:{line}: " if file else ""
+        super().__init__(where + message)
+
+
+@dataclasses.dataclass(frozen=True)
+class Diagnostic:
+    """One message of the compiler: ``severity`` is error, warning, remark or note."""
+
+    severity: str
+    message: str
+    file: str | None = None
+    line: int | None = None
+    column: int | None = None
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}:{self.column}: " if self.file else ""
+        return f"{where}{self.severity}: {self.message}"
+
+
+class CompileError(FsdpError):
+    """fsdp-compile refused a model or an option; ``diagnostics`` are its messages in order."""
+
+    def __init__(self, message: str, diagnostics: Sequence[Diagnostic] = ()):
+        self.diagnostics = tuple(diagnostics)
+        super().__init__(message)
+
+
+class CompileWarning(UserWarning):
+    """A warning of the compiler: a guess, or something that has no effect."""
+
+
+class RuntimeFailure(FsdpError):
+    """A run failed. ``status`` is the runtime's status, an exit code of fsdp-run."""
+
+    def __init__(self, message: str, status: int):
+        self.status = status
+        super().__init__(message)
+
+
+class BadInputError(RuntimeFailure, ValueError):
+    """An argument, a batch or a file is not what the artifact expects."""
+
+
+class RankLostError(RuntimeFailure):
+    """A rank died, or ended before the run did."""
+
+
+class RankHungError(RuntimeFailure):
+    """A rank made no progress within the time limit."""
+
+
+class NonFiniteError(RuntimeFailure):
+    """A loss or gradient norm is not finite; no parameter was changed by that step."""
+
+
+class LookupRangeError(RuntimeFailure):
+    """A checked lookup met an id outside of its table; no parameter was changed by that step."""
+
+
+_DIAGNOSTIC = re.compile(
+    r"^(?:(?P<file>[^\n:]+):(?P<line>\d+):(?P<column>\d+): |(?:[\w-]+: )?(?:loc\([^)]*\): )?)"
+    r"(?P<severity>error|warning|remark|note): (?P<message>.*)$")
+
+
+def parse_diagnostics(text: str) -> list[Diagnostic]:
+    """Returns the diagnostics in what a tool wrote to stderr; lines of source are left out."""
+    found: list[Diagnostic] = []
+    for line in text.splitlines():
+        match = _DIAGNOSTIC.match(line)
+        if match:
+            file = match["file"]
+            found.append(Diagnostic(match["severity"], match["message"], file,
+                                    int(match["line"]) if file else None,
+                                    int(match["column"]) if file else None))
+    return found

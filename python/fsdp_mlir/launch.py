@@ -1,0 +1,47 @@
+# Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The place of this process among ranks that torchrun, mpirun, srun or a script started."""
+
+from __future__ import annotations
+
+import ctypes
+
+from . import native
+from .artifact import Artifact
+
+
+class Launch:
+    """One rank of several processes. docs/how-to/launch.md says which variables name it."""
+
+    def __init__(self, library: native.Library, handle: ctypes.c_void_p):
+        self._library, self._handle = library, handle
+        options = native.SessionOptions.make()
+        self.place(options)
+        self.rank = options.rank
+
+    @staticmethod
+    def join(artifact: Artifact, device: str, backend: str | None,
+             timeout_seconds: float) -> Launch | None:
+        """Meets the other ranks. Returns None if no launcher started this process.
+
+        Raises BadInputError if the number of processes is not that of the artifact's ranks, and
+        RuntimeFailure if the others do not arrive.
+        """
+        library = artifact._library
+        options = native.LaunchOptions.make(
+            program=b"fsdp_mlir", path=str(artifact.path).encode(), device=device.encode(),
+            backend=None if backend is None else backend.encode(),
+            timeout_seconds=timeout_seconds)
+        handle = ctypes.c_void_p()
+        library.launch_join(artifact._handle, ctypes.byref(options), ctypes.byref(handle))
+        return Launch(library, handle) if handle.value else None
+
+    def place(self, options: native.SessionOptions) -> None:
+        """Writes backend, rank and channel into the options of a session."""
+        self._library.launch_place(self._handle, ctypes.byref(options))
+
+    def leave(self, status: int, message: str) -> None:
+        """Tells the other ranks how this one ended."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            self._library.launch_leave(handle, status, message.encode(), None)

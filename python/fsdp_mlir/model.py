@@ -1,0 +1,136 @@
+# Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A model: the loss as MLIR, and what the framework knows of its parameters and inputs."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+import re
+from typing import Any, Callable, Mapping
+
+import numpy as np
+
+from . import safetensors
+from .arrays import to_numpy
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameter:
+    """An argument that is a parameter. ``dtype`` is MLIR's name, such as f32."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    frozen: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class BatchInput:
+    """An argument that is part of a batch, with the shape of one rank's batch."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclasses.dataclass
+class Model:
+    """The loss of a model as MLIR text, with marked arguments.
+
+    ``text`` is self-contained but for the values of parameters: these are ``weights``, a function
+    without arguments that returns them by name (it is called when a run starts, so that it sees the
+    values of that moment), or None if the runtime draws them.
+
+    ``aliases`` maps names that share a parameter (tied weights) to the name that has it;
+    ``buffers`` are names of a module's state that are no parameters.
+    """
+
+    text: str
+    parameters: list[Parameter]
+    inputs: list[BatchInput]
+    weights: Callable[[], Mapping[str, Any]] | None = None
+    aliases: dict[str, str] = dataclasses.field(default_factory=dict)
+    buffers: frozenset[str] = frozenset()
+    state: Callable[[], Mapping[str, Any]] | None = None
+    source: str = "model"
+
+    def to_state(self, values: Mapping[str, np.ndarray]) -> dict[str, Any]:
+        """Returns trained values in the form of the framework's own state.
+
+        With ``state`` (a module's ``state_dict``): all of its entries, those of parameters replaced,
+        as tensors of their types. Without: the values.
+        """
+        if self.state is None:
+            return dict(values)
+        import torch
+
+        found = {}
+        for name, value in self.state().items():
+            array = values.get(self.aliases.get(name, name))
+            found[name] = (value if array is None
+                           else torch.from_numpy(np.array(array)).to(value.dtype))
+        return found
+
+    def save(self, path: str | pathlib.Path) -> list[pathlib.Path]:
+        """Writes ``path`` (.mlir) and, if there are weights, a .safetensors file beside it.
+
+        Both are what the command-line tools read: ``fsdp-compile PATH`` and
+        ``fsdp-run --init=WEIGHTS``. Returns the paths written.
+        """
+        path = pathlib.Path(path)
+        path.write_text(self.text)
+        written = [path]
+        if self.weights is not None:
+            values = {name: to_numpy(value) for name, value in self.weights().items()}
+            target = path.with_suffix(".safetensors")
+            safetensors.write(target, values)
+            written.append(target)
+        return written
+
+    @staticmethod
+    def load(path: str | pathlib.Path) -> Model:
+        """Reads a model that ``save`` or an exporter wrote: MLIR text with marked arguments.
+
+        A .safetensors file beside it holds the weights.
+        """
+        path = pathlib.Path(path)
+        text = path.read_text()
+        parameters, inputs = read_arguments(text)
+        values = path.with_suffix(".safetensors")
+        weights = (lambda: safetensors.read(values)) if values.exists() else None
+        return Model(text, parameters, inputs, weights, source=path.stem)
+
+    def __repr__(self) -> str:
+        trained = sum(int(np.prod(p.shape)) for p in self.parameters if not p.frozen)
+        inputs = ", ".join(f"{i.name}: {i.dtype}[{', '.join(map(str, i.shape))}]"
+                           for i in self.inputs)
+        return (f"<fsdp_mlir.Model {self.source!r}: {len(self.parameters)} parameters, "
+                f"{trained:,} trained elements; batch ({inputs})>")
+
+
+_ARGUMENT = re.compile(
+    r'%[\w.$-]+: tensor<(?P<type>[^>]*)>\s*(?:\{(?P<attributes>(?:[^{}"]|"(?:[^"\\]|\\.)*")*)\})?')
+_NAME = re.compile(r'fsdp\.(param|batch) = ("(?:[^"\\]|\\.)*")')
+
+
+def read_arguments(text: str) -> tuple[list[Parameter], list[BatchInput]]:
+    """Returns the marked arguments of the public function in MLIR text."""
+    parameters, inputs = [], []
+    for function in re.finditer(r"func\.func (?!private)(?:public )?@", text):
+        end = text.find("->", function.end())
+        for argument in _ARGUMENT.finditer(text, function.end(), end if end > 0 else len(text)):
+            *shape, dtype = argument["type"].split("x")
+            shape = tuple(int(n) for n in shape)
+            found = _NAME.search(argument["attributes"] or "")
+            if not found:
+                continue
+            name = json.loads(found[2])
+            if found[1] == "param":
+                parameters.append(Parameter(name, shape, dtype,
+                                            "fsdp.frozen" in argument["attributes"]))
+            else:
+                inputs.append(BatchInput(name, shape, dtype))
+        break
+    return parameters, inputs

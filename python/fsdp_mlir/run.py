@@ -1,0 +1,653 @@
+# Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A training run: ranks, their memory, and one call per step."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import hashlib
+import os
+import pathlib
+import warnings
+from typing import Any, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from . import native, safetensors
+from .arrays import Bf16, as_bf16, bf16_to_f32, to_numpy
+from .artifact import Artifact, StepInput, StepParameter
+from .errors import BadInputError, NonFiniteError, RuntimeFailure
+from .launch import Launch
+from .model import Model
+
+_BLOCK = ctypes.c_float * native.BLOCK_SIZE
+
+
+@dataclasses.dataclass(frozen=True)
+class Metrics:
+    """Numbers of one step, over all ranks.
+
+    ``loss``: mean loss; ``grad_norm``: global gradient norm before clipping; ``lr``: rate of the
+    step; ``tokens``: those of the step, of all ranks; ``finite``: False if loss or norm are not finite, so that nothing was changed.
+    """
+
+    step: int
+    loss: float
+    grad_norm: float
+    lr: float
+    tokens: int
+    finite: bool
+    loss_scale: float
+
+    def __float__(self) -> float:
+        return self.loss
+
+
+class Run:
+    """Ranks that train an artifact; a context manager.
+
+    ``ranks``: must equal the mesh's size; default: that. In one process ranks are threads. Where
+    torchrun, mpirun or srun started this process, it has one rank, and every call of this class is
+    a call that all processes make in the same order.
+
+    ``weights``: initial values by name: a torch module, a mapping of arrays, or the path of a
+    .safetensors file or index. "model": the values the model was exported with (default if it has
+    some). None and no exported values: drawn from ``seed``.
+
+    ``resume``: a save, or a folder of saves, to go on from; weights are then not read.
+
+    ``on_nonfinite``: "raise" (default without a dynamic loss scale) raises NonFiniteError after a
+    step whose loss or norm is not finite; "skip" returns its metrics; a number raises after so many
+    in a row (default with a dynamic loss scale: 50). Such a step changes no parameter.
+
+    ``check_against_unsharded``: one unsharded rank runs beside the others; a step raises
+    RuntimeFailure unless loss and norm are equal bit for bit. ``compare()`` compares all values.
+
+    Other arguments are those of fsdp-run: ``device`` (cpu or cuda), ``backend``,
+    ``threads_per_rank``, ``seed``, ``timeout_seconds`` (of the watchdog), ``offload_directory``,
+    ``cuda_graph``, ``gemm``.
+
+    Raises BadInputError for what does not fit the artifact, before memory is taken.
+    """
+
+    def __init__(self, artifact: Artifact, ranks: int | None = None, weights: Any = None, *,
+                 resume: str | os.PathLike | None = None, device: str = "cpu",
+                 backend: str | None = None, threads_per_rank: int = 0, seed: int | None = None,
+                 timeout_seconds: float = 60.0, on_nonfinite: str | int | None = None,
+                 check_against_unsharded: bool = False,
+                 offload_directory: str | os.PathLike | None = None, cuda_graph: bool = False,
+                 gemm: str | None = None):
+        self.artifact = artifact
+        self.steps = 0
+        self._library, self._session, self._launch = artifact._library, None, None
+        self._savers: dict[str, ctypes.c_void_p] = {}
+        self._checks = check_against_unsharded
+        self._lr, self._nonfinite_in_a_row, self._failed = None, 0, False
+        self._resumed = None
+        if ranks is not None and ranks != artifact.ranks:
+            _refuse(f"ranks: expected {artifact.ranks}, the mesh that {artifact.path} was compiled "
+                    f"for, found {ranks}; compile with mesh=\"shard={ranks}\"")
+        if resume is not None and weights not in (None, "model"):
+            _refuse("weights: a run that resumes takes its parameters from the save; leave it out")
+        self._seed = artifact._info.seed if seed is None else seed
+        self._values = None if resume is not None else _initial_values(artifact, weights)
+        self._limit = _nonfinite_limit(on_nonfinite)
+        self._launch = Launch.join(artifact, device, backend, timeout_seconds)
+        try:
+            self._create(device, backend, threads_per_rank, timeout_seconds, offload_directory,
+                         cuda_graph, gemm, resume)
+            self._start(resume)
+        except BaseException as error:
+            self._end(error)
+            raise
+
+    # --- The session
+
+    def _create(self, device, backend, threads_per_rank, timeout_seconds, offload_directory,
+                cuda_graph, gemm, resume):
+        encode = lambda text: None if text is None else os.fspath(text).encode()
+        agreement = self._agreement(resume)
+        options = native.SessionOptions.make(
+            threads_per_rank=threads_per_rank, with_reference=self._checks and self.is_root,
+            device=device.encode(), backend=encode(backend), timeout_seconds=timeout_seconds,
+            seed=self._seed, offload_directory=encode(offload_directory), cuda_graph=cuda_graph,
+            gemm=encode(gemm), agreement=agreement, channel=-1)
+        if self._launch:
+            self._launch.place(options)
+        handle = ctypes.c_void_p()
+        self._library.session_create(self.artifact._handle, ctypes.byref(options),
+                                     ctypes.byref(handle))
+        self._session = handle
+        info = self.info()
+        self.local_ranks = range(info.first_rank, info.first_rank + info.local_ranks)
+        self.processes = info.processes
+        self._blocks = {rank: _BLOCK() for rank in self.local_ranks}
+        self._inputs = {name: self._bind(name) for name in ("step", "eval")
+                        if self.artifact.has_program(name)}
+        if self._checks and self.is_root:
+            self._inputs["reference"] = self._bind("reference")
+            self._blocks[native.REFERENCE] = _BLOCK()
+
+    def _agreement(self, resume) -> bytes | None:
+        """Returns what all processes must have in common, as lines of name=value."""
+        if not self._launch:
+            return None
+        lines = [f"seed={self._seed}", f"check={int(self._checks)}",
+                 f"resume={'' if resume is None else os.path.basename(os.fspath(resume))}"]
+        if self._values is not None:
+            digest = hashlib.sha256()
+            for name in sorted(self._values):
+                digest.update(name.encode())
+                digest.update(np.ascontiguousarray(self._values[name]).view(np.uint8))
+            lines.append("weights=" + digest.hexdigest())
+        return "\n".join(lines).encode()
+
+    def _start(self, resume):
+        self._library.session_run(self._session, b"init")
+        if self._checks and self.is_root:
+            self._library.session_run(self._session, b"reference_init")
+        if resume is not None:
+            found = native.Resumed.make()
+            self._library.saves_resume(self.artifact._handle, self._session,
+                                       os.fspath(resume).encode(),
+                                       str(self.artifact.path).encode(),
+                                       int(self._checks and self.is_root), ctypes.byref(found))
+            self.steps, self._seed, self._resumed = found.step, found.seed, found
+            if found.fallback:
+                warnings.warn(f"{found.fallback.decode()}; going on from {found.folder.decode()}, "
+                              "the newest save that is whole", stacklevel=4)
+        elif self._values is not None:
+            self.load_state_dict(self._values, strict=False)
+            self._values = None
+
+    def _bind(self, program: str) -> list[_BoundInput]:
+        ranks = [native.REFERENCE] if program == "reference" else list(self.local_ranks)
+        return [_BoundInput(one, ranks) for one in self.artifact.inputs_of(program)]
+
+    @property
+    def is_root(self) -> bool:
+        """True in the process of rank 0, which prints and writes."""
+        return self._launch is None or self._launch.rank == 0
+
+    def info(self) -> native.SessionInfo:
+        """Returns the runtime's counters: arena_bytes, peak_bytes, collective_bytes and others."""
+        info = native.SessionInfo.make()
+        self._library.session_get_info(self._open(), ctypes.byref(info))
+        return info
+
+    def _open(self):
+        if self._session is None:
+            raise RuntimeFailure("the run is closed", native.FAILED)
+        if self._failed:
+            raise RuntimeFailure("the run has failed before; start another one", native.FAILED)
+        return self._session
+
+    # --- Steps
+
+    def step(self, batch: Any, lr: float | None = None) -> Metrics:
+        """Runs one optimizer step on ``batch`` and returns its metrics.
+
+        ``batch``: arrays of NumPy, PyTorch or JAX, by name or in the order of the model's inputs
+        (one array if there is one input). The leading dimension of each is the batch of all ranks
+        of this process: rank 0's examples first, and of a rank those of micro-batch 0 first.
+        Contiguous arrays of the input's own type are read where they are.
+
+        ``lr``: learning rate from this step on; without it the last one, or the artifact's.
+
+        Raises BadInputError for a batch of another shape or type, or ids out of range; then nothing
+        was changed. Raises NonFiniteError as ``on_nonfinite`` says.
+        """
+        session = self._open()
+        arrays = _by_input(batch, self._inputs["step"])
+        for bound, array in zip(self._inputs["step"], arrays):
+            bound.write(self._library, session, array)
+        if self._checks:
+            self._write_reference(arrays)
+        self._set_rate(lr)
+        before = self._save_blocks()
+        self._run("step")
+        if self._checks:
+            self._run_reference()
+        self.steps += 1
+        return self._metrics(before)
+
+    def evaluate(self, batch: Any) -> float:
+        """Returns the mean loss over ``batch`` in all ranks, without training (and without dropout).
+
+        Raises BadInputError if the artifact has no program for it.
+        """
+        session = self._open()
+        if "eval" not in self._inputs:
+            _refuse(f"{self.artifact.path}: has no program 'eval'")
+        for bound, array in zip(self._inputs["eval"], _by_input(batch, self._inputs["eval"])):
+            bound.write(self._library, session, array)
+        before = self._save_blocks()
+        self._run("eval")
+        loss = self._read_block(self.local_ranks[0])[native.BLOCK_LOSS]
+        for rank, block in before.items():
+            self._library.session_write_block(session, rank, block)
+        return float(loss)
+
+    def _run(self, program: str) -> None:
+        try:
+            self._library.session_run(self._session, program.encode())
+        except RuntimeFailure as error:
+            self._end(error)
+            raise
+
+    def _read_block(self, rank: int):
+        block = self._blocks[rank]
+        self._library.session_read_block(self._session, rank, block)
+        return block
+
+    def _save_blocks(self) -> dict[int, Any]:
+        return {rank: _BLOCK(*self._read_block(rank)) for rank in self.local_ranks}
+
+    def _set_rate(self, lr: float | None) -> None:
+        if lr is None:
+            lr = self._lr if self._lr is not None else self.artifact.lr
+        lr = float(lr)
+        if lr == self._lr:
+            return
+        if not lr >= 0 or lr == float("inf"):
+            _refuse(f"lr: expected a finite number of at least 0, found {lr}")
+        for rank in self._blocks:
+            block = self._read_block(rank)
+            block[native.BLOCK_LR] = lr
+            self._library.session_write_block(self._session, rank, block)
+        self._lr = lr
+
+    def _metrics(self, before: dict[int, Any]) -> Metrics:
+        block = self._read_block(self.local_ranks[0])
+        finite = block[native.BLOCK_FINITE] != 0
+        metrics = Metrics(self.steps, block[native.BLOCK_LOSS], block[native.BLOCK_GRAD_NORM],
+                          self._lr, self.artifact.tokens_per_step, finite,
+                          block[native.BLOCK_LOSS_SCALE])
+        if finite:
+            self._nonfinite_in_a_row = 0
+            return metrics
+        self._nonfinite_in_a_row += 1
+        adapts = block[native.BLOCK_LOSS_SCALE] != 0 and block[native.BLOCK_GROWTH] >= 0
+        most = self._limit if self._limit is not None else (50 if adapts else 1)
+        if self._nonfinite_in_a_row >= most:
+            self._fail_nonfinite(before)
+        return metrics
+
+    def _fail_nonfinite(self, before: dict[int, Any]) -> None:
+        for rank, block in before.items():
+            self._library.session_write_block(self._session, rank, block)
+        origin = ctypes.create_string_buffer(512)
+        self._library.session_find_nonfinite(self._session, b"step", origin, len(origin))
+        where = f"; {origin.value.decode()}" if origin.value else ""
+        error = NonFiniteError(
+            f"step {self.steps}: loss or gradient norm is not finite, no parameter was changed"
+            f"{where}; lower lr, clip gradients, look at the inputs and initial values, or pass "
+            "on_nonfinite=\"skip\"", native.FAILED)
+        self._end(error)
+        raise error
+
+    # --- The unsharded reference
+
+    def _write_reference(self, arrays: Sequence[np.ndarray]) -> None:
+        if self.processes > 1:
+            arrays = self._collect(arrays)
+        for bound, array in zip(self._inputs.get("reference", ()), arrays):
+            bound.write(self._library, self._session, array)
+
+    def _collect(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Returns the batches of all processes, in the order of ranks, in the process of rank 0."""
+        whole = []
+        for array in arrays:
+            into = np.empty((self.processes, *array.shape), array.dtype)
+            for rank in range(self.processes):
+                self._library.session_collect(self._session, rank, array.ctypes.data, array.nbytes,
+                                              into[rank].ctypes.data)
+            whole.append(into.reshape(-1, *array.shape[1:]))
+        return whole
+
+    def _run_reference(self) -> None:
+        if not self.is_root:
+            return
+        self._run("reference")
+        own = bytes(self._read_block(self.local_ranks[0]))
+        other = bytes(self._read_block(native.REFERENCE))
+        numbers = slice(4 * native.BLOCK_LOSS, 4 * native.BLOCK_GRAD_NORM + 4)
+        if own[numbers] != other[numbers]:
+            error = RuntimeFailure(
+                f"step {self.steps + 1}: expected the loss and norm of the unsharded program, "
+                f"{np.frombuffer(other[numbers], np.float32)}, found "
+                f"{np.frombuffer(own[numbers], np.float32)}", native.FAILED)
+            self._end(error)
+            raise error
+
+    def compare(self) -> None:
+        """Compares every value of every rank with the unsharded reference, bit for bit.
+
+        Raises RuntimeFailure at the first difference, and BadInputError without
+        ``check_against_unsharded``.
+        """
+        if not self._checks:
+            _refuse("compare: the run was started without check_against_unsharded=True")
+        result = native.Comparison.make()
+        self._library.session_compare(self._open(), ctypes.byref(result))
+        if self.is_root and not result.equal:
+            name = self.artifact.parameters[result.param].name
+            raise RuntimeFailure(
+                f"{native.ROLES[result.role]} of '{name}', element {result.element} on rank "
+                f"{result.rank}: expected {result.unsharded!r} as unsharded, found "
+                f"{result.sharded!r}", native.FAILED)
+
+    # --- Weights and states
+
+    def _role(self, parameter: StepParameter, role: int) -> tuple[int, int] | None:
+        """Returns (role, dtype) of the values to read: the master where there is one."""
+        dtype = ctypes.c_int32()
+        roles = [native.ROLES.index("master"), role] if role == 0 else [role]
+        for one in roles:
+            if self._library.session_get_state(self._open(), parameter.index, one,
+                                               ctypes.byref(dtype)) == native.OK:
+                return one, dtype.value
+        return None
+
+    def _read(self, parameter: StepParameter, role: int) -> np.ndarray | None:
+        found = self._role(parameter, role)
+        if found is None:
+            return None
+        one, dtype = found
+        array = np.empty(parameter.shape, native.numpy_dtype(dtype))
+        self._library.session_read_param(self._session, 0, parameter.index, one, 0, array.size,
+                                         array.ctypes.data, array.nbytes)
+        return as_bf16(array) if dtype == native.BF16 else array
+
+    def parameters(self) -> Iterator[tuple[str, np.ndarray]]:
+        """Yields the name and the present value of each parameter, put together from its shards.
+
+        Values are those of the masters where there are any. With several processes all of them have
+        to go through the iterator; the process of rank 0 gets the values.
+        """
+        for parameter in self.artifact.parameters:
+            yield parameter.name, self._read(parameter, 0)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns all parameters by name, as the framework of the exported model has them.
+
+        For a model from PyTorch: the module's own ``state_dict`` with trained values in place, tied
+        weights and buffers included, so that ``module.load_state_dict`` takes it. Otherwise NumPy
+        arrays; bf16 as f32.
+        """
+        values = {name: bf16_to_f32(value) if isinstance(value, Bf16) else value
+                  for name, value in self.parameters()}
+        model = getattr(self.artifact, "model", None)
+        return model.to_state(values) if model is not None else values
+
+    def optimizer_state(self) -> dict[str, dict[str, np.ndarray]]:
+        """Returns the optimizer's states of each trained parameter, by name and role.
+
+        Roles are first_moment and second_moment (AdamW) or momentum (SGD).
+        """
+        found: dict[str, dict[str, np.ndarray]] = {}
+        for parameter in self.artifact.parameters:
+            states = {role: self._read(parameter, index) for index, role in enumerate(native.ROLES)
+                      if role not in ("parameter", "master")}
+            found[parameter.name] = {role: bf16_to_f32(v) if isinstance(v, Bf16) else v
+                                     for role, v in states.items() if v is not None}
+        return found
+
+    def load_state_dict(self, values: Mapping[str, Any] | Any, strict: bool = True) -> None:
+        """Sets parameters, in all ranks, from arrays by name (or a torch module).
+
+        Names that share a parameter (tied weights) are accepted if their values are equal. Buffers
+        of a module are ignored. With ``strict`` every parameter has to be there; without, those with
+        values in the artifact may be missing. Raises BadInputError before the first one is set.
+        """
+        model = getattr(self.artifact, "model", None)
+        arrays = _checked_values(self.artifact, _named_arrays(values), model, strict)
+        for parameter in self.artifact.parameters:
+            array = arrays.get(parameter.name)
+            if array is None:
+                continue
+            dtype = native.BF16 if isinstance(array, Bf16) else _dtype_number(array.dtype)
+            self._library.session_write_param(self._open(), parameter.index, 0, 0, array.size,
+                                              array.ctypes.data, dtype)
+
+    def export(self, path: str | os.PathLike) -> None:
+        """Writes all parameters to a .safetensors file, as ``fsdp-run --export`` does."""
+        values = dict(self.parameters())
+        if self.is_root:
+            safetensors.write(path, values, {"format": "pt"})
+
+    def save(self, folder: str | os.PathLike, keep: int = 0) -> pathlib.Path:
+        """Saves the complete state: ``resume=folder`` goes on bit for bit.
+
+        Writes folder/step-NNNNNNNN, which is whole or not there. Keeps the newest ``keep`` saves; 0:
+        all. Returns the save's path. Raises BadInputError if the folder has saves of another run.
+        """
+        key = os.path.abspath(folder)
+        if key not in self._savers:
+            handle = ctypes.c_void_p()
+            resumed = None
+            if self._resumed is not None and os.path.abspath(os.path.dirname(
+                    self._resumed.folder.decode())) == key:
+                resumed = ctypes.byref(self._resumed)
+            self._library.saver_open(self.artifact._handle, self._open(), key.encode(), resumed,
+                                     keep, ctypes.byref(handle))
+            self._savers[key] = handle
+        self._library.saver_save(self._savers[key], self._open(), self.steps, self._seed)
+        return pathlib.Path(folder) / f"step-{self.steps:08d}"
+
+    # --- The end
+
+    def close(self) -> None:
+        """Ends the run and returns its memory. The context manager calls it."""
+        self._end(None)
+
+    def _end(self, error: BaseException | None) -> None:
+        session, self._session = self._session, None
+        launch, self._launch_left = self._launch, True
+        self._failed = self._failed or error is not None
+        status = getattr(error, "status", native.FAILED) if error is not None else native.OK
+        if session is not None:
+            for saver in self._savers.values():
+                self._library.saver_close(saver)
+            self._savers.clear()
+            try:
+                if error is None:
+                    self._library.session_leave(session)
+                else:
+                    self._library.session_fail(session, status)
+            except RuntimeFailure:
+                if error is None:
+                    raise
+            finally:
+                self._library.session_destroy(session)
+        if launch is not None:
+            self._launch = None
+            launch.leave(status, "" if error is None else str(error))
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, kind, error, traceback) -> None:
+        if self._session is not None:
+            self._end(error)
+
+    def __del__(self):
+        if getattr(self, "_session", None) is not None:
+            try:
+                self._end(None)
+            except Exception:  # the interpreter may be ending
+                pass
+
+
+# --- Batches
+
+class _BoundInput:
+    """An input of a program, and the ranks whose parts of a batch it takes."""
+
+    def __init__(self, about: StepInput, ranks: Sequence[int]):
+        self.about = about
+        self.dtype = native.numpy_dtype(about.dtype)
+        parts = len(ranks) * about.micro_batches
+        self.elements = int(np.prod(about.shape, dtype=np.int64))
+        self.shape = (parts * about.shape[0], *about.shape[1:]) if about.shape else (parts,)
+        self.size = self.elements * self.dtype.itemsize
+        self.parts = [(rank, micro) for rank in ranks for micro in range(about.micro_batches)]
+
+    def convert(self, value: Any) -> np.ndarray:
+        """Returns ``value`` as a contiguous array of the input's type. Raises BadInputError."""
+        try:
+            array = to_numpy(value)
+        except TypeError as error:
+            _refuse(f"input '{self.about.name}': {error}")
+        if array.shape != self.shape:
+            _refuse(f"input '{self.about.name}': expected the shape {self._shape_text()}, found "
+                    f"{list(array.shape)}")
+        if self.about.dtype == native.BF16 and not isinstance(array, Bf16):
+            return _round_bf16(array, self.about.name)
+        if isinstance(array, Bf16):
+            array = array if self.about.dtype == native.BF16 else bf16_to_f32(array)
+        if array.dtype == self.dtype:
+            return array
+        if not _may_convert(array.dtype, self.dtype):
+            _refuse(f"input '{self.about.name}': expected {native.DTYPES[self.about.dtype]}, found "
+                    f"{array.dtype}")
+        converted = array.astype(self.dtype)
+        if array.dtype.kind in "iu" and not np.array_equal(converted, array):
+            _refuse(f"input '{self.about.name}': a value does not fit into "
+                    f"{native.DTYPES[self.about.dtype]}")
+        return converted
+
+    def _shape_text(self) -> str:
+        parts = len(self.parts)
+        text = str(list(self.shape))
+        return text if parts == 1 else f"{text} ({parts} batches of {list(self.about.shape)})"
+
+    def write(self, library, session, array: np.ndarray) -> None:
+        address = array.ctypes.data
+        for rank, micro in self.parts:
+            library.session_write_input(session, rank, self.about.index, micro, address, self.size)
+            address += self.size
+
+
+def _may_convert(source: np.dtype, target: np.dtype) -> bool:
+    integers = "iub"
+    if target.kind == "f":
+        return source.kind == "f"
+    return source.kind in integers and target.kind in integers
+
+
+def _round_bf16(array: np.ndarray, name: str) -> np.ndarray:
+    """Returns floats rounded to the nearest bf16, ties to even."""
+    if array.dtype.kind != "f":
+        _refuse(f"input '{name}': expected bf16, found {array.dtype}")
+    bits = array.astype(np.float32).view(np.uint32)
+    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    rounded = np.where(np.isnan(array), 0x7FC0, rounded)
+    return as_bf16(rounded.astype(np.uint16))
+
+
+def _by_input(batch: Any, bound: Sequence[_BoundInput]) -> list[np.ndarray]:
+    """Returns a batch's arrays in the order of the inputs, converted. Raises BadInputError."""
+    names = [one.about.name for one in bound]
+    if isinstance(batch, Mapping):
+        if missing := [name for name in names if name not in batch]:
+            _refuse(f"the batch lacks the input '{missing[0]}'; it has {sorted(batch)}")
+        if extra := [name for name in batch if name not in names]:
+            _refuse(f"the step has no input '{extra[0]}'; expected {names}")
+        values = [batch[name] for name in names]
+    elif isinstance(batch, (tuple, list)):
+        values = list(batch)
+    else:
+        values = [batch]
+    if len(values) != len(bound):
+        _refuse(f"expected {len(bound)} arrays ({', '.join(names)}), found {len(values)}")
+    return [one.convert(value) for one, value in zip(bound, values)]
+
+
+# --- Initial values
+
+def _named_arrays(values: Any) -> dict[str, np.ndarray]:
+    """Returns arrays by name from a mapping, a torch module or a path."""
+    if isinstance(values, (str, os.PathLike)):
+        return safetensors.read(values)
+    if hasattr(values, "state_dict") and callable(values.state_dict):
+        values = {**{name: value for name, value in values.state_dict().items()}}
+    if not isinstance(values, Mapping):
+        _refuse("weights: expected a module, a mapping of arrays by name, or the path of a "
+                f".safetensors file, found {type(values).__name__}")
+    return {name: to_numpy(value) for name, value in values.items()}
+
+
+def _initial_values(artifact: Artifact, weights: Any) -> dict[str, np.ndarray] | None:
+    model: Model | None = getattr(artifact, "model", None)
+    if weights is None or isinstance(weights, str) and weights == "model":
+        if model is None or model.weights is None:
+            if weights == "model":
+                _refuse("weights=\"model\": the model was exported without values")
+            return None
+        weights = model.weights()
+    return _checked_values(artifact, _named_arrays(weights), model, strict=False)
+
+
+def _checked_values(artifact: Artifact, arrays: dict[str, np.ndarray], model: Model | None,
+                    strict: bool) -> dict[str, np.ndarray]:
+    """Returns the values of parameters among ``arrays``. Raises BadInputError if one does not fit."""
+    aliases = model.aliases if model is not None else {}
+    buffers = model.buffers if model is not None else frozenset()
+    known = {parameter.name: parameter for parameter in artifact.parameters}
+    chosen: dict[str, np.ndarray] = {}
+    for name, array in arrays.items():
+        owner = aliases.get(name, name)
+        if owner not in known:
+            if name in buffers:
+                continue
+            _refuse(f"weights: the model has no parameter '{name}'{_nearest(name, known)}")
+        if owner in chosen and not np.array_equal(chosen[owner], array):
+            _refuse(f"weights: '{name}' and '{owner}' are one parameter of the model, and their "
+                    "values differ; tie them again, or export the module untied")
+        chosen[owner] = array
+    for name, parameter in known.items():
+        if name not in chosen:
+            if strict or not parameter.has_values:
+                _refuse(f"weights: no value for the parameter '{name}'")
+            continue
+        array = chosen[name]
+        if array.shape != parameter.shape:
+            _refuse(f"weights: '{name}': expected the shape {list(parameter.shape)}, found "
+                    f"{list(array.shape)}")
+        is_float = parameter.dtype <= native.BF16
+        if is_float != (isinstance(array, Bf16) or array.dtype.kind == "f"):
+            _refuse(f"weights: '{name}': expected {native.DTYPES[parameter.dtype]}, found "
+                    f"{array.dtype}")
+    return chosen
+
+
+def _nearest(name: str, known: Mapping[str, Any]) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(name, known, 1)
+    return f"; did you mean '{near[0]}'?" if near else ""
+
+
+def _dtype_number(dtype: np.dtype) -> int:
+    for number in range(len(native.DTYPES)):
+        if number != native.BF16 and native.numpy_dtype(number) == dtype:
+            return number
+    _refuse(f"expected an array of floats, integers or booleans, found {dtype}")
+
+
+def _nonfinite_limit(given: str | int | None) -> int | None:
+    if given is None:
+        return None
+    if given == "raise":
+        return 1
+    if given == "skip":
+        return 1 << 62
+    if isinstance(given, int) and not isinstance(given, bool) and given > 0:
+        return given
+    _refuse(f"on_nonfinite: expected \"raise\", \"skip\" or a number above 0, found {given!r}")
+
+
+def _refuse(message: str):
+    raise BadInputError(message, native.BAD_INPUT)

@@ -1,0 +1,55 @@
+# Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Finds the native part: the command-line tools and the runtime library.
+
+Places, in this order:
+
+1. ``FSDP_MLIR_HOME``: an installation, or a build folder (``bin/`` and ``lib/`` in it);
+2. the package itself (``fsdp_mlir/native``), in a wheel that has the tools;
+3. ``PATH``, and ``lib`` beside the folder where a tool was found.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+
+from .errors import ToolNotFoundError
+
+_PACKAGE = pathlib.Path(__file__).resolve().parent
+_ADVICE = ("set FSDP_MLIR_HOME to an installation or a build folder of fsdp-mlir, put its bin "
+           "folder on PATH, or install a wheel with the tools")
+
+
+def homes() -> list[pathlib.Path]:
+    """Returns the folders that may hold ``bin`` and ``lib``, the preferred one first."""
+    found = []
+    if home := os.environ.get("FSDP_MLIR_HOME"):
+        found.append(pathlib.Path(home))
+    found.append(_PACKAGE / "native")
+    for tool in ("fsdp-run", "fsdp-compile"):
+        if path := shutil.which(tool):
+            found.append(pathlib.Path(path).resolve().parent.parent)
+    return found
+
+
+def find_tool(name: str) -> str:
+    """Returns the path of a tool such as ``fsdp-compile``.
+
+    Raises ToolNotFoundError if it is nowhere.
+    """
+    for home in homes():
+        path = home / "bin" / name
+        if os.access(path, os.X_OK) and path.is_file():
+            return str(path)
+    raise ToolNotFoundError(f"{name} was not found; {_ADVICE}")
+
+
+def find_library() -> str:
+    """Returns the path of ``libfsdprt.so``. Raises ToolNotFoundError if it is nowhere."""
+    for home in homes():
+        path = home / "lib" / "libfsdprt.so"
+        if path.is_file():
+            return str(path)
+    raise ToolNotFoundError(f"libfsdprt.so was not found; {_ADVICE}")

@@ -1,0 +1,360 @@
+# Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Exports a loss of PyTorch as MLIR.
+
+1. Names, aliases and frozen parameters are read from the module, before anything is traced.
+2. ``torch.export`` traces loss(module, *batch), the module called through ``functional_call``, so
+   that parameters stay inputs.
+3. Gradients that stop and dropout become marker ops (markers.py).
+4. Decompositions (decompositions.py); what depends on no input is computed (fold.py).
+5. torch-mlir's importer and pipelines, from the package iree-base-compiler, lower to linalg.
+6. Markers become calls, and arguments get ``fsdp.param``, ``fsdp.frozen`` and ``fsdp.batch``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import os
+import warnings
+from typing import Any, Callable, Mapping, Sequence
+
+import torch
+
+from ..errors import ExportError
+from ..model import BatchInput, Model, Parameter
+from . import decompositions, fold, markers
+from .source import place
+
+_TYPES = {torch.float64: "f64", torch.float32: "f32", torch.float16: "f16",
+          torch.bfloat16: "bf16", torch.int64: "i64", torch.int32: "i32", torch.int16: "i16",
+          torch.int8: "i8", torch.bool: "i1"}
+
+_PIPELINE = ("builtin.module(torchdynamo-export-to-torch-backend-pipeline,"
+             "torch-backend-to-linalg-on-tensors-backend-pipeline)")
+_CONTRACT = "torch-verify-linalg-on-tensors-backend-contract"
+
+Loss = Callable[..., torch.Tensor]
+
+
+class _Traced(torch.nn.Module):
+    """loss(module, *batch) as a module without parameters: they are arguments of ``forward``."""
+
+    def __init__(self, module: torch.nn.Module, loss: Loss, names: Sequence[str] | None):
+        super().__init__()
+        # Not as an attribute of Module: parameters of a submodule would become constants.
+        object.__setattr__(self, "held", module)
+        object.__setattr__(self, "loss", loss)
+        object.__setattr__(self, "names", names)
+
+    def forward(self, parameters, *batch):
+        bound = _Bound(self.held, parameters)
+        if self.names is not None:
+            return self.loss(bound, **dict(zip(self.names, batch)))
+        return self.loss(bound, *batch)
+
+
+class _Bound:
+    """A module that is called with given parameters; other attributes are the module's own."""
+
+    def __init__(self, module, parameters):
+        self.__dict__.update(_module=module, _parameters=parameters)
+
+    def __call__(self, *args, **kwargs):
+        return torch.func.functional_call(self._module, self._parameters, args, kwargs)
+
+    def __getattr__(self, name):
+        value = getattr(self._module, name)
+        if callable(value) and not isinstance(value, torch.nn.Module):
+            raise AttributeError(
+                f"the loss calls '{name}' of the module; call the module itself, or export a "
+                "module whose forward does that")
+        return value
+
+
+def _default_loss(model, *batch, **named):
+    """The loss that a module returns itself, as models of transformers do with labels."""
+    result = model(*batch, **named)
+    return getattr(result, "loss", result)
+
+
+def _batch(example: Any, loss: Loss) -> tuple[list[torch.Tensor], list[str], bool]:
+    """Returns tensors, names, and whether they are passed by name."""
+    if isinstance(example, torch.Tensor):
+        example = (example,)
+    if isinstance(example, Mapping):
+        tensors, names, by_name = list(example.values()), list(example), True
+    elif isinstance(example, (tuple, list)):
+        tensors, names, by_name = list(example), _argument_names(loss, len(example)), False
+    else:
+        raise TypeError("example_batch: expected a tensor, a tuple of tensors or a mapping by name, "
+                        f"found {type(example).__name__}")
+    for name, tensor in zip(names, tensors):
+        if not isinstance(tensor, torch.Tensor):
+            raise TypeError(f"example_batch: '{name}': expected a tensor, found "
+                            f"{type(tensor).__name__}; other arguments belong into the loss")
+        if tensor.dtype not in _TYPES:
+            raise ExportError(f"batch input '{name}': unknown type {tensor.dtype}; expected "
+                              f"{', '.join(map(str, _TYPES))}")
+    return tensors, names, by_name
+
+
+def _argument_names(loss: Loss, number: int) -> list[str]:
+    """Returns names of positional batch inputs: those of the loss's parameters."""
+    if loss is _default_loss:
+        defaults = ["tokens", "targets"]
+        return defaults[:number] if number <= 2 else [f"input{i}" for i in range(number)]
+    try:
+        kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        names = [p.name for p in inspect.signature(loss).parameters.values()
+                 if p.kind in kinds][1:number + 1]
+    except (TypeError, ValueError):
+        names = []
+    return names + [f"input{i}" for i in range(len(names), number)]
+
+
+def _roles(names: Sequence[str]) -> list[str]:
+    """Returns the names under which the runtime knows tokens and targets."""
+    known = {"input_ids": "tokens", "labels": "targets"}
+    renamed = [known.get(name, name) for name in names]
+    return renamed if len(set(renamed)) == len(renamed) else list(names)
+
+
+@contextlib.contextmanager
+def _refuse_custom_gradients():
+    """Refuses torch.autograd.Function while tracing: its own backward would be left out."""
+    original = torch.autograd.Function.__dict__.get("apply")
+
+    def apply(cls, *args, **kwargs):
+        file = inspect.getsourcefile(cls)
+        try:
+            line = inspect.getsourcelines(cls)[1]
+        except OSError:
+            line = None
+        raise ExportError(
+            f"'{cls.__name__}' is a torch.autograd.Function with a gradient of its own, which the "
+            "export would replace by the derivative of its forward; write it with torch ops and "
+            "detach, or pass custom_gradients=\"differentiate\" if the two are equal", file, line)
+
+    torch.autograd.Function.apply = classmethod(apply)
+    try:
+        yield
+    finally:
+        if original is not None:
+            torch.autograd.Function.apply = original
+        else:
+            del torch.autograd.Function.apply
+
+
+def _fake_parameters(parameters: dict, tensors: list) -> tuple[dict, list]:
+    """Returns stand-ins without memory, for a module on the meta device."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        make = lambda t: torch.empty(t.shape, dtype=t.dtype, device="cpu")
+        return {name: make(p) for name, p in parameters.items()}, [make(t) for t in tensors]
+
+
+def _trace(module, loss, tensors, names, by_name, parameters, custom_gradients):
+    traced = _Traced(module, loss, names if by_name else None)
+    guard = (contextlib.nullcontext() if custom_gradients == "differentiate"
+             else _refuse_custom_gradients())
+    try:
+        with guard:
+            return torch.export.export(traced, (parameters, *tensors), strict=False)
+    except ExportError:
+        raise
+    except Exception as error:
+        raise _located(error) from error
+
+
+def _located(error: Exception) -> ExportError:
+    """Returns an ExportError at the innermost frame outside of torch and this package."""
+    file, line, trace = None, None, error.__traceback__
+    while trace:
+        name = trace.tb_frame.f_code.co_filename
+        if ("/torch/" not in name and "/fsdp_mlir/" not in name and not name.startswith("<")
+                and os.path.exists(name)):
+            file, line = name, trace.tb_lineno
+        trace = trace.tb_next
+    text = str(error).strip().split("\n")[0] or type(error).__name__
+    kind = type(error).__name__
+    advice = ""
+    if "DataDependent" in kind or "UserError" in kind or "data-dependent" in str(error):
+        advice = ("; control flow that depends on values of tensors cannot be compiled: use "
+                  "torch.where, or decide it before the export")
+    return ExportError(f"torch.export failed: {kind}: {text}{advice}", file, line)
+
+
+def _check(program, names: Sequence[str]) -> None:
+    """Refuses programs that are not one loss of static shapes. Raises ExportError."""
+    signature = program.graph_signature
+    if signature.buffers_to_mutate or signature.user_inputs_to_mutate:
+        changed = next(iter((signature.buffers_to_mutate or
+                             signature.user_inputs_to_mutate).values()))
+        raise ExportError(f"the module changes its buffer or input '{changed}' in the forward; call "
+                          "module.eval(), or keep running statistics out of the loss")
+    for node in program.graph.nodes:
+        value = node.meta.get("val")
+        for one in value if isinstance(value, (tuple, list)) else [value]:
+            if isinstance(one, torch.Tensor) and any(not isinstance(n, int) for n in one.shape):
+                raise ExportError(f"the shape of '{node.name}' depends on values of tensors: "
+                                  f"{list(one.shape)}; only static shapes are compiled",
+                                  *place(node))
+    outputs = [node for node in program.graph.nodes if node.op == "output"][0].args[0]
+    if len(outputs) != 1 or not isinstance(outputs[0].meta.get("val"), torch.Tensor):
+        raise ExportError(f"the loss returns {len(outputs)} values; expected one float scalar")
+    value = outputs[0].meta["val"]
+    if value.dim() != 0 or not value.is_floating_point():
+        raise ExportError(f"the loss returns {value.dtype} of shape {list(value.shape)}; expected "
+                          "one float scalar: take the mean, or pass loss=")
+
+
+def _unused(program, names: Sequence[str]) -> set[str]:
+    """Returns the arguments, named in their order, on which the loss does not depend."""
+    nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+    return {name for name, target in zip(names, program.graph_signature.user_inputs)
+            if target in nodes and not nodes[target].users}
+
+
+def _lower(program, name: str):
+    """Returns (context, module) of linalg on tensors."""
+    try:
+        from iree.compiler import ir
+        from iree.compiler.extras.fx_importer import FxImporter
+        from iree.compiler.passmanager import PassManager
+    except ImportError as error:
+        raise ExportError("the export needs the package iree-base-compiler: pip install "
+                          f"\"fsdp-mlir[torch]\" ({error})") from error
+    context = ir.Context()
+    context.allow_unregistered_dialects = True
+    messages: list[str] = []
+
+    def keep(diagnostic):
+        messages.append(f"{diagnostic.location}: {diagnostic.message}")
+        return True
+
+    handler = context.attach_diagnostic_handler(keep)
+    try:
+        importer = FxImporter(context=context)
+        importer.import_frozen_program(program, func_name=name)
+        stops = markers.to_calls(context, importer.module_op)
+        with context:
+            # The last pass of the pipeline refuses calls, which markers are.
+            passes = str(PassManager.parse(_PIPELINE)).replace("," + _CONTRACT, "")
+            PassManager.parse(passes).run(importer.module_op)
+    except (ir.MLIRError, RuntimeError, NotImplementedError, KeyError) as error:
+        raise _lowering_error(error, messages, program) from error
+    finally:
+        handler.detach()
+    return context, importer.module_op, stops
+
+
+def _lowering_error(error: Exception, messages: list[str], program) -> ExportError:
+    import re
+
+    text = messages[0] if messages else str(error).split("\n")[0]
+    match = re.search(r'"([^"]+\.py)":(\d+)', text)
+    op = re.search(r"torch\.(?:aten|prims)\.[\w.]+", text)
+    file, line = (match[1], int(match[2])) if match else (None, None)
+    if op and not file:
+        wanted = op[0].removeprefix("torch.")
+        for node in program.graph.nodes:
+            if str(node.target).startswith(wanted):
+                file, line = place(node)
+                break
+    what = f"'{op[0]}'" if op else "an op"
+    return ExportError(f"torch-mlir cannot lower {what}: {text}; write it with other ops, or add a "
+                       "decomposition with decompositions_={overload: function}", file, line)
+
+
+def _mark(context, module, arguments: Sequence[Mapping[str, Any]], stops: int) -> None:
+    """Writes attributes of the function's arguments, and the number of stop markers."""
+    from iree.compiler import ir
+
+    function = next(op for op in module.regions[0].blocks[0].operations
+                    if op.operation.name == "func.func" and len(op.regions[0].blocks))
+    with context:
+        write = lambda v: ir.UnitAttr.get() if v is True else ir.StringAttr.get(v)
+        function.attributes["arg_attrs"] = ir.ArrayAttr.get(
+            [ir.DictAttr.get({key: write(value) for key, value in one.items()})
+             for one in arguments])
+        if stops:
+            module.attributes["fsdp.num_stop_gradients"] = ir.IntegerAttr.get(
+                ir.IntegerType.get_signless(64), stops)
+
+
+def export_torch(module: torch.nn.Module, example_batch: Any, loss: Loss | None = None, *,
+                 decompositions_: Mapping | None = None, custom_gradients: str = "refuse",
+                 name: str | None = None) -> Model:
+    """Exports the loss of a module and returns it as a Model.
+
+    ``example_batch``: the batch of one rank (one micro-batch): a tensor, a tuple of tensors, or a
+    mapping by name. Its shapes and types are those of every batch; its values are not used.
+
+    ``loss``: loss(module, *batch), or loss(module, **batch) for a mapping; it returns a float
+    scalar. Without it the module returns its loss, or an object with ``.loss``, as models of
+    transformers do with ``labels``. Inputs are named by the mapping or by the loss's parameters;
+    ``input_ids`` and ``labels`` become ``tokens`` and ``targets``, which ``fsdp-run --text`` feeds.
+
+    Parameters, tied and frozen ones (``requires_grad=False``) included, and buffers come from the
+    module. Buffers are constants, and are not trained. The module is exported in the mode it is in:
+    after ``module.train()`` dropout is part of the step, keyed by seed, step and example.
+
+    ``decompositions_`` adds functions to the table, by overload (``torch.ops.aten.x.default``).
+    ``custom_gradients``: "refuse" (default) or "differentiate" torch.autograd.Function.
+
+    Raises ExportError, with a place in the module's source where torch gives one.
+    """
+    loss = loss or _default_loss
+    if custom_gradients not in ("refuse", "differentiate"):
+        raise ValueError("custom_gradients: expected \"refuse\" or \"differentiate\", found "
+                         f"{custom_gradients!r}")
+    tensors, names, by_name = _batch(example_batch, loss)
+    own = dict(module.named_parameters())
+    owners = {id(p): n for n, p in own.items()}
+    aliases = {n: owners[id(p)] for n, p in module.named_parameters(remove_duplicate=False)
+               if owners[id(p)] != n}
+    buffers = frozenset(n for n, _ in module.named_buffers(remove_duplicate=False))
+    trained = {n for n, p in own.items() if p.requires_grad and p.is_floating_point()}
+    for n, p in own.items():
+        if p.dtype not in _TYPES:
+            raise ExportError(f"parameter '{n}': unknown type {p.dtype}; expected "
+                              f"{', '.join(map(str, _TYPES))}")
+    parameters = {n: p.detach() for n, p in own.items()}
+    # One tensor given for two inputs would be traced as one input.
+    tensors = [t.detach().clone() for t in tensors]
+    is_meta = any(p.is_meta for p in parameters.values())
+    if is_meta:
+        parameters, tensors = _fake_parameters(parameters, tensors)
+    program = _trace(module, loss, tensors, names, by_name, parameters, custom_gradients)
+    _check(program, names)
+    targets = list(program.graph_signature.user_inputs)[:len(parameters)]
+    markers.mark_stops(program, {t for n, t in zip(parameters, targets) if n in trained})
+    markers.mark_dropout(program)
+    table = decompositions.table()
+    table.update(decompositions_ or {})
+    try:
+        program = program.run_decompositions(table)
+    except Exception as error:
+        raise _located(error) from error
+    fold.fold(program)
+    unused = _unused(program, [*parameters, *(("batch", name) for name in names)])
+    for name in names:
+        if ("batch", name) in unused:
+            warnings.warn(f"the loss does not depend on the batch input '{name}'", stacklevel=3)
+    context, lowered, stops = _lower(program, "loss")
+    batch_names = _roles(names)
+    arguments = [{"fsdp.param": n, **({} if n in trained and n not in unused
+                                      else {"fsdp.frozen": True})} for n in parameters]
+    arguments += [{"fsdp.batch": n} for n in batch_names]
+    _mark(context, lowered, arguments, stops)
+    text = lowered.get_asm(print_generic_op_form=False, enable_debug_info=True)
+    return Model(
+        text,
+        [Parameter(n, tuple(p.shape), _TYPES[p.dtype], n not in trained or n in unused)
+         for n, p in parameters.items()],
+        [BatchInput(n, tuple(t.shape), _TYPES[t.dtype]) for n, t in zip(batch_names, tensors)],
+        None if is_meta else lambda: {n: p.detach() for n, p in module.named_parameters()},
+        aliases, buffers, None if is_meta else module.state_dict,
+        name or type(module).__name__)

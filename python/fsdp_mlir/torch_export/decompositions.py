@@ -1,0 +1,184 @@
+# Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The one table of decompositions: torch's core ATen table, and entries of our own.
+
+Each entry says why torch's or torch-mlir's lowering is not used. All of them compute the same
+values as the op, up to rounding; ``tests/test_decompositions.py`` compares them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Callable
+
+import torch
+
+aten = torch.ops.aten
+_ENTRIES: list[tuple[str, str, Callable]] = []
+
+
+def entry(name: str, reason: str):
+    """Registers a decomposition of the overload ``aten.<name>``, if this torch has it."""
+
+    def register(function):
+        _ENTRIES.append((name, reason, function))
+        return function
+
+    return register
+
+
+@entry("squeeze.dims", "torch-mlir has no lowering of the overload with several dims")
+def squeeze_dims(x, dims):
+    dims = {d % x.dim() for d in dims}
+    return x.reshape([n for d, n in enumerate(x.shape) if d not in dims or n != 1])
+
+
+@entry("cumsum.default", "torch-mlir's scan is an op of its own dialect")
+def cumsum(x, dim, dtype=None):
+    dtype = dtype or (x.dtype if x.dtype.is_floating_point else torch.int64)
+    x = x.to(dtype).movedim(dim, -1)
+    at = torch.arange(x.shape[-1], device=x.device)
+    mask = (at[None, :] <= at[:, None]).to(dtype)
+    return (x.unsqueeze(-2) * mask).sum(-1).movedim(-1, dim)
+
+
+@entry("scaled_dot_product_attention.default",
+       "products and a softmax, which the compiler raises to one kernel")
+def attention(q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None,
+              enable_gqa=False):
+    if enable_gqa:
+        k, v = (x.repeat_interleave(q.shape[-3] // x.shape[-3], -3) for x in (k, v))
+    scale = scale if scale is not None else q.shape[-1] ** -0.5
+    scores = (q @ k.transpose(-1, -2)) * scale
+    if is_causal:
+        row = torch.arange(q.shape[-2], device=q.device)[:, None]
+        column = torch.arange(k.shape[-2], device=q.device)[None, :]
+        scores = torch.where(row >= column, scores, float("-inf"))
+    if attn_mask is not None:
+        scores = (torch.where(attn_mask, scores, float("-inf"))
+                  if attn_mask.dtype == torch.bool else scores + attn_mask)
+    weights = torch.softmax(scores, -1)
+    if dropout_p > 0.0:
+        weights = torch.ops.fsdp_mlir.dropout(weights, dropout_p)
+    return weights @ v
+
+
+@entry("topk.default", "torch-mlir's sort is an op of its own dialect; k maxima, one by one")
+def topk(x, k, dim=-1, largest=True, sorted=True):
+    x = x.movedim(dim, -1) if largest else -x.movedim(dim, -1)
+    at, rest = torch.arange(x.shape[-1], device=x.device), x
+    values, indices = [], []
+    for _ in range(k):
+        index = rest.argmax(-1, keepdim=True)
+        chosen = at == index
+        values.append(torch.where(chosen, x, 0.0).sum(-1, keepdim=True))
+        indices.append(index)
+        rest = torch.where(chosen, float("-inf"), rest)
+    value = torch.cat(values, -1) if largest else -torch.cat(values, -1)
+    return value.movedim(-1, dim), torch.cat(indices, -1).movedim(-1, dim)
+
+
+@entry("gelu.default", "torch-mlir of 2026-01 writes 0.797724 for sqrt(2/pi) = 0.797885")
+def gelu(x, approximate="none"):
+    if approximate == "tanh":
+        inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)
+        return 0.5 * x * (1 + torch.tanh(inner))
+    return 0.5 * x * (1 + torch.erf(x * math.sqrt(0.5)))
+
+
+@entry("scatter.value", "torch-mlir's scatter is an op of its own dialect; by comparison")
+def scatter_value(x, dim, index, value):
+    at = torch.arange(x.shape[dim], device=x.device)
+    hit = (index.movedim(dim, -1).unsqueeze(-1) == at).any(-2)
+    return torch.where(hit.movedim(-1, dim), value, x)
+
+
+@entry("scatter.src", "as scatter.value; of places named twice the sum is taken, so indices differ")
+def scatter_src(x, dim, index, src):
+    at = torch.arange(x.shape[dim], device=x.device)
+    hit = index.movedim(dim, -1).unsqueeze(-1) == at
+    put = (hit.to(src.dtype) * src.movedim(dim, -1).unsqueeze(-1)).sum(-2)
+    return torch.where(hit.any(-2).movedim(-1, dim), put.movedim(-1, dim), x)
+
+
+@entry("roll.default", "two slices; torch's table makes it a lookup")
+def roll(x, shifts, dims=()):
+    shifts = [shifts] if isinstance(shifts, int) else list(shifts)
+    dims = [dims] if isinstance(dims, int) else list(dims)
+    if not dims:
+        return roll(x.flatten(), shifts, [0]).view(x.shape)
+    for shift, dim in zip(shifts, dims):
+        n = x.shape[dim]
+        shift %= max(n, 1)
+        if shift:
+            x = torch.cat([x.narrow(dim, n - shift, shift), x.narrow(dim, 0, n - shift)], dim)
+    return x
+
+
+@entry("slice_scatter.default", "slices beside each other; torch-mlir's insert has no derivative")
+def slice_scatter(x, src, dim=0, start=None, end=None, step=1):
+    n = x.shape[dim]
+    clamp = lambda i: max(i + n, 0) if i < 0 else min(i, n)
+    start, end = clamp(0 if start is None else start), clamp(n if end is None else end)
+    if step != 1:
+        return NotImplemented
+    shape = list(x.shape)
+    shape[dim] = end - start
+    parts = [x.narrow(dim, 0, start), src.expand(shape), x.narrow(dim, end, n - end)]
+    return torch.cat([p for p in parts if p.shape[dim]], dim)
+
+
+@entry("select_scatter.default", "as slice_scatter")
+def select_scatter(x, src, dim, index):
+    index %= x.shape[dim]
+    return slice_scatter(x, src.unsqueeze(dim), dim, index, index + 1)
+
+
+@entry("empty.memory_format", "what was not written is zero, so that results do not vary")
+def empty(size, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
+    return torch.full(size, 0, dtype=dtype or torch.get_default_dtype(), device=device)
+
+
+@entry("copy.default", "torch-mlir has no lowering of it")
+def copy(x, src, non_blocking=False):
+    return src.to(x.dtype).expand(x.shape)
+
+
+@entry("any.dim", "torch-mlir reduces booleans with an op that has no range for the compiler")
+def any_dim(x, dim, keepdim=False):
+    return (x != 0).to(torch.int64).sum(dim, keepdim) > 0
+
+
+@entry("_native_batch_norm_legit_no_training.default", "torch-mlir has no lowering of it")
+def batch_norm_inference(x, weight, bias, mean, var, momentum, eps):
+    shape = [1, -1] + [1] * (x.dim() - 2)
+    y = (x - mean.view(shape)) * torch.rsqrt(var.view(shape) + eps)
+    y = y if weight is None else y * weight.view(shape)
+    return (y if bias is None else y + bias.view(shape)), x.new_zeros(0), x.new_zeros(0)
+
+
+@entry("instance_norm.default", "torch's own goes through a batch norm that updates buffers")
+def instance_norm(x, weight, bias, mean, var, use_input_stats, momentum, eps, cudnn):
+    if not use_input_stats:
+        return NotImplemented
+    dims = list(range(2, x.dim()))
+    shape = [1, -1] + [1] * len(dims)
+    centred = x - x.mean(dims, keepdim=True)
+    y = centred * torch.rsqrt((centred * centred).mean(dims, keepdim=True) + eps)
+    y = y if weight is None else y * weight.view(shape)
+    return y if bias is None else y + bias.view(shape)
+
+
+def table() -> dict:
+    """Returns the decompositions for ``ExportedProgram.run_decompositions``."""
+    found = torch.export.default_decompositions()
+    for name, _, function in _ENTRIES:
+        op, overload = name.split(".")
+        if hasattr(aten, op) and hasattr(getattr(aten, op), overload):
+            found[getattr(getattr(aten, op), overload)] = function
+    return found
+
+
+def reasons() -> dict[str, str]:
+    """Returns the reason of each entry by the name of its overload."""
+    return {name: reason for name, reason, _ in _ENTRIES}

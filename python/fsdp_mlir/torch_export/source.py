@@ -1,0 +1,19 @@
+# Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Places in the exported module's own source."""
+
+from __future__ import annotations
+
+import re
+
+_FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+)', re.M)
+
+
+def place(node) -> tuple[str | None, int | None]:
+    """Returns the file and line that a node of an exported graph comes from, or (None, None)."""
+    frames = _FRAME.findall(node.meta.get("stack_trace") or node.stack_trace or "")
+    own = [frame for frame in frames if "/fsdp_mlir/" not in frame[0]]
+    for file, line in reversed(own):
+        if "/torch/" not in file:
+            return file, int(line)
+    return (own[-1][0], int(own[-1][1])) if own else (None, None)

@@ -1,0 +1,40 @@
+"""Shared fixtures: a small model of fsdp-modelgen, compiled for one and two ranks."""
+
+import subprocess
+
+import numpy as np
+import pytest
+
+import fsdp_mlir as fm
+from fsdp_mlir import tools
+
+SHAPE = ["--layers=2", "--hidden=32", "--heads=2", "--vocab=64", "--seq=16", "--batch=2"]
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "gpt.mlir"
+    subprocess.run([tools.find_tool("fsdp-modelgen"), "gpt2", *SHAPE, "-o", path], check=True)
+    return fm.Model.load(path)
+
+
+@pytest.fixture(scope="session")
+def step(model):
+    return fm.compile(model, mesh="shard=2", optimizer=fm.AdamW(lr=1e-3))
+
+
+@pytest.fixture(scope="session")
+def single(model):
+    return fm.compile(model, optimizer=fm.AdamW(lr=1e-3))
+
+
+@pytest.fixture
+def batches():
+    """Returns a function of the number of ranks: batches of tokens and targets, always the same."""
+
+    def make(ranks, steps=4):
+        random = np.random.default_rng(7)
+        text = random.integers(0, 64, (steps, ranks * 2, 17))
+        return [(one[:, :-1].copy(), one[:, 1:].copy()) for one in text]
+
+    return make

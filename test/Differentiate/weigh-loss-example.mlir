@@ -1,0 +1,15 @@
+// Targets of -100 do not count, so the loss is weighted.
+// RUN: fsdp-opt %s --fsdp-weigh-loss | FileCheck %s
+
+// CHECK: %[[W:[a-z0-9]+]]: tensor<f32> {fsdp.loss_weight}
+// CHECK: %[[LOSS:.*]], %{{.*}} = fsdp.cross_entropy
+// CHECK: ins(%[[LOSS]], %[[W]] :
+// CHECK: arith.mulf
+
+// DOC-BEFORE-BEGIN fsdp-weigh-loss
+func.func @loss(%x: tensor<4x5xf32> {fsdp.batch = "x"}, %t: tensor<4xi64> {fsdp.batch = "targets"}) -> tensor<f32>
+    attributes {fsdp.program = "step"} {
+  %loss, %lse = fsdp.cross_entropy %x, %t ignore -100 : tensor<4x5xf32>, tensor<4xi64> -> tensor<f32>, tensor<4xf32>
+  return %loss : tensor<f32>
+}
+// DOC-BEFORE-END

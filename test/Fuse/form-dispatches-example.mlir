@@ -1,0 +1,28 @@
+// Two elementwise ops of one shape share a dispatch.
+// RUN: fsdp-opt %s --fsdp-form-dispatches | FileCheck %s
+
+// CHECK: fsdp.dispatch(%{{.*}}, %{{.*}}) inplace [-1] {kind = 
+// CHECK: math.exp
+// CHECK: arith.addf
+// CHECK: fsdp.yield
+// CHECK-NOT: fsdp.dispatch
+
+// DOC-BEFORE-BEGIN fsdp-form-dispatches
+#id = affine_map<(i) -> (i)>
+func.func @f(%x: tensor<8xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {
+  %e = tensor.empty() : tensor<8xf32>
+  %a = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %0 = math.exp %p : f32
+    linalg.yield %0 : f32
+  } -> tensor<8xf32>
+  %b = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
+      ins(%a, %y : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %0 = arith.addf %p, %q : f32
+    linalg.yield %0 : f32
+  } -> tensor<8xf32>
+  return %b : tensor<8xf32>
+}
+// DOC-BEFORE-END
