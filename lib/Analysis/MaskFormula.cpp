@@ -19,6 +19,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "MaskFormula.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -189,6 +190,7 @@ TileExpr MaskReader::compute(Value value) {
         TileExpr x = isSigned ? in(0) : natural(0), y = isSigned ? in(1) : natural(1);
         return isa<arith::MinSIOp, arith::MinUIOp>(op) ? TileExpr::min(x, y) : TileExpr::max(x, y);
       })
+      .Case([&](math::AbsIOp) { return TileExpr::max(in(0), in(0) * -1); })
       .Case([&](arith::AndIOp) -> TileExpr { // x & y is at most x if x >= 0
         TileExpr x = natural(0), y = natural(1);
         if (!x && !y)

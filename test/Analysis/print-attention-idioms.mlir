@@ -78,6 +78,23 @@ func.func @symmetric(%q: tensor<2x4x64x8xf32>, %k: tensor<2x4x64x8xf32>) {
   return
 }
 
+// the same by the magnitude of the distance
+// CHECK: remark: attention: mask is window of 9, up to 8 keys ahead; score is plain
+// CHECK: note: rows [q0, q1) visit keys [max(q0 - 8, 0), min(q1 + 8, 64)), mask-free in [max(q1 - 9, 0), max(q1 - 9, min(q0 + 9, 64)))
+func.func @distance(%q: tensor<2x4x64x8xf32>, %k: tensor<2x4x64x8xf32>) {
+  %o, %lse = fsdp.attention %q, %k, %k scale 0.5 : tensor<2x4x64x8xf32>, tensor<2x4x64x8xf32>, tensor<2x4x64x8xf32> -> tensor<2x4x64x8xf32>, tensor<2x4x64xf32>
+  mask_mod(%b: index, %h: index, %i: index, %j: index) {
+  %c = arith.constant 8 : i64
+  %ii = arith.index_cast %i : index to i64
+  %jj = arith.index_cast %j : index to i64
+  %d = arith.subi %ii, %jj : i64
+  %a = math.absi %d : i64
+  %keep = arith.cmpi sle, %a, %c : i64
+  fsdp.yield %keep : i1
+  }
+  return
+}
+
 // window and sink tokens: two ranges of keys
 // CHECK: remark: attention: mask is causal, (window of 256 or 4 sink keys); score is plain
 // CHECK: note: rows [q0, q1) visit keys [0, min(q1, 4)), mask-free in [0, min(q0 + 1, 4)); [max(q0 - 255, min(q1, 4)), q1), mask-free in [max(q1 - 256, min(q1, 4)), max(max(q1 - 256, min(q1, 4)), q0 + 1))

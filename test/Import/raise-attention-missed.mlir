@@ -137,3 +137,56 @@ func.func @finite_table(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: te
   return %v12 : tensor<2x4x6x8xf32>
 }
 
+// exponentials of shifted scores that are divided by something else than their sum
+// LOG: remark: exponentials between two products not raised to attention: they are not divided by their sum over one dimension, as softmax(x) = exp(x - max(x)) / sum(exp(x - max(x)))
+// LOG: note: if they are a softmax, write it as one of the framework (torch.softmax, jax.nn.softmax)
+func.func @not_a_softmax(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x4x6x8xf32>) -> tensor<2x4x6x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %inf = arith.constant 0xFF800000 : f32
+  %se = tensor.empty() : tensor<2x4x6x6xf32>
+  %sz = linalg.fill ins(%zero : f32) outs(%se : tensor<2x4x6x6xf32>) -> tensor<2x4x6x6xf32>
+  %s = linalg.contract indexing_maps = [affine_map<(b, d, h, m, n) -> (b, h, m, d)>, affine_map<(b, d, h, m, n) -> (b, h, n, d)>, affine_map<(b, d, h, m, n) -> (b, h, m, n)>] ins(%q, %k : tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>) outs(%sz : tensor<2x4x6x6xf32>) -> tensor<2x4x6x6xf32>
+  %re = tensor.empty() : tensor<2x4x6xf32>
+  %rl = linalg.fill ins(%inf : f32) outs(%re : tensor<2x4x6xf32>) -> tensor<2x4x6xf32>
+  %top = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%s : tensor<2x4x6x6xf32>) outs(%rl : tensor<2x4x6xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %y = arith.maximumf %o, %a : f32
+    linalg.yield %y : f32
+  } -> tensor<2x4x6xf32>
+  %p = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%s, %top : tensor<2x4x6x6xf32>, tensor<2x4x6xf32>) outs(%se : tensor<2x4x6x6xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %c = arith.constant 6.0 : f32
+    %d = arith.subf %a, %b : f32
+    %e = math.exp %d : f32
+    %y = arith.divf %e, %c : f32
+    linalg.yield %y : f32
+  } -> tensor<2x4x6x6xf32>
+  %oe = tensor.empty() : tensor<2x4x6x8xf32>
+  %oz = linalg.fill ins(%zero : f32) outs(%oe : tensor<2x4x6x8xf32>) -> tensor<2x4x6x8xf32>
+  %r = linalg.contract indexing_maps = [affine_map<(b, d, h, m, n) -> (b, h, m, n)>, affine_map<(b, d, h, m, n) -> (b, h, n, d)>, affine_map<(b, d, h, m, n) -> (b, h, m, d)>] ins(%p, %v : tensor<2x4x6x6xf32>, tensor<2x4x6x8xf32>) outs(%oz : tensor<2x4x6x8xf32>) -> tensor<2x4x6x8xf32>
+  return %r : tensor<2x4x6x8xf32>
+}
+
+// one row of queries, as when text is generated
+// LOG: remark: softmax between two products not raised to attention: a single row of queries stays as products of matrices and vectors
+func.func @one_row(%q: tensor<4x8xf32>, %k: tensor<4x6x8xf32>, %v: tensor<4x6x8xf32>) -> tensor<4x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %se = tensor.empty() : tensor<4x6xf32>
+  %sz = linalg.fill ins(%zero : f32) outs(%se : tensor<4x6xf32>) -> tensor<4x6xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(h, n, d) -> (h, d)>, affine_map<(h, n, d) -> (h, n, d)>, affine_map<(h, n, d) -> (h, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%q, %k : tensor<4x8xf32>, tensor<4x6x8xf32>) outs(%sz : tensor<4x6xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %e = arith.mulf %a, %b : f32
+    %y = arith.addf %o, %e : f32
+    linalg.yield %y : f32
+  } -> tensor<4x6xf32>
+  %p = linalg.softmax dimension(1) ins(%s : tensor<4x6xf32>) outs(%se : tensor<4x6xf32>) -> tensor<4x6xf32>
+  %oe = tensor.empty() : tensor<4x8xf32>
+  %oz = linalg.fill ins(%zero : f32) outs(%oe : tensor<4x8xf32>) -> tensor<4x8xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(h, n, d) -> (h, n)>, affine_map<(h, n, d) -> (h, n, d)>, affine_map<(h, n, d) -> (h, d)>], iterator_types = ["parallel", "reduction", "parallel"]} ins(%p, %v : tensor<4x6xf32>, tensor<4x6x8xf32>) outs(%oz : tensor<4x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %e = arith.mulf %a, %b : f32
+    %y = arith.addf %o, %e : f32
+    linalg.yield %y : f32
+  } -> tensor<4x8xf32>
+  return %r : tensor<4x8xf32>
+}

@@ -205,8 +205,9 @@ def RaiseSoftmaxPass : ImportPass<"fsdp-raise-softmax", "::mlir::func::FuncOp"> 
   let summary = "Raise max, subtract, exp, sum, divide to linalg.softmax";
   let description = [{
     - Requires: normalised generics, of one op each or fused.
-    - Ensures: a softmax over one dimension is `linalg.softmax`. A guard against rows of -inf is
-      removed where the mask leaves at least one element in every row.
+    - Ensures: a softmax over one dimension is `linalg.softmax`, as a quotient or as
+      exp(x - logsumexp(x)). Parts may be in a narrower type, and x may be shifted by its maximum. A
+      guard against rows of -inf is removed where the mask leaves at least one element in every row.
     - Keeps: values, up to rounding.
   }];
   let statistics = [Statistic<"numRaised", "num-raised", "Softmaxes raised">,
@@ -220,9 +221,13 @@ def RaiseAttentionPass : ImportPass<"fsdp-raise-attention", "::mlir::func::FuncO
     - Ensures: softmax(f(scale · Q·Kᵀ))·V is `fsdp.attention`. The pass looks through views,
       copies and casts, and recognises grouped heads where K and V are repeated. Masks become
       `mask_mod`, dropout becomes `weight_mod`, other functions become `score_mod`; tensors that
-      they read are captured. A softmax between two products that is not raised gets a remark with
-      the reason, and a note at the op that prevents it.
-    - Keeps: values, up to rounding. A row whose scores are all -inf gives 0 instead of NaN.
+      they read are captured. A sink, which is a score beside those of the keys that is dropped after
+      the softmax, becomes one more key with zeros in K and V. A softmax between two products that is
+      not raised gets a remark with the reason, and a note at the op that prevents it. Exponentials of
+      shifted scores that are no softmax get a remark as well.
+    - Keeps: values, up to rounding. A row whose scores are all -inf gives 0 instead of NaN. A mask of
+      finite numbers is raised if every row provably keeps a key: from the ranges of `mask_mod`, or by
+      evaluating it for each row, with the constant tables that it reads.
   }];
   let options = [Option<"assumeKeys", "assume-keys", "bool", /*default=*/"false",
                         "Assume that every row keeps a key, so that a mask of large finite numbers equals one of -inf.">];

@@ -12,8 +12,8 @@
 //  1. Follow the uses of the softmax through views and elementwise ops to the one product that
 //     reads the weights P. From here on, all positions are functions of the parts of its loops
 //     (LoopParts.h).
-//  2. Trace its operand P back to the softmax, through factors (dropout) and a select that sets
-//     fully masked rows to 0.
+//  2. Trace its operand P back to the softmax, through factors (dropout), a select that sets
+//     fully masked rows to 0, and the slice that drops a sink (AttentionSink.cpp).
 //  3. Trace the softmax's input back to the product Q·Kᵀ, through ops that depend on a score.
 //  4. Trace Q, K and V back through views, copies and constant factors. A loop part that is in
 //     neither K nor V is part of a row, or a query head of a group. (Grouped heads are a broadcast
@@ -25,6 +25,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Raise/AttentionMatch.h"
+#include "Raise/Surroundings.h"
 #include "Structure/Structured.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
@@ -36,56 +37,11 @@ using namespace mlir::fsdp;
 /// The product with V has the loops from 0 on, source n those from (n + 1) · maxLoops on.
 static constexpr unsigned maxLoops = 64;
 
-static bool isView(Operation *op) {
-  return isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op);
-}
-
-/// Returns whether `op` is an elementwise op. Formulas consist of these and views.
-static bool isElementwise(Operation *op) {
-  auto generic = dyn_cast_or_null<linalg::GenericOp>(op);
-  return generic && isParallel(generic);
-}
-
-/// Returns `op` if it is a contraction that accumulates into zeros.
-static linalg::LinalgOp asProduct(Operation *op) {
-  auto structured = dyn_cast_or_null<linalg::LinalgOp>(op);
-  if (!structured || !isContraction(structured))
-    return {};
-  auto init = dyn_cast_or_null<FloatAttr>(uniformConstant(structured.getDpsInits()[0]));
-  return init && init.getValue().isZero() ? structured : linalg::LinalgOp();
-}
-
-static bool leadsTo(Value value, Operation *target, DenseMap<Value, bool> &known) {
-  Operation *op = value.getDefiningOp();
-  if (op == target)
-    return true;
-  if (!isView(op) && !isElementwise(op))
-    return false;
-  auto [it, fresh] = known.try_emplace(value, false);
-  if (!fresh)
-    return it->second;
-  unsigned inputs = isView(op) ? 1 : cast<linalg::GenericOp>(op).getNumDpsInputs();
-  bool leads = llvm::any_of(op->getOperands().take_front(inputs),
-                            [&](Value v) { return leadsTo(v, target, known); });
-  return known[value] = leads;
-}
-
-bool fsdp::leadsTo(Value value, Operation *target) {
-  DenseMap<Value, bool> known;
-  return ::leadsTo(value, target, known);
-}
-
 namespace {
-/// The readers of the softmax's result, and the products that its input depends on.
-struct Surroundings {
-  SetVector<Operation *> products; // products that read the weights
-  Operation *other = nullptr;      // another op that reads the weights
-  SetVector<Operation *> sources;  // products that the softmax's input depends on
-};
-
 class AttentionMatcher {
 public:
-  AttentionMatcher(AttentionMatch &match, Obstacle &obstacle) : m(match), obstacle(obstacle) {}
+  AttentionMatcher(AttentionMatch &match, std::optional<Sink> sink, Obstacle &obstacle)
+      : m(match), sink(sink), obstacle(obstacle) {}
 
   /// Returns true on a match. If it returns false and `needed` is set, the caller splits that loop
   /// part and tries again; otherwise this is not attention.
@@ -120,8 +76,9 @@ private:
   }
 
   AttentionMatch &m;
+  std::optional<Sink> sink;
   Obstacle &obstacle;
-  Point weights; // at the softmax
+  Point weights; // at the softmax; among those of the keys if there is a sink
   Value valueOperand;
 };
 } // namespace
@@ -208,6 +165,10 @@ bool AttentionMatcher::readWeights() {
   m.v = {m.mixing.getDpsInputs()[first ? 1 : 0], place(maps[first ? 1 : 0], loops)};
   SmallVector<std::pair<Point, bool>> guards;
   while (point.value.getDefiningOp() != m.softmax) {
+    if (sink && point.value.getDefiningOp() == sink->slice) {
+      point.value = m.softmax.getResult()[0]; // only conversions are between them
+      break;
+    }
     if (auto next = back(point)) {
       point = *next;
       continue;
@@ -240,6 +201,11 @@ bool AttentionMatcher::readWeights() {
       m.factors.push_back({whenTrue ? Factor::Drops : Factor::Keeps, condition});
   }
   m.formula = {m.softmax.getInput(), weights.at};
+  if (sink) {
+    m.formula.value = sink->concat.getInputs()[sink->scores];
+    m.sink = {sink->concat.getInputs()[1 - sink->scores], weights.at};
+    m.sink->at[m.softmax.getDimension()] = getAffineConstantExpr(0, context());
+  }
   return true;
 }
 
@@ -286,9 +252,9 @@ bool AttentionMatcher::readScores(const Surroundings &around) {
         (*loops)[i] = m.parts.getLoop((number + 1) * maxLoops + i, extent);
     Point x{product.getDpsInputs()[0], place(product.getIndexingMapsArray()[0], *loops)};
     Point y{product.getDpsInputs()[1], place(product.getIndexingMapsArray()[1], *loops)};
-    auto keys = m.parts.termsOf(weights.at[m.softmax.getDimension()],
-                                cast<RankedTensorType>(m.softmax.getInput().getType())
-                                    .getDimSize(m.softmax.getDimension()));
+    auto keys = m.parts.termsOf(
+        weights.at[m.softmax.getDimension()],
+        cast<RankedTensorType>(m.formula.value.getType()).getDimSize(m.softmax.getDimension()));
     if (!keys)
       continue;
     auto hasKeys = [&](const Point &p) {
@@ -394,7 +360,7 @@ bool AttentionMatcher::group() {
       return fail("the keys of the softmax are not summed over with V", m.mixing);
   // Coordinates of the weights, in order, without the keys.
   SmallVector<SmallVector<unsigned>> coordinates;
-  ArrayRef<int64_t> shape = cast<RankedTensorType>(m.softmax.getInput().getType()).getShape();
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(m.formula.value.getType()).getShape();
   for (auto [d, at] : llvm::enumerate(weights.at)) {
     auto terms = m.parts.termsOf(at, shape[d]);
     if (!terms)
@@ -462,41 +428,19 @@ bool AttentionMatcher::run(const Surroundings &around) {
 // The search
 //===----------------------------------------------------------------------===//
 
-/// Collects the ops that read the weights through views and elementwise ops.
-static void collectReaders(Value value, Surroundings &around, DenseSet<Value> &seen) {
-  if (!seen.insert(value).second)
-    return;
-  for (Operation *user : value.getUsers()) {
-    if (isView(user) || isElementwise(user))
-      collectReaders(user->getResult(0), around, seen);
-    else if (asProduct(user))
-      around.products.insert(user);
-    else
-      around.other = user;
-  }
-}
-
-/// Collects the products that `value` depends on through views and elementwise ops.
-static void collectSources(Value value, Surroundings &around, DenseSet<Value> &seen) {
-  Operation *op = value.getDefiningOp();
-  if (!op || !seen.insert(value).second)
-    return;
-  if (asProduct(op))
-    around.sources.insert(op);
-  unsigned inputs = isView(op)          ? 1
-                    : isElementwise(op) ? cast<linalg::GenericOp>(op).getNumDpsInputs()
-                                        : 0;
-  for (Value operand : op->getOperands().take_front(inputs))
-    collectSources(operand, around, seen);
-}
-
 std::optional<AttentionMatch> fsdp::matchAttention(linalg::SoftmaxOp softmax, Obstacle &obstacle) {
-  Surroundings around;
-  DenseSet<Value> seen;
-  collectReaders(softmax.getResult()[0], around, seen);
-  seen.clear();
-  collectSources(softmax.getInput(), around, seen);
+  Value weights = softmax.getResult()[0], scores = softmax.getInput();
+  Surroundings around = findSurroundings(weights, scores, isMatrixProduct);
+  if (around.products.empty() && around.sources.empty()) {
+    around = findSurroundings(weights, scores, isSumOfProducts);
+    if (!around.products.empty() && !around.sources.empty())
+      obstacle = {"a single row of queries stays as products of matrices and vectors"};
+    return std::nullopt;
+  }
   if (around.products.empty() || around.sources.empty())
+    return std::nullopt;
+  std::optional<Sink> sink = matchSink(softmax, obstacle);
+  if (!obstacle.reason.empty())
     return std::nullopt;
   if (around.other || around.products.size() > 1) {
     obstacle = {"the weights are read by more than one product",
@@ -509,7 +453,7 @@ std::optional<AttentionMatch> fsdp::matchAttention(linalg::SoftmaxOp softmax, Ob
     match.parts = parts;
     match.softmax = softmax;
     match.mixing = cast<linalg::LinalgOp>(around.products[0]);
-    AttentionMatcher matcher(match, obstacle);
+    AttentionMatcher matcher(match, sink, obstacle);
     if (matcher.run(around))
       return match;
     if (!matcher.needed)

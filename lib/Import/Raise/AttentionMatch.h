@@ -8,6 +8,7 @@
 #define FSDP_LIB_IMPORT_ATTENTIONMATCH_H
 
 #include "Structure/LoopParts.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 namespace mlir::fsdp {
 
@@ -15,6 +16,13 @@ namespace mlir::fsdp {
 struct Obstacle {
   std::string reason;
   Operation *at = nullptr;
+};
+
+/// A column that a softmax has beside the scores of the keys (AttentionSink.cpp).
+struct Sink {
+  tensor::ConcatOp concat;      // of the scores and the sink
+  tensor::ExtractSliceOp slice; // of the weights, without that of the sink
+  unsigned scores = 0;          // operand of `concat` with the scores
 };
 
 /// A match of g(softmax(f(scale · Q·Kᵀ))) · V, where g multiplies the weights by factors. It does
@@ -29,10 +37,11 @@ struct AttentionMatch {
   linalg::LinalgOp scoring; // product of Q and K
 
   Point q, k, v;
-  double scale = 1;      // product of the constant factors of Q and K
-  Point formula;         // input of the softmax
-  Point score;           // element of `scoring` that the formula reads
-  bool hasGuard = false; // rows of -inf explicitly yield 0
+  double scale = 1;          // product of the constant factors of Q and K
+  Point formula;             // input of the softmax, without the sink
+  std::optional<Point> sink; // score of the sink
+  Point score;               // element of `scoring` that the formula reads
+  bool hasGuard = false;     // rows of -inf explicitly yield 0
 
   /// A change of the weights between softmax and product: a factor, a divisor, or a condition that
   /// keeps (drops) a weight. A weight that is not kept becomes 0.
@@ -51,8 +60,9 @@ struct AttentionMatch {
 /// between two products.
 std::optional<AttentionMatch> matchAttention(linalg::SoftmaxOp softmax, Obstacle &obstacle);
 
-/// Returns whether `value` depends on `target` through elementwise ops and views alone.
-bool leadsTo(Value value, Operation *target);
+/// Matches a sink. Returns nothing if the softmax is over the keys alone; sets `obstacle` as well
+/// if its input has other columns that the product with V does not read.
+std::optional<Sink> matchSink(linalg::SoftmaxOp softmax, Obstacle &obstacle);
 
 } // namespace mlir::fsdp
 

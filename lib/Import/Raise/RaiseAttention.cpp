@@ -18,17 +18,21 @@
 //  3. Write the regions: positions become b, h, i, j; tensors that the formula reads become
 //     captured operands; narrow floats are widened to the type of the score, f32 or f64.
 //  4. Copy Q, K and V to [batch, heads, length, depth], and O back. Later passes fold these copies
-//     into the producers and the readers where they can.
+//     into the producers and the readers where they can. With a sink, append a row of zeros to K
+//     and V: the softmax has one more score, which adds nothing to O.
 //
 // A row of -inf is NaN before this pass and 0 after it. A softmax between two products that does
-// not match gets a remark with the reason.
+// not match gets a remark with the reason, and so do exponentials that are no softmax.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Raise/AttentionMatch.h"
 #include "Raise/ScoreFunctions.h"
+#include "Raise/Surroundings.h"
 #include "Structure/Structured.h"
+#include "fsdp/IR/StopGradient.h"
 #include "fsdp/Import/Passes.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 namespace mlir::fsdp {
@@ -222,6 +226,16 @@ Value Layouts::scatter(Value value, ArrayRef<SmallVector<unsigned>> groups) {
 // The op
 //===----------------------------------------------------------------------===//
 
+/// Appends a key of zeros to K or V.
+static Value appendZeros(OpBuilder &b, Location loc, Value tensor) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  SmallVector<int64_t> shape(type.getShape());
+  shape[2] = 1;
+  auto row = RankedTensorType::get(shape, type.getElementType());
+  Value zeros = arith::ConstantOp::create(b, loc, cast<TypedAttr>(b.getZeroAttr(row)));
+  return tensor::ConcatOp::create(b, loc, /*dim=*/2, ValueRange{tensor, zeros});
+}
+
 /// Replaces the product with V by attention. Returns false and sets `obstacle` if a region cannot
 /// hold the formula.
 static bool raise(AttentionMatch &m, bool assumeKeys, Obstacle &obstacle) {
@@ -242,6 +256,10 @@ static bool raise(AttentionMatch &m, bool assumeKeys, Obstacle &obstacle) {
   Value q = layouts.gather(m.q, {batch, queryHeads, m.rows, m.depth});
   Value k = layouts.gather(m.k, {batch, heads, m.keys, m.depth});
   Value v = layouts.gather(m.v, {batch, heads, m.keys, m.width});
+  if (m.sink) {
+    k = appendZeros(b, mixing.getLoc(), k);
+    v = appendZeros(b, mixing.getLoc(), v);
+  }
   AttentionOp op = functions.build(b, q, k, v, obstacle);
   if (!op)
     return false;
@@ -249,6 +267,40 @@ static bool raise(AttentionMatch &m, bool assumeKeys, Obstacle &obstacle) {
       layouts.scatter(op.getO(), {batch, queryHeads, m.rows, m.width}));
   mixing->erase();
   return true;
+}
+
+//===----------------------------------------------------------------------===//
+// What is not raised
+//===----------------------------------------------------------------------===//
+
+/// Returns whether the formula at `point` contains the maximum of a row.
+static bool holdsRowMax(const Point &point, unsigned depth = 0) {
+  Point p = settle(point);
+  while (auto stop = p.isTensor() ? p.value.getDefiningOp<StopGradientOp>() : StopGradientOp())
+    p = settle({stop.getInput(), p.at});
+  if (p.isTensor())
+    return matchReduction(p, Reduction::Max).has_value();
+  Operation *op = p.value.getDefiningOp();
+  for (unsigned i = 0, e = op && depth < 16 ? op->getNumOperands() : 0; i < e; ++i)
+    if (holdsRowMax(operandOf(p, i), depth + 1))
+      return true;
+  return false;
+}
+
+/// Returns the op that computes exp(x - m) between two products, where the formula of m contains
+/// the maximum of a row; else null.
+static math::ExpOp matchUnraised(linalg::GenericOp op) {
+  if (!isParallel(op))
+    return {};
+  SmallVector<AffineExpr> dims;
+  for (unsigned d = 0; d < op.getNumLoops(); ++d)
+    dims.push_back(getAffineDimExpr(d, op.getContext()));
+  for (auto exp : op.getBody()->getOps<math::ExpOp>())
+    if (Point difference = settle({exp.getOperand(), dims});
+        difference.op<arith::SubFOp>() && holdsRowMax(operandOf(difference, 1)) &&
+        llvm::any_of(op.getResults(), isBetweenProducts))
+      return exp;
+  return {};
 }
 
 void RaiseAttentionPass::runOnOperation() {
@@ -271,4 +323,16 @@ void RaiseAttentionPass::runOnOperation() {
       remark.attachNote(obstacle.at->getLoc())
           << "prevented by this '" << obstacle.at->getName() << "'";
   }
+  getOperation().walk([&](linalg::GenericOp op) {
+    math::ExpOp exp = matchUnraised(op);
+    if (!exp)
+      return;
+    ++numMissed;
+    emitRemark(exp.getLoc(), "exponentials between two products not raised to attention: they are "
+                             "not divided by their sum over one dimension, as softmax(x) = exp(x - "
+                             "max(x)) / sum(exp(x - max(x)))")
+            .attachNote()
+        << "if they are a softmax, write it as one of the framework (torch.softmax, "
+           "jax.nn.softmax)";
+  });
 }

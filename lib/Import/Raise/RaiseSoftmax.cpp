@@ -9,12 +9,19 @@
 //   %s = sum over d1 of %e
 //   %y = %e / %s[d0]
 //
-//  1. For every generic that yields a quotient, or a product with 1 / s, read the formula of one
-//     element (Points.h). The formula does not depend on how the chain is divided into generics.
-//  2. Match: the denominator is the sum of the numerator over one dimension, the numerator is
-//     exp(x - m), and m is the maximum of x over that dimension.
-//  3. torch's _safe_softmax is `select(row is all -inf, 0, softmax(x))`. Drop the select if the
+//  1. For every generic that yields a quotient, a product with 1 / s or an exponential, read the
+//     formula of one element (Points.h). The formula does not depend on how the chain is divided
+//     into generics.
+//  2. Match, with any conversions between float types in between: the denominator is the sum of
+//     the numerator over one dimension, the numerator is exp(x - m), and m is the maximum of x over
+//     that dimension. Or the element is exp(x - (m + log(s))) or exp((x - m) - log(s)), where s is
+//     the sum of exp(x - m).
+//  3. If x is itself z - (maximum of z), take z.
+//  4. torch's _safe_softmax is `select(row is all -inf, 0, softmax(x))`. Drop the select if the
 //     mask provably keeps an element in every row.
+//
+// Conversions to a narrower type inside the chain are dropped: linalg.softmax computes in f32 or
+// wider, so the result is the same but for roundings of the narrow type.
 //
 // Not done here: erasing the chain; later clean-up passes do, if nothing else reads it.
 //
@@ -50,39 +57,158 @@ struct Softmax {
 };
 } // namespace
 
+/// Returns whether a scalar is converted between float types of at least 16 bits. A rounding to
+/// fewer bits is kept, because the model intends it.
+static bool isConversion(const Point &point) {
+  if (!point.op<arith::ExtFOp>() && !point.op<arith::TruncFOp>())
+    return false;
+  Operation *op = point.value.getDefiningOp();
+  return op->getOperand(0).getType().getIntOrFloatBitWidth() >= 16 &&
+         op->getResult(0).getType().getIntOrFloatBitWidth() >= 16;
+}
+
+/// Settles a point and skips conversions.
+static Point settleThroughCasts(const Point &from) {
+  Point point = settle(from);
+  while (isConversion(point))
+    point = settle(operandOf(point, 0));
+  return point;
+}
+
+/// Returns the element that a term reads, through conversions in its body.
+static Point readThroughCasts(Point point) {
+  while (isConversion(point))
+    point = operandOf(point, 0);
+  return readElement(point);
+}
+
+static bool equalButCasts(const Point &a, const Point &b) {
+  return equal(settleThroughCasts(a), settleThroughCasts(b));
+}
+
 /// Returns numerator and denominator of `a / b` or `a * (1 / b)`.
 static std::optional<std::pair<Point, Point>> matchQuotient(const Point &root) {
   if (root.op<arith::DivFOp>())
-    return std::pair(settle(operandOf(root, 0)), settle(operandOf(root, 1)));
+    return std::pair(settleThroughCasts(operandOf(root, 0)),
+                     settleThroughCasts(operandOf(root, 1)));
   if (!root.op<arith::MulFOp>())
     return std::nullopt;
   for (unsigned i : {0, 1}) {
-    Point reciprocal = settle(operandOf(root, i));
+    Point reciprocal = settleThroughCasts(operandOf(root, i));
     if (reciprocal.op<arith::DivFOp>() && constantAt(operandOf(reciprocal, 0)) == 1.0)
-      return std::pair(settle(operandOf(root, 1 - i)), settle(operandOf(reciprocal, 1)));
+      return std::pair(settleThroughCasts(operandOf(root, 1 - i)),
+                       settleThroughCasts(operandOf(reciprocal, 1)));
   }
   return std::nullopt;
 }
 
-/// Skips fsdp.stop_gradient ops. Valid only for the maximum of a row, because a softmax does not
-/// depend on that shift.
+/// Skips conversions and fsdp.stop_gradient ops. Valid only for the maximum of a row, because a
+/// softmax does not depend on that shift.
 static Point settleThroughStops(const Point &from) {
-  Point point = settle(from);
+  Point point = settleThroughCasts(from);
   while (auto stop =
              point.isTensor() ? point.value.getDefiningOp<StopGradientOp>() : StopGradientOp())
-    point = settle({stop.getInput(), point.at});
+    point = settleThroughCasts({stop.getInput(), point.at});
   return point;
 }
 
-/// Matches the maximum of a row, also as max(m, -inf) and as the input of fsdp.stop_gradient.
+/// Returns m if `point` is select(|m| is infinite, 0, m), or the same with the opposite condition;
+/// else `point`. (Log-sum-exp of torch and JAX have this guard.) The shift differs from m only
+/// where m is infinite.
+static Point withoutGuard(const Point &point) {
+  if (!point.op<arith::SelectOp>())
+    return point;
+  for (unsigned i : {1, 2}) {
+    Point kept = settleThroughStops(operandOf(point, i)), condition = settle(operandOf(point, 0));
+    bool keptWhenTrue = i == 1;
+    while (condition.op<arith::XOrIOp>() && constantAt(operandOf(condition, 1)) == 1.0) {
+      keptWhenTrue = !keptWhenTrue;
+      condition = settle(operandOf(condition, 0));
+    }
+    auto cmp = condition.op<arith::CmpFOp>();
+    if (!cmp || constantAt(operandOf(point, 3 - i)) != 0.0)
+      continue;
+    using P = arith::CmpFPredicate;
+    bool compares = llvm::is_contained(keptWhenTrue ? ArrayRef{P::ONE, P::UNE, P::OLT, P::ULT}
+                                                    : ArrayRef{P::OEQ, P::UEQ, P::OGE, P::UGE},
+                                       cmp.getPredicate());
+    std::optional<double> bound = constantAt(operandOf(condition, 1));
+    Point magnitude = settleThroughCasts(operandOf(condition, 0));
+    if (compares && bound && std::isinf(*bound) && *bound > 0 && magnitude.op<math::AbsFOp>() &&
+        equal(settleThroughStops(operandOf(magnitude, 0)), kept))
+      return kept;
+  }
+  return point;
+}
+
+/// Matches the maximum of a row, also as max(m, -inf), as the input of fsdp.stop_gradient, and with
+/// a guard against infinities.
 static std::optional<Reduction> matchRowMax(Point point) {
-  point = settleThroughStops(point);
+  point = withoutGuard(settleThroughStops(point));
   if (point.op<arith::MaximumFOp>() || point.op<arith::MaxNumFOp>())
     for (unsigned i : {0, 1})
       if (std::optional<double> bound = constantAt(operandOf(point, i));
           bound && std::isinf(*bound) && *bound < 0)
         point = settleThroughStops(operandOf(point, 1 - i));
   return matchReduction(point, Reduction::Max);
+}
+
+/// Returns the tensor that `x - max` shifts by its maximum over dimension `dim`, where all its
+/// dimensions are `dims`; else null.
+static Value matchShifted(const Point &x, const Point &max, ArrayRef<AffineExpr> dims,
+                          unsigned dim) {
+  auto row = matchRowMax(max);
+  if (!row || row->symbols.size() != 1)
+    return nullptr;
+  Point maxed = substitute(row->term, row->symbols[0], dims[dim]);
+  if (!equalButCasts(maxed, x)) // the maximum may be over a stop_gradient of x
+    maxed = settleThroughStops(maxed);
+  Point element = readThroughCasts(maxed);
+  if (!equalButCasts(maxed, x) || !element.isTensor() || element.at != dims)
+    return nullptr;
+  return element.value;
+}
+
+namespace {
+/// The parts of a quotient or an exponential: exp(x - max) / Σ term.
+struct Parts {
+  Point x, max, sum;
+};
+} // namespace
+
+/// Matches exp(x - max) / sum.
+static std::optional<Parts> splitQuotient(const Point &root) {
+  auto quotient = matchQuotient(root);
+  if (!quotient || !quotient->first.op<math::ExpOp>())
+    return std::nullopt;
+  Point shifted = settleThroughCasts(operandOf(quotient->first, 0));
+  if (!shifted.op<arith::SubFOp>())
+    return std::nullopt;
+  return Parts{operandOf(shifted, 0), operandOf(shifted, 1), quotient->second};
+}
+
+/// Matches exp(x - (max + log(sum))) or exp((x - max) - log(sum)).
+static std::optional<Parts> splitExponential(const Point &root) {
+  if (!root.op<math::ExpOp>())
+    return std::nullopt;
+  Point shifted = settleThroughCasts(operandOf(root, 0));
+  if (!shifted.op<arith::SubFOp>())
+    return std::nullopt;
+  Point x = settleThroughCasts(operandOf(shifted, 0)),
+        lse = settleThroughCasts(operandOf(shifted, 1));
+  auto sumOf = [](const Point &log) {
+    Point sum = settleThroughCasts(operandOf(log, 0));
+    // JAX takes the magnitude of the sum, which is that of exponentials.
+    return sum.op<math::AbsFOp>() ? settleThroughCasts(operandOf(sum, 0)) : sum;
+  };
+  if (lse.op<math::LogOp>() && x.op<arith::SubFOp>())
+    return Parts{operandOf(x, 0), operandOf(x, 1), sumOf(lse)};
+  if (!lse.op<arith::AddFOp>())
+    return std::nullopt;
+  for (unsigned i : {0, 1})
+    if (Point log = settleThroughCasts(operandOf(lse, i)); log.op<math::LogOp>())
+      return Parts{operandOf(shifted, 0), operandOf(lse, 1 - i), sumOf(log)};
+  return std::nullopt;
 }
 
 static std::optional<Softmax> matchSoftmax(linalg::GenericOp op) {
@@ -92,39 +218,45 @@ static std::optional<Softmax> matchSoftmax(linalg::GenericOp op) {
   for (unsigned d = 0; d < op.getNumLoops(); ++d)
     dims.push_back(getAffineDimExpr(d, op.getContext()));
   Point root{op.getBody()->getTerminator()->getOperand(0), dims};
-  auto quotient = matchQuotient(root);
-  if (!quotient)
-    return std::nullopt;
-  auto [numerator, denominator] = *quotient;
-  auto sum = matchReduction(denominator, Reduction::Sum);
-  if (!sum || sum->symbols.size() != 1 || !numerator.op<math::ExpOp>())
+  while (isConversion(root))
+    root = operandOf(root, 0);
+  std::optional<Parts> parts = splitQuotient(root);
+  if (!parts)
+    parts = splitExponential(root);
+  auto sum = parts ? matchReduction(parts->sum, Reduction::Sum) : std::nullopt;
+  if (!sum || sum->symbols.size() != 1)
     return std::nullopt;
   // Find the one dimension that the sum does not keep.
   Softmax softmax{nullptr, 0};
   unsigned missing = 0;
   for (unsigned d = 0; d < dims.size(); ++d)
-    if (!llvm::is_contained(denominator.at, dims[d])) {
+    if (!llvm::is_contained(parts->sum.at, dims[d])) {
       softmax.dim = d;
       ++missing;
     }
-  if (missing != 1 || !equal(substitute(sum->term, sum->symbols[0], dims[softmax.dim]), numerator))
+  if (missing != 1)
     return std::nullopt;
-
-  Point shifted = settle(operandOf(numerator, 0));
-  if (!shifted.op<arith::SubFOp>())
+  Point term = settleThroughCasts(substitute(sum->term, sum->symbols[0], dims[softmax.dim]));
+  if (!term.op<math::ExpOp>())
     return std::nullopt;
-  auto max = matchRowMax(operandOf(shifted, 1));
-  if (!max || max->symbols.size() != 1)
+  // Both shifts must be equal with their stop_gradient ops, or else their gradients do not cancel.
+  Point shifted = settleThroughCasts(operandOf(term, 0));
+  if (!shifted.op<arith::SubFOp>() || !equalButCasts(operandOf(shifted, 0), parts->x) ||
+      !equalButCasts(operandOf(shifted, 1), parts->max))
     return std::nullopt;
-  Point maxed = substitute(max->term, max->symbols[0], dims[softmax.dim]),
-        whole = operandOf(shifted, 0);
-  if (!equal(maxed, whole)) // the maximum may be over a stop_gradient of x
-    maxed = settleThroughStops(maxed);
-  Point element = readElement(maxed);
-  if (!equal(maxed, whole) || !element.isTensor() || element.at != dims)
-    return std::nullopt;
-  softmax.source = element.value;
-  return softmax;
+  softmax.source = matchShifted(parts->x, parts->max, dims, softmax.dim);
+  // softmax(z - max(z)) is softmax(z).
+  while (softmax.source) {
+    Point inner = settleThroughCasts({softmax.source, dims});
+    Value unshifted =
+        inner.op<arith::SubFOp>()
+            ? matchShifted(operandOf(inner, 0), operandOf(inner, 1), dims, softmax.dim)
+            : Value();
+    if (!unshifted)
+      return softmax;
+    softmax.source = unshifted;
+  }
+  return std::nullopt;
 }
 
 /// Returns whether `part` is a causal mask, `select(column <= row, x, constant)`, or a sum with
@@ -192,6 +324,40 @@ static Value matchSafeSoftmax(linalg::GenericOp op) {
   return nullptr;
 }
 
+/// Converts the elements of a tensor to type `element`.
+static Value convert(OpBuilder &b, Location loc, Value value, Type element) {
+  auto type = cast<RankedTensorType>(value.getType());
+  Type own = type.getElementType();
+  if (own == element)
+    return value;
+  Value empty = tensor::EmptyOp::create(b, loc, type.getShape(), element);
+  AffineMap all = b.getMultiDimIdentityMap(type.getRank());
+  SmallVector<utils::IteratorType> loops(type.getRank(), utils::IteratorType::parallel);
+  auto body = [&](OpBuilder &b, Location l, ValueRange a) {
+    Value v = own.getIntOrFloatBitWidth() < element.getIntOrFloatBitWidth()
+                  ? Value(arith::ExtFOp::create(b, l, element, a[0]))
+                  : Value(arith::TruncFOp::create(b, l, element, a[0]));
+    linalg::YieldOp::create(b, l, v);
+  };
+  return linalg::GenericOp::create(b, loc, empty.getType(), value, empty, ArrayRef{all, all}, loops,
+                                   body)
+      .getResult(0);
+}
+
+/// Builds the softmax in the wider of the types of its input and of `result`.
+static Value build(OpBuilder &b, Location loc, const Softmax &softmax, RankedTensorType result) {
+  Type from = getElementTypeOrSelf(softmax.source.getType()), to = result.getElementType();
+  Type wide = from == to                                                  ? from
+              : from.getIntOrFloatBitWidth() > to.getIntOrFloatBitWidth() ? from
+              : from.getIntOrFloatBitWidth() < to.getIntOrFloatBitWidth() ? to
+                                                                          : Type(b.getF32Type());
+  Value source = convert(b, loc, softmax.source, wide);
+  Value empty = tensor::EmptyOp::create(b, loc, result.getShape(), wide);
+  auto raised =
+      linalg::SoftmaxOp::create(b, loc, TypeRange(result.clone(wide)), source, empty, softmax.dim);
+  return convert(b, loc, raised.getResult()[0], to);
+}
+
 void RaiseSoftmaxPass::runOnOperation() {
   SmallVector<linalg::GenericOp> generics;
   getOperation().walk([&](linalg::GenericOp op) { generics.push_back(op); });
@@ -199,10 +365,7 @@ void RaiseSoftmaxPass::runOnOperation() {
     if (std::optional<Softmax> softmax = matchSoftmax(op)) {
       OpBuilder b(op);
       auto type = cast<RankedTensorType>(op->getResult(0).getType());
-      Value empty = tensor::EmptyOp::create(b, op.getLoc(), type.getShape(), type.getElementType());
-      auto raised = linalg::SoftmaxOp::create(b, op.getLoc(), TypeRange(type), softmax->source,
-                                              empty, softmax->dim);
-      op->getResult(0).replaceAllUsesWith(raised.getResult()[0]);
+      op->getResult(0).replaceAllUsesWith(build(b, op.getLoc(), *softmax, type));
       ++numRaised;
     } else if (Value plain = matchSafeSoftmax(op)) {
       op->getResult(0).replaceAllUsesWith(plain);

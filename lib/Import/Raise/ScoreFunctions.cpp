@@ -11,11 +11,12 @@
 //   scale 0.125    score_mod { s + t[h, i, j] }    mask_mod { c and d }
 //
 //  1. Walk from the softmax to the product. `select(c, s, low)` and `s + select(c, 0, low)` are
-//     masks, where low is at most -1e4 times the constant factors outside. `max(s, low)` is dropped
-//     if only masked scores can be below low. The walk steps over other additions, casts and
-//     positive constant factors.
+//     masks, where low is at most -1e4 times the constant factors outside, and so is the addition
+//     of a constant table of 0 and low. `max(s, low)` is dropped if only masked scores can be below
+//     low. The walk steps over other additions, casts and positive constant factors.
 //  2. Walk from the product to the softmax. Constant factors next to the product are the scale.
 //  3. Write the rest of the formula into the regions (WriteScoreFunctions.cpp).
+//  4. A sink is the last key: score_mod yields its score there, and mask_mod keeps it.
 //
 // A mask with a finite number is accepted only if every row provably keeps a key. In the model a
 // fully masked row is a mean over V: mask_mod would make it 0, and with score_mod its gradient
@@ -24,6 +25,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Raise/ScoreFunctions.h"
+#include "Raise/Surroundings.h"
 #include "Structure/Structured.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -51,13 +53,15 @@ ScoreFunctions::Key ScoreFunctions::keyOf(const Point &point) const {
 // Splitting the formula
 //===----------------------------------------------------------------------===//
 
-/// Returns whether `value` is the result of an elementwise op with math functions that does not
-/// depend on the score. A kernel should read such a tensor rather than recompute it for each score.
+/// Returns whether `value` is the result of an elementwise op with math functions of floats that
+/// does not depend on the score. A kernel should read such a tensor rather than recompute it for
+/// each score.
 static bool isExpensive(Value value, Operation *scoring) {
   auto generic = value.getDefiningOp<linalg::GenericOp>();
   return generic && isParallel(generic) && !leadsTo(value, scoring) &&
          llvm::any_of(generic.getBody()->without_terminator(), [](Operation &op) {
-           return isa_and_nonnull<math::MathDialect>(op.getDialect());
+           return isa_and_nonnull<math::MathDialect>(op.getDialect()) &&
+                  isa<FloatType>(op.getResult(0).getType());
          });
 }
 
@@ -131,6 +135,18 @@ bool ScoreFunctions::addMask(const Point &select, std::optional<unsigned> kept, 
   return false;
 }
 
+/// Records a mask if `table` is an element of a constant table of 0 and numbers of at most `masked`
+/// / factor. The addition `outer` is then omitted in favour of its operand `rest`.
+bool ScoreFunctions::addTable(const Point &table, double factor, const Point &outer,
+                              unsigned rest) {
+  MaskTable kind = table.isTensor() ? classifyTable(table.value, factor) : MaskTable::None;
+  if (kind == MaskTable::None)
+    return false;
+  masks.push_back({table, /*negated=*/false, /*isNumber=*/true});
+  (kind == MaskTable::Infinite ? passed : passedFinite)[keyOf(outer)] = rest;
+  return true;
+}
+
 void ScoreFunctions::peelMasks() {
   Point point = m.formula;
   double outside = 1; // product of the factors between the softmax and the point
@@ -144,7 +160,9 @@ void ScoreFunctions::peelMasks() {
       if (!addMask(point, *inner, outside, point, *inner))
         return;
     } else if (point.op<arith::AddFOp>()) {
-      addMask(settle(other()), std::nullopt, outside, point, *inner); // or score_mod keeps it
+      Point added = settle(other());
+      if (!addMask(added, std::nullopt, outside, point, *inner))
+        addTable(added, outside, point, *inner); // or score_mod keeps it
     } else if (point.op<arith::MaximumFOp>() || point.op<arith::MaxNumFOp>()) {
       std::optional<double> bound = constantOf(other());
       if (!bound || !(*bound * outside <= clamped))

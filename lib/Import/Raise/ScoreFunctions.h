@@ -17,8 +17,17 @@ constexpr double masked = -1e4;
 
 /// Returns whether score_mod may yield finite scores of at most `masked`.
 bool mayMask(AttentionOp op);
-/// Returns whether mask_mod reads one constant table in which every row keeps a key.
-bool isTableWithKeys(AttentionOp op);
+/// A constant table that is added to scores as a mask.
+enum class MaskTable { None, Infinite, Finite };
+/// Returns whether all elements of `table`, times `factor`, are 0 or at most `masked`, and whether
+/// some of the latter are finite. Returns None for other tensors.
+MaskTable classifyTable(Value table, double factor);
+/// Returns the constant table of i1 that is true where `table`, which classifyTable knows, is 0.
+DenseElementsAttr keptElements(Value table);
+/// Returns whether mask_mod, evaluated for one row after the other, keeps a key in every row. It
+/// may read constant tables. Returns false if the mask reads other data, or after too many
+/// evaluations.
+bool keepsKeyInEveryRow(AttentionOp op);
 
 /// Writes the formula between Q·Kᵀ and the softmax as scale, score_mod and mask_mod, and the
 /// factors after the softmax as weight_mod.
@@ -35,10 +44,11 @@ public:
 private:
   /// A scalar of a body, or an element of a tensor, and its position in terms of loop parts.
   using Key = std::pair<Value, AffineMap>;
-  /// A condition that keeps the score or, if `negated`, masks it.
+  /// A condition that keeps the score or, if `negated`, masks it; or an element of a table, which
+  /// keeps the score if it is 0.
   struct Mask {
     Point condition;
-    bool negated;
+    bool negated = false, isNumber = false;
   };
   class Writer;
 
@@ -50,8 +60,10 @@ private:
   void peelMasks();
   bool addMask(const Point &select, std::optional<unsigned> kept, double factor, const Point &outer,
                unsigned rest);
+  bool addTable(const Point &table, double factor, const Point &outer, unsigned rest);
   void peelScale();
   bool write(AttentionOp op, Obstacle &obstacle);
+  bool isSinkAllowed(AttentionOp op, Obstacle &obstacle);
   bool writeFactors(AttentionOp op, Obstacle &obstacle);
 
   AttentionMatch &m;

@@ -12,7 +12,8 @@
 //  2. Scalar ops are copied. A tensor computed by math functions without the score is captured, not
 //     recomputed per score.
 //  3. Factors after the softmax become weight_mod, elements of fsdp.random fsdp.random_element.
-//  4. If a region must not hold an op, the op is the obstacle that the caller reports.
+//  4. score_mod yields the score of a sink for the last key, and mask_mod keeps that key.
+//  5. If a region must not hold an op, the op is the obstacle that the caller reports.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,13 +51,16 @@ public:
   Value get(const Point &point);
   Value condition(const Mask &mask);
   Value factor(const AttentionMatch::Factor &factor, Value product);
-  void yield(Value value) { YieldOp::create(b, op.getLoc(), value); }
+  Value isSink();
+  void yield(Value value);
   OpBuilder &builder() { return b; }
 
 private:
   Value make(const Point &point);
   Value extract(Value tensor, ValueRange at);
   Value copy(const Point &point);
+  Value negate(Value condition);
+  Value simplify(Operation *made);
   Value random(RandomOp source, ArrayRef<AffineExpr> at);
   Value whole(AffineExpr expr);
   Value index(AffineExpr expr);
@@ -75,6 +79,7 @@ private:
   bool hasScore;
   Obstacle &obstacle;
   OpBuilder b;
+  Value sinkTest; // result of isSink
   DenseMap<Key, Value> written;
   DenseMap<unsigned, Value> writtenParts;
 };
@@ -240,7 +245,7 @@ Value ScoreFunctions::Writer::copy(const Point &point) {
   Operation *made = b.clone(*source, mapping);
   if (isa<FloatType>(made->getResult(0).getType()))
     made->getResult(0).setType(wide);
-  return made->getResult(0);
+  return simplify(made);
 }
 
 Value ScoreFunctions::Writer::make(const Point &p) {
@@ -307,14 +312,86 @@ Value ScoreFunctions::Writer::get(const Point &point) {
 }
 
 Value ScoreFunctions::Writer::condition(const Mask &mask) {
-  Value keep = get(mask.condition);
-  if (!keep || !mask.negated)
-    return keep;
-  if (auto cmp = keep.getDefiningOp<arith::CmpIOp>())
+  Point point = mask.condition;
+  if (mask.isNumber) { // as bits, which have no gradient
+    OpBuilder outside(op);
+    point.value =
+        arith::ConstantOp::create(outside, op.getLoc(), keptElements(mask.condition.value));
+  }
+  Value keep = get(point);
+  return keep && mask.negated ? negate(keep) : keep;
+}
+
+/// Returns the opposite of a condition.
+Value ScoreFunctions::Writer::negate(Value condition) {
+  if (auto cmp = condition.getDefiningOp<arith::CmpIOp>())
     return arith::CmpIOp::create(b, op.getLoc(), arith::invertPredicate(cmp.getPredicate()),
                                  cmp.getLhs(), cmp.getRhs());
+  if (auto opposite = condition.getDefiningOp<arith::XOrIOp>();
+      opposite && matchPattern(opposite.getRhs(), m_One()))
+    return opposite.getLhs();
   Value yes = arith::ConstantOp::create(b, op.getLoc(), b.getBoolAttr(true));
-  return arith::XOrIOp::create(b, op.getLoc(), keep, yes);
+  return arith::XOrIOp::create(b, op.getLoc(), condition, yes);
+}
+
+/// Returns the result of an op, or a simpler value for a negation and for a comparison of
+/// `select(c, x, y)` with z, all three constants: c, its opposite, or a constant. Masks as numbers,
+/// compared with 0, become conditions that a kernel can use to skip tiles.
+Value ScoreFunctions::Writer::simplify(Operation *made) {
+  Value result = made->getResult(0);
+  if (isa<arith::XOrIOp>(made) && result.getType().isInteger(1) &&
+      matchPattern(made->getOperand(1), m_One()))
+    return negate(made->getOperand(0));
+  if (!isa<arith::CmpFOp, arith::CmpIOp>(made))
+    return result;
+  auto select = made->getOperand(0).getDefiningOp<arith::SelectOp>();
+  Attribute yes, no, bound;
+  if (!select || !matchPattern(select.getTrueValue(), m_Constant(&yes)) ||
+      !matchPattern(select.getFalseValue(), m_Constant(&no)) ||
+      !matchPattern(made->getOperand(1), m_Constant(&bound)))
+    return result;
+  auto holds = [&](Attribute value) {
+    if (auto cmp = dyn_cast<arith::CmpFOp>(made))
+      return arith::applyCmpPredicate(cmp.getPredicate(), cast<FloatAttr>(value).getValue(),
+                                      cast<FloatAttr>(bound).getValue());
+    return arith::applyCmpPredicate(cast<arith::CmpIOp>(made).getPredicate(),
+                                    cast<IntegerAttr>(value).getValue(),
+                                    cast<IntegerAttr>(bound).getValue());
+  };
+  if (holds(yes) == holds(no))
+    return arith::ConstantOp::create(b, op.getLoc(), b.getBoolAttr(holds(yes)));
+  return holds(yes) ? select.getCondition() : negate(select.getCondition());
+}
+
+/// Returns whether the key is the sink, which is the last one.
+Value ScoreFunctions::Writer::isSink() {
+  if (!sinkTest) {
+    int64_t last = cast<RankedTensorType>(op.getK().getType()).getDimSize(2) - 1;
+    sinkTest = arith::CmpIOp::create(b, op.getLoc(), arith::CmpIPredicate::eq,
+                                     argument(3 + hasScore), constantIndex(last));
+  }
+  return sinkTest;
+}
+
+/// Ends the region. The index of the sink is out of range in tensors with an element per key: the
+/// region reads those of the key before it instead, and what it computes from them is not used.
+void ScoreFunctions::Writer::yield(Value value) {
+  Location loc = op.getLoc();
+  Value key = argument(3 + hasScore);
+  YieldOp::create(b, loc, value);
+  Block *block = b.getInsertionBlock();
+  bool reads = llvm::any_of(block->getOps<tensor::ExtractOp>(),
+                            [](tensor::ExtractOp read) { return !read.getIndices().empty(); });
+  Operation *test = sinkTest ? sinkTest.getDefiningOp() : nullptr;
+  if (!f.m.sink || !reads ||
+      llvm::all_of(key.getUsers(), [&](Operation *user) { return user == test; }))
+    return;
+  b.setInsertionPointToStart(block);
+  int64_t keys = cast<RankedTensorType>(op.getK().getType()).getDimSize(2) - 1;
+  auto bounded = arith::MinUIOp::create(b, loc, key, constantIndex(keys - 1));
+  key.replaceUsesWithIf(
+      bounded, [&](OpOperand &use) { return use.getOwner() != test && use.getOwner() != bounded; });
+  b.setInsertionPointToEnd(block);
 }
 
 /// Multiplies `product` by a factor.
@@ -358,8 +435,14 @@ bool ScoreFunctions::writeFactors(AttentionOp op, Obstacle &obstacle) {
 bool ScoreFunctions::write(AttentionOp op, Obstacle &obstacle) {
   Writer score(*this, op, op.getScoreMod(), true, obstacle);
   Value s = score.get(m.formula);
-  if (!s)
+  if (!s || (m.sink && !isSinkAllowed(op, obstacle)))
     return false;
+  if (m.sink) {
+    Value sink = score.get(*m.sink);
+    if (!sink)
+      return false;
+    s = arith::SelectOp::create(score.builder(), op.getLoc(), score.isSink(), sink, s);
+  }
   score.yield(s);
   Writer mask(*this, op, op.getMaskMod(), false, obstacle);
   Value keep;
@@ -370,6 +453,8 @@ bool ScoreFunctions::write(AttentionOp op, Obstacle &obstacle) {
     keep = keep ? Value(arith::AndIOp::create(mask.builder(), op.getLoc(), keep, condition))
                 : condition;
   }
+  if (m.sink && keep)
+    keep = arith::OrIOp::create(mask.builder(), op.getLoc(), mask.isSink(), keep);
   mask.yield(keep ? keep
                   : Value(arith::ConstantOp::create(mask.builder(), op.getLoc(),
                                                     mask.builder().getBoolAttr(true))));
@@ -387,7 +472,7 @@ AttentionOp ScoreFunctions::build(OpBuilder &b, Value q, Value k, Value v, Obsta
   bool written = write(op, obstacle);
   bool hasFinite = !passedFinite.empty(), isLow = written && mayMask(op);
   bool isProven =
-      written && !isLow && (AttentionTiles(op).hasKeyInEveryRow() || isTableWithKeys(op));
+      written && !isLow && (AttentionTiles(op).hasKeyInEveryRow() || keepsKeyInEveryRow(op));
   if (written && (isProven || assumeKeys || !(hasFinite || isLow)))
     return op;
   if (written)

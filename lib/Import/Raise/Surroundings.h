@@ -1,0 +1,45 @@
+//===- Surroundings.h - Products around a value ----------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_IMPORT_SURROUNDINGS_H
+#define FSDP_LIB_IMPORT_SURROUNDINGS_H
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace mlir::fsdp {
+
+/// Returns whether `op` only changes the shape of its input.
+bool isView(Operation *op);
+/// Returns whether `op` is an elementwise op. Formulas consist of these and views.
+bool isElementwise(Operation *op);
+/// Returns whether `op` is a contraction that accumulates into zeros.
+bool isMatrixProduct(Operation *op);
+/// Returns whether `op` sums products of two tensors, be they matrices or vectors.
+bool isSumOfProducts(Operation *op);
+
+/// The readers of the softmax's result, and the products that its input depends on.
+struct Surroundings {
+  SetVector<Operation *> products; // products that read the weights
+  Operation *other = nullptr;      // another op that reads the weights
+  SetVector<Operation *> sources;  // products that the softmax's input depends on
+};
+
+/// Finds the products that read `weights` and those that `scores` depends on, through views,
+/// elementwise ops, slices and joins. `accepts` says what a product is.
+Surroundings findSurroundings(Value weights, Value scores,
+                              llvm::function_ref<bool(Operation *)> accepts);
+
+/// Returns whether `value` lies between two products, through views, elementwise ops, slices and
+/// joins.
+bool isBetweenProducts(Value value);
+
+/// Returns whether `value` depends on `target` through elementwise ops, views and slices alone.
+bool leadsTo(Value value, Operation *target);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_LIB_IMPORT_SURROUNDINGS_H
