@@ -56,7 +56,7 @@ func.func @two(%x: tensor<4x5xf32> {fsdp.batch = "x"}, %s: tensor<4xi64> {fsdp.b
 
 // The loss does not depend on the batch.
 
-// expected-error@+1 {{grad-divide=tokens: expected the loss to be a mean over targets}}
+// expected-error@+1 {{grad-divide=tokens: expected the loss to be a mean over the targets that count}}
 func.func @constant(%w: tensor<f32> {fsdp.param = "w"}) -> tensor<f32> attributes {fsdp.program = "step"} {
   return %w : tensor<f32>
 }

@@ -1,7 +1,7 @@
 // A limit belongs to a batch argument.
 // RUN: not fsdp-opt %s --fsdp-check-marks 2>&1 | FileCheck %s
 
-// CHECK: error: argument 0 has 'fsdp.limit', which batch arguments have
+// CHECK: error: argument 0 is a parameter, but 'fsdp.limit' is for batch arguments
 
 // DOC-BEFORE-BEGIN fsdp-check-marks
 func.func @loss(%w: tensor<4xf32> {fsdp.param = "w", fsdp.limit = 9 : i64}) {

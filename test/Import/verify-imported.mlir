@@ -19,7 +19,7 @@ func.func @two(%x: tensor<f32> {fsdp.batch = "x"}) -> (tensor<f32>, tensor<f32>)
 // expected-error @below {{argument 0 expected either 'fsdp.param' or 'fsdp.batch'}}
 // expected-error @below {{parameter 'w' expected 'fsdp.init'}}
 // expected-error @below {{two arguments are called 'w'}}
-// expected-note @below {{the other one}}
+// expected-note @below {{the first argument of this name is here}}
 func.func @arguments(%a: tensor<f32>, %b: tensor<f32> {fsdp.param = "w"}, %c: tensor<f32> {fsdp.batch = "w"}) -> tensor<f32> {
   return %a : tensor<f32>
 }
