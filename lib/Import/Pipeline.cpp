@@ -32,6 +32,7 @@ static void addInterface(OpPassManager &pm, const StepOptions &options) {
   pm.addPass(createSymbolDCEPass());
   pm.addPass(configure(createBindBuffersPass(), options));
   pm.addPass(configure(createLiftParametersPass(), options));
+  pm.addPass(createReadDropoutMarkersPass());
 }
 
 /// Rewrites every operation to one canonical op. The loop runs twice, because dropping a dead

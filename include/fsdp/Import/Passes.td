@@ -124,6 +124,19 @@ def LiftParametersPass : ImportPass<"fsdp-lift-parameters", "::mlir::ModuleOp"> 
                     Statistic<"numLifted", "num-lifted", "Constants that became parameters">];
 }
 
+def ReadDropoutMarkersPass : ImportPass<"fsdp-read-dropout-markers", "::mlir::ModuleOp"> {
+  let summary = "Turn an exporter's dropout markers into fsdp.random";
+  let description = [{
+    - Requires: one public function; calls inlined; parameters are marked.
+    - Ensures: no call of a marker function `@fsdp.dropout`. Each is a product with
+      `fsdp.random bernoulli` of a site of its own; the function has the arguments
+      with `fsdp.key`. A probability outside of [0, 1), and a tensor whose first
+      dimension does not count samples, are errors.
+    - Keeps: everything else; calls with probability 0 are their operand.
+  }];
+  let statistics = [Statistic<"numMarkers", "num-markers", "Calls of dropout markers">];
+}
+
 def LowerTosaPass : ImportPass<"fsdp-lower-tosa", "::mlir::ModuleOp"> {
   let summary = "Lower TOSA to linalg with the upstream passes";
   let description = [{

@@ -19,7 +19,7 @@ static constexpr StringRef stablehloRecipe =
 
 static constexpr StringRef randomRecipe =
     "export the model without dropout, or draw with 'fsdp.random', whose numbers depend on seed, "
-    "step and sample alone "
+    "step and sample alone, or write dropout as a call of '@fsdp.dropout.N' "
     "(docs/explanation/guide/questions.md)";
 
 // The first matching prefix counts, so longer prefixes precede shorter ones.
