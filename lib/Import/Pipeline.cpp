@@ -51,6 +51,7 @@ static void addNormalisation(OpPassManager &pm) {
     pm.addPass(createLinalgFoldUnitExtentDimsPass());
     addCleanUp(pm);
   }
+  pm.addNestedPass<func::FuncOp>(createEvaluateConstantsPass());
   pm.addNestedPass<func::FuncOp>(createDropAssertsPass());
   pm.addNestedPass<func::FuncOp>(createNormaliseOpsPass());
   addCleanUp(pm);

@@ -182,6 +182,19 @@ def FoldCopiesPass : ImportPass<"fsdp-fold-copies", "::mlir::func::FuncOp"> {
   let statistics = [Statistic<"numFolded", "num-folded", "Copies folded into a reader or producer">];
 }
 
+def EvaluateConstantsPass : ImportPass<"fsdp-evaluate-constants", "::mlir::func::FuncOp"> {
+  let summary = "Compute indices that depend on no input";
+  let description = [{
+    - Requires: structured ops are generics.
+    - Ensures: an index of a lookup whose range the rules on ranges do not bound, and
+      that depends on constants and loops alone, is an element of a constant.
+    - Keeps: indices that are in range, or affine functions of loops; masks; values
+      of more than 2^19 elements. Functions of math are computed in f64 and
+      rounded; sums of floats are not computed.
+  }];
+  let statistics = [Statistic<"numEvaluated", "num-evaluated", "Values that became constants">];
+}
+
 def DropAssertsPass : ImportPass<"fsdp-drop-asserts", "::mlir::func::FuncOp"> {
   let summary = "Check ids before the step instead of in it";
   let description = [{
