@@ -59,6 +59,7 @@ static void addNormalisation(OpPassManager &pm) {
 
 /// Raises to ops that later stages know, before bodies are fused and views are moved.
 static void addRaising(OpPassManager &pm, const StepOptions &options) {
+  pm.addNestedPass<func::FuncOp>(createJoinPositionsPass());
   pm.addNestedPass<func::FuncOp>(createRaiseEmbeddingPass());
   pm.addNestedPass<func::FuncOp>(createFoldCopiesPass());
   addCleanUp(pm);

@@ -214,6 +214,17 @@ def DropAssertsPass : ImportPass<"fsdp-drop-asserts", "::mlir::func::FuncOp"> {
                     Statistic<"numFolded", "num-folded", "Comparisons, minima and maxima decided by limits">];
 }
 
+def JoinPositionsPass : ImportPass<"fsdp-join-positions", "::mlir::func::FuncOp"> {
+  let summary = "Read at one computed position instead of several";
+  let description = [{
+    - Requires: indices of lookups are in range.
+    - Ensures: a `tensor.extract` in a generic has at most one index that is neither a
+      constant nor a loop.
+    - Keeps: values, bit for bit.
+  }];
+  let statistics = [Statistic<"numJoined", "num-joined", "Lookups that had several computed positions">];
+}
+
 def RaiseEmbeddingPass : ImportPass<"fsdp-raise-embedding", "::mlir::func::FuncOp"> {
   let summary = "Raise lookups of rows to fsdp.gather_rows";
   let description = [{
