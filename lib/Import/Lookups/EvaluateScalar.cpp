@@ -4,9 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The semantics are those of arith and math: integers wrap, and what has no value (a quotient by 0,
-// a float that no integer of the type holds) is undefined, which every reader but a select passes
-// on.
+// The semantics are those of arith and math: integers wrap. A quotient by 0, or a float that no
+// integer of the type holds, is undefined. Every reader but a select passes that on.
 //
 //===----------------------------------------------------------------------===//
 
