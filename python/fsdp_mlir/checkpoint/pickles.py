@@ -188,7 +188,7 @@ def read(where: str, data: bytes, names: Collection[str]) -> Any:
     """
     try:
         return _Machine(names).run(data)
-    except (ValueError, IndexError, KeyError, TypeError, struct.error, OverflowError) as error:
+    except (ValueError, IndexError, KeyError, TypeError, struct.error, OverflowError, Warning) as error:
         reason = str(error) if type(error) is ValueError else f"it is damaged ({error})"
         raise CheckpointError(f"{where}: {reason}") from None
 
