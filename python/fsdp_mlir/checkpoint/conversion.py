@@ -34,7 +34,8 @@ def renamed(names: Iterator[str] | list[str], rules: Mapping[str, str | None]) -
     found: dict[str, str] = {}
     used = set()
     for name in names:
-        rule = name if name in rules else next((p for p in prefixes if name.startswith(p[:-1])), None)
+        rule = name if name in rules else next(
+            (prefix for prefix in prefixes if name.startswith(prefix[:-1])), None)
         new: str | None = name
         if rule is not None:
             used.add(rule)

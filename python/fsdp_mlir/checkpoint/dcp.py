@@ -21,7 +21,8 @@ from .hugging_face import Pieces, groups
 from .pickles import Name, Object
 from .tensors import ITEM_SIZES, CheckpointError, Entry, counts, cut
 
-_METADATA, _FILES = "torch.distributed.checkpoint.metadata", "torch.distributed.checkpoint.filesystem"
+_METADATA = "torch.distributed.checkpoint.metadata"
+_FILES = "torch.distributed.checkpoint.filesystem"
 _OLDER = "torch.distributed._shard.sharded_tensor.metadata"
 _NAMES = frozenset(
     [f"{_METADATA}.{name}" for name in (
@@ -76,8 +77,8 @@ class DcpSource(Source):
                 not info.is_a("_StorageInfo"):
             raise self._damage("expected a file and an offset for each item of storage_data")
         if info.get("transform_descriptors"):
-            raise self._damage(f"'{name}' is stored with a transform such as compression; expected "
-                               "none. Load it with torch.distributed.checkpoint and save it without")
+            raise self._damage(f"'{name}': expected no transform such as compression; load it with "
+                               "torch.distributed.checkpoint and save it without")
         place = info.get("offset"), info.get("length")
         if not counts(place):
             raise self._damage(f"'{name}': expected whole numbers as offset and length")
@@ -109,8 +110,9 @@ class DcpSource(Source):
             places.append((offsets, sizes))
         covered = sum(math.prod(sizes) for _, sizes in places)
         if covered != math.prod(shape) or self._overlap(places):
-            raise self._damage(f"tensor '{name}': expected chunks that cover its {math.prod(shape)} "
-                               f"elements once, found {len(places)} chunks of {covered}")
+            raise self._damage(f"tensor '{name}': expected chunks that cover its "
+                               f"{math.prod(shape)} elements once, found {len(places)} of "
+                               f"{covered} in all")
         self._chunks[name] = places
 
     @staticmethod
@@ -129,8 +131,8 @@ class DcpSource(Source):
         where = f"{path}: tensor '{entry.name}' at offset {begin}"
         data = self.files[path]
         if begin + length > len(data):
-            raise CheckpointError(f"{where}: expected {length} bytes, found {max(len(data) - begin, 0)}"
-                                  "; the file is cut short")
+            raise CheckpointError(f"{where}: expected {length} bytes, found "
+                                  f"{max(len(data) - begin, 0)}; the file is cut short")
         stored = torch_files.read(where, data[begin:begin + length])
         if stored.dtype != entry.dtype or stored.shape != sizes:
             raise CheckpointError(f"{where}: expected {entry.dtype} {list(sizes)} as in .metadata, "

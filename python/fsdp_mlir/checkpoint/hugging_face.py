@@ -42,8 +42,8 @@ def read_header(path: pathlib.Path, data: np.ndarray):
     size = len(data)
     length = int.from_bytes(data[:8].tobytes(), "little")
     if size < 8 or length > min(size - 8, _MOST_HEADER):
-        raise CheckpointError(f"{path}: expected a header of at most {max(size - 8, 0)} bytes, found "
-                              f"a size of {length}; it is cut short or no .safetensors file")
+        raise CheckpointError(f"{path}: expected a header of at most {max(size - 8, 0)} bytes, "
+                              f"found a size of {length}; it is cut short or no .safetensors file")
     header = read_json(path, data[8:8 + length].tobytes())
     metadata = header.pop("__metadata__", {})
     if not isinstance(metadata, dict) or any(type(v) is not str for v in metadata.values()):
@@ -52,11 +52,11 @@ def read_header(path: pathlib.Path, data: np.ndarray):
     items = [_entry(path, name, item) for name, item in header.items()]
     for entry, begin, end in sorted(items, key=lambda item: item[1:]):
         if end - begin != entry.nbytes:
-            raise CheckpointError(f"{path}: tensor '{entry.name}': expected {entry.nbytes} bytes for "
-                                  f"{entry.dtype} {list(entry.shape)}, found {end - begin}")
+            raise CheckpointError(f"{path}: tensor '{entry.name}': expected {entry.nbytes} bytes "
+                                  f"for {entry.dtype} {list(entry.shape)}, found {end - begin}")
         if begin != at:
-            raise CheckpointError(f"{path}: tensor '{entry.name}': expected offset {at}, the end of "
-                                  f"the tensor before it, found {begin}")
+            raise CheckpointError(f"{path}: tensor '{entry.name}': expected offset {at}, the end "
+                                  f"of the tensor before it, found {begin}")
         at = end
         found[entry.name] = (entry, start + begin, start + end)
     if start + at != size:
@@ -117,9 +117,10 @@ class IndexSource(Source):
         yield from self.missing
         for file, tensors in self._shards.items():
             for name in tensors:
-                if self._files.get(name) != file:
+                place = self._files.get(name)
+                if place != file:
                     yield (f"{self.path.with_name(file)}: found tensor '{name}', which the index "
-                           f"{'places in ' + self._files[name] if name in self._files else 'lacks'}")
+                           f"{'places in ' + place if place else 'lacks'}")
 
     def warnings(self) -> Iterator[str]:
         total = self._metadata.get("total_size") if isinstance(self._metadata, dict) else None

@@ -111,8 +111,8 @@ class _Machine:
     def name(self, module: Any, name: Any) -> None:
         text = f"{module}.{name}"
         if not isinstance(module, str) or not isinstance(name, str) or text not in self.names:
-            raise ValueError(f"it names '{text:.100}', which a checkpoint of tensors does not need; "
-                             "nothing of it was run")
+            raise ValueError(f"it names '{text:.100}', which a checkpoint of tensors does not "
+                             "need; nothing of it was run")
         self.stack.append(Name(module, name))
 
     def call(self, new: bool) -> None:
@@ -188,7 +188,8 @@ def read(where: str, data: bytes, names: Collection[str]) -> Any:
     """
     try:
         return _Machine(names).run(data)
-    except (ValueError, IndexError, KeyError, TypeError, struct.error, OverflowError, Warning) as error:
+    except (ValueError, IndexError, KeyError, TypeError, struct.error, OverflowError,
+            Warning) as error:
         reason = str(error) if type(error) is ValueError else f"it is damaged ({error})"
         raise CheckpointError(f"{where}: {reason}") from None
 

@@ -82,15 +82,15 @@ class SaveSource(Source):
                                   f"{str(index.get('version')):.40}")
         found = _HASH.search(text)
         if not found:
-            raise CheckpointError(f"{self._where}: expected its SHA-256 at its end; it is cut short "
-                                  "or damaged")
+            raise CheckpointError(f"{self._where}: expected its SHA-256 at its end; it is cut "
+                                  "short or damaged")
         zeroed = text[:found.start(1)] + b"0" * 64 + text[found.end(1):]
         if hashlib.sha256(zeroed).hexdigest() != found[1].decode():
             raise CheckpointError(f"{self._where}: its content does not match the SHA-256 at its "
                                   "end; it is damaged")
         if expected is not None and expected != found[1].decode():
-            raise CheckpointError(f"{self._where}: expected the SHA-256 in ../latest, {expected:.64}, "
-                                  f"found {found[1].decode()}")
+            raise CheckpointError(f"{self._where}: expected the SHA-256 in ../latest, "
+                                  f"{expected:.64}, found {found[1].decode()}")
         return index
 
     def _state(self, state: object, units: int) -> None:
@@ -98,14 +98,14 @@ class SaveSource(Source):
             "tensor": str, "role": str, "dtype": str, "unit": int, "elements": int, "files": list})
         if dtype not in ITEM_SIZES or unit >= units or not counts(files) or \
                 any(file >= len(self._files) for file in files):
-            raise CheckpointError(f"{self._where}: state '{tensor}': expected a known dtype, a unit "
-                                  "and files of the index")
+            raise CheckpointError(f"{self._where}: state '{tensor}': expected a known dtype, a "
+                                  "unit and files of the index")
         self._states[unit, role] = tensor, dtype, elements, files
 
     def _parameter(self, unit: int, param: object) -> None:
         name, offset, shape = _members(self._where, param, {"name": str, "offset": int,
                                                             "shape": list})
-        role = next((role for role in ("master", "parameter") if (unit, role) in self._states), None)
+        role = next((one for one in ("master", "parameter") if (unit, one) in self._states), None)
         if role is None or not counts(shape) or name in self.entries:
             raise CheckpointError(f"{self._where}: parameter '{name}': expected a shape, once, and "
                                   "values as 'master' or 'parameter'")
