@@ -297,6 +297,31 @@ def test_a_file_outside_of_the_folder_is_refused(tmp_path, single, capsys):
     assert code == 1 and "expected names of files beside it, found '../_0.distcp'" in text
 
 
+def bomb(levels):
+    """Returns a pickle that names (), nested ``levels`` times with each level twice."""
+    return b"\x80\x04)" + b"".join(
+        b"q" + bytes([0]) + b"h\x00\x86" for _ in range(levels)) + b"X\x01\0\0\0x\x93."
+
+
+@pytest.mark.parametrize("data", [
+    bomb(200), b"\x80\x04" + b")" + b"\x85" * 300_000 + b".", b"\x80\x04" + b"(" * 100_000 + b".",
+    b"\x80\x04}" + b")" + b"\x85" * 300_000 + b"Ns.", b"\x80\x04N0.", b"\x80\x04h\x07.",
+    b"\x80\x04\x8b\xff\xff\xff\x7f.", b"\x80\x04]a.", b"\x80\x04(e.", b"c\n\n.", b"."])
+def test_hostile_pickles_are_refused(tmp_path, capsys, data):
+    (tmp_path / ".metadata").write_bytes(data)
+    code, text = run(capsys, "verify", tmp_path)
+    assert code == 1 and str(tmp_path / ".metadata") in text and len(text) < 2000, text
+
+
+def test_written_pickles_are_those_of_python():
+    from fsdp_mlir.checkpoint import pickles
+
+    value = {"a": (0, 1, 255, 1 << 31, 1 << 40, (1 << 62) - 1, -1, -(1 << 33), True, False, None),
+             "b": ["\u00e9", [], {}, ()]}
+    assert pickle.loads(pickles.write(value)) == value
+    assert pickles.read("x", pickle.dumps(value, 4), ()) == value
+
+
 # --- DCP beside torch.distributed.checkpoint
 
 

@@ -129,6 +129,10 @@ def run(options: argparse.Namespace) -> int:
     except CheckpointError as error:
         print(f"fsdp-ckpt: error: {error}", file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
+    except (RecursionError, MemoryError) as error:
+        print(f"fsdp-ckpt: error: {type(error).__name__}: the checkpoint is nested too deeply or "
+              "larger than the memory", file=sys.stderr)
+        return 1
     except OSError as error:
         print(f"fsdp-ckpt: error: {error.filename or 'file'}: {error.strerror or error}",
               file=sys.stderr)

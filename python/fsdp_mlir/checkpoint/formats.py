@@ -104,7 +104,8 @@ def beside(path: pathlib.Path, name: object) -> pathlib.Path:
     """Returns the path of a file that an index names. Raises CheckpointError unless plain."""
     if not isinstance(name, str) or not name or "\0" in name or name == ".." or \
             pathlib.PurePath(name).name != name:
-        raise CheckpointError(f"{path}: expected names of files beside it, found {str(name)!r:.80}")
+        found = ascii(name) if isinstance(name, str) else type(name).__name__
+        raise CheckpointError(f"{path}: expected names of files beside it, found {found:.80}")
     return path.with_name(name)
 
 

@@ -109,8 +109,10 @@ class _Machine:
             target[key] = value
 
     def name(self, module: Any, name: Any) -> None:
+        if not isinstance(module, str) or not isinstance(name, str):
+            raise ValueError("expected texts as module and name")
         text = f"{module}.{name}"
-        if not isinstance(module, str) or not isinstance(name, str) or text not in self.names:
+        if text not in self.names:
             raise ValueError(f"it names '{text:.100}', which a checkpoint of tensors does not "
                              "need; nothing of it was run")
         self.stack.append(Name(module, name))
