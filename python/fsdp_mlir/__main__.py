@@ -1,6 +1,6 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""python -m fsdp_mlir: exports models to files for the command-line tools."""
+"""python -m fsdp_mlir: exports models to files for the command-line tools, converts checkpoints."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import importlib.util
 import pathlib
 import sys
 
+from .checkpoint import command as checkpoint
 from .errors import FsdpError
 
 _EXPORT = """\
@@ -102,7 +103,10 @@ def _export(options: argparse.Namespace) -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Returns the exit code: 0 written, 2 bad usage or a model that cannot be exported."""
+    """Returns the exit code: 0 success, 2 bad usage or a model that cannot be exported.
+
+    Those of ckpt are fsdp-ckpt's.
+    """
     parser = argparse.ArgumentParser(prog="python -m fsdp_mlir", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     export = commands.add_parser("export", help="write a model of PyTorch or JAX as MLIR",
@@ -121,7 +125,11 @@ def main(arguments: list[str] | None = None) -> int:
                              "folder's, else drawn)")
     export.add_argument("-o", "--output", required=True, metavar="OUT.mlir")
     export.set_defaults(run=_export)
+    checkpoint.add_commands(commands.add_parser(
+        "ckpt", help="inspect, verify and convert checkpoints (fsdp-ckpt)"))
     options = parser.parse_args(arguments)
+    if options.run is not _export:
+        return checkpoint.run(options)
     try:
         return options.run(options)
     except (FsdpError, TypeError, ValueError) as error:
