@@ -68,7 +68,7 @@ func.func private @k_update(%b: tensor<16xf32>, %g: tensor<64xf32>, %w: tensor<6
 // AHEAD: fsdp.launch @k_update
 // AHEAD: fsdp.copy {{.*}} "to the file: u momentum" {fsdp.channel = 6 : i64, {{.*}}fsdp.id = [[BACK:[0-9]+]] : i64
 // AHEAD: fsdp.wait [[BACK]]
-// BOTH: error: offload: expected none, or each once
+// BOTH: error: offload: expected none, or each of {{.*}} at most once, joined by +
 
 // A gather reads a device copy of its shard. A reduced gradient is copied to the host, which also computes its norm.
 // STATE: fsdp.buffer @state.0 "u parameter" parameters 256 host
