@@ -32,6 +32,7 @@ static void addInterface(OpPassManager &pm, const StepOptions &options) {
   pm.addPass(createSymbolDCEPass());
   pm.addPass(configure(createBindBuffersPass(), options));
   pm.addPass(configure(createLiftParametersPass(), options));
+  pm.addPass(createReadDropoutMarkersPass());
 }
 
 /// Rewrites every operation to one canonical op. The loop runs twice, because dropping a dead
@@ -50,6 +51,7 @@ static void addNormalisation(OpPassManager &pm) {
     pm.addPass(createLinalgFoldUnitExtentDimsPass());
     addCleanUp(pm);
   }
+  pm.addNestedPass<func::FuncOp>(createEvaluateConstantsPass());
   pm.addNestedPass<func::FuncOp>(createDropAssertsPass());
   pm.addNestedPass<func::FuncOp>(createNormaliseOpsPass());
   addCleanUp(pm);
@@ -57,6 +59,7 @@ static void addNormalisation(OpPassManager &pm) {
 
 /// Raises to ops that later stages know, before bodies are fused and views are moved.
 static void addRaising(OpPassManager &pm, const StepOptions &options) {
+  pm.addNestedPass<func::FuncOp>(createJoinPositionsPass());
   pm.addNestedPass<func::FuncOp>(createRaiseEmbeddingPass());
   pm.addNestedPass<func::FuncOp>(createFoldCopiesPass());
   addCleanUp(pm);

@@ -103,7 +103,7 @@ func.func @resource() -> tensor<4xf32> {
 // rand and dropout in the form of torch-mlir: a seed that each step changes.
 ml_program.global private mutable @global_seed(dense<0> : tensor<i64>) : tensor<i64>
 func.func @torch_random() -> tensor<i64> {
-  // expected-error @+1 {{'ml_program.global_load' (state that persists between steps) is not supported; export the model without dropout, or draw with 'fsdp.random', whose numbers depend on seed, step and sample alone (docs/explanation/guide/questions.md)}}
+  // expected-error @+1 {{'ml_program.global_load' (state that persists between steps) is not supported; export the model without dropout, or draw with 'fsdp.random', whose numbers depend on seed, step and sample alone, or write dropout as a call of '@fsdp.dropout.N' (docs/explanation/guide/questions.md)}}
   %seed = ml_program.global_load @global_seed : tensor<i64>
   // expected-error @+1 {{'ml_program.global_store' (state that persists between steps) is not supported; export the model without dropout}}
   ml_program.global_store @global_seed = %seed : tensor<i64>

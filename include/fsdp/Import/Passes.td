@@ -125,6 +125,19 @@ def LiftParametersPass : ImportPass<"fsdp-lift-parameters", "::mlir::ModuleOp"> 
                     Statistic<"numLifted", "num-lifted", "Constants that became parameters">];
 }
 
+def ReadDropoutMarkersPass : ImportPass<"fsdp-read-dropout-markers", "::mlir::ModuleOp"> {
+  let summary = "Turn an exporter's dropout markers into fsdp.random";
+  let description = [{
+    - Requires: one public function; calls inlined; parameters are marked.
+    - Ensures: no call of a marker function `@fsdp.dropout`. Each is a product with
+      `fsdp.random bernoulli` of a site of its own; the function has the arguments
+      with `fsdp.key`. A probability outside of [0, 1), and a tensor whose first
+      dimension does not count samples, are errors.
+    - Keeps: everything else; calls with probability 0 are their operand.
+  }];
+  let statistics = [Statistic<"numMarkers", "num-markers", "Calls of dropout markers">];
+}
+
 def LowerTosaPass : ImportPass<"fsdp-lower-tosa", "::mlir::ModuleOp"> {
   let summary = "Lower TOSA to linalg with the upstream passes";
   let description = [{
@@ -170,6 +183,19 @@ def FoldCopiesPass : ImportPass<"fsdp-fold-copies", "::mlir::func::FuncOp"> {
   let statistics = [Statistic<"numFolded", "num-folded", "Copies folded into a reader or a producer">];
 }
 
+def EvaluateConstantsPass : ImportPass<"fsdp-evaluate-constants", "::mlir::func::FuncOp"> {
+  let summary = "Compute indices that depend on no input";
+  let description = [{
+    - Requires: structured ops are generics.
+    - Ensures: an index of a lookup whose range the rules on ranges do not bound, and
+      that depends on constants and loops alone, is an element of a constant.
+    - Keeps: indices that are in range, or affine functions of loops; masks; values
+      of more than 2^19 elements. Functions of math are computed in f64 and
+      rounded; sums of floats are not computed.
+  }];
+  let statistics = [Statistic<"numEvaluated", "num-evaluated", "Values that became constants">];
+}
+
 def DropAssertsPass : ImportPass<"fsdp-drop-asserts", "::mlir::func::FuncOp"> {
   let summary = "Check ids before the step instead of inside it";
   let description = [{
@@ -189,6 +215,17 @@ def DropAssertsPass : ImportPass<"fsdp-drop-asserts", "::mlir::func::FuncOp"> {
                     Statistic<"numAsserts", "num-asserts", "Asserts removed">,
                     Statistic<"numCheckedAtRun", "num-checked", "Lookups checked in each step">,
                     Statistic<"numFolded", "num-folded", "Comparisons, minima and maxima folded because of limits">];
+}
+
+def JoinPositionsPass : ImportPass<"fsdp-join-positions", "::mlir::func::FuncOp"> {
+  let summary = "Read at one computed position instead of several";
+  let description = [{
+    - Requires: indices of lookups are in range.
+    - Ensures: a `tensor.extract` in a generic has at most one index that is neither a
+      constant nor a loop.
+    - Keeps: values, bit for bit.
+  }];
+  let statistics = [Statistic<"numJoined", "num-joined", "Lookups that had several computed positions">];
 }
 
 def RaiseEmbeddingPass : ImportPass<"fsdp-raise-embedding", "::mlir::func::FuncOp"> {

@@ -19,7 +19,7 @@ static constexpr StringRef stablehloRecipe =
 
 static constexpr StringRef randomRecipe =
     "export the model without dropout, or draw with 'fsdp.random', whose numbers depend on seed, "
-    "step and sample alone "
+    "step and sample alone, or write dropout as a call of '@fsdp.dropout.N' "
     "(docs/explanation/guide/questions.md)";
 
 // The first matching prefix counts, so longer prefixes precede shorter ones.
@@ -60,6 +60,9 @@ static const Entry table[] = {
     {"cf.", "unroll the loop; a step has static shape and no data-dependent control flow"},
     {"tensor.gather", "write the lookup as an index of the first dimension (an embedding)"},
     {"tensor.scatter", "write the update without a scatter"},
+    {"tensor.extract",
+     "compute the index in an op of its own, from inputs and loops, not from another "
+     "lookup or from a result of the same op"},
     {"memref.", "give the module before bufferisation: functions on tensors"},
     {"bufferization.", "give the module before bufferisation: functions on tensors"},
     {"affine.", "give the module before lowering to loops: linalg on tensors"},

@@ -68,6 +68,25 @@ static SmallVector<unsigned> usedLoops(ArrayRef<AffineMap> maps, unsigned numLoo
   return used;
 }
 
+/// Returns the part of the tensor that the loops of a lookup reach: a loop may end before its
+/// dimension does.
+static Value sliceReached(tensor::ExtractOp extract, ArrayRef<AffineExpr> exprs,
+                          ArrayRef<int64_t> extents, OpBuilder &b) {
+  auto type = cast<RankedTensorType>(extract.getTensor().getType());
+  SmallVector<int64_t> shape(type.getShape());
+  for (auto [dim, expr] : llvm::enumerate(exprs))
+    if (auto loop = dyn_cast<AffineDimExpr>(expr); loop && loop.getPosition() < extents.size())
+      shape[dim] = std::min(shape[dim], extents[loop.getPosition()]);
+  if (ArrayRef(shape) == type.getShape())
+    return extract.getTensor();
+  SmallVector<OpFoldResult> offsets(shape.size(), b.getIndexAttr(0)), sizes,
+      strides(shape.size(), b.getIndexAttr(1));
+  for (int64_t extent : shape)
+    sizes.push_back(b.getIndexAttr(extent));
+  return tensor::ExtractSliceOp::create(b, extract.getLoc(), type.clone(shape), extract.getTensor(),
+                                        offsets, sizes, strides);
+}
+
 static LogicalResult expand(tensor::ExtractOp extract) {
   auto generic = dyn_cast<linalg::GenericOp>(extract->getParentOp());
   auto type = dyn_cast<RankedTensorType>(extract.getTensor().getType());
@@ -107,6 +126,7 @@ static LogicalResult expand(tensor::ExtractOp extract) {
   iterators.push_back(utils::IteratorType::reduction);
 
   b.setInsertionPoint(generic);
+  Value table = sliceReached(extract, exprs, extents, b);
   Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type.getElementType()));
   Value empty = tensor::EmptyOp::create(b, loc, shape, type.getElementType());
   Value init = linalg::FillOp::create(b, loc, zero, empty).getResult(0);
@@ -122,10 +142,10 @@ static LogicalResult expand(tensor::ExtractOp extract) {
                     : arith::OrIOp::create(b, loc, args[2], term).getResult();
     linalg::YieldOp::create(b, loc, sum);
   };
-  Value picks = linalg::GenericOp::create(b, loc, TypeRange(init.getType()),
-                                          ValueRange{extract.getTensor(), ids->tensor},
-                                          ValueRange(init), maps, iterators, body)
-                    .getResult(0);
+  Value picks =
+      linalg::GenericOp::create(b, loc, TypeRange(init.getType()), ValueRange{table, ids->tensor},
+                                ValueRange(init), maps, iterators, body)
+          .getResult(0);
   if (affineIndex(extract.getIndices()[*picked]))
     extract.emitRemark(
         "this read at an index computed from the loops is expanded to a sum over the ")

@@ -6,7 +6,7 @@ case "$*" in
 *1.cublaslt*--cuda-graph*) kill -9 $$ ;;
 *1.cublaslt*) "$whole" "$@" | sed 's/GPU memory besides the arenas: grew by 0 /GPU memory besides the arenas: grew by 4096 /' ;;
 *2.nvptx*--cuda-graph*) "$whole" "$@" | sed -E 's/^(memory measured:.*\([0-9]+) /\17 /' ;;
-*2.nvptx*) "$whole" "$@" | sed '/^memory of GPUs.*with contexts/d; /^check against/d' ;;
+*2.nvptx*) "$whole" "$@" | sed '/^GPU memory besides the arenas, such/d; /^check against/d' ;;
 *4.nvptx*--cuda-graph*) exec "$whole" "$@" --steps=no ;;
 *4.nvptx*) exec "$whole" "${@/--steps=3/--steps=2}" ;;
 *) exec "$whole" "$@" ;;

@@ -79,7 +79,7 @@ def check_refusals():
     refused(2, "fsdp-run", "plain.fsdp", "--overfit", "--steps=2", "--offload-dir=.")
     done = subprocess.run(["fsdp-run", "file.fsdp", "--overfit", "--steps=2"], env={**os.environ, "TMPDIR": "nowhere"},
                           capture_output=True, text=True)
-    print("TMPDIR counts" if done.returncode == 2 and "nowhere: cannot make" in done.stderr else f"error: {done}")
+    print("TMPDIR counts" if done.returncode == 2 and "nowhere: cannot create" in done.stderr else f"error: {done}")
     names = [name for name in os.listdir(".") if name.startswith("fsdp-offload")]
     print("no file is left" if not names else f"error: {names}")
 

@@ -1,0 +1,63 @@
+//===- BatchPlace.h - Where the samples lie in a tensor ---------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_IMPORT_BATCHPLACE_H
+#define FSDP_LIB_IMPORT_BATCHPLACE_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace mlir::fsdp {
+
+/// Where the samples of the batch lie in a tensor: dimension `dim` has `outer` · batch · inner
+/// elements.
+struct BatchPlace {
+  enum Kind {
+    None,   ///< no dimension counts samples: a parameter, or a sum over the batch
+    Inside, ///< dimension `dim` counts samples
+    Unknown ///< cannot be told
+  };
+  Kind kind = None;
+  int64_t dim = 0;
+  int64_t outer = 1;
+
+  static BatchPlace unknown() { return {Unknown}; }
+  static BatchPlace inside(int64_t dim, int64_t outer = 1) { return {Inside, dim, outer}; }
+  bool operator==(const BatchPlace &other) const {
+    return kind == other.kind && dim == other.dim && outer == other.outer;
+  }
+  /// Returns whether every sample is contiguous, and sample n follows sample n - 1.
+  bool isLeading() const { return kind == Inside && dim == 0 && outer == 1; }
+};
+
+/// Computes where the samples lie in the tensors of a function of one block, whose batch inputs
+/// hold them in dimension 0. Each op of the block is visited once.
+class BatchPlaces {
+public:
+  /// `inputs` are the arguments that come with each batch, `batch` is their first dimension.
+  BatchPlaces(func::FuncOp func, ArrayRef<BlockArgument> inputs, int64_t batch);
+
+  BatchPlace get(Value value) const { return places.lookup(value); }
+
+private:
+  BatchPlace compute(OpResult result) const;
+  BatchPlace ofStructured(linalg::LinalgOp op, OpResult result) const;
+  BatchPlace loopOf(linalg::LinalgOp op, OpOperand &operand) const;
+  BatchPlace loopOf(linalg::LinalgOp op, tensor::ExtractOp lookup) const;
+  BatchPlace ofCollapse(tensor::CollapseShapeOp op) const;
+  BatchPlace ofExpand(tensor::ExpandShapeOp op) const;
+  BatchPlace ofSlice(tensor::ExtractSliceOp op) const;
+  BatchPlace joinOperands(Operation *op) const;
+
+  int64_t batch;
+  llvm::DenseMap<Value, BatchPlace> places;
+};
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_LIB_IMPORT_BATCHPLACE_H

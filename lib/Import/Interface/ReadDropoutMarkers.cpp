@@ -1,0 +1,297 @@
+//===- ReadDropoutMarkers.cpp - Raise dropout markers -----------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   func.func private @fsdp.dropout.0(tensor<4x8xf32>) -> tensor<4x8xf32>
+//       attributes {fsdp.dropout = 0.1 : f64}
+//   %y = call @fsdp.dropout.0(%x)     ->   %f = fsdp.random bernoulli keep 0.9 seed %seed
+//                                               step %step first %sample site 0 per_sample 16
+//                                          %y = %x * %f
+//
+//  1. A marker is a function without a body that has `fsdp.dropout`, the probability p of a zero,
+//     or whose name is `fsdp.dropout` or begins with `fsdp.dropout.` or `fsdp.dropout_`.
+//  2. Each call gets a site, in order of appearance, that no other random op has. A call with p = 0
+//     is its operand, and gets none. A function that was called twice has been inlined twice, so
+//     its calls draw different numbers.
+//  3. The factor is f32 (f64 for an f64 tensor); the product is rounded to the type of the tensor.
+//  4. The numbers must be those of the samples, however these are divided among ranks. So the first
+//     dimension of the tensor has to count samples (BatchPlace.h), as the first dimension of the
+//     batch inputs does. Where the ops before do not tell, a warning says so.
+//  5. The arguments with `fsdp.key` are added where they are missing.
+//
+// Runs after functions are inlined and parameters are marked. O(ops)
+//
+//===----------------------------------------------------------------------===//
+
+#include "Interface/BatchPlace.h"
+#include "Interface/Positions.h"
+#include "fsdp/IR/FSDP.h"
+#include "fsdp/Import/Passes.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_READDROPOUTMARKERSPASS
+#include "fsdp/Import/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+static constexpr llvm::StringLiteral dropoutAttr = "fsdp.dropout";
+
+/// Largest number of random elements of a sample (C3 of fsdp.random).
+static constexpr int64_t maxPerSample = int64_t(1) << 33;
+
+namespace {
+struct ReadDropoutMarkersPass
+    : public fsdp::impl::ReadDropoutMarkersPassBase<ReadDropoutMarkersPass> {
+  using ReadDropoutMarkersPassBase::ReadDropoutMarkersPassBase;
+  void runOnOperation() override;
+
+private:
+  LogicalResult readDeclarations();
+  LogicalResult readBatch();
+  LogicalResult check(func::CallOp call, const BatchPlaces &places);
+  LogicalResult checkPlace(func::CallOp call, const BatchPlaces &places);
+  Value getKey(StringRef name);
+  int64_t nextSite();
+  void replace(func::CallOp call);
+
+  llvm::StringMap<double> markers; ///< probability of each marker function
+  func::FuncOp entry;
+  SmallVector<BlockArgument> inputs; ///< arguments that come with each batch
+  int64_t batch = 0;
+  llvm::DenseSet<int64_t> sites; ///< sites in use
+  int64_t site = 0;
+};
+} // namespace
+
+static bool isMarker(func::FuncOp func) {
+  StringRef name = func.getSymName();
+  bool isNamed = name.consume_front(dropoutAttr) &&
+                 (name.empty() || name.starts_with(".") || name.starts_with("_"));
+  return isNamed || func->hasAttr(dropoutAttr);
+}
+
+/// Reads the probability of every marker function.
+LogicalResult ReadDropoutMarkersPass::readDeclarations() {
+  LogicalResult result = success();
+  for (auto func : getOperation().getOps<func::FuncOp>()) {
+    if (!isMarker(func))
+      continue;
+    auto p = func->getAttrOfType<FloatAttr>(dropoutAttr);
+    if (func.isExternal() && p && p.getValueAsDouble() >= 0 && p.getValueAsDouble() < 1) {
+      markers[func.getSymName()] = p.getValueAsDouble();
+      continue;
+    }
+    InFlightDiagnostic diag = mlir::emitError(func.getLoc());
+    if (!func.isExternal())
+      diag << "expected no body of '@" << func.getSymName() << "', a dropout marker";
+    else if (Attribute found = func->getAttr(dropoutAttr))
+      diag << "expected '" << dropoutAttr << "' of '@" << func.getSymName()
+           << "' to be a probability from 0 up to, but not 1, found " << found;
+    else
+      diag << "expected '" << dropoutAttr << "', a probability, of '@" << func.getSymName() << "'";
+    diag.attachNote() << "declare it as 'func.func private @" << dropoutAttr
+                      << ".0(tensor<..>) -> tensor<..> attributes {" << dropoutAttr
+                      << " = 0.1 : f64}'";
+    result = diag;
+  }
+  return result;
+}
+
+/// Finds the batch inputs, and the first dimension of `tokens` or that of all inputs.
+LogicalResult ReadDropoutMarkersPass::readBatch() {
+  BlockArgument deciding;
+  bool agree = true;
+  for (BlockArgument arg : entry.getArguments()) {
+    unsigned i = arg.getArgNumber();
+    auto type = dyn_cast<RankedTensorType>(arg.getType());
+    if (entry.getArgAttr(i, FSDPDialect::paramAttr) || entry.getArgAttr(i, FSDPDialect::keyAttr) ||
+        !type || type.getRank() == 0)
+      continue;
+    auto name = entry.getArgAttrOfType<StringAttr>(i, FSDPDialect::batchAttr);
+    if (name && name.getValue() == "tokens")
+      deciding = arg;
+    inputs.push_back(arg);
+    agree &= type.getDimSize(0) == cast<RankedTensorType>(inputs[0].getType()).getDimSize(0);
+  }
+  if (!deciding && !inputs.empty() && agree)
+    deciding = inputs.front();
+  if (deciding) {
+    batch = cast<RankedTensorType>(deciding.getType()).getDimSize(0);
+    if (batch > 0)
+      return success();
+  }
+  InFlightDiagnostic diag =
+      mlir::emitError(entry.getLoc())
+      << "dropout needs the number of samples, the first dimension of the batch inputs: found "
+      << (inputs.empty() ? "no input" : "inputs that differ in it");
+  for (BlockArgument input : inputs)
+    diag.attachNote(input.getLoc())
+        << "argument " << getPosition(input) << " is " << input.getType();
+  if (!inputs.empty())
+    diag.attachNote(entry.getLoc()) << "the input called 'tokens' decides: --batch=INDEX=tokens";
+  return diag;
+}
+
+/// Verifies that the first dimension of the operand counts samples.
+LogicalResult ReadDropoutMarkersPass::checkPlace(func::CallOp call, const BatchPlaces &places) {
+  auto type = cast<RankedTensorType>(call.getOperand(0).getType());
+  BatchPlace place = places.get(call.getOperand(0));
+  if (batch == 1 || place.isLeading())
+    return success();
+  if (place.kind == BatchPlace::Unknown) {
+    call.emitWarning("cannot tell in which dimension of ")
+        << type << " the samples lie; dropout takes them to be in dimension 0, so that its numbers "
+        << "may depend on the number of ranks";
+    return success();
+  }
+  InFlightDiagnostic diag = call.emitError("dropout expected the ")
+                            << batch << " samples of the batch in dimension 0 of " << type
+                            << ", found ";
+  if (place.kind == BatchPlace::None) {
+    diag << "a tensor without them";
+    diag.attachNote()
+        << "the ranks would drop different elements of one value: apply dropout after "
+           "it is added to values of the samples";
+  } else {
+    diag << "them " << (place.outer > 1 ? "inside " : "in ") << "dimension " << place.dim;
+    diag.attachNote() << "the numbers would depend on the number of ranks: transpose the tensor "
+                         "before dropout, so that its first dimension is the batch";
+  }
+  return diag;
+}
+
+LogicalResult ReadDropoutMarkersPass::check(func::CallOp call, const BatchPlaces &places) {
+  if (call->getParentOp() != entry) {
+    auto caller = dyn_cast<func::FuncOp>(call->getParentOp());
+    return call.emitError("a dropout marker expected to be called by '@")
+           << entry.getSymName() << "' itself, found it in '"
+           << (caller ? "@" + caller.getSymName().str()
+                      : call->getParentOp()->getName().getStringRef().str())
+           << "'";
+  }
+  auto type = call.getNumOperands() == 1 ? dyn_cast<RankedTensorType>(call.getOperand(0).getType())
+                                         : RankedTensorType();
+  if (!type || call.getNumResults() != 1 || call.getResult(0).getType() != type)
+    return call.emitError("a dropout marker expected one ranked tensor and a result of its type, "
+                          "found ")
+           << call.getOperandTypes() << " -> " << call.getResultTypes();
+  Type element = type.getElementType();
+  if (!type.hasStaticShape() ||
+      !(element.isF16() || element.isBF16() || element.isF32() || element.isF64()))
+    return call.emitError("a dropout marker expected a static tensor of f16, bf16, f32 or f64, "
+                          "found ")
+           << type;
+  if (markers[call.getCallee()] == 0)
+    return success();
+  int64_t first = type.getRank() == 0 ? 0 : type.getDimSize(0);
+  if (first == 0 || first % batch != 0 || type.getNumElements() == 0) {
+    InFlightDiagnostic diag = call.emitError("dropout expected a tensor whose first dimension is ")
+                              << batch << ", the number of samples, or a multiple of it, found "
+                              << type;
+    diag.attachNote() << "the numbers of each sample follow from its place in the batch: apply "
+                         "dropout to a tensor of all samples, the batch first";
+    return diag;
+  }
+  if (type.getNumElements() / batch > maxPerSample)
+    return call.emitError("dropout expected at most 2^33 elements per sample, found ")
+           << type.getNumElements() / batch;
+  return checkPlace(call, places);
+}
+
+/// Returns the argument with `fsdp.key = name`; adds it after the others if there is none.
+Value ReadDropoutMarkersPass::getKey(StringRef name) {
+  for (BlockArgument arg : entry.getArguments())
+    if (auto key = entry.getArgAttrOfType<StringAttr>(arg.getArgNumber(), FSDPDialect::keyAttr);
+        key && key.getValue() == name)
+      return arg;
+  Builder b(&getContext());
+  unsigned index = entry.getNumArguments();
+  auto mark = b.getDictionaryAttr(
+      b.getNamedAttr(FSDPDialect::keyAttr, StringAttr::get(&getContext(), name)));
+  LogicalResult inserted =
+      entry.insertArgument(index, RankedTensorType::get({}, b.getI64Type()), mark,
+                           NameLoc::get(b.getStringAttr(name), entry.getLoc()));
+  assert(succeeded(inserted) && "the entry is no declaration");
+  (void)inserted;
+  return entry.getArgument(index);
+}
+
+int64_t ReadDropoutMarkersPass::nextSite() {
+  while (sites.contains(site))
+    ++site;
+  return site++;
+}
+
+void ReadDropoutMarkersPass::replace(func::CallOp call) {
+  Value x = call.getOperand(0);
+  double p = markers[call.getCallee()];
+  if (p == 0) {
+    call.getResult(0).replaceAllUsesWith(x);
+    return call.erase();
+  }
+  OpBuilder b(call);
+  Location loc = call.getLoc();
+  auto type = cast<RankedTensorType>(x.getType());
+  Type narrow = type.getElementType(), wide = narrow.isF64() ? narrow : Type(b.getF32Type());
+  auto factor = RandomOp::create(
+      b, loc, type.clone(wide), RandomKindAttr::get(&getContext(), RandomKind::bernoulli),
+      b.getF64FloatAttr(1 - p), getKey("seed"), getKey("step"), getKey("sample"),
+      b.getI64IntegerAttr(nextSite()), b.getI64IntegerAttr(type.getNumElements() / batch));
+  Value empty = tensor::EmptyOp::create(b, loc, type.getShape(), narrow);
+  SmallVector<AffineMap> maps(3, b.getMultiDimIdentityMap(type.getRank()));
+  SmallVector<utils::IteratorType> loops(type.getRank(), utils::IteratorType::parallel);
+  auto product = linalg::GenericOp::create(b, loc, type, ValueRange{x, factor}, empty, maps, loops,
+                                           [&](OpBuilder &b, Location loc, ValueRange args) {
+                                             Value value = args[0];
+                                             if (narrow != wide)
+                                               value = arith::ExtFOp::create(b, loc, wide, value);
+                                             value = arith::MulFOp::create(b, loc, value, args[1]);
+                                             if (narrow != wide)
+                                               value =
+                                                   arith::TruncFOp::create(b, loc, narrow, value);
+                                             linalg::YieldOp::create(b, loc, value);
+                                           });
+  call.getResult(0).replaceAllUsesWith(product.getResult(0));
+  call.erase();
+}
+
+void ReadDropoutMarkersPass::runOnOperation() {
+  if (failed(readDeclarations()))
+    return signalPassFailure();
+  if (markers.empty())
+    return;
+  SmallVector<func::CallOp> calls;
+  bool drops = false;
+  getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (auto random = dyn_cast<RandomOp>(op))
+      sites.insert(random.getSite());
+    if (auto random = dyn_cast<RandomElementOp>(op))
+      sites.insert(random.getSite());
+    auto call = dyn_cast<func::CallOp>(op);
+    if (call && markers.contains(call.getCallee())) {
+      calls.push_back(call);
+      drops |= markers[call.getCallee()] != 0;
+    }
+  });
+  entry = getEntry(getOperation());
+  if (!entry || (drops && failed(readBatch())))
+    return entry ? signalPassFailure() : void();
+  BatchPlaces places(entry, inputs, batch);
+  bool failedAny = false;
+  for (func::CallOp call : calls)
+    failedAny |= failed(check(call, places));
+  if (failedAny)
+    return signalPassFailure();
+  for (func::CallOp call : calls)
+    replace(call);
+  numMarkers += calls.size();
+  for (auto func : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
+    if (isMarker(func) && SymbolTable::symbolKnownUseEmpty(func, getOperation()))
+      func.erase();
+}

@@ -1,0 +1,59 @@
+//===- ConstantEvaluator.h - Values that no input changes -------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_IMPORT_CONSTANTEVALUATOR_H
+#define FSDP_LIB_IMPORT_CONSTANTEVALUATOR_H
+
+#include "Lookups/EvaluateScalar.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallBitVector.h"
+
+namespace mlir::fsdp {
+
+/// The elements of a tensor, in row-major order.
+struct ConstantTable {
+  SmallVector<int64_t> shape;
+  std::vector<Scalar> elements;
+};
+
+/// A value of a body as a function of some of the loops.
+struct ConstantValue {
+  SmallVector<int64_t> loops; ///< the loops it depends on, in ascending order
+  ConstantTable table;        ///< over those loops
+};
+
+/// Computes tensors and values of bodies that depend on constants and loops alone.
+class ConstantEvaluator {
+public:
+  /// Largest number of elements of a tensor, and of points of the loops of an op.
+  static constexpr int64_t maxElements = 1 << 19, maxPoints = 1 << 22;
+
+  /// Returns the elements of a tensor; null if it depends on an argument, an op is unknown, or it
+  /// is too large.
+  const ConstantTable *get(Value tensor);
+
+  /// Returns a value of the body of `op`, of which no element is undefined.
+  std::optional<ConstantValue> get(linalg::LinalgOp op, Value value);
+
+private:
+  /// A body as a list of ops, on numbered values.
+  struct Program;
+
+  std::optional<ConstantTable> compute(OpResult tensor);
+  std::optional<ConstantTable> computeStructured(linalg::LinalgOp op, unsigned result);
+  std::optional<ConstantTable> computeSlice(tensor::ExtractSliceOp op);
+  std::optional<ConstantTable> computeConcat(tensor::ConcatOp op);
+  bool write(Program &program, linalg::LinalgOp op, Value value);
+  void run(Program &program, ArrayRef<int64_t> point);
+
+  llvm::DenseMap<Value, std::unique_ptr<ConstantTable>> known;
+};
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_LIB_IMPORT_CONSTANTEVALUATOR_H
