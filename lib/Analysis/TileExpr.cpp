@@ -312,8 +312,8 @@ TileExpr TileExpr::choose(TileExpr condition, TileExpr yes, TileExpr no) {
     return yes;
   if (condition.range().hi < 0)
     return no;
-  // A condition on a choice is replaced with the condition of that choice if each branch decides
-  // it.
+  // If the condition is itself a choice, and both values of that choice decide the result, the
+  // inner condition replaces it.
   if (auto terms = condition.terms(); terms.size() == 1 && terms[0].expr.kind() == Kind::Choose) {
     ArrayRef<TileExpr> inner = terms[0].expr.operands();
     auto decide = [&](TileExpr value) {

@@ -411,8 +411,8 @@ LogicalResult AddBackwardPass::splitProgram(func::FuncOp func) {
   SymbolTable symbols(getOperation());
   for (StringRef name : {"step", "eval"})
     if (Operation *other = symbols.lookup(name); other && other != func) {
-      InFlightDiagnostic diag = func.emitError("expected '@")
-                                << name << "' to be free for the program of this name";
+      InFlightDiagnostic diag = func.emitError("expected no other symbol '@")
+                                << name << "', which is reserved for a program";
       diag.attachNote(other->getLoc()) << "it is defined here; rename it";
       return diag;
     }

@@ -62,14 +62,15 @@ static LogicalResult checkScalar(Operation &o, Function &f, unsigned firstCaptur
     if (f.name == "weight_mod" && isa<FloatType>(extract.getType())) {
       InFlightDiagnostic diag = o.emitOpError(
           "in 'weight_mod' reads floats, which would have a gradient: expected integers");
-      diag.attachNote() << "multiply V by a learned factor of keys, O by one of heads and rows; "
-                           "for any other factor, use separate products and a softmax";
+      diag.attachNote()
+          << "multiply V by a learned factor of keys, or O by a learned factor of heads and "
+             "rows; for any other factor, use separate products and a softmax";
       return diag;
     }
     return success();
   }
   if (isa<ContributeOp>(o))
-    return f.name == "score_grad" ? success() : o.emitOpError("expected in 'score_grad' only");
+    return f.name == "score_grad" ? success() : o.emitOpError("is allowed in 'score_grad' only");
   bool known = isa_and_nonnull<arith::ArithDialect, math::MathDialect>(o.getDialect()) ||
                isa<RandomElementOp>(o);
   SmallVector<Type> types(o.getOperandTypes());
@@ -140,7 +141,7 @@ static LogicalResult checkAttention(Op op) {
       return op.emitOpError("expected Q, K, V and O of at most 2^48 elements, found ") << type;
   if (k.getDimSize(0) != q.getDimSize(0) ||
       v.getShape().drop_back() != k.getShape().drop_back()) // (C2)
-    return op.emitOpError("expected one batch, and K and V of equal heads and lengths; found ")
+    return op.emitOpError("expected one batch size, and K and V of equal heads and lengths; found ")
            << q << ", " << k << " and " << v;
   if (q.getDimSize(3) != k.getDimSize(3)) // (C3)
     return op.emitOpError("expected Q and K of one head dimension, found ")

@@ -76,7 +76,7 @@ LogicalResult UnitOp::verify() {
           "with 'rows' expected one parameter, of floats, of rank 2 and at offset 0");
     int64_t columns = table.getType().getDimSize(1);
     if (columns == 0 || getShardSize() % columns != 0)
-      return emitOpError("with 'rows' expected a shard of whole rows of ")
+      return emitOpError("with 'rows' expected a shard size that is a multiple of the row length ")
              << columns << ", found " << getShardSize();
   }
   if (std::optional<PlacementAttr> placement = getPlacement()) { // (C4)

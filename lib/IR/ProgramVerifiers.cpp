@@ -38,7 +38,7 @@ LogicalResult KernelCallOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (failed(kernel))
     return failure();
   if (!llvm::equal(kernel->getResultTypes(), getResultTypes())) // (C3)
-    return emitOpError("expected the results of ")
+    return emitOpError("expected results of the result types of ")
            << getKernelAttr() << ", " << kernel->getResultTypes();
   if (getInplace().size() != getNumResults()) // (C2)
     return emitOpError("'inplace' expected ")
@@ -51,7 +51,7 @@ LogicalResult KernelCallOp::verifySymbolUses(SymbolTableCollection &tables) {
       types.push_back(getResult(result).getType());
   }
   if (kernel->getArgumentTypes() != ArrayRef<Type>(types)) // (C2)
-    return emitOpError("expected operands and destinations as the arguments of ")
+    return emitOpError("expected operands and destinations of the argument types of ")
            << getKernelAttr() << ", " << kernel->getArgumentTypes();
   for (auto [result, mark] : llvm::enumerate(marks)) {
     auto found = mark.first < types.size()
@@ -92,11 +92,13 @@ LogicalResult LayoutOp::verify() {
   }
   for (FlatSymbolRefAttr name : {getBlockAttr(), getRankAttr()})
     if (name && !names.contains(name.getValue())) // (C2)
-      return emitOpError("expected ") << name << " to be one of its buffers";
+      return emitOpError("expected ") << name << " to be a buffer of the layout";
   for (uint64_t number : {getArenaBytes(), getLowerBound(), getWorkspaceOffset(), getSharedBytes(),
                           getWorkerBytes(), getWorkers(), getHostBytes()})
     if (static_cast<int64_t>(number) < 0) // (C4)
-      return emitOpError("expected no negative number, found ") << static_cast<int64_t>(number);
+      return emitOpError(
+                 "expected sizes, offsets and the number of workers to be at least 0, found ")
+             << static_cast<int64_t>(number);
   if (getWorkspaceBytes() && (static_cast<int64_t>(getWorkspaceOffset()) % arenaAlignment ||
                               getWorkspaceOffset() + getWorkspaceBytes() > getArenaBytes())) // (C3)
     return emitOpError("expected the workspace of ")
@@ -113,7 +115,7 @@ LogicalResult BufferOp::verify() {
     return emitOpError("expected no 'in' and no 'host' on a buffer with 'fsdp.file'");
   bool range = getFirst() && getLast();
   if (range != getProgram().has_value() || getFirst().has_value() != getLast().has_value()) // (C2)
-    return emitOpError("expected 'in', 'from' and 'to' together");
+    return emitOpError("expected all of 'in', 'from' and 'to', or none of them");
   if (range && (static_cast<int64_t>(*getFirst()) < 0 || *getLast() < *getFirst())) // (C2)
     return emitOpError("expected 0 ≤ from ≤ to, found ")
            << static_cast<int64_t>(*getFirst()) << " and " << static_cast<int64_t>(*getLast());
@@ -127,7 +129,7 @@ static LogicalResult checkSlot(Operation *op, FlatSymbolRefAttr name, Type type,
   auto buffer = tables.lookupSymbolIn<BufferOp>(op->getParentOp(), name);
   if (!buffer || !buffer.isPersistent())
     return op->emitOpError("expected ")
-           << name << " to be a buffer of the layout without a program";
+           << name << " to be a buffer of the layout that belongs to no program";
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor || !tensor.hasStaticShape())
     return op->emitOpError("expected a tensor type of static shape, found ") << type;
@@ -230,9 +232,8 @@ static FailureOr<int64_t> countPieces(Operation *op, SliceAttr slice,
                   ? tables.lookupNearestSymbolFrom<MeshOp>(program, program.getMeshAttr())
                   : MeshOp();
   if (slice.getPiece() < 0 || !areAxes(mesh, slice.getAxes())) {
-    op->emitOpError(
-        "expected a piece of at least 0 bytes for each rank of axes of the program's mesh, found ")
-        << slice.getPiece() << " of " << slice.getAxes();
+    op->emitOpError("expected a piece of at least 0 bytes over axes of the program's mesh, found ")
+        << slice.getPiece() << " bytes over " << slice.getAxes();
     return failure();
   }
   int64_t pieces = 1;
@@ -259,7 +260,8 @@ static LogicalResult checkSlices(Operation *op, ArrayRef<SliceAttr> slices,
       return diag;
     }
     if (slice.getStride() && !loop) // (S2)
-      return op->emitOpError("expected no step outside of a loop, found ") << slice.getStride();
+      return op->emitOpError("expected a slice without a step outside of a loop, found step ")
+             << slice.getStride();
     FailureOr<int64_t> pieces = countPieces(op, slice, tables); // (S3)
     if (failed(pieces))
       return failure();
@@ -387,7 +389,8 @@ static LogicalResult checkWaited(Operation *op) {
   int64_t channel = getChannel(op);
   std::optional<int64_t> id = getInFlightId(op);
   if (channel < 0 || (channel > 0 && !id))
-    return op->emitOpError("expected a channel of at least 0, with an id, found ") << channel;
+    return op->emitOpError("expected channel 0, or a positive channel and an id; found channel ")
+           << channel << (id ? "" : " without an id");
   for (Operation *next = op->getNextNode(); id && next; next = next->getNextNode())
     if (auto wait = dyn_cast<WaitOp>(next); wait && static_cast<int64_t>(wait.getId()) == *id)
       return success();
@@ -415,7 +418,8 @@ LogicalResult CollectiveOp::verifySymbolUses(SymbolTableCollection &tables) {
   bool reduces =
       getKind() == CollectiveKind::reduce_scatter || getKind() == CollectiveKind::all_reduce;
   if (reduces != getReduction().has_value()) // (C6)
-    return emitOpError(reduces ? "expected a reduction" : "expected no reduction");
+    return emitOpError(reduces ? "expected 'reduce' with " : "expected no 'reduce' with ")
+           << stringifyCollectiveKind(getKind());
   return success();
 }
 
@@ -423,14 +427,14 @@ LogicalResult WaitOp::verifySymbolUses(SymbolTableCollection &) {
   for (Operation *before = (*this)->getPrevNode(); before; before = before->getPrevNode())
     if (getInFlightId(before) == static_cast<int64_t>(getId()))
       return success();
-  return emitOpError("expected a collective or a copy of id ")
-         << getId() << " on a channel before it"; // (C1)
+  return emitOpError("expected an asynchronous collective or copy with id ")
+         << getId() << " before this wait"; // (C1)
 }
 
 LogicalResult CopyOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (getSource().getBytes() != getTarget().getBytes()) // (C1)
-    return emitOpError("expected as many bytes on both sides, found ")
-           << getSource().getBytes() << " and " << getTarget().getBytes();
+    return emitOpError("expected source and target of equal size, found ")
+           << getSource().getBytes() << " and " << getTarget().getBytes() << " bytes";
   if (overlap(*this, getSource(), getTarget(), tables)) // (C2)
     return emitOpError("expected source and target not to overlap");
   if (failed(checkWaited(*this))) // (C3)
@@ -454,7 +458,7 @@ LogicalResult InitialiseOp::verifySymbolUses(SymbolTableCollection &tables) {
   for (auto state : layout.getOps<StateSlotOp>())
     if (state.getUnitAttr() == getUnitAttr() && state.getRole() == getRole())
       return success();
-  return emitOpError("expected a state ")
-         << stringifyStateRole(getRole()) << " of " << getUnitAttr() // (C2)
+  return emitOpError("expected a state slot of ")
+         << getUnitAttr() << " with role " << stringifyStateRole(getRole()) // (C2)
          << " in " << program.getLayoutAttr();
 }

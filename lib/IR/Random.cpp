@@ -33,14 +33,14 @@ LogicalResult RandomOp::verify() {
   bool flag = element.isInteger(1) && bernoulli;
   if (!type.hasStaticShape() ||
       !(flag || element.isF16() || element.isBF16() || element.isF32() || element.isF64())) // (C1)
-    return emitOpError(
-               "expected static numbers of f16, bf16, f32 or f64, or i1 with bernoulli; found ")
+    return emitOpError("expected a static shape and elements of f16, bf16, f32 or f64, or of i1 "
+                       "with bernoulli; found ")
            << type;
   if (getSite() > std::numeric_limits<uint32_t>::max()) // (C2)
     return emitOpError("expected a site in [0, 2^32), found ") << static_cast<int64_t>(getSite());
   int64_t elements = getElementsPerSample();
   if (elements < (getPerSample() ? 1 : 0) || (elements && type.getNumElements() % elements)) // (C3)
-    return emitOpError("expected samples of a number of elements that divides ")
+    return emitOpError("expected the number of elements of a sample to divide ")
            << type.getNumElements() << ", found " << elements;
   if (elements > int64_t(1) << 33) // (C3) 2^32 blocks of two words of 64 bits
     return emitOpError("expected samples of at most 2^33 elements, found ") << elements;

@@ -90,7 +90,7 @@ static LogicalResult checkReduceScatter(Operation *op, FlatSymbolRefAttr name, T
   for (int64_t index : params) {
     if (index <= last || index >= unit->getNumParams()) // (C2)
       return op->emitOpError("'params' expected increasing indices below ")
-             << unit->getNumParams() << ", found " << index << " after " << last;
+             << unit->getNumParams() << ", found [" << params << "]";
     last = index;
   }
   if (failed(checkParams(op, *unit, grads, params))) // (C3)
@@ -157,8 +157,9 @@ static FailureOr<int64_t> checkGroup(Operation *op, FlatSymbolRefAttr name, Arra
   int64_t ranks = 1;
   for (auto axis : axes.getAsRange<StringAttr>()) {
     if (!mesh.hasAxis(axis) || !seen.insert(axis.getValue().split(':').first).second) { // (C2)
-      InFlightDiagnostic diag = op->emitOpError("expected distinct axes of ")
-                                << name << ", found " << axis;
+      InFlightDiagnostic diag =
+          op->emitOpError("expected distinct axes of ")
+          << name << ", or groups \"AXIS:N\" with N that divides the axis, found " << axis;
       diag.attachNote(mesh.getLoc()) << "the mesh is declared here";
       return diag;
     }
@@ -370,14 +371,14 @@ LogicalResult GemmOp::verify() {
   auto [m, k] = matrixOf(getA(), getTransposeA());
   auto [k2, n] = matrixOf(getB(), getTransposeB());
   if (k != k2 || matrixOf(getC(), false) != std::pair(m, n)) // (C3)
-    return emitOpError("expected M x K, K x N and M x N, found ")
+    return emitOpError("expected matrices A, B and C of M x K, K x N and M x N, found ")
            << m << " x " << k << ", " << k2 << " x " << n << " and "
            << c.getDimSize(c.getRank() - 2) << " x " << c.getDimSize(c.getRank() - 1);
   Type element = a.getElementType();
   Type sum = element.getIntOrFloatBitWidth() < 32 ? Type(Float32Type::get(getContext())) : element;
   if (b.getElementType() != element ||
       (c.getElementType() != element && c.getElementType() != sum)) // (C4)
-    return emitOpError("expected A and B of one element type and C of it or of ")
+    return emitOpError("expected A and B of one element type, and C of that type or ")
            << sum << ", found " << a << ", " << b << " and " << c;
   if (getResult().getType() != c) // (C5)
     return emitOpError("expected a result of type ") << c << ", found " << getResult().getType();

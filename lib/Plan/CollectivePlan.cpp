@@ -255,7 +255,8 @@ LogicalResult FunctionPlan::planShard(ShardOp op) {
       op.getParams().empty() ? UnshardOp() : op.getParams()[0].getDefiningOp<UnshardOp>();
   if (!unshard || unshard.getUnit() != op.getUnit() ||
       ValueRange(unshard.getParams()) != ValueRange(op.getParams()))
-    return op.emitOpError("expected the parameters as 'fsdp.unshard' of the unit gathered them");
+    return op.emitOpError(
+        "expected the results of one 'fsdp.unshard' of the unit as operands, in order");
   // Extend the place of parameter 0 to the flat buffer around it.
   Place whole = getPlace(op.getParams()[0]);
   whole.offset -= unit.getParam(0).getOffset() * width;

@@ -165,7 +165,7 @@ FailureOr<Place> LayoutBuilder::getArgument(func::FuncOp function, unsigned inde
   } else {
     return emitError(argument.getLoc())
            << "argument " << index << " of @" << function.getName()
-           << ": expected a state, an input, the step block or the rank block";
+           << ": expected an attribute of a state, an input, the step block or the rank block";
   }
   if (auto type = cast<RankedTensorType>(argument.getType()); place.bytes != getStorageBytes(type))
     return emitClash(function, index, type, place.buffer.getLoc());

@@ -12,8 +12,8 @@
 
 namespace mlir::fsdp {
 
-/// The kernel calls of the forward in one block: those up to the moment at which most of their
-/// results wait for a later reader.
+/// The kernel calls of the forward in one block. RecomputeGraph.cpp describes where the forward
+/// ends.
 class RecomputeGraph {
 public:
   struct Call {

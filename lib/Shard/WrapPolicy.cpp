@@ -71,7 +71,7 @@ static SmallVector<StringRef> findNumbered(ArrayRef<NamedParam> params) {
 static SmallVector<StringRef> findSuffixed(ArrayRef<NamedParam> params) {
   auto layers = llvm::map_to_vector(
       params, [&](const NamedParam &param) { return prefixUpTo(param.name, 0, endsInNumber); });
-  // Collect the layers of each stem, and those of them that have a matrix.
+  // Collect the layers of each stem, and separately its layers with a matrix.
   llvm::StringMap<llvm::StringSet<>> members, withMatrix;
   auto stemOf = [](StringRef layer) { return layer.rtrim("0123456789"); };
   for (auto [param, layer] : llvm::zip_equal(params, layers)) {

@@ -407,12 +407,11 @@ void AddStepBlockPass::warnOfScale(const Program &program) {
     return;
   auto warn = [&](StringRef option) {
     InFlightDiagnostic diag = mlir::emitWarning(getOperation().getLoc())
-                              << option << " has no effect: ";
+                              << option << " has no effect: expected a dynamic loss scale, found ";
     if (isScaled)
-      diag << "the loss scale is " << lossScale;
+      diag << "the fixed scale " << lossScale;
     else
-      diag << "the loss is not scaled";
-    diag << ", not dynamic";
+      diag << "a loss without a scale";
   };
   if (lossScaleInit != UpdateOptions().lossScaleInit)
     warn("loss-scale-init");

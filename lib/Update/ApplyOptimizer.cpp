@@ -211,7 +211,7 @@ static SmallVector<Value> buildNoise(ImplicitLocOpBuilder &b, Value index, Value
   return {low(block, 0xffff), arith::ShRUIOp::create(b, block, constant(16))};
 }
 
-/// Returns the axes over which the state is in pieces and the parameters are not.
+/// Returns the axes over which the optimizer state is sharded and the parameters are not.
 SmallVector<StringRef> UpdateBuilder::getGatheredAxes(UnitOp unit) {
   if (!shardIndex)
     return {};

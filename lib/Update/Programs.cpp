@@ -200,8 +200,8 @@ static FailureOr<MeshOp> readMesh(ModuleOp module, SymbolTable &symbols) {
     auto mesh = func->getAttrOfType<FlatSymbolRefAttr>(FSDPDialect::meshAttr);
     found = mesh ? symbols.lookup<MeshOp>(mesh.getValue()) : MeshOp();
     if (!found)
-      return mlir::emitError(func.getLoc(), "expected '")
-             << FSDPDialect::meshAttr << "' to name an 'fsdp.mesh'";
+      return mlir::emitError(func.getLoc(), "expected attribute '")
+             << FSDPDialect::meshAttr << "' to name an op 'fsdp.mesh'";
   }
   if (!found)
     return mlir::emitError(module.getLoc(), "expected a function of program 'step'; run Shard "

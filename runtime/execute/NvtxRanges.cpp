@@ -57,7 +57,7 @@ NvtxRangeNames::NvtxRangeNames(const fb::Manifest &manifest,
   findPhases();
 }
 
-/// Returns the phase of a command that follows one of phase `current`.
+/// Returns the phase of `instruction` if the command before it is in phase `current`.
 static NvtxRangeNames::Phase phaseOf(const Instruction &instruction, NvtxRangeNames::Phase current,
                                      bool isInLoop) {
   auto says = [&](const char *words) {

@@ -8,7 +8,7 @@ import re
 from pictures.svg import DARK, Drawing, LINE, PANEL
 from pictures.tools import expect, root
 
-LENGTH = 142  # characters of a line that fit
+LENGTH = 142  # maximum number of characters in a line
 
 
 def find(text, pattern):

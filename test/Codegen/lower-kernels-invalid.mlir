@@ -21,7 +21,7 @@ func.func private @dynamic(%x: tensor<?xf32> {fsdp.inout = 0}) -> tensor<?xf32> 
 
 // -----
 
-// expected-error @below {{argument 1 expected the number of a result that has no other destination, found 0}}
+// expected-error @below {{argument 1 expected 'fsdp.out' or 'fsdp.inout' to be the number of a result without another destination, found 0}}
 func.func private @twice(%x: tensor<4xf32> {fsdp.out = 0}, %y: tensor<4xf32> {fsdp.inout = 0}) -> tensor<4xf32> attributes {fsdp.kernel} {
   return %y : tensor<4xf32>
 }

@@ -183,7 +183,7 @@ func.func @dynamic(%x: tensor<f32> {fsdp.param = "x"}, %y: tensor<?xf32>) -> ten
 fsdp.mesh @mesh [#fsdp.axis<"shard", [1]>]
 // expected-note@+1 {{it is defined here; rename it}}
 func.func private @eval()
-// expected-error@+1 {{expected '@eval' to be free for the program of this name}}
+// expected-error@+1 {{expected no other symbol '@eval', which is reserved for a program}}
 func.func @loss(%x: tensor<f32> {fsdp.param = "x"}) -> tensor<f32> attributes {fsdp.program = "step", fsdp.mesh = @mesh} {
   return %x : tensor<f32>
 }

@@ -32,7 +32,7 @@ func.func @f(%q: tensor<0x2x1152921504606846977x8xf32>) {
 
 // attention (C2)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x6x8xf32>) {
-  // expected-error @below {{expected one batch, and K and V of equal heads and lengths}}
+  // expected-error @below {{expected one batch size, and K and V of equal heads and lengths}}
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x6x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
   return
@@ -367,7 +367,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
   %d:4 = fsdp.attention_grad %q, %k, %v, %o, %l, %g scale 0.5 capture(%c : tensor<4xf32>)
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x4x3x8xf32>, tensor<1x4x3xf32>, tensor<1x4x3x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> gradients(tensor<4xf32>)
       score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index, %m: tensor<4xf32>) {
-    // expected-error @below {{expected in 'score_grad' only}}
+    // expected-error @below {{is allowed in 'score_grad' only}}
     fsdp.contribute %s to %m[%h] : f32, tensor<4xf32>
     fsdp.yield %s : f32
   } score_grad(%dc: f32, %s: f32, %b: index, %h: index, %i: index, %j: index, %m: tensor<4xf32>) {
@@ -399,7 +399,7 @@ func.func @weights_read_floats(%q: tensor<1x2x3x4xf32>, %t: tensor<3xf32>) -> te
       : tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32> -> tensor<1x2x3x4xf32>, tensor<1x2x3xf32>
       weight_mod(%b: index, %h: index, %i: index, %j: index, %x: tensor<3xf32>) {
     // expected-error @below {{in 'weight_mod' reads floats, which would have a gradient: expected integers}}
-    // expected-note @below {{multiply V by a learned factor of keys, O by one of heads and rows; for any other factor, use separate products and a softmax}}
+    // expected-note @below {{multiply V by a learned factor of keys, or O by a learned factor of heads and rows; for any other factor, use separate products and a softmax}}
     %f = tensor.extract %x[%j] : tensor<3xf32>
     fsdp.yield %f : f32
   }

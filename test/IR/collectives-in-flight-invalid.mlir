@@ -61,7 +61,7 @@ func.func @f(%s: tensor<16xf32>, %g: tensor<4x4xf32>) {
 // expected-note @below {{the mesh is declared here}}
 fsdp.mesh @m [#fsdp.axis<"a", [2]>]
 func.func @f(%s: tensor<16xf32>, %g: tensor<4x4xf32>) {
-  // expected-error @below {{expected distinct axes of @m, found "b"}}
+  // expected-error @below {{expected distinct axes of @m, or groups "AXIS:N" with N that divides the axis, found "b"}}
   %t = fsdp.all_reduce_start %s @m ["b"] sum channel 1 id 3 : tensor<16xf32> -> !fsdp.token<tensor<16xf32>>
   %r = fsdp.await %t : !fsdp.token<tensor<16xf32>>
   return
@@ -108,7 +108,7 @@ func.func @f(%s: tensor<16xf32>, %g: tensor<4x4xf32>) {
 fsdp.unit @u shards 2 x 16 : f32 reshard true [
   #fsdp.param<"w", tensor<4x4xf32>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
 func.func @f(%s: tensor<16xf32>, %g: tensor<4x4xf32>) {
-  // expected-error @below {{'params' expected increasing indices below 1, found 1 after -1}}
+  // expected-error @below {{'params' expected increasing indices below 1, found [1]}}
   %t = fsdp.reduce_scatter_start @u sum params [1] (%g) channel 1 id 3 : (tensor<4x4xf32>) -> !fsdp.token<tensor<16xf32>>
   %r = fsdp.await %t : !fsdp.token<tensor<16xf32>>
   return

@@ -95,7 +95,7 @@ func.func @f(%s: tensor<12xf32>) {
 fsdp.unit @u shards 2 x 16 : f32 reshard true [
   #fsdp.param<"w", tensor<4x4xf32>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
 func.func @f(%g: tensor<4x4xf32>) {
-  // expected-error @below {{'params' expected increasing indices below 1, found 1 after -1}}
+  // expected-error @below {{'params' expected increasing indices below 1, found [1]}}
   %w = fsdp.reduce_scatter @u sum params [1] (%g) : (tensor<4x4xf32>) -> tensor<16xf32>
   return
 }
@@ -126,7 +126,7 @@ func.func @f(%g: tensor<4xf32>) {
 // expected-note @below {{the mesh is declared here}}
 fsdp.mesh @m [#fsdp.axis<"a", [2]>]
 func.func @f(%g: tensor<4xf32>) {
-  // expected-error @below {{expected distinct axes of @m, found "b"}}
+  // expected-error @below {{expected distinct axes of @m, or groups "AXIS:N" with N that divides the axis, found "b"}}
   %w = fsdp.all_reduce %g @m ["b"] sum : tensor<4xf32>
   return
 }
@@ -209,7 +209,7 @@ fsdp.mesh @m [#fsdp.axis<"shard:2", [4]>]
 // expected-note @below {{the mesh is declared here}}
 fsdp.mesh @m [#fsdp.axis<"shard", [4]>]
 func.func @f(%x: tensor<4xf32>) {
-  // expected-error @below {{expected distinct axes of @m, found "shard:3"}}
+  // expected-error @below {{expected distinct axes of @m, or groups "AXIS:N" with N that divides the axis, found "shard:3"}}
   %y = fsdp.all_reduce %x @m ["shard:3"] sum : tensor<4xf32>
   return
 }
@@ -220,7 +220,7 @@ func.func @f(%x: tensor<4xf32>) {
 // expected-note @below {{the mesh is declared here}}
 fsdp.mesh @m [#fsdp.axis<"shard", [4]>]
 func.func @f(%x: tensor<4xf32>) {
-  // expected-error @below {{expected distinct axes of @m, found "shard:"}}
+  // expected-error @below {{expected distinct axes of @m, or groups "AXIS:N" with N that divides the axis, found "shard:"}}
   %y = fsdp.all_reduce %x @m ["shard:"] sum : tensor<4xf32>
   return
 }
@@ -231,7 +231,7 @@ func.func @f(%x: tensor<4xf32>) {
 // expected-note @below {{the mesh is declared here}}
 fsdp.mesh @m [#fsdp.axis<"shard", [4]>]
 func.func @f(%x: tensor<4xf32>) {
-  // expected-error @below {{expected distinct axes of @m, found "shard:2"}}
+  // expected-error @below {{expected distinct axes of @m, or groups "AXIS:N" with N that divides the axis, found "shard:2"}}
   %y = fsdp.all_reduce %x @m ["shard", "shard:2"] sum : tensor<4xf32>
   return
 }
@@ -354,7 +354,7 @@ func.func @f(%x: tensor<?xf32>) {
 // -----
 
 // unit (C8)
-// expected-error @below {{with 'rows' expected a shard of whole rows of 12, found 64}}
+// expected-error @below {{with 'rows' expected a shard size that is a multiple of the row length 12, found 64}}
 fsdp.unit @u shards 2 x 64 : f32 reshard true rows [
   #fsdp.param<"w", tensor<10x12xf32>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
 

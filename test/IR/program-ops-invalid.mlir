@@ -45,7 +45,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
   #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 func.func @f(%x: tensor<16xf32>, %y: tensor<8xf32>) {
-  // expected-error @below {{expected operands and destinations as the arguments of @k}}
+  // expected-error @below {{expected operands and destinations of the argument types of @k}}
   %0 = fsdp.kernel_call @k(%x, %y) inplace [1] : (tensor<16xf32>, tensor<8xf32>) -> tensor<16xf32>
   return
 }
@@ -71,7 +71,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
   #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 func.func @f(%x: tensor<16xf32>, %y: tensor<8xf32>) {
-  // expected-error @below {{expected the results of @k}}
+  // expected-error @below {{expected results of the result types of @k}}
   %0 = fsdp.kernel_call @k(%x, %x) inplace [1] : (tensor<16xf32>, tensor<16xf32>) -> tensor<8xf32>
   return
 }
@@ -118,7 +118,7 @@ fsdp.layout @arena arena 512 {
 // -----
 
 // (layout C2)
-// expected-error @below {{expected @block to be one of its buffers}}
+// expected-error @below {{expected @block to be a buffer of the layout}}
 fsdp.layout @arena arena 512 block @block {
 }
 
@@ -132,7 +132,7 @@ fsdp.layout @arena arena 512 attributes {shared_bytes = 1024 : i64} {
 // -----
 
 // (layout C4)
-// expected-error @below {{expected no negative number, found -64}}
+// expected-error @below {{expected sizes, offsets and the number of workers to be at least 0, found -64}}
 fsdp.layout @arena arena 512 attributes {workers = -64 : i64} {
 }
 
@@ -158,7 +158,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 fsdp.layout @arena arena 512 {
   fsdp.buffer @b "b" inputs 64
-  // expected-error @below {{expected 'in', 'from' and 'to' together}}
+  // expected-error @below {{expected all of 'in', 'from' and 'to', or none of them}}
   fsdp.buffer @c "c" inputs 64 in @step from 3
 }
 
@@ -210,7 +210,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 fsdp.layout @arena arena 512 {
   fsdp.buffer @b "b" inputs 64
-  // expected-error @below {{expected @c to be a buffer of the layout without a program}}
+  // expected-error @below {{expected @c to be a buffer of the layout that belongs to no program}}
   fsdp.state_slot @u parameter @c : tensor<16xf32>
 }
 
@@ -398,7 +398,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected no step outside of a loop, found 4}}
+  // expected-error @below {{expected a slice without a step outside of a loop, found step 4}}
   fsdp.fill @g[0, 4] step 4
 }
 
@@ -524,7 +524,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena {
-  // expected-error @below {{expected a piece of at least 0 bytes for each rank of axes of the program's mesh, found 64 of ["shard"]}}
+  // expected-error @below {{expected a piece of at least 0 bytes over axes of the program's mesh, found 64 bytes over ["shard"]}}
   fsdp.fill @g[0, 64] piece 64 of ["shard"]
 }
 
@@ -536,7 +536,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected a piece of at least 0 bytes for each rank of axes of the program's mesh, found 32 of ["shard:3"]}}
+  // expected-error @below {{expected a piece of at least 0 bytes over axes of the program's mesh, found 32 bytes over ["shard:3"]}}
   fsdp.fill @g[0, 32] piece 32 of ["shard:3"]
 }
 
@@ -629,7 +629,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected a reduction}}
+  // expected-error @below {{expected 'reduce' with all_reduce}}
   fsdp.collective 0 all_reduce @s[0, 8] -> @s[8, 8] of 2 x f32 over ["shard"]
 }
 
@@ -646,7 +646,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected no reduction}}
+  // expected-error @below {{expected no 'reduce' with broadcast}}
   fsdp.collective 0 broadcast @s[0, 8] -> @s[8, 8] of 2 x f32 over ["shard"] reduce sum
 }
 
@@ -663,7 +663,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected a collective or a copy of id 4 on a channel before it}}
+  // expected-error @below {{expected an asynchronous collective or copy with id 4 before this wait}}
   fsdp.wait 4
 }
 
@@ -680,7 +680,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected as many bytes on both sides, found 8 and 4}}
+  // expected-error @below {{expected source and target of equal size, found 8 and 4 bytes}}
   fsdp.copy @s[0, 8] -> @g[0, 4]
 }
 
@@ -731,7 +731,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected a state master of @u in @arena}}
+  // expected-error @below {{expected a state slot of @u with role master in @arena}}
   fsdp.initialise @u master 0
 }
 
@@ -810,7 +810,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected a channel of at least 0, with an id, found 3}}
+  // expected-error @below {{expected channel 0, or a positive channel and an id; found channel 3 without an id}}
   fsdp.copy @s[0, 8] -> @g[0, 8] {fsdp.channel = 3 : i64}
 }
 

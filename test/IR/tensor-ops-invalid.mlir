@@ -2,7 +2,7 @@
 
 // random (C1)
 func.func @f(%s: tensor<i64>) {
-  // expected-error @below {{expected static numbers of f16, bf16, f32 or f64, or i1 with bernoulli}}
+  // expected-error @below {{expected a static shape and elements of f16, bf16, f32 or f64, or of i1 with bernoulli}}
   %r = fsdp.random uniform seed %s step %s first %s site 0 : tensor<4xi1>
   return
 }
@@ -11,7 +11,7 @@ func.func @f(%s: tensor<i64>) {
 
 // random (C1)
 func.func @f(%s: tensor<i64>) {
-  // expected-error @below {{expected static numbers of f16, bf16, f32 or f64}}
+  // expected-error @below {{expected a static shape and elements of f16, bf16, f32 or f64}}
   %r = fsdp.random uniform seed %s step %s first %s site 0 : tensor<?xf32>
   return
 }
@@ -29,7 +29,7 @@ func.func @f(%s: tensor<i64>) {
 
 // random (C3)
 func.func @f(%s: tensor<i64>) {
-  // expected-error @below {{expected samples of a number of elements that divides 4, found 3}}
+  // expected-error @below {{expected the number of elements of a sample to divide 4, found 3}}
   %r = fsdp.random uniform seed %s step %s first %s site 0 per_sample 3 : tensor<4xf32>
   return
 }
@@ -92,7 +92,7 @@ func.func @f(%a: tensor<2x3x4xf32>, %b: tensor<3x4x5xf32>, %c: tensor<2x3x5xf32>
 
 // gemm (C3)
 func.func @f(%a: tensor<3x4xf32>, %b: tensor<4x5xf32>, %c: tensor<3x5xf32>) {
-  // expected-error @below {{expected M x K, K x N and M x N, found 4 x 3, 4 x 5 and 3 x 5}}
+  // expected-error @below {{expected matrices A, B and C of M x K, K x N and M x N, found 4 x 3, 4 x 5 and 3 x 5}}
   %r = fsdp.gemm %a, %b into %c transpose [true, false] alpha 1.0 beta 0.0 : tensor<3x4xf32>, tensor<4x5xf32>, tensor<3x5xf32> -> tensor<3x5xf32>
   return
 }
@@ -101,7 +101,7 @@ func.func @f(%a: tensor<3x4xf32>, %b: tensor<4x5xf32>, %c: tensor<3x5xf32>) {
 
 // gemm (C4)
 func.func @f(%a: tensor<3x4xbf16>, %b: tensor<4x5xbf16>, %c: tensor<3x5xf64>) {
-  // expected-error @below {{expected A and B of one element type and C of it or of 'f32'}}
+  // expected-error @below {{expected A and B of one element type, and C of that type or 'f32'}}
   %r = fsdp.gemm %a, %b into %c transpose [false, false] alpha 1.0 beta 0.0 : tensor<3x4xbf16>, tensor<4x5xbf16>, tensor<3x5xf64> -> tensor<3x5xf64>
   return
 }

@@ -18,7 +18,7 @@ func.func @step(%block: tensor<16xf32> {fsdp.block}, %x: tensor<4x4xf32> {fsdp.b
 
 // -----
 
-// expected-error @below {{argument 0 of @step: expected a state, an input, the step block or the rank block}}
+// expected-error @below {{argument 0 of @step: expected an attribute of a state, an input, the step block or the rank block}}
 func.func @step(%x: tensor<16xf32>) attributes {fsdp.program = "step"} {
   return
 }
@@ -98,7 +98,7 @@ fsdp.unit @u shards 4 x 16 : f32 reshard true within 2 [
   #fsdp.param<"a", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
 func.func @eval(%x: tensor<16xf32> {fsdp.batch = "x"})
     attributes {fsdp.program = "eval", fsdp.mesh = @mesh} {
-  // expected-error @below {{expected the parameters as 'fsdp.unshard' of the unit gathered them}}
+  // expected-error @below {{expected the results of one 'fsdp.unshard' of the unit as operands, in order}}
   %a = fsdp.shard @u (%x) : (tensor<16xf32>) -> tensor<32xf32>
   return
 }

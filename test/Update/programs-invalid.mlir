@@ -52,7 +52,7 @@ func.func @step(%s: tensor<64xf32> {fsdp.unit = @u}, %l: tensor<f32>, %g: tensor
 // -----
 
 fsdp.unit @u shards 1 x 64 : f32 reshard false [#fsdp.param<"w", tensor<4xf32>, 0, trainable = true, decay = false, init = <constant, 0.0, 0.0>>]
-// expected-error@+1 {{expected 'fsdp.mesh' to name an 'fsdp.mesh'}}
+// expected-error@+1 {{expected attribute 'fsdp.mesh' to name an op 'fsdp.mesh'}}
 func.func @step(%s: tensor<64xf32> {fsdp.unit = @u}, %l: tensor<f32>) -> (tensor<f32>, tensor<64xf32>) attributes {fsdp.program = "step"} {
   return %l, %s : tensor<f32>, tensor<64xf32>
 }

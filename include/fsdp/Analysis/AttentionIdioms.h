@@ -15,8 +15,8 @@ namespace mlir::fsdp {
 /// Empty if it keeps everything. For messages only: kernels use the bounds of AttentionTiles.h.
 std::string nameMask(AttentionOp op);
 
-/// Returns the names of the steps of score_mod, the first applied to the score first: "softcap 30,
-/// ALiBi". Empty if there are none.
+/// Returns the names of the steps of score_mod in the order in which they are applied, such as
+/// "softcap 30, ALiBi". Empty if there are none.
 std::string nameScore(AttentionOp op);
 
 } // namespace mlir::fsdp

@@ -129,7 +129,8 @@ def FSDP_StateSlotOp : FSDP_LayoutPart<"state_slot", [DeclareOpInterfaceMethods<
     Constraints:
 
     - (C1) `unit` names an `fsdp.unit` whose flat size is a multiple of the number of elements.
-    - (C2) `buffer` is a buffer of the layout without a program, of the size of the type.
+    - (C2) `buffer` is a buffer of the layout that belongs to no program and has the size of the
+      type.
   }];
   let arguments = (ins FlatSymbolRefAttr:$unit, FSDP_StateRoleAttr:$role, FlatSymbolRefAttr:$buffer, TypeAttr:$type);
   let assemblyFormat = "$unit $role $buffer `:` $type attr-dict";
@@ -146,7 +147,8 @@ def FSDP_InputSlotOp : FSDP_LayoutPart<"input_slot", [DeclareOpInterfaceMethods<
 
     Constraints:
 
-    - (C1) `buffer` is a buffer of the layout without a program, of the size of the type.
+    - (C1) `buffer` is a buffer of the layout that belongs to no program and has the size of the
+      type.
     - (C2) With `micro_batches` > 1 it is the leading dimension.
     - (C3) `extra_ids` come with a `limit`, and none is in [0, `limit`).
   }];

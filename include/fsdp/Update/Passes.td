@@ -178,8 +178,8 @@ def FormFmaPass : Pass<"fsdp-form-fma"> {
 
     - Requires: no fast-math flag; all generics of a step have their final bodies.
     - Ensures: these bodies contain no sum of a product that only the sum reads.
-    - Keeps: bodies of contractions, casts, and the order of sums. Values change by the rounding
-      of the product, equally in all programs.
+    - Keeps: bodies of contractions, casts, and the order of sums. A fused result differs by the
+      rounding of the product, in all programs in the same way.
   }];
   let statistics = [
     Statistic<"numFormed", "formed", "Multiply-adds formed">

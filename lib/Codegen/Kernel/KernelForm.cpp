@@ -53,8 +53,8 @@ LogicalResult fsdp::describeKernel(func::FuncOp kernel, KernelInfo &info) {
       continue;
     if (*result < 0 || *result >= kernel.getNumResults() || covered[*result])
       return kernel.emitError("argument ")
-             << number << " expected the number of a result that has no other destination, found "
-             << *result;
+             << number << " expected '" << outAttr << "' or '" << inoutAttr
+             << "' to be the number of a result without another destination, found " << *result;
     if (kernel.getResultTypes()[*result] != type)
       return kernel.emitError("argument ")
              << number << " of type " << type << " cannot hold result " << *result << " of type "

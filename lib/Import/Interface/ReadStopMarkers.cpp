@@ -98,7 +98,7 @@ LogicalResult ReadStopMarkersPass::checkAttribute(Operation *op) {
                             << stopGradientAttr
                             << "' on a 'linalg.generic' that yields its one input, found it on "
                             << (isa<linalg::GenericOp>(op)
-                                    ? std::string("one that does not")
+                                    ? std::string("another 'linalg.generic'")
                                     : ("'" + op->getName().getStringRef() + "'").str());
   diag.attachNote() << "a transformation has moved or merged the marker; export a call of '@"
                     << stopGradientAttr << "', which transformations keep";

@@ -101,7 +101,7 @@ struct Storage {
 
 /// Releases at an address.
 struct Published {
-  uint32_t launch = 0, group = 0; ///< of the last release; 0: none
+  uint32_t launch = 0, group = 0; ///< launch and group of the last release; 0: none
   Released released;
   std::map<uint32_t, RowRef> foreign; ///< of clusters before that one
 };

@@ -44,7 +44,7 @@ int64_t queriesOfSumsBlocks(const Sm80Problem &problem);
 // Places
 //===----------------------------------------------------------------------===//
 
-/// Returns a head dimension padded to whole steps of products.
+/// Returns `dim`, a head dimension, rounded up to a multiple of 16.
 inline int64_t paddedDim(int64_t dim) { return tile::Sm80Tiles::paddedCols(dim); }
 
 /// Layout of the sums of dQ for a block of queries. Each consuming warpgroup owns 64 rows:

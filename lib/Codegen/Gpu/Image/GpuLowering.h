@@ -15,7 +15,7 @@ class RewritePatternSet;
 
 namespace mlir::fsdp {
 
-/// Loads the dialects of entries and their translations to LLVM IR.
+/// Loads the dialects of GPU entry functions, and registers their translations to LLVM IR.
 void loadGpuDialects(MLIRContext &context);
 /// Emits the entries of `kernel` into `entries` and its launches into `info`. Fails with a
 /// diagnostic.
