@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
+import re
 import warnings
 from typing import Any, Callable, Mapping, Sequence
 
@@ -251,21 +252,23 @@ def _lower(program, name: str):
 
 
 def _lowering_error(error: Exception, messages: list[str], program) -> ExportError:
-    import re
-
-    text = messages[0] if messages else str(error).split("\n")[0]
-    match = re.search(r'"([^"]+\.py)":(\d+)', text)
-    op = re.search(r"torch\.(?:aten|prims)\.[\w.]+", text)
-    file, line = (match[1], int(match[2])) if match else (None, None)
+    """Returns an ExportError with the first message of the pipeline and its place."""
+    lines = [*messages, *(line for line in str(error).splitlines() if "error:" in line),
+             str(error).split("\n")[0]]
+    text = lines[0]
+    places = re.findall(r'"([^"]+\.py)":(\d+)', text)
+    own = [p for p in places if "/torch/" not in p[0] and "/fsdp_mlir/" not in p[0]]
+    file, line = (own[0][0], int(own[0][1])) if own else (None, None)
+    op = re.search(r"torch\.(?:aten|prims)\.[\w.]+|'[a-z_]+\.[a-z_.]+'", text)
     if op and not file:
-        wanted = op[0].removeprefix("torch.")
-        for node in program.graph.nodes:
-            if str(node.target).startswith(wanted):
-                file, line = place(node)
-                break
-    what = f"'{op[0]}'" if op else "an op"
-    return ExportError(f"torch-mlir cannot lower {what}: {text}; write it with other ops, or add a "
-                       "decomposition with decompositions_={overload: function}", file, line)
+        wanted = op[0].strip("'").removeprefix("torch.")
+        file, line = next((place(node) for node in program.graph.nodes
+                           if str(node.target).startswith(wanted)), (None, None))
+    reason = re.sub(r".*?error: ", "", re.sub(r"^.*\)\): ", "", text))
+    what = op[0].strip("'") if op else "an op"
+    return ExportError(f"torch-mlir cannot lower '{what}': {reason[:300]}; write it with other ops, "
+                       "or add a decomposition with decompositions_={overload: function}",
+                       file, line)
 
 
 def _mark(context, module, arguments: Sequence[Mapping[str, Any]], stops: int) -> None:
@@ -331,6 +334,7 @@ def export_torch(module: torch.nn.Module, example_batch: Any, loss: Loss | None 
     _check(program, names)
     targets = list(program.graph_signature.user_inputs)[:len(parameters)]
     markers.mark_stops(program, {t for n, t in zip(parameters, targets) if n in trained})
+    markers.mark_padding(program)
     markers.mark_dropout(program)
     table = decompositions.table()
     table.update(decompositions_ or {})
@@ -340,9 +344,9 @@ def export_torch(module: torch.nn.Module, example_batch: Any, loss: Loss | None 
         raise _located(error) from error
     fold.fold(program)
     unused = _unused(program, [*parameters, *(("batch", name) for name in names)])
-    for name in names:
-        if ("batch", name) in unused:
-            warnings.warn(f"the loss does not depend on the batch input '{name}'", stacklevel=3)
+    for one in names:
+        if ("batch", one) in unused:
+            warnings.warn(f"the loss does not depend on the batch input '{one}'", stacklevel=3)
     context, lowered, stops = _lower(program, "loss")
     batch_names = _roles(names)
     arguments = [{"fsdp.param": n, **({} if n in trained and n not in unused

@@ -43,6 +43,11 @@ def _count_along(value: torch.Tensor) -> tuple[int, int, int] | None:
     return None
 
 
+def _like(node, value) -> dict:
+    """Returns the metadata of a node that takes the place of ``node``, with another value."""
+    return {"val": value, **{key: node.meta[key] for key in ("stack_trace",) if key in node.meta}}
+
+
 class _Folder:
     def __init__(self, program):
         self.module = program.graph_module
@@ -80,7 +85,7 @@ class _Folder:
             full = self.graph.call_function(
                 aten.full.default, (list(value.shape), value.flatten()[0].item()),
                 {"dtype": value.dtype, "device": value.device, "pin_memory": False})
-        full.meta = {**node.meta, "val": node.meta["val"].contiguous()}
+        full.meta = _like(node, node.meta["val"].contiguous())
         node.replace_all_uses_with(full)
 
     def _as_count(self, node, value, users, dim, start, step) -> None:
@@ -92,9 +97,9 @@ class _Folder:
                 {"dtype": value.dtype, "device": value.device, "pin_memory": False})
             shaped = graph.call_function(aten.view.default, (at, shape))
             spread = graph.call_function(aten.expand.default, (shaped, list(value.shape)))
-        at.meta = {**node.meta, "val": node.meta["val"].new_empty(n)}
-        shaped.meta = {**node.meta, "val": at.meta["val"].view(shape)}
-        spread.meta = {**node.meta, "val": shaped.meta["val"].expand(value.shape)}
+        at.meta = _like(node, node.meta["val"].new_empty(n))
+        shaped.meta = _like(node, at.meta["val"].view(shape))
+        spread.meta = _like(node, shaped.meta["val"].expand(value.shape))
         for user in users:
             user.replace_input_with(node, spread)
 
@@ -106,7 +111,7 @@ class _Folder:
             constant = self.graph.get_attr(name)
             # FxImporter takes a get_attr as a plain argument of one user: a clone is that user.
             clone = self.graph.call_function(aten.clone.default, (constant,))
-        constant.meta = {**node.meta, "val": node.meta["val"].contiguous()}
+        constant.meta = _like(node, node.meta["val"].contiguous())
         clone.meta = dict(constant.meta)
         for user in users:
             user.replace_input_with(node, clone)
@@ -131,9 +136,30 @@ class _Folder:
         self.module.recompile()
 
 
+def _clone_in_lists(graph) -> None:
+    """Clones constants and inputs that stand in lists of operands, as indices do.
+
+    FxImporter takes results of ops there alone.
+    """
+    for node in list(graph.nodes):
+        for argument in node.args:
+            if not isinstance(argument, (list, tuple)):
+                continue
+            for one in argument:
+                if isinstance(one, torch.fx.Node) and one.op in ("placeholder", "get_attr"):
+                    if not isinstance(one.meta.get("val"), torch.Tensor) or node.op == "output":
+                        continue
+                    with graph.inserting_before(node):
+                        clone = graph.call_function(aten.clone.default, (one,))
+                    clone.meta = _like(node, one.meta["val"])
+                    node.replace_input_with(one, clone)
+
+
 def fold(program) -> int:
     """Folds the graph of an exported program in place. Returns the number of constants made."""
     folder = _Folder(program)
     folder.evaluate()
     folder.rewrite()
+    _clone_in_lists(folder.graph)
+    folder.module.recompile()
     return folder.count

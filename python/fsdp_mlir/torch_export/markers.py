@@ -12,6 +12,7 @@ torch                              MLIR
 ``x.detach()``, ``torch.no_grad``  ``call @fsdp.stop_gradient.N(%x)``
 ``F.dropout(x, p)``                ``call @fsdp.dropout.N(%x)``; the declaration has
                                    ``fsdp.dropout = p``
+``padding_idx`` of an embedding    a select of ``call @fsdp.stop_gradient.N`` of its rows
 =================================  =====================================================
 """
 
@@ -138,6 +139,55 @@ def _inline_region(module, graph, node, depends) -> int:
     return count
 
 
+def mark_padding(program) -> int:
+    """Stops the gradient of rows that ``padding_idx`` of an embedding names.
+
+    torch computes with such a row and gives it no gradient; the op itself is lost on the way to
+    MLIR. Returns the number of embeddings changed. Raises ExportError for gradients that are scaled
+    by frequency.
+    """
+    module, graph = program.graph_module, program.graph_module.graph
+    count = 0
+    for node in list(graph.nodes):
+        if node.target is not aten.embedding.default:
+            continue
+        names = [argument.name for argument in node.target._schema.arguments]
+        given = {**dict(zip(names, node.args)), **node.kwargs}
+        if given.get("scale_grad_by_freq"):
+            raise ExportError("an embedding scales its gradient by frequency, which is not "
+                              "compiled; pass scale_grad_by_freq=False", *place(node))
+        padding, indices = given.get("padding_idx", -1), given["indices"]
+        if padding is None or padding < 0:
+            continue
+        with graph.inserting_after(node):
+            hit = graph.call_function(aten.eq.Scalar, (indices, padding))
+        with graph.inserting_after(hit):
+            wide = graph.call_function(aten.unsqueeze.default, (hit, -1))
+        with graph.inserting_after(wide):
+            stopped = graph.call_function(STOP, (node,))
+        with graph.inserting_after(stopped):
+            chosen = graph.call_function(aten.where.self, (wide, stopped, node))
+        ids = indices.meta["val"]
+        trace = {key: node.meta[key] for key in ("stack_trace",) if key in node.meta}
+        hit.meta = {**trace, "val": ids == padding}
+        wide.meta = {**trace, "val": (ids == padding).unsqueeze(-1)}
+        stopped.meta, chosen.meta = dict(node.meta), dict(node.meta)
+        node.replace_all_uses_with(chosen, delete_user_cb=lambda u: u not in (stopped, chosen))
+        count += 1
+    graph.lint()
+    module.recompile()
+    return count
+
+
+def _drops_nothing(node) -> bool:
+    """Returns whether a recurrent op is one without dropout between its layers."""
+    if node.target.overloadpacket not in (aten.lstm, aten.gru, aten.rnn_tanh, aten.rnn_relu):
+        return False
+    names = [argument.name for argument in node.target._schema.arguments]
+    given = {**dict(zip(names, node.args)), **node.kwargs}
+    return not given.get("train") or not given.get("dropout")
+
+
 def mark_dropout(program) -> int:
     """Replaces dropout that is active by the marker op. Returns the number of markers.
 
@@ -165,7 +215,7 @@ def mark_dropout(program) -> int:
                 if pair:
                     graph.erase_node(user)
             graph.erase_node(node)
-        elif (isinstance(node.target, torch._ops.OpOverload)
+        elif (isinstance(node.target, torch._ops.OpOverload) and not _drops_nothing(node)
               and torch.Tag.nondeterministic_seeded in node.target.tags
               and node.target is not DROPOUT
               and node.target is not aten.scaled_dot_product_attention.default
