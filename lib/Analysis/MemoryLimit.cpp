@@ -29,26 +29,27 @@ static constexpr unsigned numCategories = std::extent_v<decltype(MemoryReport::b
 static StringRef advise(Category category, bool severalRanks) {
   switch (category) {
   case Category::parameters:
-    return "more ranks on the shard axis (--mesh=shard=N) each keep less";
+    return "more ranks on the shard axis (--mesh=shard=N) each keep less; --offload=parameters "
+           "keeps them on the host";
   case Category::optimizer:
-    return "more ranks on the shard axis (--mesh=shard=N) each keep less; "
-           "--optimizer-state-dtype=bf16 or "
-           "--optimizer=sgd needs less";
+    return "more ranks on the shard axis (--mesh=shard=N) each keep less; --offload=optimizer "
+           "keeps it on the host; --optimizer-state-dtype=bf16 or --optimizer=sgd needs less";
   case Category::gradients:
     return severalRanks ? "more ranks on the shard axis each keep less, and --grad-sync=each "
                           "reduces them with every "
                           "micro-batch"
                         : "more ranks on the shard axis (--mesh=shard=N) each keep less";
   case Category::activations:
-    return "--activation-checkpointing=full computes them again; a smaller batch in the model, "
-           "with --grad-accum=N for as many "
-           "tokens per step; --param-dtype=bf16 halves them";
+    return "--activation-checkpointing=full computes them again; --offload=activations keeps "
+           "them on the host; a smaller batch in the model, with --grad-accum=N for as many tokens "
+           "per step; --param-dtype=bf16 halves them";
   case Category::gathered:
   case Category::staging:
     return "smaller units (--auto-wrap-policy) and --reshard-after-forward=true gather less at a "
            "time";
   case Category::workspace:
-    return "fewer --threads-per-rank need less scratch";
+    return "fewer --threads-per-rank need less scratch; so does a smaller --gemm-workspace-bytes "
+           "with cuBLASLt";
   case Category::inputs:
     return "a smaller batch in the model";
   case Category::control:
