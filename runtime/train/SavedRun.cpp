@@ -50,7 +50,11 @@ public:
       : path(std::move(path)), index(index), rank(rank) {}
 
   const SafetensorsFile &checked() const {
-    std::call_once(once, [&] { check(); });
+    // No std::call_once: check() throws, and an exception cannot leave pthread_once in a program
+    // that links libgcc statically.
+    std::lock_guard<std::mutex> lock(mutex);
+    if (!file)
+      check();
     return *file;
   }
   bool isOpen() const { return file != nullptr; }
@@ -76,7 +80,7 @@ private:
   std::string path;
   const SaveIndex &index;
   uint64_t rank;
-  mutable std::once_flag once;
+  mutable std::mutex mutex;
   mutable std::unique_ptr<SafetensorsFile> file;
 };
 
