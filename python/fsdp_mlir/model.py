@@ -39,9 +39,9 @@ class BatchInput:
 class Model:
     """The loss of a model as MLIR text, with marked arguments.
 
-    ``text`` is self-contained but for the values of parameters: these are ``weights``, a function
-    without arguments that returns them by name (it is called when a run starts, so that it sees the
-    values of that moment), or None if the runtime draws them.
+    ``text`` is self-contained but for the values of parameters. ``weights`` is a function without
+    arguments that returns these by name. It is called when a run starts, and so sees the values of
+    that moment. Without it the runtime draws the values.
 
     ``aliases`` maps names that share a parameter (tied weights) to the name that has it;
     ``buffers`` are names of a module's state that are no parameters.

@@ -57,9 +57,9 @@ class Run:
 
     ``resume``: a save, or a folder of saves, to go on from; weights are then not read.
 
-    ``on_nonfinite``: "raise" (default without a dynamic loss scale) raises NonFiniteError after a
-    step whose loss or norm is not finite; "skip" returns its metrics; a number raises after so many
-    in a row (default with a dynamic loss scale: 50). Such a step changes no parameter.
+    ``on_nonfinite``: what follows a step whose loss or norm is not finite, which changes no
+    parameter. "raise" raises NonFiniteError, "skip" returns the metrics, and a number raises after
+    so many steps in a row. The default is "raise", or 50 with a dynamic loss scale.
 
     ``check_against_unsharded``: one unsharded rank runs beside the others; a step raises
     RuntimeFailure unless loss and norm are equal bit for bit. ``compare()`` compares all values.
