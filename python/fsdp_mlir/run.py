@@ -28,8 +28,9 @@ _BLOCK = ctypes.c_float * native.BLOCK_SIZE
 class Metrics:
     """Numbers of one step, over all ranks.
 
-    ``loss``: mean loss; ``grad_norm``: global gradient norm before clipping; ``lr``: rate of the
-    step; ``tokens``: those of the step, of all ranks; ``finite``: False if loss or norm are not finite, so that nothing was changed.
+    ``loss`` is the mean loss, ``grad_norm`` the global gradient norm before clipping, ``lr`` the
+    rate of the step, and ``tokens`` their number in the step. ``finite`` is False if loss or norm
+    are not finite; such a step changes nothing.
     """
 
     step: int
