@@ -14,6 +14,8 @@ from torch import nn
 
 VOCABULARY, SEQUENCE, BATCH, WIDTH, HEADS, LAYERS = 256, 32, 2, 64, 4, 2
 FAMILIES: dict[str, tuple[str, object]] = {}
+# Further arguments of export_torch. Bloom's GeLUFunction has the derivative of its forward.
+OPTIONS: dict[str, dict] = {"Bloom": {"custom_gradients": "differentiate"}}
 
 
 def family(kind: str, name: str | None = None):
@@ -52,7 +54,8 @@ def class_loss(model, images, labels):
     return F.cross_entropy(model(images).logits, labels)
 
 
-def _transformers(name: str, config: dict, head: str, attention: str = "eager"):
+def _transformers(name: str, config: dict, head: str, attention: str = "sdpa"):
+    """Returns a model with the implementation of attention that transformers takes by default."""
     import transformers
 
     made = getattr(transformers, name + "Config")(**config)
@@ -63,8 +66,11 @@ def _transformers(name: str, config: dict, head: str, attention: str = "eager"):
             if isinstance(getattr(made, key), float):
                 setattr(made, key, 0.0)
     torch.manual_seed(0)
-    module = getattr(transformers, name + head)(made)
-    return module.train()
+    try:
+        return getattr(transformers, name + head)(made).train()
+    except ValueError:  # it has no other implementation
+        made._attn_implementation = "eager"
+        return getattr(transformers, name + head)(made).train()
 
 
 _PLAIN = dict(vocab_size=VOCABULARY, hidden_size=WIDTH, num_hidden_layers=LAYERS,
@@ -73,7 +79,7 @@ _PLAIN = dict(vocab_size=VOCABULARY, hidden_size=WIDTH, num_hidden_layers=LAYERS
 _GROUPED = dict(_PLAIN, num_key_value_heads=2)
 
 
-def _decoder(name: str, attention: str = "eager", head: str = "ForCausalLM", kind="decoder",
+def _decoder(name: str, attention: str = "sdpa", head: str = "ForCausalLM", kind="decoder",
              drop: tuple = (), **config):
     def make():
         base = {k: v for k, v in {**_GROUPED, **config}.items() if k not in drop}
@@ -87,8 +93,8 @@ _GPT2_NAMES = dict(n_embd=WIDTH, n_layer=LAYERS, n_head=HEADS, n_positions=64, n
 _decoder("GPT2", head="LMHeadModel", drop=(
     "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
     "max_position_embeddings", "num_key_value_heads"), **_GPT2_NAMES)
-_decoder("Llama", attention="sdpa")
-_decoder("Mistral", attention="sdpa", sliding_window=8)
+_decoder("Llama")
+_decoder("Mistral", sliding_window=8)
 _decoder("Qwen2")
 _decoder("Qwen3", head_dim=16)
 _decoder("Phi")
@@ -130,7 +136,7 @@ _decoder("Qwen2Moe", kind="mixture of experts", num_experts=4, num_experts_per_t
          experts_implementation="batched_mm")
 
 
-def _encoder(name: str, head: str = "ForMaskedLM", attention: str = "eager", drop: tuple = (),
+def _encoder(name: str, head: str = "ForMaskedLM", attention: str = "sdpa", drop: tuple = (),
              **config):
     def make():
         base = {k: v for k, v in {**_PLAIN, **config}.items() if k not in drop}
@@ -140,7 +146,7 @@ def _encoder(name: str, head: str = "ForMaskedLM", attention: str = "eager", dro
     FAMILIES[name] = ("encoder", make)
 
 
-_encoder("Bert", attention="sdpa")
+_encoder("Bert")
 _encoder("Roberta", pad_token_id=1)
 _encoder("DistilBert", dim=WIDTH, hidden_dim=2 * WIDTH, n_layers=LAYERS, n_heads=HEADS)
 _encoder("Electra", embedding_size=WIDTH)

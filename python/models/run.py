@@ -97,7 +97,7 @@ def run_torch(name: str) -> dict:
     torch.set_num_threads(1)
     kind, make = families.FAMILIES[name]
     module, example, loss = make()
-    model = fm.export_torch(module, example, loss=loss)
+    model = fm.export_torch(module, example, loss=loss, **families.OPTIONS.get(name, {}))
     random = np.random.default_rng(1)
     batches = [[draw(t.numpy(), RANKS * t.shape[0], random) for t in example]
                for _ in range(STEPS)]
@@ -203,17 +203,25 @@ def main() -> int:
     parser.add_argument("--only", help="families to run, separated by commas (default: all)")
     parser.add_argument("--out", help="page to write (default: print it)")
     parser.add_argument("--curves", help="JSON file of the framework's losses to write")
+    parser.add_argument("--rows", help="JSON file of rows: families in it are not run again")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         return child(options.child)
-    rows = {}
-    for name in options.only.split(",") if options.only else names():
+    kept = pathlib.Path(options.rows) if options.rows else None
+    rows = json.loads(kept.read_text()) if kept and kept.exists() else {}
+    chosen = options.only.split(",") if options.only else names()
+    for name in chosen:
+        if name in rows:
+            continue
         rows[name] = row = run_family(name)
+        if kept:
+            kept.write_text(json.dumps(rows))
         print(f"{name:16} {row['seconds']:6.1f} s  " +
               (row["error"] if "error" in row else
                f"attention {row['attention']}  loss {row['loss']:.1e}  weights {row['weights']:.1e}"),
               file=sys.stderr, flush=True)
+    rows = {name: rows[name] for name in chosen}
     text = page(rows)
     pathlib.Path(options.out).write_text(text) if options.out else print(text)
     if options.curves:
