@@ -35,6 +35,9 @@ _PIPELINE = ("builtin.module(torchdynamo-export-to-torch-backend-pipeline,"
              "torch-backend-to-linalg-on-tensors-backend-pipeline)")
 _CONTRACT = "torch-verify-linalg-on-tensors-backend-contract"
 
+_MUTATES = ("the module changes its buffer or input in the forward, {}; call module.eval(), or keep "
+            "running statistics out of the loss")
+
 Loss = Callable[..., torch.Tensor]
 
 
@@ -184,6 +187,8 @@ def _located(error: Exception) -> ExportError:
     if "DataDependent" in kind or "UserError" in kind or "data-dependent" in str(error):
         advice = ("; control flow that depends on values of tensors cannot be compiled: use "
                   "torch.where, or decide it before the export")
+    if "is mutated in the forward" in text:
+        return ExportError(_MUTATES.format("such as running statistics"), file, line)
     return ExportError(f"torch.export failed: {kind}: {text}{advice}", file, line)
 
 
@@ -193,8 +198,7 @@ def _check(program, names: Sequence[str]) -> None:
     if signature.buffers_to_mutate or signature.user_inputs_to_mutate:
         changed = next(iter((signature.buffers_to_mutate or
                              signature.user_inputs_to_mutate).values()))
-        raise ExportError(f"the module changes its buffer or input '{changed}' in the forward; call "
-                          "module.eval(), or keep running statistics out of the loss")
+        raise ExportError(_MUTATES.format(f"'{changed}'"))
     for node in program.graph.nodes:
         value = node.meta.get("val")
         for one in value if isinstance(value, (tuple, list)) else [value]:
