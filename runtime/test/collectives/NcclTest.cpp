@@ -322,7 +322,7 @@ TEST_F(Nccl, NeedsADeviceForEachRank) {
       {"expected a CUDA device for each of 2 ranks, found 1", "NCCL_MULTI_RANK_GPU_ENABLE=1"});
   Stub::set("version", 22907);
   expectText(cause(run(Mesh({{"shard", 2}}), gatherAndReduce)), FSDPRT_BAD_INPUT,
-             {"NCCL 2.30 can"});
+             {"NCCL 2.30 does"});
   Stub::set("version", 23000);
   setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 1);
   EXPECT_EQ(cause(run(Mesh({{"shard", 2}}), gatherAndReduce)).text, "");
@@ -344,7 +344,7 @@ TEST_F(Nccl, SaysThatRanksCannotMeet) {
 TEST_F(Nccl, DoesNotWaitForEverToMeet) {
   Stub::set("init_hang", 1);
   expectText(cause(run(Mesh({{"shard", 2}}), gatherAndReduce, /*timeoutSeconds=*/0.5)), FSDPRT_HUNG,
-             {"cannot connect ranks over NCCL 2.30.7", "not all of 2 did within 0.5 s"});
+             {"cannot connect ranks over NCCL 2.30.7", "not all of 2 ranks did within 0.5 s"});
   expectAllAborted();
 }
 

@@ -112,7 +112,7 @@ TEST(Launch, RefusesContradictions) {
   EXPECT_EQ(
       refusal({{"RANK", "0"}}),
       "the environment has RANK without WORLD_SIZE; torchrun sets both: set both, or unset both");
-  EXPECT_NE(refusal({{"WORLD_SIZE", "2"}}).find("WORLD_SIZE and no RANK"), std::string::npos);
+  EXPECT_NE(refusal({{"WORLD_SIZE", "2"}}).find("WORLD_SIZE without RANK"), std::string::npos);
   EXPECT_EQ(refusal({{"RANK", "-1"}, {"WORLD_SIZE", "2"}}),
             "the environment's RANK: expected a whole number, found '-1'");
   EXPECT_NE(refusal({{"RANK", "1x"}, {"WORLD_SIZE", "2"}}).find("found '1x'"), std::string::npos);

@@ -77,7 +77,7 @@ TEST_F(RunInputs, RefusesWhatIsNotFed) {
   expect(2, "expected NAME=FILE, found 'ids'", "toy2.fsdp --input ids");
   expect(2, "expected NAME=FILE, found 'ids='", "toy2.fsdp --input ids=");
   expect(2, "nosuch.bin: cannot open", "toy2.fsdp --input ids=nosuch.bin --synthetic tgt");
-  expect(2, "expected 40 samples for input 'tgt', as ids.bin has for 'ids', found 8",
+  expect(2, "expected 40 samples for input 'tgt', as many as ids.bin has for 'ids', found 8",
          "toy2.fsdp --input ids=ids.bin --input tgt=short.bin");
   expect(2, "nothing to validate on: expected --data, --text or --input",
          "toy2.fsdp --val-every=1");
