@@ -14,6 +14,8 @@ from torch import nn
 
 VOCABULARY, SEQUENCE, BATCH, WIDTH, HEADS, LAYERS = 256, 32, 2, 64, 4, 2
 FAMILIES: dict[str, tuple[str, object]] = {}
+# Further arguments of export_torch. Bloom's GeLUFunction has the derivative of its forward.
+OPTIONS: dict[str, dict] = {"Bloom": {"custom_gradients": "differentiate"}}
 
 
 def family(kind: str, name: str | None = None):
@@ -39,8 +41,8 @@ def language_loss(model, tokens, targets):
 
 
 def masked_loss(model, tokens, targets):
-    """Loss of an encoder: targets of -100 do not count."""
-    return language_loss(model, tokens, targets)
+    """Loss of an encoder: a quarter of the tokens count, the others are -100."""
+    return language_loss(model, tokens, torch.where(targets < VOCABULARY // 4, targets, -100))
 
 
 def sequence_loss(model, source, tokens, targets):
@@ -52,7 +54,8 @@ def class_loss(model, images, labels):
     return F.cross_entropy(model(images).logits, labels)
 
 
-def _transformers(name: str, config: dict, head: str, attention: str = "eager"):
+def _transformers(name: str, config: dict, head: str, attention: str = "sdpa"):
+    """Returns a model with the implementation of attention that transformers takes by default."""
     import transformers
 
     made = getattr(transformers, name + "Config")(**config)
@@ -63,8 +66,11 @@ def _transformers(name: str, config: dict, head: str, attention: str = "eager"):
             if isinstance(getattr(made, key), float):
                 setattr(made, key, 0.0)
     torch.manual_seed(0)
-    module = getattr(transformers, name + head)(made)
-    return module.train()
+    try:
+        return getattr(transformers, name + head)(made).train()
+    except ValueError:  # it has no other implementation
+        made._attn_implementation = "eager"
+        return getattr(transformers, name + head)(made).train()
 
 
 _PLAIN = dict(vocab_size=VOCABULARY, hidden_size=WIDTH, num_hidden_layers=LAYERS,
@@ -73,7 +79,7 @@ _PLAIN = dict(vocab_size=VOCABULARY, hidden_size=WIDTH, num_hidden_layers=LAYERS
 _GROUPED = dict(_PLAIN, num_key_value_heads=2)
 
 
-def _decoder(name: str, attention: str = "eager", head: str = "ForCausalLM", kind="decoder",
+def _decoder(name: str, attention: str = "sdpa", head: str = "ForCausalLM", kind="decoder",
              drop: tuple = (), **config):
     def make():
         base = {k: v for k, v in {**_GROUPED, **config}.items() if k not in drop}
@@ -87,8 +93,8 @@ _GPT2_NAMES = dict(n_embd=WIDTH, n_layer=LAYERS, n_head=HEADS, n_positions=64, n
 _decoder("GPT2", head="LMHeadModel", drop=(
     "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
     "max_position_embeddings", "num_key_value_heads"), **_GPT2_NAMES)
-_decoder("Llama", attention="sdpa")
-_decoder("Mistral", attention="sdpa", sliding_window=8)
+_decoder("Llama")
+_decoder("Mistral", sliding_window=8)
 _decoder("Qwen2")
 _decoder("Qwen3", head_dim=16)
 _decoder("Phi")
@@ -130,7 +136,7 @@ _decoder("Qwen2Moe", kind="mixture of experts", num_experts=4, num_experts_per_t
          experts_implementation="batched_mm")
 
 
-def _encoder(name: str, head: str = "ForMaskedLM", attention: str = "eager", drop: tuple = (),
+def _encoder(name: str, head: str = "ForMaskedLM", attention: str = "sdpa", drop: tuple = (),
              **config):
     def make():
         base = {k: v for k, v in {**_PLAIN, **config}.items() if k not in drop}
@@ -140,7 +146,7 @@ def _encoder(name: str, head: str = "ForMaskedLM", attention: str = "eager", dro
     FAMILIES[name] = ("encoder", make)
 
 
-_encoder("Bert", attention="sdpa")
+_encoder("Bert")
 _encoder("Roberta", pad_token_id=1)
 _encoder("DistilBert", dim=WIDTH, hidden_dim=2 * WIDTH, n_layers=LAYERS, n_heads=HEADS)
 _encoder("Electra", embedding_size=WIDTH)
@@ -170,10 +176,13 @@ _sequence("Pegasus", **_D)
 _sequence("Marian", **_D, decoder_vocab_size=VOCABULARY)
 
 
-def _vision(name: str, **config):
+def _vision(name: str, inference: bool = False, **config):
+    """``inference``: batch norms take their running statistics, as in fine-tuning."""
+
     def make():
         module = _transformers(name, dict(image_size=32, num_channels=3, num_labels=10, **config),
                                "ForImageClassification")
+        module.train(not inference)
         return (module, (torch.zeros(BATCH, 3, 32, 32), tokens(10, BATCH)), class_loss)
 
     FAMILIES[name] = ("vision", make)
@@ -186,6 +195,9 @@ _vision("DeiT", **_V)
 _vision("Swin", embed_dim=32, depths=[1, 1], num_heads=[2, 4], window_size=4, patch_size=4,
         drop_path_rate=0.0)
 _vision("ConvNext", hidden_sizes=[16, 32, 32, 64], depths=[1, 1, 1, 1], drop_path_rate=0.0)
+_vision("Beit", **_V, use_relative_position_bias=True, drop_path_rate=0.0)
+_vision("ResNet", embedding_size=16, hidden_sizes=[16, 32, 32, 64], depths=[1, 1, 1, 1],
+        layer_type="basic", inference=True)
 
 
 @family("speech")
@@ -206,6 +218,39 @@ def Wav2Vec2():
         return F.cross_entropy(model(signal).logits, labels)
 
     return module.train(), (torch.zeros(BATCH, 400), tokens(2, BATCH)), loss
+
+
+@family("speech", "Whisper encoder")
+def whisper():
+    import transformers
+    from transformers.models.whisper.modeling_whisper import WhisperEncoder
+
+    config = transformers.WhisperConfig(
+        d_model=WIDTH, encoder_layers=LAYERS, encoder_attention_heads=HEADS, encoder_ffn_dim=128,
+        num_mel_bins=16, max_source_positions=SEQUENCE, dropout=0.0, attention_dropout=0.0,
+        activation_dropout=0.0, encoder_layerdrop=0.0)
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.encoder = WhisperEncoder(config)
+            self.head = nn.Linear(WIDTH, 10)
+
+        def forward(self, features):
+            return self.head(self.encoder(features).last_hidden_state.mean(1))
+
+    def loss(model, features, labels):
+        return F.cross_entropy(model(features), labels)
+
+    torch.manual_seed(0)
+    return Model(), (torch.zeros(BATCH, 16, 2 * SEQUENCE), tokens(10, BATCH)), loss
+
+
+@family("decoder", "Llama with labels")
+def llama_labels():
+    """The loss that the model computes itself from ``labels``; inputs by name."""
+    module = FAMILIES["Llama"][1]()[0]
+    return module, {"input_ids": tokens(), "labels": tokens()}, None
 
 
 @family("recurrent")
@@ -235,6 +280,11 @@ def _recurrent(kind):
 
 def _plain_loss(model, tokens, targets):
     return F.cross_entropy(model(tokens).flatten(0, 1), targets.flatten())
+
+
+_decoder("Mamba", kind="recurrent", drop=_NO_GROUPS + ("num_attention_heads",
+                                                     "max_position_embeddings"),
+         state_size=4, conv_kernel=4, time_step_rank=8)
 
 
 @family("encoder-decoder", "nn.Transformer")
