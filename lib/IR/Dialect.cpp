@@ -6,6 +6,8 @@
 
 #include "fsdp/IR/StopGradient.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Transforms/InliningUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -19,7 +21,20 @@ using namespace mlir::fsdp;
 #define GET_TYPEDEF_CLASSES
 #include "fsdp/IR/FSDPTypes.cpp.inc"
 
+namespace {
+/// Lets functions with ops of the dialect be inlined: an imported function may have a stop-gradient
+/// marker. Ops with effects belong to later stages, which have one function.
+struct FSDPInlinerInterface : public DialectInlinerInterface {
+  using DialectInlinerInterface::DialectInlinerInterface;
+
+  bool isLegalToInline(Operation *op, Region *, bool, IRMapping &) const final {
+    return isMemoryEffectFree(op);
+  }
+};
+} // namespace
+
 void FSDPDialect::initialize() {
+  addInterfaces<FSDPInlinerInterface>();
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "fsdp/IR/FSDPAttrs.cpp.inc"

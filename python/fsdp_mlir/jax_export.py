@@ -21,7 +21,8 @@ from .arrays import dtype_name, to_numpy
 from .errors import ExportError
 from .model import BatchInput, Model, Parameter
 
-_PIPELINE = ("builtin.module(inline,symbol-dce,"
+_INLINE = "builtin.module(inline,symbol-dce)"
+_PIPELINE = ("builtin.module("
              "func.func(chlo-legalize-to-stablehlo,shape-legalize-to-stablehlo),"
              "stablehlo-legalize-to-linalg{enable-primitive-ops=true},canonicalize,cse)")
 _MARKER = "fsdp.stop_gradient"
@@ -96,7 +97,7 @@ def _check(jaxpr, custom_gradients: str) -> None:
 
 @contextlib.contextmanager
 def _stops_as_calls(count: list[int]):
-    """Lowers stop_gradient to calls of declared functions; counts them."""
+    """Lowers stop_gradient to calls of functions without a body, numbered by ``count``."""
     from jax._src import ad_util, config
     from jax._src.interpreters import mlir
 
@@ -126,7 +127,22 @@ def _stops_as_calls(count: list[int]):
             table[key] = before
 
 
-def _to_linalg(text: str, arguments: Sequence[dict], stops: int) -> str:
+def _count_stops(ir, module) -> int:
+    """Returns the number of markers in a module."""
+    count = 0
+
+    def visit(op):
+        nonlocal count
+        if op.name == "func.call":
+            callee = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+            count += callee.startswith(_MARKER + ".")
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return count
+
+
+def _to_linalg(text: str, arguments: Sequence[dict]) -> str:
     """Lowers StableHLO text and marks the arguments of its public function."""
     from jax._src.interpreters import mlir as jax_mlir
     from jaxlib.mlir import ir
@@ -141,6 +157,9 @@ def _to_linalg(text: str, arguments: Sequence[dict], stops: int) -> str:
         stablehlo.register_stablehlo_passes()
         module = ir.Module.parse(text)
         try:
+            # A function that is called twice has its markers twice from here on.
+            PassManager.parse(_INLINE).run(module.operation)
+            stops = _count_stops(ir, module)
             PassManager.parse(_PIPELINE).run(module.operation)
         except Exception as error:
             first = str(error).strip().split("\n")[:3]
@@ -206,7 +225,7 @@ def export_jax(loss: Callable, params: Any, *example_batch: Any,
                  for n, (_, leaf) in zip(names, leaves)]
     arguments += [{"fsdp.batch": n} for n in inputs]
     return Model(
-        _to_linalg(text, arguments, count[0]),
+        _to_linalg(text, arguments),
         [Parameter(n, tuple(leaf.shape), _type_name(leaf), is_frozen(n, leaf))
          for n, (_, leaf) in zip(names, leaves)],
         [BatchInput(n, tuple(leaf.shape), _type_name(leaf))

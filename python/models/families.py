@@ -41,8 +41,8 @@ def language_loss(model, tokens, targets):
 
 
 def masked_loss(model, tokens, targets):
-    """Loss of an encoder: targets of -100 do not count."""
-    return language_loss(model, tokens, targets)
+    """Loss of an encoder: a quarter of the tokens count, the others are -100."""
+    return language_loss(model, tokens, torch.where(targets < VOCABULARY // 4, targets, -100))
 
 
 def sequence_loss(model, source, tokens, targets):
@@ -176,10 +176,13 @@ _sequence("Pegasus", **_D)
 _sequence("Marian", **_D, decoder_vocab_size=VOCABULARY)
 
 
-def _vision(name: str, **config):
+def _vision(name: str, inference: bool = False, **config):
+    """``inference``: batch norms take their running statistics, as in fine-tuning."""
+
     def make():
         module = _transformers(name, dict(image_size=32, num_channels=3, num_labels=10, **config),
                                "ForImageClassification")
+        module.train(not inference)
         return (module, (torch.zeros(BATCH, 3, 32, 32), tokens(10, BATCH)), class_loss)
 
     FAMILIES[name] = ("vision", make)
@@ -192,6 +195,9 @@ _vision("DeiT", **_V)
 _vision("Swin", embed_dim=32, depths=[1, 1], num_heads=[2, 4], window_size=4, patch_size=4,
         drop_path_rate=0.0)
 _vision("ConvNext", hidden_sizes=[16, 32, 32, 64], depths=[1, 1, 1, 1], drop_path_rate=0.0)
+_vision("Beit", **_V, use_relative_position_bias=True, drop_path_rate=0.0)
+_vision("ResNet", embedding_size=16, hidden_sizes=[16, 32, 32, 64], depths=[1, 1, 1, 1],
+        layer_type="basic", inference=True)
 
 
 @family("speech")
@@ -212,6 +218,39 @@ def Wav2Vec2():
         return F.cross_entropy(model(signal).logits, labels)
 
     return module.train(), (torch.zeros(BATCH, 400), tokens(2, BATCH)), loss
+
+
+@family("speech", "Whisper encoder")
+def whisper():
+    import transformers
+    from transformers.models.whisper.modeling_whisper import WhisperEncoder
+
+    config = transformers.WhisperConfig(
+        d_model=WIDTH, encoder_layers=LAYERS, encoder_attention_heads=HEADS, encoder_ffn_dim=128,
+        num_mel_bins=16, max_source_positions=SEQUENCE, dropout=0.0, attention_dropout=0.0,
+        activation_dropout=0.0, encoder_layerdrop=0.0)
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.encoder = WhisperEncoder(config)
+            self.head = nn.Linear(WIDTH, 10)
+
+        def forward(self, features):
+            return self.head(self.encoder(features).last_hidden_state.mean(1))
+
+    def loss(model, features, labels):
+        return F.cross_entropy(model(features), labels)
+
+    torch.manual_seed(0)
+    return Model(), (torch.zeros(BATCH, 16, 2 * SEQUENCE), tokens(10, BATCH)), loss
+
+
+@family("decoder", "Llama with labels")
+def llama_labels():
+    """The loss that the model computes itself from ``labels``; inputs by name."""
+    module = FAMILIES["Llama"][1]()[0]
+    return module, {"input_ids": tokens(), "labels": tokens()}, None
 
 
 @family("recurrent")
@@ -241,6 +280,11 @@ def _recurrent(kind):
 
 def _plain_loss(model, tokens, targets):
     return F.cross_entropy(model(tokens).flatten(0, 1), targets.flatten())
+
+
+_decoder("Mamba", kind="recurrent", drop=_NO_GROUPS + ("num_attention_heads",
+                                                     "max_position_embeddings"),
+         state_size=4, conv_kernel=4, time_step_rank=8)
 
 
 @family("encoder-decoder", "nn.Transformer")

@@ -145,8 +145,20 @@ FAMILIES = {"plain": plain, "one-hot": one_hot, "flax": flax, "flax-optax": flax
             "rotary": rotary}
 
 
+def _name(path) -> str:
+    return ".".join(str(getattr(k, "key", k)) for k in path)
+
+
+def set_weights(params):
+    """Returns parameters with the values of initial.py."""
+    from initial import value
+
+    return jax.tree_util.tree_map_with_path(
+        lambda path, leaf: jnp.asarray(value(_name(path), leaf.shape)), params)
+
+
 def train(params, loss, batches, ranks, rate, decay):
-    """Returns the losses of optax's AdamW and the weights by name."""
+    """Trains by optax. Returns losses, and by name weights and the largest gradients."""
     import optax
 
     optimizer = optax.adamw(rate, 0.9, 0.999, 1e-8, weight_decay=decay,
@@ -157,12 +169,14 @@ def train(params, loss, batches, ranks, rate, decay):
         return sum(loss(p, *half) for half in halves) / ranks
 
     gradient = jax.jit(jax.value_and_grad(mean))
-    state, losses = optimizer.init(params), []
+    by_name = lambda tree: {_name(path): np.asarray(leaf) for path, leaf in
+                            jax.tree_util.tree_flatten_with_path(tree)[0]}
+    state, losses, largest = optimizer.init(params), [], {}
     for batch in batches:
         value, grads = gradient(params, [jnp.asarray(a) for a in batch])
+        for name, one in by_name(grads).items():
+            largest[name] = max(largest.get(name, 0.0), float(np.abs(one).max()))
         updates, state = optimizer.update(grads, state, params)
         params = optax.apply_updates(params, updates)
         losses.append(float(value))
-    leaves = jax.tree_util.tree_flatten_with_path(params)[0]
-    name = lambda path: ".".join(str(getattr(k, "key", k)) for k in path)
-    return losses, {name(path): np.asarray(leaf) for path, leaf in leaves}
+    return losses, by_name(params), largest

@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Trains small models of many families beside PyTorch and JAX, and writes a table of them.
 
-    python python/models/run.py [--only=NAME,...] [--out=docs/models.md] [--curves=FILE]
+    python python/models/run.py --out=docs/models.md --curves=python/models/curves.json \\
+        --ir=python/models/ir
 
 Each family runs in a process of its own with a time limit. It is exported and compiled for two
 ranks, and trains 20 AdamW steps (rate 1e-3, decay 0.01 of tensors of rank 2 or more) on other batches
-for each rank. The framework trains the same weights on the mean loss of the two. The table has the
-largest relative difference of a loss, and of a weight to the largest weight of its tensor.
+for each rank. The framework trains the same weights on the mean loss of the two. --curves writes its
+losses. --ir writes programs of some families, which tests/test_models.py trains without PyTorch.
+
+Exit codes: 0 all families work, 1 one does not, 2 bad usage.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import datetime
+import gzip
 import importlib.metadata
 import io
 import json
@@ -29,34 +33,32 @@ import numpy as np
 HERE = pathlib.Path(__file__).resolve().parent
 STEPS, RANKS, RATE, DECAY = 20, 2, 1e-3, 0.01
 LIMIT_SECONDS = 240
-
-
-def draw(example: np.ndarray, rows: int, random) -> np.ndarray:
-    """Returns a batch like ``example``, of ``rows`` rows: ids up to its largest, or normal floats."""
-    shape = (rows, *example.shape[1:])
-    if example.dtype.kind in "iu":
-        return random.integers(0, int(example.max()) + 1, shape).astype(example.dtype)
-    return random.standard_normal(shape).astype(example.dtype)
+NOISE = 1e-6  # of the largest gradient of a model
+# Families whose programs python/models/ir holds; their weights follow the rule of initial.py.
+STORED = ("GPT2", "Llama", "Gemma2", "Bert", "T5", "ViT", "Mixtral", "LSTM", "jax:flax")
 
 
 def torch_curve(module, loss, batches):
-    """Returns the losses of PyTorch and the weights after the last step."""
+    """Trains by PyTorch. Returns losses, weights after the last step, and the largest gradients."""
     import torch
 
     named = [(n, p) for n, p in module.named_parameters() if p.requires_grad]
     groups = [{"params": [p for _, p in named if p.dim() > 1], "weight_decay": DECAY},
               {"params": [p for _, p in named if p.dim() <= 1], "weight_decay": 0.0}]
     optimizer = torch.optim.AdamW(groups, lr=RATE)
-    losses = []
+    losses, largest = [], {n: 0.0 for n, _ in named}
     for batch in batches:
         halves = [[torch.from_numpy(np.split(a, RANKS)[rank].copy()) for a in batch]
                   for rank in range(RANKS)]
         optimizer.zero_grad()
         value = sum(loss(module, *half) for half in halves) / RANKS
         value.backward()
+        for n, p in named:
+            if p.grad is not None:
+                largest[n] = max(largest[n], float(p.grad.abs().max()))
         optimizer.step()
         losses.append(float(value.detach()))
-    return losses, {n: p.detach().numpy() for n, p in module.named_parameters()}
+    return losses, {n: p.detach().numpy() for n, p in module.named_parameters()}, largest
 
 
 def count_attention(model) -> tuple[int, int]:
@@ -65,27 +67,45 @@ def count_attention(model) -> tuple[int, int]:
 
     done = subprocess.run([tools.find_tool("fsdp-compile"), "-", "--compile-to=import", "-o", "-"],
                           input=model.text, capture_output=True, text=True)
-    return done.stdout.count(" = fsdp.attention "), done.stdout.count("fsdp.softmax")
+    return done.stdout.count(" = fsdp.attention "), done.stdout.count(" = fsdp.softmax ")
 
 
-def compare(model, curve, weights, batches) -> dict:
-    """Compiles and trains ``model``; returns the row of the table."""
+def train(model, batches) -> tuple[list[float], dict[str, np.ndarray]]:
+    """Returns losses and weights of RANKS ranks, which were equal to those of one rank."""
     import fsdp_mlir as fm
 
-    row: dict = {"attention": count_attention(model)[0]}
     step = fm.compile(model, mesh=f"shard={RANKS}", optimizer=fm.AdamW(lr=RATE, weight_decay=DECAY))
     with step.train(weights="model", check_against_unsharded=True) as run:
         losses = [run.step(batch).loss for batch in batches]
         run.compare()
-        after = dict(run.parameters())
-    row["loss"] = max(abs(a - b) / max(abs(b), 1e-3) for a, b in zip(losses, curve))
-    trained = [p.name for p in model.parameters if not p.frozen]
-    row["weights"] = max(float(np.abs(after[n] - weights[n]).max()) /
-                         max(float(np.abs(weights[n]).max()), 1e-3) for n in trained)
-    row["losses"] = losses
-    fm.compile(model, mesh=f"shard={RANKS}", param_dtype="bf16", no_code=True)
-    row["bf16"] = True
+        return losses, dict(run.parameters())
+
+
+def compare(model, curve, weights, largest, batches) -> dict:
+    """Compiles and trains ``model``; returns the row of the table."""
+    import fsdp_mlir as fm
+
+    raised, left = count_attention(model)
+    losses, after = train(model, batches)
+    # A gradient of rounding alone: AdamW makes steps of full size of it, in any direction.
+    least = NOISE * max(largest.values())
+    chosen = [p.name for p in model.parameters if not p.frozen and largest.get(p.name, 0) > least]
+    far = {n: float(np.abs(after[n] - weights[n]).max()) / max(float(np.abs(weights[n]).max()), 1e-3)
+           for n in chosen}
+    row = {"attention": raised, "softmax": left, "losses": losses,
+           "loss": max(abs(a - b) / max(abs(b), 1e-3) for a, b in zip(losses, curve)),
+           "weights": max(far.values()), "farthest": max(far, key=far.get),
+           "noise": sum(not p.frozen for p in model.parameters) - len(chosen)}
+    try:
+        fm.compile(model, mesh=f"shard={RANKS}", param_dtype="bf16")
+        row["bf16"] = "yes"
+    except fm.CompileError as error:
+        row["bf16"] = "no: " + first_line(error)
     return row
+
+
+def first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [""])[0][:300]
 
 
 def run_torch(name: str) -> dict:
@@ -93,18 +113,24 @@ def run_torch(name: str) -> dict:
 
     import families
     import fsdp_mlir as fm
+    from initial import draw_batches, set_weights
 
     torch.set_num_threads(1)
     kind, make = families.FAMILIES[name]
     module, example, loss = make()
+    if name in STORED:
+        set_weights(module)
     model = fm.export_torch(module, example, loss=loss, **families.OPTIONS.get(name, {}))
-    random = np.random.default_rng(1)
-    batches = [[draw(t.numpy(), RANKS * t.shape[0], random) for t in example]
-               for _ in range(STEPS)]
+    names = list(example) if isinstance(example, dict) else None
+    arrays = [t.numpy() for t in (example.values() if names else example)]
+    batches = draw_batches(arrays, RANKS, STEPS)
     model = frozen_weights(model)
-    curve, weights = torch_curve(module, loss, batches)
-    return {"kind": kind, "route": "torch.export", "curve": curve,
-            **compare(model, curve, weights, batches)}
+    route = "torch.export, " + getattr(getattr(module, "config", None), "_attn_implementation", "-")
+    if names:  # the module returns its loss
+        loss = lambda m, *batch: m(**dict(zip(names, batch))).loss
+    curve, weights, largest = torch_curve(module, loss, batches)
+    return {"kind": kind, "route": route.removesuffix(", -"), "curve": curve,
+            **compare(model, curve, weights, largest, batches)}
 
 
 def frozen_weights(model):
@@ -115,19 +141,18 @@ def frozen_weights(model):
 
 
 def run_jax(name: str) -> dict:
-    import jax
-
     import fsdp_mlir as fm
     import jax_families
+    from initial import draw_batches
 
     params, loss, example = jax_families.FAMILIES[name]()
+    if f"jax:{name}" in STORED:
+        params = jax_families.set_weights(params)
     model = fm.export_jax(loss, params, *example)
-    random = np.random.default_rng(1)
-    batches = [[draw(np.asarray(a), RANKS * a.shape[0], random) for a in example]
-               for _ in range(STEPS)]
-    curve, weights = jax_families.train(params, loss, batches, RANKS, RATE, DECAY)
+    batches = draw_batches([np.asarray(a) for a in example], RANKS, STEPS)
+    curve, weights, largest = jax_families.train(params, loss, batches, RANKS, RATE, DECAY)
     return {"kind": "JAX", "route": "StableHLO", "curve": curve,
-            **compare(model, curve, weights, batches)}
+            **compare(model, curve, weights, largest, batches)}
 
 
 def child(name: str) -> int:
@@ -138,7 +163,7 @@ def child(name: str) -> int:
         with contextlib.redirect_stdout(io.StringIO()):
             row = run_jax(name[4:]) if name.startswith("jax:") else run_torch(name)
     except Exception as error:
-        row = {"error": f"{type(error).__name__}: {str(error).splitlines()[0][:300]}"}
+        row = {"error": f"{type(error).__name__}: {first_line(error)}"}
     print(json.dumps(row))
     return 0
 
@@ -173,28 +198,84 @@ def versions() -> str:
     return ", ".join(found)
 
 
+def number(value: float) -> str:
+    return f"{value:.0e}".replace("e-0", "e-")
+
+
+def attention(row: dict) -> str:
+    if row["softmax"]:
+        return f"{row['attention']}, {row['softmax']} left as softmax"
+    return str(row["attention"]) if row["attention"] else "-"
+
+
 def page(rows: dict[str, dict]) -> str:
     """Returns the page as Markdown."""
-    good = sum("error" not in row for row in rows.values())
+    good = sum("error" not in row and row["bf16"] == "yes" for row in rows.values())
+    noisy = [f"{name} {row['noise']}" for name, row in rows.items() if row.get("noise")]
     lines = [
         "<!-- Written by python/models/run.py. -->", "# Models", "",
         "For people who want to know whether their kind of model works: small models of "
-        f"{len(rows)} families,", "two layers of width 64, exported from PyTorch or JAX, trained "
-        f"{STEPS} AdamW steps on {RANKS} ranks.", "",
-        f"{good} of {len(rows)} work. Differences are relative, in f32, to the framework's own "
-        "training: the largest", "of a loss, and the largest of a weight to its tensor's largest "
-        "weight. In every row without an error", "all values of all ranks were equal, bit for bit, "
-        "to those of one unsharded rank, and the model", "compiled with `param_dtype=\"bf16\"`.",
-        "", f"`python python/models/run.py`, {datetime.date.today()}: {versions()}.", "",
-        "| family | kind | route | attention raised | loss | weights |", "|---|---|---|---|---|---|"]
+        f"{len(rows)} families,", "two layers of width 64, exported from PyTorch or JAX and trained "
+        f"{STEPS} AdamW steps on {RANKS} ranks", "with other batches on each rank. Rate 1e-3, decay "
+        "0.01 of tensors of rank 2 or more.", "", f"**{good} of {len(rows)} work.**", "",
+        "| column | meaning |", "|---|---|",
+        "| route | way of export; for models of transformers their implementation of attention |",
+        "| attention | attention ops after Import, `fsdp.attention`; - where none was found |",
+        "| loss | largest relative difference of a step's loss to the framework's own training, f32 |",
+        "| weights | largest difference of a weight after the last step, relative to the largest "
+        "weight of its tensor |",
+        "| sharded = unsharded | all losses, norms, parameters and moments of all ranks equal those "
+        "of one unsharded rank, bit for bit |",
+        "| bf16 | compiles with `param_dtype=\"bf16\"` |", ""]
+    if noisy:
+        lines += [
+            "Weights leave out tensors whose gradient is rounding alone, below "
+            f"{number(NOISE)} of the model's largest:", "AdamW makes full steps of it, in any "
+            "direction. Most are biases of keys. Numbers of such tensors:", ", ".join(noisy) + ".", ""]
+    lines += [
+        f"Versions: {versions()}.", "The page is written by `python python/models/run.py "
+        f"--out=docs/models.md`, on {datetime.date.today()}.", "",
+        "| family | kind | route | attention | loss | weights | sharded = unsharded | bf16 |",
+        "|---|---|---|---|---|---|---|---|"]
     for name, row in rows.items():
+        shown = name.removeprefix("jax:")
         if "error" in row:
             text = row["error"].replace("|", "\\|")
-            lines.append(f"| {name} | | | | {text} | |")
+            lines.append(f"| {shown} | {row.get('kind', '')} | | fails: {text} | | | | |")
         else:
-            lines.append(f"| {name.removeprefix('jax:')} | {row['kind']} | {row['route']} | "
-                         f"{row['attention'] or '-'} | {row['loss']:.0e} | {row['weights']:.0e} |")
+            lines.append(f"| {shown} | {row['kind']} | {row['route']} | {attention(row)} | "
+                         f"{number(row['loss'])} | {number(row['weights'])} | yes | {row['bf16']} |")
     return "\n".join(lines) + "\n"
+
+
+def write_curves(path: pathlib.Path, rows: dict[str, dict]) -> None:
+    """Writes the framework's losses of all families, one family a line."""
+    lines = [f" {json.dumps(name)}: {json.dumps([round(v, 7) for v in row['curve']])}"
+             for name, row in rows.items() if "curve" in row]
+    path.write_text('{"versions": ' + json.dumps(versions()) + f',\n"steps": {STEPS}, '
+                    f'"ranks": {RANKS}, "rate": {RATE}, "decay": {DECAY},\n"curves": {{\n'
+                    + ",\n".join(lines) + "\n}}\n")
+
+
+def store_programs(folder: pathlib.Path) -> None:
+    """Writes the exported programs of the families STORED, compressed and without places."""
+    import families
+    import fsdp_mlir as fm
+    import jax_families
+    from fsdp_mlir import tools
+
+    folder.mkdir(exist_ok=True)
+    for name in STORED:
+        if name.startswith("jax:"):
+            params, loss, example = jax_families.FAMILIES[name[4:]]()
+            model = fm.export_jax(loss, params, *example)
+        else:
+            module, example, loss = families.FAMILIES[name][1]()
+            model = fm.export_torch(module, example, loss=loss, **families.OPTIONS.get(name, {}))
+        plain = subprocess.run([tools.find_tool("fsdp-opt"), "-"], input=model.text, check=True,
+                               capture_output=True, text=True).stdout
+        with open(folder / f"{name.replace(':', '-')}.mlir.gz", "wb") as file:
+            file.write(gzip.compress(plain.encode(), 9, mtime=0))
 
 
 def main() -> int:
@@ -203,6 +284,7 @@ def main() -> int:
     parser.add_argument("--only", help="families to run, separated by commas (default: all)")
     parser.add_argument("--out", help="page to write (default: print it)")
     parser.add_argument("--curves", help="JSON file of the framework's losses to write")
+    parser.add_argument("--ir", help="folder of exported programs to write, which the tests read")
     parser.add_argument("--rows", help="JSON file of rows: families in it are not run again")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -211,6 +293,8 @@ def main() -> int:
     kept = pathlib.Path(options.rows) if options.rows else None
     rows = json.loads(kept.read_text()) if kept and kept.exists() else {}
     chosen = options.only.split(",") if options.only else names()
+    if unknown := sorted(set(chosen) - set(names())):
+        parser.error(f"unknown family '{unknown[0]}'; expected {', '.join(names())}")
     for name in chosen:
         if name in rows:
             continue
@@ -225,10 +309,9 @@ def main() -> int:
     text = page(rows)
     pathlib.Path(options.out).write_text(text) if options.out else print(text)
     if options.curves:
-        curves = {name: [round(v, 7) for v in row["curve"]] for name, row in rows.items()
-                  if "curve" in row}
-        pathlib.Path(options.curves).write_text(
-            json.dumps({"versions": versions(), "steps": STEPS, "curves": curves}, indent=1))
+        write_curves(pathlib.Path(options.curves), rows)
+    if options.ir:
+        store_programs(pathlib.Path(options.ir))
     return 0 if all("error" not in row for row in rows.values()) else 1
 
 

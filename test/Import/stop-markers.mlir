@@ -9,6 +9,7 @@
 // CHECK-SAME: %[[W:.*]]: tensor<4xf32>
 // INLINED-LABEL: func.func @loss(
 // INLINED-COUNT-5: fsdp.stop_gradient
+// INLINED-NOT: func.func
 module attributes {fsdp.num_stop_gradients = 5 : i64} {
   func.func private @fsdp.stop_gradient(tensor<4xf32>) -> tensor<4xf32>
   func.func private @fsdp.stop_gradient.1(tensor<f32>) -> tensor<f32>

@@ -169,6 +169,69 @@ def instance_norm(x, weight, bias, mean, var, use_input_stats, momentum, eps, cu
     return y if bias is None else y + bias.view(shape)
 
 
+@entry("convolution.default", "the compiler's fold of unit extents takes spare input for an error; it "
+       "is cut off, where an extent of the result is 1")
+def convolution(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    if transposed:
+        return NotImplemented
+    pads, is_cut = [], False
+    for d in reversed(range(x.dim() - 2)):
+        reach = dilation[d] * (weight.shape[d + 2] - 1) + 1
+        spare = (x.shape[d + 2] + 2 * padding[d] - reach) % stride[d]
+        single = x.shape[d + 2] + 2 * padding[d] - reach < stride[d]
+        cut = spare if single else 0
+        is_cut = is_cut or cut > 0
+        x = x.narrow(d + 2, 0, x.shape[d + 2] - max(cut - padding[d], 0))
+        pads += [padding[d], max(padding[d] - cut, 0)]
+    if not is_cut:
+        return NotImplemented
+    x = torch.nn.functional.pad(x, pads) if any(pads) else x
+    return aten.convolution(x, weight, bias, stride, [0] * len(padding), dilation, False,
+                            output_padding, groups)
+
+
+def _places(n: int, size: int, align: bool, scale: float | None, device) -> torch.Tensor:
+    """Returns where the elements of an interpolated dim of ``size`` lie in one of ``n``, as torch."""
+    at = torch.arange(size, device=device, dtype=torch.float32)
+    if align:
+        return at * ((n - 1) / (size - 1) if size > 1 else 0.0)
+    return (at + 0.5) * (1.0 / scale if scale else n / size) - 0.5
+
+
+def _linear_matrix(n, size, align, scale, device):
+    place = _places(n, size, align, scale, device).clamp(0, n - 1)
+    return (1.0 - (place[:, None] - torch.arange(n, device=device)).abs()).clamp(min=0.0)
+
+
+def _cubic_matrix(n, size, align, scale, device):
+    place = _places(n, size, align, scale, device)
+    first, at = place.floor(), torch.arange(n, device=device)
+    t, a = place - first, -0.75
+    near = lambda d: ((a + 2) * d - (a + 3)) * d * d + 1
+    far = lambda d: ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+    weights = (far(t + 1), near(t), near(1 - t), far(2 - t))
+    return sum(weight[:, None] * ((first + k - 1).clamp(0, n - 1)[:, None] == at).to(t.dtype)
+               for k, weight in enumerate(weights))
+
+
+def _upsample(x, output_size, align, scales, matrix):
+    size = output_size or [int(n * s) for n, s in zip(x.shape[2:], scales)]
+    scales = scales if scales is not None else [None, None]
+    rows, columns = (matrix(n, m, align, s, x.device).to(x.dtype)
+                     for n, m, s in zip(x.shape[2:], size, scales))
+    return rows @ (x @ columns.transpose(0, 1))
+
+
+@entry("upsample_bilinear2d.vec", "torch-mlir has no lowering; products with small matrices")
+def upsample_bilinear2d(x, output_size, align_corners, scale_factors=None):
+    return _upsample(x, output_size, align_corners, scale_factors, _linear_matrix)
+
+
+@entry("upsample_bicubic2d.vec", "as upsample_bilinear2d")
+def upsample_bicubic2d(x, output_size, align_corners, scale_factors=None):
+    return _upsample(x, output_size, align_corners, scale_factors, _cubic_matrix)
+
+
 def table() -> dict:
     """Returns the decompositions for ``ExportedProgram.run_decompositions``."""
     found = torch.export.default_decompositions()

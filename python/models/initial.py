@@ -1,0 +1,50 @@
+# Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Weights and batches by rules that need NumPy alone and are the same in all of its versions.
+
+A tensor's generator is seeded by its name. Its values are 0.05 n, or 1 + 0.05 n for the scales of
+norms, where n is normal. ``numpy.random.RandomState`` keeps its streams between versions.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+
+_SCALES = ("weight", "scale")
+
+
+def value(name: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Returns the f32 values of the parameter ``name``."""
+    random = np.random.RandomState(zlib.crc32(name.encode()))
+    values = 0.05 * random.standard_normal(shape)
+    is_scale = len(shape) == 1 and name.rpartition(".")[2] in _SCALES
+    return np.asarray(1.0 + values if is_scale else values, dtype=np.float32)
+
+
+def set_weights(module) -> None:
+    """Sets the parameters of a module of torch."""
+    import torch
+
+    with torch.no_grad():
+        for name, parameter in module.named_parameters():
+            parameter.copy_(torch.from_numpy(value(name, tuple(parameter.shape))))
+
+
+def draw(shape: tuple[int, ...], dtype, limit: int, random) -> np.ndarray:
+    """Returns ids in [0, limit), or normal floats."""
+    if np.dtype(dtype).kind in "iu":
+        return random.randint(0, limit, shape).astype(dtype)
+    return random.standard_normal(shape).astype(dtype)
+
+
+def draw_batches(examples: list[np.ndarray], ranks: int, steps: int) -> list[list[np.ndarray]]:
+    """Returns a batch of all ranks for each step, like ``examples``, the batch of one rank.
+
+    Ids go up to the largest of an example.
+    """
+    random = np.random.RandomState(1)
+    limits = [int(a.max()) + 1 if a.dtype.kind in "iu" else 0 for a in examples]
+    return [[draw((ranks * a.shape[0], *a.shape[1:]), a.dtype, limit, random)
+             for a, limit in zip(examples, limits)] for _ in range(steps)]
