@@ -299,7 +299,8 @@ def transformer():
 
         def forward(self, source, target):
             mask = torch.ones(target.shape[1], target.shape[1], dtype=torch.bool).triu(1)
-            return self.head(self.body(self.embed(source), self.embed(target), tgt_mask=mask))
+            return self.head(self.body(self.embed(source), self.embed(target), tgt_mask=mask,
+                                       tgt_is_causal=True))
 
     def loss(model, source, tokens, targets):
         return F.cross_entropy(model(source, tokens).flatten(0, 1), targets.flatten())
