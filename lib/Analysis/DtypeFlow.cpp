@@ -14,7 +14,8 @@
 // 3. Walk back from the step block to the gradients (norm) and, from its first operand, to the
 //    reductions that compute the loss.
 // 4. All ops not reached belong to the model.
-// 5. Make a row for each op that reduces, multiplies, converts or sends, with its types.
+// 5. Make a row for each op that reduces, multiplies, attends, converts or sends, with its types.
+// 6. Append the values of the forward that stay f32 with --param-dtype, with the reason.
 //
 // O(ops).
 //
@@ -183,12 +184,25 @@ private:
   void addStates(func::FuncOp program);
   void visit(Operation *op);
   void visitGeneric(linalg::GenericOp op);
+  void visitAttention(Operation *op);
   void add(StepPart part, StringRef what, const std::string &types, Type written, int64_t turns);
 
   StepParts parts;
   llvm::StringMap<unsigned> numbers; ///< row numbers by part, what and types
 };
 } // namespace
+
+/// Appends a row for each reason why values of the model stay f32 (`fsdp.kept_wide`).
+static void addKeptWide(ModuleOp module, SmallVectorImpl<DtypeRow> &rows) {
+  auto kept = module->getAttrOfType<DictionaryAttr>(FSDPDialect::keptWideAttr);
+  if (!kept)
+    return;
+  for (NamedAttribute reason : kept) {
+    ArrayRef<int64_t> values = cast<DenseI64ArrayAttr>(reason.getValue()).asArrayRef();
+    rows.push_back({StepPart::model, "stays f32", reason.getName().str(), values[0], values[1],
+                    values[1] * 4});
+  }
+}
 
 static std::string print(Type type) {
   std::string text;
@@ -206,10 +220,9 @@ static bool isFloat(Value v) { return isa<FloatType>(getElementTypeOrSelf(v.getT
 static int64_t countTurns(Operation *op) {
   int64_t turns = 1;
   for (auto loop = op->getParentOfType<scf::ForOp>(); loop;
-       loop = loop->getParentOfType<scf::ForOp>()) {
-    std::optional<int64_t> bound = getConstantIntValue(loop.getUpperBound());
-    turns *= bound.value_or(1);
-  }
+       loop = loop->getParentOfType<scf::ForOp>())
+    if (std::optional<APInt> count = loop.getStaticTripCount())
+      turns *= count->getSExtValue();
   return turns;
 }
 
@@ -283,6 +296,19 @@ void RowCollector::visitGeneric(linalg::GenericOp op) {
   }
 }
 
+/// Adds the row of attention or of its gradients: `q, k, v -> o`, or `cotangent -> dq, dk, dv`.
+void RowCollector::visitAttention(Operation *op) {
+  auto grad = dyn_cast<AttentionGradOp>(op);
+  Type from = grad ? grad.getDout().getType() : op->getOperand(0).getType();
+  Value to = op->getResult(0);
+  Type sums = cast<RankedTensorType>(op->getOperand(0).getType()).getElementType().isF64()
+                  ? Builder(op).getF64Type()
+                  : Type(Builder(op).getF32Type());
+  add(parts[op], grad ? "attention_grad" : "attention",
+      print(from) + " -> " + print(sums) + " -> " + print(to.getType()), to.getType(),
+      countTurns(op));
+}
+
 void RowCollector::visit(Operation *op) {
   int64_t turns = countTurns(op);
   auto element = [](Value v) { return getElementTypeOrSelf(v.getType()); };
@@ -295,6 +321,8 @@ void RowCollector::visit(Operation *op) {
         print(l.getType()) + " x " + print(r.getType()) + " -> " + print(out.getType());
     return add(part, "product", types, out.getType(), turns);
   }
+  if (isa<AttentionOp, AttentionGradOp>(op))
+    return visitAttention(op);
   if (isa<linalg::SoftmaxOp, ScatterAddRowsOp, CrossEntropyOp>(op)) {
     // The kernels of these ops compute in f32 at least.
     Type from = element(op->getOperand(0)),
@@ -328,6 +356,7 @@ SmallVector<DtypeRow> fsdp::measureDtypes(ModuleOp updated) {
     if (!program || program.getValue() != "step" || func.isExternal())
       continue;
     SmallVector<DtypeRow> rows = RowCollector(func).rows, sorted;
+    addKeptWide(updated, rows);
     for (StepPart part :
          {StepPart::model, StepPart::loss, StepPart::gradient, StepPart::norm, StepPart::optimizer})
       llvm::copy_if(rows, std::back_inserter(sorted),

@@ -73,8 +73,9 @@ static Rule rule(arith::SelectOp op, Site s, unsigned i) {
   return i == 1 ? s.select(op.getCondition(), s.g, zero) : s.select(op.getCondition(), zero, s.g);
 }
 
-/// The operand that is chosen gets the cotangent. On a tie two active operands share it; an active
-/// operand beside a constant gets zero (relu has slope 0 at 0).
+/// Returns the rule of a minimum or maximum: the chosen operand gets the cotangent. If the operands
+/// are equal and both active, each gets half; an active operand that equals a constant gets zero
+/// (relu has slope 0 at 0).
 static Rule choose(Predicate wins, Site s, unsigned i) {
   Value lost = s.constant(0);
   if (s.isActive(1 - i))

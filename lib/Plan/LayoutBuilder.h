@@ -42,8 +42,8 @@ struct Place {
            (stride || other.offset < getEnd());
   }
   int64_t getEnd() const { return offset + piece * (pieces - 1) + bytes; }
-  /// Returns, of `ranks` equal pieces of this place, the one of the rank's index on `axis`. Returns
-  /// nothing if the pieces would not be contiguous.
+  /// Divides this place into `ranks` equal pieces and returns the piece whose number is the rank's
+  /// index on `axis`. Returns nothing if the pieces would not be contiguous.
   std::optional<Place> getPiece(StringRef axis, int64_t ranks) const;
   /// Returns the place of which this is the piece on `axis`, or nothing if it is none.
   std::optional<Place> getWhole(StringRef axis, int64_t ranks) const;

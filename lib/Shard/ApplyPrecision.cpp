@@ -11,8 +11,12 @@
 //  1. Decide which values become narrow (PrecisionPlan.cpp).
 //  2. Change the type of parameters, and record the old one in `fsdp.master_dtype`.
 //  3. Rewrite the ops in order. A product reads narrow operands, accumulates in f32, and its result
-//     is rounded. A body extends narrow operands, computes in f32 as before, and rounds the values
-//     that it yields. Other ops get operands of the type of their result.
+//     is rounded. Attention reads narrow queries, keys, values and captured activations; its scores
+//     and sums stay f32. A body extends narrow operands, computes in f32 as before, and rounds the
+//     values that it yields. Other ops get operands of the type of their result.
+//  4. Products and attention that `keep-f32` names read f32 operands, and get `fsdp.keep_f32`.
+//  5. Record in `fsdp.kept_wide` of the module how many values stay f32, and their elements,
+//     by reason.
 //
 // Values are narrow only between ops, so each is rounded once, and storage, gathers and products
 // become cheaper. Masks stay finite: a number below the range of the type that is selected or added
@@ -25,6 +29,7 @@
 
 #include "PrecisionPlan.h"
 #include "fsdp/IR/FSDP.h"
+#include "fsdp/Shard/NamePattern.h"
 #include "fsdp/Shard/Passes.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
@@ -53,6 +58,8 @@ private:
   void rewrite(Operation *op);
   void rewriteProduct(Operation *op);
   void rewriteGeneric(linalg::GenericOp op);
+  void rewriteAttention(AttentionOp op);
+  void narrowCapture(AttentionOp op, unsigned index);
   void rewriteSoftmax(linalg::SoftmaxOp op);
   void rewriteLike(Operation *op, OpOperand &source);
   void rewritePad(tensor::PadOp op);
@@ -81,6 +88,8 @@ struct ApplyPrecisionPass : fsdp::impl::ApplyPrecisionPassBase<ApplyPrecisionPas
 private:
   FailureOr<FloatType> readType(StringRef option, StringRef name);
   LogicalResult checkModel(func::FuncOp func, FloatType type);
+  FailureOr<KeptWide> readKept(func::FuncOp func);
+  void recordWide(func::FuncOp func, const PrecisionPlan &plan);
   void warnOfOutput();
 };
 } // namespace
@@ -157,10 +166,10 @@ void Narrower::narrowArguments() {
 }
 
 /// Gives a product narrow operands and an f32 accumulator. A product of statistics or tables alone
-/// (angles of a rotary embedding) keeps f32 operands.
+/// (angles of a rotary embedding), and one that keep-f32 names, gets f32 operands.
 void Narrower::rewriteProduct(Operation *op) {
   auto structured = cast<linalg::LinalgOp>(op);
-  bool narrows = plan.flows(op->getResult(0));
+  bool narrows = plan.flows(op->getResult(0)) && !plan.isKept(op);
   for (OpOperand *in : structured.getDpsInputOperands())
     convertOperand(*in, narrows);
   convertOperand(*structured.getDpsInitOperand(0), /*toNarrow=*/false);
@@ -294,6 +303,48 @@ void Narrower::rewriteGeneric(linalg::GenericOp op) {
       inner.erase();
 }
 
+/// Gives the regions of attention a captured tensor of the narrow type, and extends its elements.
+void Narrower::narrowCapture(AttentionOp op, unsigned index) {
+  OpBuilder::InsertionGuard guard(b);
+  for (Region *region : {&op.getScoreMod(), &op.getMaskMod(), &op.getWeightMod()}) {
+    if (region->empty())
+      continue;
+    Block &body = region->front();
+    BlockArgument arg =
+        body.getArgument(body.getNumArguments() - op.getCaptures().size() + index);
+    arg.setType(op.getCaptures()[index].getType());
+    for (Operation *user : arg.getUsers()) {
+      Value element = cast<tensor::ExtractOp>(user).getResult();
+      element.setType(narrow);
+      b.setInsertionPointAfter(user);
+      auto wide = arith::ExtFOp::create(b, user->getLoc(), b.getF32Type(), element);
+      element.replaceAllUsesExcept(wide, wide);
+    }
+  }
+}
+
+/// Gives attention narrow queries, keys, values and captured activations. A captured table or
+/// statistic keeps its type. Scores and sums are f32 for any operands.
+void Narrower::rewriteAttention(AttentionOp op) {
+  bool narrows = plan.flows(op.getO()) && !plan.isKept(op);
+  for (OpOperand *operand : {&op.getQMutable(), &op.getKMutable(), &op.getVMutable()})
+    convertOperand(*operand, narrows);
+  for (auto [i, capture] : llvm::enumerate(op.getCapturesMutable())) {
+    if (!narrows || !plan.isNarrow(capture.get()))
+      convertOperand(capture, /*toNarrow=*/false);
+    if (elementType(capture.get()) == narrow)
+      narrowCapture(op, i);
+  }
+  auto o = cast<OpResult>(op.getO());
+  if (!narrows)
+    return roundResult(o);
+  setNarrow(o);
+  if (plan.isNarrow(o))
+    return;
+  Value wide = convert(o, b.getF32Type());
+  o.replaceAllUsesExcept(wide, wide.getDefiningOp());
+}
+
 void Narrower::rewriteSoftmax(linalg::SoftmaxOp op) {
   bool narrows = plan.isNarrow(op->getResult(0));
   convertOperand(op.getInputMutable(), narrows);
@@ -334,6 +385,10 @@ void Narrower::rewritePad(tensor::PadOp op) {
 }
 
 void Narrower::rewrite(Operation *op) {
+  if (plan.isKept(op))
+    op->setAttr(FSDPDialect::keepF32Attr, b.getUnitAttr());
+  if (auto attention = dyn_cast<AttentionOp>(op))
+    return rewriteAttention(attention);
   if (isProduct(op))
     return rewriteProduct(op);
   if (auto generic = dyn_cast<linalg::GenericOp>(op))
@@ -412,6 +467,47 @@ LogicalResult ApplyPrecisionPass::checkModel(func::FuncOp func, FloatType type) 
   return diag;
 }
 
+/// Reads keep-f32: patterns of parameters' names, and the word `attention`.
+FailureOr<KeptWide> ApplyPrecisionPass::readKept(func::FuncOp func) {
+  KeptWide kept;
+  SmallVector<StringRef> names, patterns;
+  SmallVector<BlockArgument> parameters;
+  for (BlockArgument arg : func.getArguments())
+    if (auto name =
+            func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), FSDPDialect::paramAttr)) {
+      names.push_back(name);
+      parameters.push_back(arg);
+    }
+  StringRef(keepF32).split(patterns, ',', -1, /*KeepEmpty=*/!keepF32.empty());
+  llvm::erase_if(patterns, [&](StringRef pattern) {
+    bool isAttention = pattern.trim() == "attention";
+    kept.attention |= isAttention;
+    return isAttention;
+  });
+  FailureOr<llvm::BitVector> selected =
+      selectNames(names, llvm::join(patterns, ","), "keep-f32", [&] {
+        return mlir::emitError(func.getLoc());
+      });
+  if (failed(selected))
+    return failure();
+  for (unsigned index : selected->set_bits())
+    kept.parameters.insert(parameters[index]);
+  if (kept.attention && llvm::none_of(func.getOps<AttentionOp>(), [](auto) { return true; }))
+    mlir::emitWarning(func.getLoc())
+        << "keep-f32=attention has no effect: the model has no attention op";
+  return kept;
+}
+
+/// Adds the counts of a function to `fsdp.kept_wide` of the module.
+void ApplyPrecisionPass::recordWide(func::FuncOp func, const PrecisionPlan &plan) {
+  Builder b(&getContext());
+  SmallVector<NamedAttribute> counts;
+  for (auto [reason, values] : plan.countWide(func))
+    counts.push_back(
+        b.getNamedAttr(reason, b.getDenseI64ArrayAttr({values.count, values.elements})));
+  getOperation()->setAttr(FSDPDialect::keptWideAttr, b.getDictionaryAttr(counts));
+}
+
 /// Warns that output-dtype has no effect on models without f32 parameters.
 void ApplyPrecisionPass::warnOfOutput() {
   for (auto func : getOperation().getOps<func::FuncOp>()) {
@@ -451,7 +547,11 @@ void ApplyPrecisionPass::runOnOperation() {
       return signalPassFailure();
     if (param->isF32())
       continue;
-    PrecisionPlan plan(func, *param, /*wideOutputs=*/!*output || output->isF32());
+    FailureOr<KeptWide> kept = readKept(func);
+    if (failed(kept))
+      return signalPassFailure();
+    PrecisionPlan plan(func, *param, /*wideOutputs=*/!*output || output->isF32(), *kept);
+    recordWide(func, plan);
     Narrower narrower(func, plan, *param);
     narrower.run();
     numValues += narrower.numValues;

@@ -15,4 +15,5 @@ void fsdp::buildShardPipeline(OpPassManager &pm, const StepOptions &options) {
   pm.addPass(configure(createFormUnitsPass(), options));
   pm.addPass(configure(createInsertUnshardPass(), options));
   pm.addPass(createVerifyShardedPass());
+  pm.addPass(createVerifyPrecisionPass());
 }

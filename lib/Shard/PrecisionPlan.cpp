@@ -8,16 +8,19 @@
 //   %s = row sum of %h           statistic         f32
 //   %m = %s / C                  of statistics     f32
 //   %n = (%h - %m) · %γ          activation        narrow
+//   %o = attention %q, %k, %v    activation        narrow; its log-sum-exp is a statistic
 //   %z = %n · %wte               output            f32
 //   %l = cross_entropy %z        loss              f32
 //
-//  1. Forward: parameters and batch inputs flow. The results of products, lookups, softmax, maps
-//     and views of flowing values flow, too; those of reductions, and scalars, do not.
+//  1. Forward: parameters and batch inputs flow. The results of products, attention, lookups,
+//     softmax, maps and views of flowing values flow, too; those of reductions, and scalars, do
+//     not.
 //  2. Backward: trace the loss through values that do not flow. The first flowing values on each
 //     path are outputs, and so are the maps before them up to a product, if they have no other
 //     reader.
-//  3. A flowing value is narrow unless it is an output, a batch argument, a product whose only
-//     reader is a sum, or a map with a number that the narrow type cannot hold.              O(ops)
+//  3. A flowing value is narrow unless it is an output, a batch argument, a parameter that
+//     --keep-f32 names or a view of it, a product whose only reader is a sum, or a map with a
+//     number that the narrow type cannot hold.                                               O(ops)
 //
 //===----------------------------------------------------------------------===//
 
@@ -139,13 +142,19 @@ static bool isReadByOneSum(Value v) {
   });
 }
 
-PrecisionPlan::PrecisionPlan(func::FuncOp func, FloatType narrow, bool wideOutputs)
-    : narrow(narrow) {
+bool fsdp::isMove(linalg::GenericOp op) {
+  return op.getNumDpsInputs() == 1 && op.getNumDpsInits() == 1 && op.getNumReductionLoops() == 0 &&
+         op.getBody()->getTerminator()->getOperand(0) == op.getBody()->getArgument(0);
+}
+
+PrecisionPlan::PrecisionPlan(func::FuncOp func, FloatType narrow, bool wideOutputs,
+                             const KeptWide &keep)
+    : narrow(narrow), keep(keep), kept(keep.parameters) {
   for (BlockArgument arg : func.getArguments()) {
     if (!isFloat32Tensor(arg))
       continue;
     flowing.insert(arg);
-    if (func.getArgAttr(arg.getArgNumber(), FSDPDialect::paramAttr))
+    if (func.getArgAttr(arg.getArgNumber(), FSDPDialect::paramAttr) && !kept.contains(arg))
       narrowValues.insert(arg);
   }
   Block &body = func.getBody().front();
@@ -163,8 +172,8 @@ void PrecisionPlan::collectFlow(Operation *op) {
     return llvm::any_of(values, [&](Value v) { return flows(v); });
   };
   bool result = false;
-  if (isProduct(op) ||
-      isa<linalg::SoftmaxOp, GatherRowsOp, tensor::ConcatOp, tensor::InsertSliceOp>(op))
+  if (isProduct(op) || isa<AttentionOp, linalg::SoftmaxOp, GatherRowsOp, tensor::ConcatOp,
+                           tensor::InsertSliceOp>(op))
     result = any(op->getOperands());
   else if (isViewOfOperand(op) || isa<tensor::PadOp>(op))
     result = flows(op->getOperand(0));
@@ -176,9 +185,22 @@ void PrecisionPlan::collectFlow(Operation *op) {
       return generic.payloadUsesValueFromOperand(&operand) &&
              (flows(operand.get()) || (isa<FloatType>(type) && type.getIntOrFloatBitWidth() < 32));
     });
-  for (Value v : op->getResults())
+  ValueRange results = op->getResults();
+  if (isa<AttentionOp>(op))
+    results = results.take_front(); // not the log-sum-exp
+  for (Value v : results)
     if (result && isFloat32Tensor(v) && cast<RankedTensorType>(v.getType()).getRank() > 0)
       flowing.insert(v);
+  auto move = dyn_cast<linalg::GenericOp>(op);
+  if ((isViewOfOperand(op) || (move && isMove(move))) && kept.contains(op->getOperand(0)))
+    kept.insert_range(results);
+}
+
+bool PrecisionPlan::isKept(Operation *op) const {
+  if (isa<AttentionOp>(op))
+    return keep.attention;
+  return isProduct(op) && llvm::any_of(cast<linalg::LinalgOp>(op).getDpsInputs(),
+                                       [&](Value v) { return kept.contains(v); });
 }
 
 /// Traces the loss back from `v` to the outputs.
@@ -215,15 +237,57 @@ void PrecisionPlan::decide(Operation *op) {
   for (OpResult v : op->getResults()) {
     if (!flows(v))
       continue;
-    bool result = !wide.contains(v);
-    if (isViewOfOperand(op))
+    bool result = !wide.contains(v) && !kept.contains(v);
+    if (isViewOfOperand(op)) {
       result = isNarrow(op->getOperand(0));
-    else if (isProduct(op))
-      result &= !isReadByOneSum(v);
-    else if (auto generic = dyn_cast<linalg::GenericOp>(op))
-      result &= !holdsForeignNumber(
-          generic, generic.getBody()->getTerminator()->getOperand(v.getResultNumber()));
-    if (result)
+    } else if (isProduct(op) && isReadByOneSum(v)) {
+      summed.insert(v);
+    } else if (auto generic = dyn_cast<linalg::GenericOp>(op); generic && !isProduct(op)) {
+      Value yielded = generic.getBody()->getTerminator()->getOperand(v.getResultNumber());
+      if (holdsForeignNumber(generic, yielded))
+        foreign.insert(v);
+    }
+    if (result && !summed.contains(v) && !foreign.contains(v))
       narrowValues.insert(v);
   }
+}
+
+/// Returns why `v` stays f32. `measured` are the values before it that are computed from narrow
+/// ones.
+StringRef PrecisionPlan::getReason(Value v, DenseSet<Value> &measured) const {
+  if (kept.contains(v))
+    return "named by --keep-f32";
+  if (wide.contains(v))
+    return "output: the loss is computed from it";
+  if (summed.contains(v))
+    return "product that a sum reads before it is rounded";
+  if (foreign.contains(v))
+    return "map with a number beyond the range of the type";
+  if (flows(v))
+    return "view, batch input or part of such a value";
+  Operation *def = v.getDefiningOp();
+  if (llvm::none_of(def->getOperands(), [&](Value in) { return flows(in) || measured.contains(in); }))
+    return "table: computed from constants and integers";
+  measured.insert(v);
+  return "statistic: a sum or an extreme, or computed from those";
+}
+
+llvm::MapVector<StringRef, PrecisionPlan::WideValues>
+PrecisionPlan::countWide(func::FuncOp func) const {
+  llvm::MapVector<StringRef, WideValues> counts;
+  DenseSet<Value> measured;
+  auto count = [&](Value v) {
+    if (!isFloat32Tensor(v) || isNarrow(v))
+      return;
+    WideValues &values = counts[getReason(v, measured)];
+    ++values.count;
+    values.elements += cast<RankedTensorType>(v.getType()).getNumElements();
+  };
+  for (BlockArgument arg : func.getArguments())
+    if (func.getArgAttr(arg.getArgNumber(), FSDPDialect::paramAttr))
+      count(arg);
+  for (Operation &op : func.getBody().front().without_terminator())
+    if (!isa<tensor::EmptyOp, linalg::FillOp>(op) && !op.hasTrait<OpTrait::ConstantLike>())
+      llvm::for_each(op.getResults(), count);
+  return counts;
 }

@@ -7,8 +7,10 @@
 #ifndef FSDP_LIB_SHARD_PRECISIONPLAN_H
 #define FSDP_LIB_SHARD_PRECISIONPLAN_H
 
+#include "fsdp/IR/FSDP.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace mlir::fsdp {
 
@@ -26,24 +28,43 @@ bool isViewOfOperand(Operation *op);
 /// Returns the nearest number in the finite range of `type`; NaN and infinity unchanged.
 llvm::APFloat clampToRange(const llvm::APFloat &value, FloatType type);
 
+/// Returns whether `op` moves the elements of one tensor and computes nothing: a transposition or a
+/// broadcast.
+bool isMove(linalg::GenericOp op);
+
+/// What --keep-f32 names: parameters, and all attention.
+struct KeptWide {
+  DenseSet<Value> parameters;
+  bool attention = false;
+};
+
 /// Decides which f32 tensors of a model become narrow:
 ///
 ///   parameter, activation    narrow: results of products, maps and lookups of such values
 ///   statistic                f32: sums and extremes, and maps of statistics alone
 ///   table                    f32: computed from constants and integers alone
 ///   output                   f32 if `wideOutputs`: the loss is computed from it
+///   kept                     f32: parameters that --keep-f32 names, and the operands of products
+///                            and attention that it names
 ///
 /// A float batch argument keeps its type; values computed from it are activations.
 class PrecisionPlan {
 public:
   /// Reads the function while all its values are f32.
-  PrecisionPlan(func::FuncOp func, FloatType narrow, bool wideOutputs);
+  PrecisionPlan(func::FuncOp func, FloatType narrow, bool wideOutputs, const KeptWide &keep = {});
 
   bool isNarrow(Value v) const { return narrowValues.contains(v); }
   /// Returns whether `v` is a parameter, a batch input or an activation. Products of these are
   /// narrow.
   bool flows(Value v) const { return flowing.contains(v); }
+  /// Returns whether the product or attention `op` is named by --keep-f32.
+  bool isKept(Operation *op) const;
   unsigned getNumOutputs() const { return numOutputs; }
+  struct WideValues {
+    int64_t count = 0, elements = 0;
+  };
+  /// Returns the f32 tensors of `func` that stay f32, by reason, in the order of their first one.
+  llvm::MapVector<StringRef, WideValues> countWide(func::FuncOp func) const;
 
 private:
   void collectFlow(Operation *op);
@@ -51,9 +72,12 @@ private:
   void keepWide(Value v);
   void decide(Operation *op);
   bool holdsForeignNumber(linalg::GenericOp op, Value yielded) const;
+  StringRef getReason(Value v, DenseSet<Value> &measured) const;
 
   FloatType narrow;
+  KeptWide keep;
   DenseSet<Value> flowing, wide, visited, narrowValues;
+  DenseSet<Value> kept, foreign, summed; ///< by --keep-f32; by a number; products read by one sum
   unsigned numOutputs = 0;
 };
 

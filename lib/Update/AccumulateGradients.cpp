@@ -254,8 +254,8 @@ SmallVector<Value> NestBuilder::buildInnermost(OpBuilder &builder, Value number)
   return llvm::to_vector_of<Value>(ret.getOperands());
 }
 
-/// Builds loop `level` and the loops inside it. `number` is the sum of the contributions of the
-/// outer loops to the number of the micro-batch, null for none.
+/// Builds loop `level` and the loops inside it. `number` is what the outer loops add to the number
+/// of the micro-batch (index times stride of each loop, summed), or null if there is no outer loop.
 SmallVector<Value> NestBuilder::buildLevel(OpBuilder &builder, unsigned level, Value number) {
   if (level == levels.size())
     return buildInnermost(builder, number);

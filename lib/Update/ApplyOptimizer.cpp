@@ -13,12 +13,12 @@
 // 3. Per unit, apply the rule to each element. Weight decay is selected by comparing the global
 //    index, shard index · shard_size + i, with the borders between decay and none.
 // 4. If the step is not finite, every new value is the old one.
-// 5. State in bf16 is computed in f32, then rounded to one of the two neighbours with probabilities
-//    that keep the mean. Rounding to nearest would lose every step that is small against a moment.
-//    The random bits follow from the seed, the step, the unit and the global index. Philox's
-//    counter is (index, index / 2^32, step, 2^31 + number of the unit). The low half of its first
-//    word is for the first state, the high half for the second. The number of the unit is an
-//    operand, so that equal units share a kernel.
+// 5. State in bf16 is computed in f32, then rounded to one of the two nearest bf16 numbers, with
+//    probabilities that keep the mean. Rounding to nearest would lose every change that is small
+//    compared with the moment. The random bits come from Philox: the key is the seed, the counter
+//    (index, index / 2^32, step, 2^31 + number of the unit). The low half of its first word is for
+//    the first state, the high half for the second. The number of the unit is an operand, so that
+//    equal units share a kernel.
 //
 // O(units) ops.
 //

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Each of n ranks holds R rows of a table, rank r those from r · R on, and looks up T ids.
+// Looks up T ids per rank in a table of n · R rows, of which rank r holds rows r · R to
+// (r + 1) · R - 1.
 //
 //   unshard_rows    ids of all   all_gather                      [n · T]
 //                   picked       own rows at them, else 0        [n · T, D]

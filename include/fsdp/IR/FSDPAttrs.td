@@ -92,7 +92,7 @@ def FSDP_InitAttr : FSDP_Attr<"Init", "init"> {
     | `uniform` | uniform in [`a`, `b`) |
 
     Element i of a parameter is the same number for any number of ranks. It is drawn by Philox
-    with the seed, the parameter's name and i as key.
+    with the seed as key, and with i and a hash of the name in the counter.
 
     Example: `#fsdp.init<normal, 0.0, 0.02>`
   }];

@@ -37,6 +37,8 @@ def FSDP_Dialect : Dialect {
     | `fsdp.frozen` | the same | no gradient, no optimizer state |
     | `fsdp.init = #fsdp.init<...>` | the same | distribution of the initial values |
     | `fsdp.master_dtype = f32` | the same | type of the parameter before it was stored in a narrower one |
+    | `fsdp.keep_f32` | product or attention (after Shard) | its f32 operands are intended (`--keep-f32`) |
+    | `fsdp.kept_wide = {"reason" = array<i64: N, E>}` | module (after Shard) | `--param-dtype` was applied; the numbers of values that stayed f32, and of their elements |
     | `fsdp.values = {name = dense_resource<...>}` | module | initial values from the model's file, by parameter |
     | `fsdp.batch = "tokens"` | argument | a batch input: `tokens`, `targets` or another name |
     | `fsdp.limit = N` | batch argument of ids | every id is in [0, N) |
@@ -73,6 +75,8 @@ def FSDP_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral frozenAttr = "fsdp.frozen";
     static constexpr ::llvm::StringLiteral initAttr = "fsdp.init";
     static constexpr ::llvm::StringLiteral masterDtypeAttr = "fsdp.master_dtype";
+    static constexpr ::llvm::StringLiteral keepF32Attr = "fsdp.keep_f32";
+    static constexpr ::llvm::StringLiteral keptWideAttr = "fsdp.kept_wide";
     static constexpr ::llvm::StringLiteral valuesAttr = "fsdp.values";
     static constexpr ::llvm::StringLiteral batchAttr = "fsdp.batch";
     static constexpr ::llvm::StringLiteral keyAttr = "fsdp.key";

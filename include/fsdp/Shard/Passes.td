@@ -18,23 +18,27 @@ def ApplyPrecisionPass : Pass<"fsdp-apply-precision", "::mlir::ModuleOp"> {
     | values | type |
     |---|---|
     | parameters (frozen ones, too), activations | `param-dtype` |
-    | sums of products, arithmetic in bodies | f32 |
+    | sums of products, scores and sums of attention, arithmetic in bodies | f32 |
     | reductions and what is computed from them alone (means, variances, softmax statistics) | f32 |
     | scalars, the loss | f32 |
     | the values from which the loss is computed (logits) | `output-dtype` |
     | buffers, tables, batch arguments | not changed |
+    | parameters that `keep-f32` names, and the operands of products that read them | f32 |
+    | queries, keys and values of attention, if `keep-f32` has the word `attention` | f32 |
 
     A value is rounded once, at the end of its op. A mask below the range of the type becomes the
     lowest number of the type and stays finite. A map with another number out of range stays f32.
 
     - Requires: the model contract (docs/explanation/pipeline.md §1). Values narrower than f32 are
       not changed, so a bf16 model stays as it is. An f64 model is refused.
-    - Ensures: no f32 parameter is left. Parameters that were f32 carry `fsdp.master_dtype = f32`.
+    - Ensures: no f32 parameter is left, except those that `keep-f32` names. Parameters that were
+      f32 carry `fsdp.master_dtype = f32`. The module has `fsdp.kept_wide`.
     - Keeps: the order of arguments and initial values; everything if `param-dtype` is f32.
   }];
   let options = [
     StepOption<"paramDtype", "param-dtype", "std::string">,
-    StepOption<"outputDtype", "output-dtype", "std::string">
+    StepOption<"outputDtype", "output-dtype", "std::string">,
+    StepOption<"keepF32", "keep-f32", "std::string">
   ];
   let statistics = [
     Statistic<"numParams", "parameters", "Parameters stored in the narrower type">,
@@ -142,6 +146,23 @@ def VerifyShardedPass : Pass<"fsdp-verify-sharded", "::mlir::ModuleOp"> {
   }];
   let statistics = [
     Statistic<"numChecked", "checked-units", "Units checked, counted once per program">
+  ];
+}
+
+def VerifyPrecisionPass : Pass<"fsdp-verify-precision", "::mlir::ModuleOp"> {
+  let summary = "Check that no product of a narrowed model has f32 operands by mistake";
+  let description = [{
+    A product or attention whose f32 operand is a rounded value, extended again, costs the time of
+    f32 and has the precision of the narrow type.
+
+    - Requires: nothing. Modules without `fsdp.kept_wide` are not checked: in a model that was
+      exported in bf16, such operands are the model's own.
+    - Ensures: no f32 operand of a product or of attention is only an extension of a narrower
+      tensor, through views and transpositions, unless the op has `fsdp.keep_f32`.
+    - Keeps: the IR.
+  }];
+  let statistics = [
+    Statistic<"numChecked", "checked-ops", "Products and attention ops checked">
   ];
 }
 

@@ -234,7 +234,8 @@ void MpiCommunicator::await(WorkerPool *pool, Done done, Beats beats, Late late)
       round = 0;
       continue;
     }
-    // Also by the clock: on a loaded machine, 64 rounds can take as long as the progress timeout.
+    // The clock decides as well as the number of rounds: on a loaded machine, 64 rounds can take as
+    // long as the progress timeout.
     if (double now = monotonicSeconds(); round % 64 == 0 || now - looked > pollSeconds) {
       looked = now;
       poll();
