@@ -33,6 +33,13 @@ if shutil.which("mpirun") and os.path.exists(os.path.join(config.fsdp_obj_root, 
 probe = ["unshare", "-n", "-u", "true"]
 if shutil.which("ip") and shutil.which("tc") and subprocess.call(probe, stderr=subprocess.DEVNULL) == 0:
     config.available_features.add("network-namespaces")
+# %cpu: this machine without AMX, whose products of bf16 have an arithmetic of their own; %amx: this machine, or the same
+# arithmetic as loops where it has no AMX.
+flags = open("/proc/cpuinfo").read() if os.path.exists("/proc/cpuinfo") else ""
+if "amx_bf16" in flags:
+    config.available_features.add("amx")
+config.substitutions.append(("%cpu", "x86-64-v4" if "amx_bf16" in flags else "native"))
+config.substitutions.append(("%amx", "native" if "amx_bf16" in flags else "amx-loops"))
 if subprocess.call([sys.executable, "-c", "import numpy"], stderr=subprocess.DEVNULL) == 0:
     config.available_features.add("numpy")
 # NVIDIA's assembler: ptxas-13.0.88, the version of the register tables; ptxas-sm_100a if it supports that chip.

@@ -287,7 +287,7 @@ static void measure(MLIRContext &context, const CpuTarget &target, const Problem
     fprintf(stderr, "%s %s: does not compile\n", problem.dtype.c_str(), problem.mask.c_str());
     exit(1);
   }
-  bool dots = problem.dtype == "bf16" && target.hasBf16Dot;
+  bool dots = problem.dtype == "bf16" && target.bf16 == Bf16Products::Dot;
   for (int threads : {1, 2}) {
     Result result;
     for (int round = 0; round < options.rounds; ++round) {

@@ -310,8 +310,7 @@ void Narrower::narrowCapture(AttentionOp op, unsigned index) {
     if (region->empty())
       continue;
     Block &body = region->front();
-    BlockArgument arg =
-        body.getArgument(body.getNumArguments() - op.getCaptures().size() + index);
+    BlockArgument arg = body.getArgument(body.getNumArguments() - op.getCaptures().size() + index);
     arg.setType(op.getCaptures()[index].getType());
     for (Operation *user : arg.getUsers()) {
       Value element = cast<tensor::ExtractOp>(user).getResult();
@@ -473,8 +472,7 @@ FailureOr<KeptWide> ApplyPrecisionPass::readKept(func::FuncOp func) {
   SmallVector<StringRef> names, patterns;
   SmallVector<BlockArgument> parameters;
   for (BlockArgument arg : func.getArguments())
-    if (auto name =
-            func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), FSDPDialect::paramAttr)) {
+    if (auto name = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), FSDPDialect::paramAttr)) {
       names.push_back(name);
       parameters.push_back(arg);
     }
@@ -484,10 +482,8 @@ FailureOr<KeptWide> ApplyPrecisionPass::readKept(func::FuncOp func) {
     kept.attention |= isAttention;
     return isAttention;
   });
-  FailureOr<llvm::BitVector> selected =
-      selectNames(names, llvm::join(patterns, ","), "keep-f32", [&] {
-        return mlir::emitError(func.getLoc());
-      });
+  FailureOr<llvm::BitVector> selected = selectNames(names, llvm::join(patterns, ","), "keep-f32",
+                                                    [&] { return mlir::emitError(func.getLoc()); });
   if (failed(selected))
     return failure();
   for (unsigned index : selected->set_bits())

@@ -172,8 +172,9 @@ void PrecisionPlan::collectFlow(Operation *op) {
     return llvm::any_of(values, [&](Value v) { return flows(v); });
   };
   bool result = false;
-  if (isProduct(op) || isa<AttentionOp, linalg::SoftmaxOp, GatherRowsOp, tensor::ConcatOp,
-                           tensor::InsertSliceOp>(op))
+  if (isProduct(op) ||
+      isa<AttentionOp, linalg::SoftmaxOp, GatherRowsOp, tensor::ConcatOp, tensor::InsertSliceOp>(
+          op))
     result = any(op->getOperands());
   else if (isViewOfOperand(op) || isa<tensor::PadOp>(op))
     result = flows(op->getOperand(0));
@@ -256,20 +257,21 @@ void PrecisionPlan::decide(Operation *op) {
 /// ones.
 StringRef PrecisionPlan::getReason(Value v, DenseSet<Value> &measured) const {
   if (kept.contains(v))
-    return "named by --keep-f32";
+    return "by --keep-f32";
   if (wide.contains(v))
-    return "output: the loss is computed from it";
+    return "read by the loss";
   if (summed.contains(v))
-    return "product that a sum reads before it is rounded";
+    return "product read by a sum";
   if (foreign.contains(v))
-    return "map with a number beyond the range of the type";
+    return "number out of range";
   if (flows(v))
-    return "view, batch input or part of such a value";
+    return "view or batch input";
   Operation *def = v.getDefiningOp();
-  if (llvm::none_of(def->getOperands(), [&](Value in) { return flows(in) || measured.contains(in); }))
-    return "table: computed from constants and integers";
+  if (llvm::none_of(def->getOperands(),
+                    [&](Value in) { return flows(in) || measured.contains(in); }))
+    return "table";
   measured.insert(v);
-  return "statistic: a sum or an extreme, or computed from those";
+  return "statistic";
 }
 
 llvm::MapVector<StringRef, PrecisionPlan::WideValues>

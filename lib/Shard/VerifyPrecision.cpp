@@ -73,8 +73,9 @@ private:
   static void report(Operation *op, linalg::GenericOp extension, StringRef what) {
     Type narrow = getElementTypeOrSelf(extension.getDpsInputs()[0]);
     InFlightDiagnostic diag = op->emitError("after Shard: expected operands of ")
-                              << narrow << " for this " << what << ", found f32 that was rounded to "
-                              << narrow << " before; name it in --keep-f32 if this is intended";
+                              << narrow << " for this " << what
+                              << ", found f32 that was rounded to " << narrow
+                              << " before; name it in --keep-f32 if this is intended";
     diag.attachNote(extension.getLoc()) << "the rounded values are extended here";
   }
 };

@@ -29,6 +29,7 @@
 #include "artifact/Verifier.h"
 #include "core/DType.h"
 #include "core/Error.h"
+#include "fsdpcommon/TileData.h"
 #include "fsdprt/artifact_header.h"
 #include <algorithm>
 #include <set>
@@ -277,6 +278,10 @@ void ManifestVerifier::verifyFeatures() { // (V5)
              printable(name).c_str());
     if (feature == Feature::absent)
       missing += (missing.empty() ? "" : " ") + printable(name);
+    else if (name == "amx_tile" && !fsdpcommon::requestTileData())
+      refuse("the kernels need AMX, and the operating system denied this process the tile registers "
+             "(arch_prctl ARCH_REQ_XCOMP_PERM); compile the model with --target-cpu=x86-64-v4, or "
+             "allow the request");
   }
   if (!missing.empty())
     refuse("the kernels need processor features that this machine lacks: %s; compile the model for "

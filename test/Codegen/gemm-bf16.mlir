@@ -1,5 +1,7 @@
 // bf16 products summed in f32, in pairs of k: the same bits with vdpbf16ps and without, and one rounding if the result is bf16.
-// RUN: fsdp-kernel-test %s --also-cpu=x86-64-v3 | FileCheck %s
+// With AMX the order is another one: the same bits by tiles and by loops.
+// RUN: fsdp-kernel-test %s --target-cpu=%cpu --also-cpu=x86-64-v3 | FileCheck %s
+// RUN: fsdp-kernel-test %s --target-cpu=amx-loops --also-cpu=%amx | FileCheck %s
 
 // CHECK: @nn_13x97x33_bf16_f32_acc: {{.*}} ok
 func.func private @nn_13x97x33_bf16_f32_acc(%a: tensor<13x33xbf16>, %b: tensor<33x97xbf16>, %c: tensor<13x97xf32> {fsdp.inout = 0 : i64}) -> tensor<13x97xf32> attributes {fsdp.kernel, fsdp.kind = "contract"} {

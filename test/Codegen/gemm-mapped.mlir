@@ -1,6 +1,7 @@
 // Both operands pass through a map, and k is odd: the padding of the last pair of k is zero, not exp of zero, which would add 1 to each
 // element. The bound is that of bf16, to which the kernel, but not the oracle, rounds exp.
-// RUN: fsdp-kernel-test %s --also-cpu=x86-64-v3 --tolerance=1.6e-2 | FileCheck %s
+// RUN: fsdp-kernel-test %s --target-cpu=%cpu --also-cpu=x86-64-v3 --tolerance=1.6e-2 | FileCheck %s
+// RUN: fsdp-kernel-test %s --target-cpu=amx-loops --also-cpu=%amx --tolerance=1.6e-2 | FileCheck %s
 
 #id = affine_map<(i, j) -> (i, j)>
 

@@ -1,6 +1,7 @@
 // Views and elementwise ops around a contraction, without copies. Compared with the oracle; the same bits for every split and for both
 // vector widths.
-// RUN: fsdp-kernel-test %s --also-cpu=x86-64-v3 | FileCheck %s
+// RUN: fsdp-kernel-test %s --target-cpu=%cpu --also-cpu=x86-64-v3 | FileCheck %s
+// RUN: fsdp-kernel-test %s --target-cpu=amx-loops --also-cpu=%amx | FileCheck %s
 
 #id2 = affine_map<(i,j)->(i,j)>
 #row = affine_map<(i,j)->(j)>

@@ -19,9 +19,17 @@ class TargetMachine;
 
 namespace mlir::fsdp {
 
-/// An instruction set (x86-64-v3 with AVX2 and FMA, or x86-64-v4 with AVX-512), with bf16 dot
-/// products if the CPU has them, and the CPU to schedule for. Results have the same bits on
-/// every CPU with the same instruction set.
+/// How a CPU forms products of bf16 matrices.
+enum class Bf16Products {
+  Widened,  ///< fused multiply-adds in f32 on widened values
+  Dot,      ///< vdpbf16ps; the same bits as Widened, except that denormals become 0
+  Tiles,    ///< tdpbf16ps of AMX
+  TileLoops ///< the arithmetic of tdpbf16ps as loops, on any CPU: for tests
+};
+
+/// An instruction set (x86-64-v3 with AVX2 and FMA, or x86-64-v4 with AVX-512), with instructions
+/// for products of bf16 if the CPU has them, and the CPU to schedule for. Results have the same
+/// bits on every CPU with the same instruction set.
 struct CpuTarget {
   std::string triple = "x86_64-unknown-linux-gnu";
   /// The instruction set: x86-64-v3 or x86-64-v4.
@@ -32,16 +40,17 @@ struct CpuTarget {
   std::string tune;
   /// Width of the widest register in use, in bits: 256 or 512.
   unsigned vectorBits = 256;
-  /// Whether the CPU has AVX512-BF16 (vdpbf16ps).
-  bool hasBf16Dot = false;
+  Bf16Products bf16 = Bf16Products::Widened;
   /// Flags of /proc/cpuinfo that the host must have to run the code.
   std::vector<std::string> isa;
 
   bool hasAvx512() const { return vectorBits == 512; }
+  /// Whether products of bf16 have the arithmetic of tdpbf16ps.
+  bool usesTiles() const { return bf16 == Bf16Products::Tiles || bf16 == Bf16Products::TileLoops; }
 
-  /// Returns the target for `name`: this machine for "native" or an empty name, otherwise a
-  /// CPU that LLVM knows (x86-64-v3, znver4, sapphirerapids). Emits an error at `loc` if the
-  /// name is unknown or the CPU lacks AVX2 or FMA.
+  /// Returns the target for `name`: this machine for "native" or an empty name, a CPU that LLVM
+  /// knows (x86-64-v3, znver4, sapphirerapids), or "amx-loops" (TileLoops). Emits an error at
+  /// `loc` if the name is unknown or the CPU lacks AVX2 or FMA.
   static FailureOr<CpuTarget> get(StringRef name, Location loc);
 
   /// Creates a code generator for position-independent code that does not fuse multiply and add.

@@ -35,7 +35,7 @@ Numbers::Numbers(Type element, const CpuTarget &target) : element(element) {
   wide = element.isF64() ? element : Type(Float32Type::get(context));
   if (element.isBF16())
     arithmetic =
-        target.hasBf16Dot && target.hasAvx512() ? Arithmetic::Bf16Dot : Arithmetic::Bf16Pairs;
+        target.bf16 == Bf16Products::Dot ? Arithmetic::Bf16Dot : Arithmetic::Bf16Pairs;
   lanes = target.vectorBits / wide.getIntOrFloatBitWidth();
   rowLanes = 512 / wide.getIntOrFloatBitWidth();
   sums = target.hasAvx512() ? 24 : 12;

@@ -60,7 +60,8 @@ private:
            plan.mr,
            problem.lhs.strides[plan.rows.back()],
            problem.lhs.strides[plan.kInner],
-           plan.lhsOffset};
+           plan.lhsOffset,
+           plan.arithmetic == Arithmetic::Tiles};
   Side rhs{problem.rhs,
            plan.cols,
            plan.nr,
@@ -72,7 +73,7 @@ private:
 
 /// Returns the start of a panel in scratch.
 Pointer PhaseEmitter::panel(const Side &side, Value number) {
-  Type type = plan.arithmetic == Arithmetic::Bf16Dot ? b.getI32Type() : plan.packType;
+  Type type = plan.packsPairs() ? b.getI32Type() : plan.packType;
   Value base = b.address({kernel.worker, b.getI8Type(), b.constant(side.offset)});
   return {base, type, b.mul(number, plan.panelSize(side.width))};
 }
@@ -133,7 +134,9 @@ void PhaseEmitter::emitTile(const Position &corner, Value row, Value col, Range 
   Value steps = kCount;
   if (plan.arithmetic != Arithmetic::Fma) {
     Value pairs = b.div(b.add(kCount, 1), 2);
-    steps = plan.arithmetic == Arithmetic::Bf16Dot ? pairs : b.mul(pairs, 2);
+    steps = plan.arithmetic == Arithmetic::Bf16Pairs ? b.mul(pairs, 2) : pairs;
+    if (plan.arithmetic == Arithmetic::Tiles)
+      steps = b.mul(b.div(b.add(pairs, tileSize - 1), tileSize), tileSize);
   }
   auto prefetch = [&](Value k) {
     Pointer next =
@@ -141,9 +144,10 @@ void PhaseEmitter::emitTile(const Position &corner, Value row, Value col, Range 
     emitPrefetchOfPanel(b, plan, rhs, next, lhsPanel, k);
   };
   function_ref<void(Value)> beside = prefetch;
-  emitMicroKernel(b, plan, panel(lhs, lhsPanel), panel(rhs, b.constant(0)), steps, tile, stride,
-                  constantStart ? notFirst : b.boolean(true), start,
-                  plan.prefetchesRhs ? beside : nullptr);
+  auto emitKernel = plan.arithmetic == Arithmetic::Tiles ? emitTileKernel : emitMicroKernel;
+  emitKernel(b, plan, panel(lhs, lhsPanel), panel(rhs, b.constant(0)), steps, tile, stride,
+             constantStart ? notFirst : b.boolean(true), start,
+             plan.prefetchesRhs ? beside : nullptr);
   if (!plan.direct) {
     b.when(isLast, [&] { emitFinishTile(b, kernel, region, scratch); });
     return;
@@ -195,6 +199,9 @@ void PhaseEmitter::emit(func::FuncOp phase) {
   Value end =
       arith::IndexCastOp::create(b, b.loc, b.getI64Type(), entry->getArgument(bindings + 1));
   kernel.worker = toPointer(entry->getArgument(bindings + 2));
+  bool usesTiles = plan.arithmetic == Arithmetic::Tiles && !plan.emulatesTiles;
+  if (usesTiles)
+    emitConfigureTiles(b, {kernel.worker, b.getI8Type(), b.constant(plan.configOffset)});
 
   int64_t units = plan.unitsPerOuter;
   b.loop(b.div(begin, units), b.div(b.add(end, units - 1), units), 1, [&](Value outer) {
@@ -206,6 +213,8 @@ void PhaseEmitter::emit(func::FuncOp phase) {
     Range rows = {b.constant(0), b.constant(plan.m)}, cols = {b.constant(0), b.constant(plan.n)};
     emitOuter(outer, plan.splitRows ? part : rows, plan.splitRows ? cols : part);
   });
+  if (usesTiles)
+    emitReleaseTiles(b);
   func::ReturnOp::create(b, b.loc);
 }
 

@@ -31,10 +31,14 @@ struct Side {
   int64_t stride;  ///< from one row or column to the next, in elements
   int64_t kStride; ///< from one k to the next, in elements
   int64_t offset;  ///< of its panels in a worker's scratch, in bytes
+  /// Whether a panel consists of tiles of 16 rows by 16 steps, and a tile's rows are contiguous:
+  /// the left operand of tdpbf16ps.
+  bool rowTiles = false;
 };
 
 /// Packs rows (or columns) [first, end), where `first` begins a panel, of `kCount` values of k:
-/// to[step · width + i] = step of row i of a panel. Rows beyond `end` have unspecified values.
+/// to[step · width + i] = step of row i of a panel. With `rowTiles` this step is at
+/// to[(step / 16 · width + i) · 16 + step % 16]. Rows beyond `end` have unspecified values.
 void emitPackPanels(CodeBuilder &b, const Kernel &kernel, const Side &side,
                     const Position &position, Value first, Value end, Value kCount, Pointer to);
 
@@ -47,6 +51,15 @@ static constexpr int64_t microUnroll = 2;
 void emitMicroKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Value steps,
                      Pointer tile, Value tileStride, Value accumulate, TypedAttr start,
                      llvm::function_ref<void(Value)> beside);
+
+/// Emits the same for tile registers. `steps` is a multiple of 16.
+void emitTileKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Value steps,
+                    Pointer tile, Value tileStride, Value accumulate, TypedAttr start,
+                    llvm::function_ref<void(Value)> beside);
+/// Emits the configuration of all tile registers as 16 rows of 64 bytes. `place` are 64 bytes.
+void emitConfigureTiles(CodeBuilder &b, const Pointer &place);
+/// Emits the release of the tile registers, which makes switches between threads cheaper.
+void emitReleaseTiles(CodeBuilder &b);
 
 /// Prefetches a line of the panel of `side` that is packed next and whose first element is
 /// `next`. Emitted in the micro-kernel of the `tile`-th panel of rows, in the iteration that

@@ -7,7 +7,8 @@
 //   source, rows of k      panel: steps (of all rows), one after the other
 //     a0 a1 a2 a3 ..         a0 b0 c0 .. | a1 b1 c1 .. | a2 b2 c2 .. | ..
 //     b0 b1 b2 b3 ..
-//     c0 c1 c2 c3 ..       with bf16 dot products a step is a pair: a0a1 b0b1 ..
+//     c0 c1 c2 c3 ..       with pairs (bf16 dot products, tiles): a0a1 b0b1 .. | a2a3 b2b3 ..
+//                          row tiles: a0a1 a2a3 .. a30a31 | b0b1 b2b3 .. b30b31 | ..
 //
 // Packs in one of three ways, depending on what is contiguous in the source:
 //
@@ -19,7 +20,7 @@
 //
 // Sources are not in the caches yet and their rows are far apart, so they are prefetched.
 // Casts and other unary maps are applied between load and store. Rows beyond the end repeat
-// the last row. Steps beyond the end of k are zero.
+// the last row. Steps beyond the end of k are zero, with tiles up to a multiple of 16 steps.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,6 +49,11 @@ public:
   void packElements(Value valid);
   /// Packs all panels of `count` rows.
   void packAlongRows(Value count);
+  /// Packs one panel of row tiles from a source with contiguous k, or with contiguous rows.
+  void packRowTilesAlongK(Value valid);
+  void packRowTilesAlongRows(Value valid);
+  /// Zeroes the steps of one panel from the last pair of k up to a multiple of 16.
+  void padSteps();
 
 private:
   /// Applies maps and converts to the type of the panel. `mask` keeps zeros zero.
@@ -207,7 +213,7 @@ void Packer::packRowsOfStep(Value row, Value valid, Value k, int64_t width) {
     Value nextCount = b.select(hasNext, count, b.constant(0));
     second.push_back(load(lanes, at, next, b.maskBelow(lanes, nextCount)));
   }
-  if (plan.arithmetic == Arithmetic::Bf16Dot)
+  if (plan.packsPairs())
     for (auto [one, other] : llvm::zip_equal(first, second))
       one = interleave(one, other);
   // Steps and columns in ascending order: a wide vector overwrites what is stored next.
@@ -254,6 +260,9 @@ void Packer::packElements(Value valid) {
     if (plan.arithmetic == Arithmetic::Bf16Pairs)
       step = arith::XOrIOp::create(b, b.loc, k, b.constant(1));
     Value index = b.add(b.mul(step, side.width), row);
+    if (side.rowTiles)
+      index = b.add(b.mul(b.add(b.mul(b.div(step, tileSize), side.width), row), tileSize),
+                    b.rem(step, tileSize));
     return b.shift(elements, b.add(b.mul(index, perStep), half));
   };
   auto eachRow = [&](function_ref<void(Value)> body) {
@@ -267,10 +276,73 @@ void Packer::packElements(Value valid) {
       b.store(convert(value, nullptr), place(row, k));
     });
   });
-  if (plan.arithmetic != Arithmetic::Fma)
+  if (plan.arithmetic == Arithmetic::Tiles)
+    b.loop(kCount, b.mul(b.div(b.add(kCount, 2 * tileSize - 1), 2 * tileSize), 2 * tileSize), 1,
+           [&](Value k) {
+             eachRow([&](Value row) { b.store(b.zero(plan.packType), place(row, k)); });
+           });
+  else if (plan.arithmetic != Arithmetic::Fma)
     b.when(b.isEqual(b.rem(kCount, 2), 1), [&] {
       eachRow([&](Value row) { b.store(b.zero(plan.packType), place(row, kCount)); });
     });
+}
+
+/// Copies 32 values of k of each row, which are 16 steps of a tile.
+void Packer::packRowTilesAlongK(Value valid) {
+  auto stepType = VectorType::get({lanes}, to.type);
+  b.loop(b.constant(0), kCount, tileSize * perStep, [&](Value k) {
+    Value mask = b.maskBelow(tileSize * perStep, b.sub(kCount, k));
+    Pointer tiles = b.shift(to, b.mul(b.div(k, perStep), side.width));
+    b.loop(b.constant(0), b.constant(side.width), 1, [&](Value row) {
+      b.prefetch(element(b.add(row, side.width), k)); // of the next panel
+      Value vector = load(tileSize * perStep, b.min(row, b.add(valid, -1)), k, mask);
+      b.store(vector::BitCastOp::create(b, b.loc, stepType, vector),
+              b.shift(tiles, b.mul(row, tileSize)));
+    });
+  });
+}
+
+/// Interleaves pairs of k of 16 rows, 16 steps at a time, and transposes them.
+void Packer::packRowTilesAlongRows(Value valid) {
+  b.loop(b.constant(0), kCount, tileSize * perStep, [&](Value k) {
+    Pointer tiles = b.shift(to, b.mul(b.div(k, perStep), side.width));
+    b.loop(b.constant(0), b.constant(side.width), tileSize, [&](Value first) {
+      Value count = b.min(b.max(b.sub(valid, first), b.constant(0)), b.constant(tileSize));
+      SmallVector<Value> steps;
+      for (int64_t step = 0; step < tileSize; ++step) {
+        Value pair[2];
+        for (int64_t half : {0, 1}) {
+          Value at = b.add(k, 2 * step + half);
+          Value rows = b.select(b.isLess(at, kCount), count, b.constant(0));
+          b.prefetch(element(b.add(first, side.width), at));
+          pair[half] = load(tileSize, first, at, b.maskBelow(tileSize, rows));
+        }
+        steps.push_back(interleave(pair[0], pair[1]));
+      }
+      for (auto [row, vector] : llvm::enumerate(transpose(steps)))
+        b.store(vector, b.shift(tiles, b.mul(b.add(first, row), tileSize)));
+    });
+  });
+}
+
+void Packer::padSteps() {
+  if (plan.k % (tileSize * perStep) == 0)
+    return;
+  Value pairs = b.div(b.add(kCount, 1), 2);
+  Value end = b.mul(b.div(b.add(pairs, tileSize - 1), tileSize), tileSize);
+  Value zero = b.zero(VectorType::get({lanes}, to.type));
+  SmallVector<Value> row(side.width / lanes, zero);
+  b.loop(pairs, end, 1, [&](Value step) { storeStep(row, to, step); });
+}
+
+/// Packs one panel of row tiles of `valid` rows.
+static void packRowTiles(Packer &packer, const Side &side, bool splat, Value valid) {
+  if (!splat && side.kStride == 1)
+    packer.packRowTilesAlongK(valid);
+  else if (!splat && side.stride == 1)
+    packer.packRowTilesAlongRows(valid);
+  else
+    packer.packElements(valid);
 }
 
 void gemm::emitPackPanels(CodeBuilder &b, const Kernel &kernel, const Side &side,
@@ -283,7 +355,8 @@ void gemm::emitPackPanels(CodeBuilder &b, const Kernel &kernel, const Side &side
     setDigits(b, kernel.problem, at, row, side.digits);
     return Packer(b, plan, side, splat ? Pointer() : kernel.at(b, side.operand, at), kCount, panel);
   };
-  if (!splat && side.stride == 1 && side.digits.size() == 1) {
+  bool isTiled = plan.arithmetic == Arithmetic::Tiles;
+  if (!splat && side.stride == 1 && side.digits.size() == 1 && !isTiled) {
     packerAt(first, to).packAlongRows(b.sub(end, first));
     return;
   }
@@ -291,9 +364,13 @@ void gemm::emitPackPanels(CodeBuilder &b, const Kernel &kernel, const Side &side
     Value valid = b.min(b.constant(side.width), b.sub(end, row));
     Value number = b.div(b.sub(row, first), side.width);
     Packer packer = packerAt(row, b.shift(to, b.mul(number, plan.panelSize(side.width))));
-    if (!splat && side.stride == 1)
+    if (side.rowTiles)
+      return packRowTiles(packer, side, splat, valid);
+    if (!splat && side.stride == 1) {
       packer.packAlongRows(valid);
-    else if (!splat && side.kStride == 1)
+      if (isTiled)
+        packer.padSteps();
+    } else if (!splat && side.kStride == 1)
       packer.packAlongK(valid);
     else
       packer.packElements(valid);

@@ -32,6 +32,9 @@ using namespace mlir::fsdp::gemm;
 static constexpr int64_t lhsWholeBytes = 6 << 20, lhsBlockBytes = 3 << 20;
 /// Bytes of one panel of rhs.
 static constexpr int64_t rhsPanelBytes = 256 << 10;
+/// The same with tile registers, whose products need more bytes per cycle: the panel of rhs stays
+/// in the L1 cache, and the block of lhs in half of an L2 cache of 2 MiB.
+static constexpr int64_t lhsTileBlockBytes = 1 << 20, rhsTilePanelBytes = 32 << 10;
 /// Number of units that is enough to distribute among workers.
 static constexpr int64_t minUnits = 16;
 /// Limits of the panels of rows that use a panel of rhs if their micro-kernels prefetch the
@@ -49,6 +52,8 @@ int64_t Plan::kSteps(int64_t k) const {
     return llvm::divideCeil(k, 2);
   case Arithmetic::Bf16Pairs:
     return llvm::alignTo(k, 2);
+  case Arithmetic::Tiles:
+    return llvm::alignTo(llvm::divideCeil(k, 2), tileSize);
   }
   llvm_unreachable("unknown arithmetic");
 }
@@ -69,9 +74,11 @@ static LogicalResult chooseTypes(const Problem &problem, Plan &plan, const CpuTa
   plan.packType = plan.accType;
   plan.lanes = target.vectorBits / plan.accType.getIntOrFloatBitWidth();
   if (lhs.isBF16() && rhs.isBF16() && plan.accType.isF32()) {
-    plan.arithmetic =
-        target.hasBf16Dot && target.hasAvx512() ? Arithmetic::Bf16Dot : Arithmetic::Bf16Pairs;
-    if (plan.arithmetic == Arithmetic::Bf16Dot)
+    plan.arithmetic = target.usesTiles()                 ? Arithmetic::Tiles
+                      : target.bf16 == Bf16Products::Dot ? Arithmetic::Bf16Dot
+                                                         : Arithmetic::Bf16Pairs;
+    plan.emulatesTiles = target.bf16 == Bf16Products::TileLoops;
+    if (plan.packsPairs())
       plan.packType = lhs;
   }
   return success();
@@ -90,7 +97,30 @@ static int64_t padded(const Problem &problem, ArrayRef<int> digits, int64_t tile
                                        : all / inner * llvm::alignTo(inner, tile);
 }
 
+/// Chooses how many of the eight tile registers hold sums: rows by columns of tiles. A step of 32 k
+/// takes 16 cycles per product, and 8 per load of a tile.
+static void chooseTileRegisters(const Problem &problem, Plan &plan) {
+  SmallVector<int> rows = problem.digitsOf(Role::M), cols = problem.digitsOf(Role::N);
+  double best = 0;
+  for (auto [r, c] : {std::pair(2, 2), std::pair(1, 4), std::pair(4, 1), std::pair(1, 2),
+                      std::pair(2, 1), std::pair(1, 1)}) {
+    int64_t mr = r * tileSize, nr = c * tileSize;
+    double tiles = double(padded(problem, rows, mr) / mr) * double(padded(problem, cols, nr) / nr);
+    double cost = tiles * (std::max(16.0 * r * c, 8.0 * (r + c)) + 2.0 * (r + c));
+    for (const auto &[digits, tile] : {std::pair(rows, mr), std::pair(cols, nr)})
+      cost *= isFlat(problem, digits, tile) ? 1.0 : 1.05;
+    if (best != 0 && cost >= best)
+      continue;
+    best = cost;
+    plan.mr = mr;
+    plan.nv = c;
+    plan.nr = nr;
+  }
+}
+
 static void chooseTile(const Problem &problem, Plan &plan, const CpuTarget &target) {
+  if (plan.arithmetic == Arithmetic::Tiles)
+    return chooseTileRegisters(problem, plan);
   SmallVector<int> rows = problem.digitsOf(Role::M), cols = problem.digitsOf(Role::N);
   // Registers for the sums, a row of rhs and a value of lhs. One or two registers stay free.
   int64_t registers = target.hasAvx512() ? 30 : 15;
@@ -151,18 +181,20 @@ static int64_t evenBlock(int64_t size, int64_t limit, int64_t unit) {
 
 static void chooseBlocks(const Problem &problem, Plan &plan) {
   int64_t kUnit = plan.lanes * plan.kPerStep();
-  plan.kc =
-      evenBlock(plan.k, rhsPanelBytes / (plan.nr * plan.stepBytes()) * plan.kPerStep(), kUnit);
+  bool tiles = plan.arithmetic == Arithmetic::Tiles;
+  int64_t panelLimit = tiles ? rhsTilePanelBytes : rhsPanelBytes;
+  plan.kc = evenBlock(plan.k, panelLimit / (plan.nr * plan.stepBytes()) * plan.kPerStep(), kUnit);
   plan.kBlocks = llvm::divideCeil(plan.k, plan.kc) * plan.kOuterCount;
   int64_t lhsBytes = llvm::divideCeil(plan.m, plan.mr) * plan.panelBytes(plan.mr);
-  int64_t lhsLimit = lhsBytes <= lhsWholeBytes ? lhsBytes : lhsBlockBytes;
+  int64_t wholeLimit = tiles ? lhsTileBlockBytes : lhsWholeBytes;
+  int64_t lhsLimit = lhsBytes <= wholeLimit ? lhsBytes : std::min(wholeLimit, lhsBlockBytes);
   plan.mc = evenBlock(plan.m, lhsLimit / plan.panelBytes(plan.mr) * plan.mr, plan.mr);
   plan.direct = isDirect(problem, plan);
   plan.nc = llvm::alignTo(plan.n, plan.nr);
-  int64_t accBytes = plan.accType.getIntOrFloatBitWidth() / 8, tiles = 1;
+  int64_t accBytes = plan.accType.getIntOrFloatBitWidth() / 8, kept = 1;
   if (!plan.direct && plan.kBlocks > 1) {
     plan.nc = evenBlock(plan.n, sumsBytes / (plan.mc * accBytes), plan.nr);
-    tiles = plan.mc / plan.mr * (plan.nc / plan.nr);
+    kept = plan.mc / plan.mr * (plan.nc / plan.nr);
   }
   // Every worker packs all of the side that is not distributed. That is the smaller one,
   // unless the larger one has too few units.
@@ -176,7 +208,8 @@ static void chooseBlocks(const Problem &problem, Plan &plan) {
   int64_t lhsPanels = plan.mc / plan.mr + plan.panelsPerVector(plan.mr) - 1;
   plan.rhsOffset = llvm::alignTo(lhsPanels * plan.panelBytes(plan.mr), 64);
   plan.tileOffset = llvm::alignTo(plan.rhsOffset + plan.panelBytes(plan.nr), 64);
-  plan.workerBytes = llvm::alignTo(plan.tileOffset + tiles * plan.mr * plan.nr * accBytes, 64);
+  plan.configOffset = llvm::alignTo(plan.tileOffset + kept * plan.mr * plan.nr * accBytes, 64);
+  plan.workerBytes = plan.configOffset + (tiles ? 64 : 0);
 }
 
 static bool wantsPrefetchOfRhs(const Problem &problem, const Plan &plan) {

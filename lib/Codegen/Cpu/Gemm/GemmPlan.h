@@ -19,15 +19,22 @@ namespace mlir::fsdp::gemm {
 
 /// How products are formed and summed.
 enum class Arithmetic {
-  Fma,      ///< one fused multiply-add per k
-  Bf16Dot,  ///< vdpbf16ps on pairs of k; adds the odd k first
-  Bf16Pairs ///< the same order with fused multiply-adds on widened values
+  Fma,       ///< one fused multiply-add per k
+  Bf16Dot,   ///< vdpbf16ps on pairs of k; adds the odd k first
+  Bf16Pairs, ///< the same order with fused multiply-adds on widened values
+  Tiles      ///< tdpbf16ps on tiles of 16 rows, 16 columns and 32 k (GemmTiles.cpp)
 };
+
+/// Rows, columns and pairs of k of a tile register.
+static constexpr int64_t tileSize = 16;
 
 struct Plan {
   Type accType;  ///< type of the accumulators: f32 or f64
-  Type packType; ///< type of values in packed panels: accType, or bf16 with Bf16Dot
+  Type packType; ///< type of values in packed panels: accType, or bf16 with packsPairs()
   Arithmetic arithmetic = Arithmetic::Fma;
+
+  /// Whether tdpbf16ps is replaced by loops with the same arithmetic.
+  bool emulatesTiles = false;
 
   // Register tile: mr rows by nr = nv · lanes columns.
   int64_t lanes = 0, mr = 0, nv = 0, nr = 0;
@@ -55,12 +62,17 @@ struct Plan {
 
   // Scratch of a worker, in bytes.
   int64_t lhsOffset = 0, rhsOffset = 0, tileOffset = 0, workerBytes = 0;
+  int64_t configOffset = 0; ///< with Tiles: the 64 bytes that ldtilecfg reads
 
   int64_t extent() const { return outerCount * unitsPerOuter; }
   /// Returns the steps of the micro-kernel for `k` values of k.
   int64_t kSteps(int64_t k) const;
   /// Returns the values of k per step.
-  int64_t kPerStep() const { return arithmetic == Arithmetic::Bf16Dot ? 2 : 1; }
+  int64_t kPerStep() const { return packsPairs() ? 2 : 1; }
+  /// Whether a step is a pair of bf16.
+  bool packsPairs() const {
+    return arithmetic == Arithmetic::Bf16Dot || arithmetic == Arithmetic::Tiles;
+  }
   /// Returns the bytes of one step of one row or column in a panel.
   int64_t stepBytes() const;
   /// Returns the elements (steps of one row) of a panel: whole blocks of steps and one more

@@ -10,9 +10,21 @@
 //   x86-64-v4   AVX-512 F, BW, CD, DQ, VL     vectors of 512 bits
 //   x86-64-v3   AVX2, FMA, F16C, BMI          vectors of 256 bits
 //
+// Products of bf16 matrices use the first row whose features the CPU has:
+//
+//   features                     products    measured (docs/reference/cpu-targets.md)
+//   AMX-TILE, AMX-BF16           Tiles       14 x the rate of f32 on Sapphire Rapids
+//   AVX512-BF16, AVX512-FP16     Widened     vdpbf16ps has half the rate of f32 there
+//   AVX512-BF16                  Dot         twice the rate of f32 on Zen 4
+//   none of these                Widened
+//
+// AVX512-FP16 stands for Intel's server cores, whose vdpbf16ps is slower than two fused
+// multiply-adds on widened values.
+//
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Codegen/CpuTarget.h"
+#include "fsdpcommon/TileData.h"
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -42,8 +54,23 @@ static constexpr Feature level4[] = {{"avx512f", "avx512f"},
                                      {"avx512dq", "avx512dq"},
                                      {"avx512vl", "avx512vl"}};
 static constexpr Feature dotBf16 = {"avx512bf16", "avx512_bf16"};
+static constexpr Feature tileBf16[] = {{"amx-tile", "amx_tile"}, {"amx-bf16", "amx_bf16"}};
+
+/// Returns the target on which tests prove the kernels for AMX without AMX: products as loops on
+/// vectors of 512 bits, which LLVM splits.
+static CpuTarget getTileLoops() {
+  CpuTarget target;
+  target.cpu = target.tune = "x86-64-v3";
+  target.vectorBits = 512;
+  target.bf16 = Bf16Products::TileLoops;
+  for (const Feature &feature : level3)
+    target.isa.push_back(feature.cpuinfo.str());
+  return target;
+}
 
 FailureOr<CpuTarget> CpuTarget::get(StringRef name, Location loc) {
+  if (name == "amx-loops")
+    return getTileLoops();
   bool native = name.empty() || name == "native";
   StringRef cpu = native ? llvm::sys::getHostCPUName() : name;
   llvm::StringMap<bool> has;
@@ -87,10 +114,19 @@ FailureOr<CpuTarget> CpuTarget::get(StringRef name, Location loc) {
     target.cpu = "x86-64-v4";
     target.vectorBits = 512;
     require(level4);
+    auto use = [&](ArrayRef<Feature> features) {
+      for (const Feature &feature : features)
+        target.features += (target.features.empty() ? "+" : ",+") + feature.llvm.str();
+      require(features);
+    };
     if (has.lookup(dotBf16.llvm)) {
-      target.hasBf16Dot = true;
-      target.features = ("+" + dotBf16.llvm).str();
-      require(dotBf16);
+      use(dotBf16); // converts to bf16, also where its products are slow
+      if (!has.lookup("avx512fp16"))
+        target.bf16 = Bf16Products::Dot;
+    }
+    if (hasAll(tileBf16, &missing) && (!native || fsdpcommon::requestTileData())) {
+      use(tileBf16);
+      target.bf16 = Bf16Products::Tiles;
     }
   }
   return target;

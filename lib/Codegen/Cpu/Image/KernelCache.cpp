@@ -144,7 +144,7 @@ std::string KernelCache::getPath(func::FuncOp kernel, const CpuTarget &target) c
   for (StringRef part : {StringRef(target.triple), StringRef(target.cpu),
                          StringRef(target.features), StringRef(target.tune)})
     os << "\n" << part;
-  os << "\n" << target.vectorBits << " " << target.hasBf16Dot << "\n";
+  os << "\n" << target.vectorBits << " " << static_cast<int>(target.bf16) << "\n";
   kernel->print(os, OpPrintingFlags().printGenericOpForm());
   // Resource constants are printed by name only.
   kernel->walk([&](Operation *op) {

@@ -1,0 +1,283 @@
+//===- GemmTiles.cpp - The inner loop with AMX tiles ------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A tile register has 16 rows of 64 bytes: sums of 16 x 16 f32, or operands of 32 k. With 2 x 2
+// tiles of sums, a step of 32 k loads four operands and forms four products:
+//
+//                  rhs  | b0 | b1 |      16 pairs of k x 16 columns each
+//      lhs  a0          | s0 | s1 |      s[r][c] += a[r] * b[c]     (tdpbf16ps)
+//           a1          | s2 | s3 |
+//
+// Sums start as the tile in memory, or as a constant, and are stored after the last step.
+//
+// tdpbf16ps, by Intel's manual, for each row r and column c of a tile, with denormals as 0:
+//
+//      even = odd = 0
+//      for j in 0..15:  even = fma(a[r][2j], b[2j][c], even);  odd likewise with 2j + 1
+//      s[r][c] += even + odd
+//
+// With `emulatesTiles` the same sums are loops over vectors of columns. They differ from the
+// instruction only where a result is rounded up to the smallest normal number, which the
+// instruction flushes to 0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GemmEmit.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::gemm;
+
+namespace {
+/// Addresses of the tiles of one step: operands in packed panels, sums in memory.
+class TilePlaces {
+public:
+  TilePlaces(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Pointer tile, Value stride)
+      : b(b), plan(plan), lhs(lhs), rhs(rhs), tile(tile), stride(stride) {}
+
+  int64_t rowTiles() const { return plan.mr / tileSize; }
+  int64_t colTiles() const { return plan.nr / tileSize; }
+  /// `step` is the first of 16 steps.
+  Pointer left(Value step, int64_t row) const {
+    return b.shift(lhs, b.add(b.mul(step, plan.mr), row * tileSize * tileSize));
+  }
+  Pointer right(Value step, int64_t col) const {
+    return b.shift(rhs, b.add(b.mul(step, plan.nr), col * tileSize));
+  }
+  Pointer sums(int64_t row, int64_t col) const {
+    return b.shift(tile, b.add(b.mul(stride, row * tileSize), col * tileSize));
+  }
+
+  CodeBuilder &b;
+  const Plan &plan;
+  Pointer lhs, rhs, tile;
+  Value stride; ///< of rows of sums in memory, in elements
+};
+
+/// Emits AMX instructions. Registers are numbered here: sums, then operands.
+class TileRegisters {
+public:
+  explicit TileRegisters(const TilePlaces &places)
+      : places(places), b(places.b), numSums(places.rowTiles() * places.colTiles()) {}
+  void start(Value accumulate, TypedAttr constant);
+  void step(Value step);
+  void store();
+
+private:
+  void call(StringRef name, ValueRange operands);
+  Value number(int64_t reg);
+  void move(StringRef name, int64_t reg, const Pointer &place, Value strideBytes);
+  int64_t sum(int64_t row, int64_t col) const { return row * places.colTiles() + col; }
+  void forEachSum(function_ref<void(int64_t, int64_t)> body);
+
+  const TilePlaces &places;
+  CodeBuilder &b;
+  int64_t numSums;
+};
+
+/// Emits the arithmetic of tdpbf16ps for one row of 16 sums at a time.
+class EmulatedTiles {
+public:
+  explicit EmulatedTiles(const TilePlaces &places)
+      : places(places), b(places.b), type(VectorType::get({tileSize}, b.getF32Type())),
+        bits(VectorType::get({tileSize}, b.getI32Type())) {}
+  void run(Value steps, Value accumulate, TypedAttr constant);
+
+private:
+  Value flush(Value vector);
+  Value half(Value pairs, bool odd);
+  Value addSteps(Value step, Value row, int64_t rowTile, int64_t colTile, Value sum);
+
+  const TilePlaces &places;
+  CodeBuilder &b;
+  VectorType type, bits;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Instructions
+//===----------------------------------------------------------------------===//
+
+void TileRegisters::call(StringRef name, ValueRange operands) {
+  LLVM::CallIntrinsicOp::create(b, b.loc, b.getStringAttr(name), operands);
+}
+
+Value TileRegisters::number(int64_t reg) {
+  return LLVM::ConstantOp::create(b, b.loc, b.getI8IntegerAttr(reg));
+}
+
+void TileRegisters::move(StringRef name, int64_t reg, const Pointer &place, Value strideBytes) {
+  call(name, {number(reg), b.address(place), strideBytes});
+}
+
+void TileRegisters::forEachSum(function_ref<void(int64_t, int64_t)> body) {
+  for (int64_t row = 0; row < places.rowTiles(); ++row)
+    for (int64_t col = 0; col < places.colTiles(); ++col)
+      body(row, col);
+}
+
+void TileRegisters::start(Value accumulate, TypedAttr constant) {
+  Value strideBytes = b.mul(places.stride, 4);
+  auto load = [&] {
+    forEachSum([&](int64_t row, int64_t col) {
+      move("llvm.x86.tileloadd64", sum(row, col), places.sums(row, col), strideBytes);
+    });
+  };
+  b.when(accumulate, load, [&] {
+    if (cast<FloatAttr>(constant).getValue().isPosZero()) {
+      for (int64_t reg = 0; reg < numSums; ++reg)
+        call("llvm.x86.tilezero", number(reg));
+      return;
+    }
+    auto type = VectorType::get({tileSize}, b.getF32Type());
+    Value value = arith::ConstantOp::create(b, b.loc, DenseElementsAttr::get(type, constant));
+    b.loop(b.constant(0), b.constant(places.plan.mr), 1, [&](Value row) {
+      for (int64_t col = 0; col < places.plan.nr; col += tileSize)
+        b.store(value, b.shift(places.tile, b.add(b.mul(row, places.stride), col)));
+    });
+    load();
+  });
+}
+
+void TileRegisters::step(Value step) {
+  Value leftStride = b.constant(tileSize * 4), rightStride = b.constant(places.plan.nr * 4);
+  bool oneRow = places.rowTiles() == 1;
+  // The side with fewer tiles stays in registers, the other one passes through two of them.
+  int64_t held = oneRow ? 1 : places.colTiles(),
+          passing = oneRow ? places.colTiles() : places.rowTiles();
+  auto load = [&](bool isLeft, int64_t index, int64_t reg) {
+    move("llvm.x86.tileloadd64", reg, isLeft ? places.left(step, index) : places.right(step, index),
+         isLeft ? leftStride : rightStride);
+  };
+  for (int64_t i = 0; i < held; ++i)
+    load(/*isLeft=*/oneRow, i, numSums + i);
+  for (int64_t p = 0; p < passing; ++p) {
+    int64_t reg = numSums + held + p % std::min<int64_t>(8 - numSums - held, passing);
+    load(/*isLeft=*/!oneRow, p, reg);
+    for (int64_t i = 0; i < held; ++i) {
+      int64_t left = oneRow ? numSums + i : reg, right = oneRow ? reg : numSums + i;
+      call("llvm.x86.tdpbf16ps",
+           {number(oneRow ? sum(i, p) : sum(p, i)), number(left), number(right)});
+    }
+  }
+}
+
+void TileRegisters::store() {
+  Value strideBytes = b.mul(places.stride, 4);
+  forEachSum([&](int64_t row, int64_t col) {
+    move("llvm.x86.tilestored64", sum(row, col), places.sums(row, col), strideBytes);
+  });
+}
+
+void gemm::emitConfigureTiles(CodeBuilder &b, const Pointer &place) {
+  // Byte 0: palette 1; bytes 16 to 31: bytes per row, 16 bits each; bytes 48 to 55: rows.
+  SmallVector<int8_t> bytes(64, 0);
+  bytes[0] = 1;
+  for (int64_t reg = 0; reg < 8; ++reg) {
+    bytes[16 + 2 * reg] = 64;
+    bytes[48 + reg] = tileSize;
+  }
+  auto type = VectorType::get({64}, b.getI8Type());
+  b.store(arith::ConstantOp::create(b, b.loc, DenseElementsAttr::get(type, ArrayRef(bytes))),
+          place);
+  LLVM::CallIntrinsicOp::create(b, b.loc, b.getStringAttr("llvm.x86.ldtilecfg"),
+                                ValueRange{b.address(place)});
+}
+
+void gemm::emitReleaseTiles(CodeBuilder &b) {
+  LLVM::CallIntrinsicOp::create(b, b.loc, b.getStringAttr("llvm.x86.tilerelease"), ValueRange{});
+}
+
+//===----------------------------------------------------------------------===//
+// Loops
+//===----------------------------------------------------------------------===//
+
+/// Replaces denormals by zeros of the same sign.
+Value EmulatedTiles::flush(Value vector) {
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(b, b.loc,
+                                     DenseElementsAttr::get(bits, b.getI32IntegerAttr(value)));
+  };
+  Value raw = arith::BitcastOp::create(b, b.loc, bits, vector);
+  Value exponent = arith::AndIOp::create(b, b.loc, raw, constant(0x7f800000));
+  Value isDenormal =
+      arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::eq, exponent, constant(0));
+  Value sign = arith::AndIOp::create(b, b.loc, raw, constant(INT32_MIN));
+  Value kept = arith::SelectOp::create(b, b.loc, isDenormal, sign, raw);
+  return arith::BitcastOp::create(b, b.loc, type, kept);
+}
+
+/// Returns the even (low) or odd (high) bf16 of each pair as f32.
+Value EmulatedTiles::half(Value pairs, bool odd) {
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(b, b.loc,
+                                     DenseElementsAttr::get(bits, b.getI32IntegerAttr(value)));
+  };
+  Value raw = odd ? Value(arith::AndIOp::create(b, b.loc, pairs, constant(-0x10000)))
+                  : Value(arith::ShLIOp::create(b, b.loc, pairs, constant(16)));
+  return flush(arith::BitcastOp::create(b, b.loc, type, raw));
+}
+
+/// Adds the products of 16 steps to the sums of one row.
+Value EmulatedTiles::addSteps(Value step, Value row, int64_t rowTile, int64_t colTile, Value sum) {
+  Pointer left = b.shift(places.left(step, rowTile), b.mul(row, tileSize));
+  Pointer right = places.right(step, colTile);
+  Value zero = b.zero(type);
+  auto chains = b.loop(b.constant(0), b.constant(tileSize), 1, {zero, zero},
+                       [&](Value j, ValueRange carried) -> CodeBuilder::Carried {
+                         Value l = b.splat(b.load(b.getI32Type(), b.shift(left, j)), tileSize);
+                         Value r = b.load(bits, b.shift(right, b.mul(j, places.plan.nr)));
+                         CodeBuilder::Carried next;
+                         for (bool odd : {false, true})
+                           next.push_back(flush(b.fma(half(l, odd), half(r, odd), carried[odd])));
+                         return next;
+                       });
+  return flush(b.addf(flush(sum), flush(b.addf(chains[0], chains[1]))));
+}
+
+void EmulatedTiles::run(Value steps, Value accumulate, TypedAttr constant) {
+  Value start = arith::ConstantOp::create(b, b.loc, DenseElementsAttr::get(type, constant));
+  for (int64_t rowTile = 0; rowTile < places.rowTiles(); ++rowTile)
+    b.loop(b.constant(0), b.constant(tileSize), 1, [&](Value row) {
+      for (int64_t colTile = 0; colTile < places.colTiles(); ++colTile) {
+        Pointer place = b.shift(places.sums(rowTile, colTile), b.mul(row, places.stride));
+        auto first = b.choose(
+            accumulate, type, [&] { return CodeBuilder::Carried{b.load(type, place)}; },
+            [&] { return CodeBuilder::Carried{start}; });
+        auto sum = b.loop(b.constant(0), steps, tileSize, first,
+                          [&](Value step, ValueRange carried) -> CodeBuilder::Carried {
+                            return {addSteps(step, row, rowTile, colTile, carried[0])};
+                          });
+        b.store(sum[0], place);
+      }
+    });
+}
+
+//===----------------------------------------------------------------------===//
+// Both
+//===----------------------------------------------------------------------===//
+
+/// Prefetches issued per step of 32 k: as many as the micro-kernel of single steps issues.
+static constexpr int64_t prefetchesPerStep = tileSize / microUnroll;
+
+void gemm::emitTileKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Value steps,
+                          Pointer tile, Value tileStride, Value accumulate, TypedAttr start,
+                          function_ref<void(Value)> beside) {
+  TilePlaces places(b, plan, lhs, rhs, tile, tileStride);
+  if (plan.emulatesTiles) {
+    EmulatedTiles(places).run(steps, accumulate, start);
+    return;
+  }
+  TileRegisters registers(places);
+  registers.start(accumulate, start);
+  b.loop(b.constant(0), steps, tileSize, [&](Value step) {
+    for (int64_t i = 0; beside && i < prefetchesPerStep; ++i)
+      beside(b.add(step, i * microUnroll));
+    registers.step(step);
+  });
+  registers.store();
+}
