@@ -47,7 +47,7 @@ struct BackwardPlan : Plan {
 
   int64_t paddedRows = 0; ///< of a head, rounded up so that the last fragment of a block fits
   Part q, qAcross, dout, doutAcross, lse, delta, dq;
-  Part kT, vT, kAcross, dk, dv, scores, gradients, gradientsAcross, bounds;
+  Part kT, vT, kAcross, dk, dv, scores, gradients, gradientsAcross, transposed, bounds;
   int64_t dqShared = 0;
 };
 
@@ -104,8 +104,8 @@ private:
 //===----------------------------------------------------------------------===//
 
 BackwardPlan::BackwardPlan(const Shape &shape, const Numbers &numbers) : Plan(shape, numbers) {
-  blockCols = std::min<int64_t>(mostCols, padded(shape.cols));
-  blockRows = std::min<int64_t>(mostRows, llvm::alignTo(shape.rows, 2));
+  blockCols = std::min<int64_t>(mostCols, paddedAlong(shape.cols));
+  blockRows = std::min<int64_t>(mostRows, numbers.wholeSteps(llvm::alignTo(shape.rows, 2)));
   rowBlocks = llvm::divideCeil(shape.rows, blockRows);
   colBlocks = llvm::divideCeil(shape.cols, blockCols);
   tileRows = std::max(CpuTiles::rowsOf(numbers, blockRows, blockCols),
@@ -117,8 +117,8 @@ void BackwardPlan::takeParts(const Units &units) {
   int64_t wide = numbers.wide.getIntOrFloatBitWidth() / 8, step = numbers.stepBytes(),
           per = numbers.perStep();
   int64_t rows = shape.group * paddedRows, d = padded(shape.dim), dv_ = padded(shape.valueDim);
-  q = take(rows, d / per, step);
-  dout = take(rows, dv_ / per, step);
+  q = take(rows, paddedAlong(shape.dim) / per, step);
+  dout = take(rows, paddedAlong(shape.valueDim) / per, step);
   qAcross = isFma() ? q : take(rows / per, d, step);
   doutAcross = isFma() ? dout : take(rows / per, dv_, step);
   lse = take(rows, 1, wide);
@@ -136,6 +136,8 @@ void BackwardPlan::takeParts(const Units &units) {
   gradients = take(tileRows, blockCols, wide);
   (void)take(1, slack, wide);
   gradientsAcross = isFma() ? gradients : take(tileRows, blockCols, step);
+  if (numbers.arithmetic == Arithmetic::Tiles)
+    transposed = take(blockCols, numbers.steps(blockRows), step);
   (void)take(1, slack, wide);
 }
 
@@ -176,9 +178,10 @@ void BackwardEmitter::packRows(const Head &head, Value group) {
   Matrix o =
       slab(binding(op.getO()), head.batch, head.head, shape.heads, shape.rows, shape.valueDim);
   Matrix lse = slab(binding(op.getLse()), head.batch, head.head, shape.heads, shape.rows, 1);
-  b.packAlong(q, {rows, shape.dim}, rowsOf(plan.q, group, zero, false), plan.paddedRows, d);
+  b.packAlong(q, {rows, shape.dim}, rowsOf(plan.q, group, zero, false), plan.paddedRows,
+              plan.paddedAlong(shape.dim));
   b.packAlong(dout, {rows, shape.valueDim}, rowsOf(plan.dout, group, zero, false), plan.paddedRows,
-              dv);
+              plan.paddedAlong(shape.valueDim));
   if (!plan.isFma()) {
     b.packAcross(q, {rows, shape.dim}, rowsOf(plan.qAcross, group, zero, true), plan.paddedRows, d);
     b.packAcross(dout, {rows, shape.valueDim}, rowsOf(plan.doutAcross, group, zero, true),
@@ -330,14 +333,11 @@ void BackwardEmitter::emitTile(const Head &head, Value group, Value rowBlock, Va
   for (KeptFunction *f : {&*score, &*mask, &*weight, &*grad})
     emitRows(*f, head, firstRow, plan.blockRows);
   captures.beginTile(*this);
-  auto zero = [&](Layout layout, Value, Value) {
-    return b.fill(layout, b.number(0, layout.numLanes()));
-  };
   Matrix scores = matrix(plan.scores, wide), gradients = matrix(plan.gradients, wide);
   b.gemm(scores, rowsOf(plan.q, group, firstRow, false), matrix(plan.kT, step), plan.blockRows,
-         plan.blockCols, plan.dimSteps(), zero);
+         plan.blockCols, plan.dimSteps(), CpuTiles::Sums::Zero);
   b.gemm(gradients, rowsOf(plan.dout, group, firstRow, false), matrix(plan.vT, step),
-         plan.blockRows, plan.blockCols, plan.valueSteps(), zero);
+         plan.blockRows, plan.blockCols, plan.valueSteps(), CpuTiles::Sums::Zero);
   auto change = [&](bool masked) { emitScores(head, group, firstRow, firstCol, unit, masked); };
   if (hasMask())
     b.when(isFree, [&] { change(false); }, [&] { change(true); });
@@ -345,13 +345,16 @@ void BackwardEmitter::emitTile(const Head &head, Value group, Value rowBlock, Va
     change(false);
   auto accumulate = [&](const Matrix &to, const Matrix &left, const Matrix &right, int64_t rows,
                         int64_t cols, int64_t steps) {
-    b.gemm(to, left, right, rows, cols, steps, [&](Layout layout, Value row, Value col) {
-      return b.load(layout, {b.at(to, row, col), to.rowStride, 1});
-    });
+    b.gemm(to, left, right, rows, cols, steps, CpuTiles::Sums::Kept);
   };
-  // A tile packed across rows, read by columns, is its transpose.
-  auto transposed = [&](const Part &part) { return Matrix{scratch(part, step), 1, part.stride}; };
   int64_t rowSteps = numbers.steps(plan.blockRows);
+  // A tile packed across rows, read by columns, is its transpose. Tile registers need a copy.
+  auto transposed = [&](const Part &part) {
+    if (numbers.arithmetic != Arithmetic::Tiles)
+      return Matrix{scratch(part, step), 1, part.stride};
+    b.transposePairs(matrix(part, step), matrix(plan.transposed, step), plan.blockCols, rowSteps);
+    return matrix(plan.transposed, step);
+  };
   accumulate(matrix(plan.dv, wide), transposed(plan.scores),
              rowsOf(plan.doutAcross, group, firstRow, true), plan.blockCols, shape.valueDim,
              rowSteps);

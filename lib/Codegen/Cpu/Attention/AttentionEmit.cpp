@@ -53,6 +53,13 @@ void Emitter::enter(func::FuncOp kernel, func::FuncOp phase) {
   begin = arith::IndexCastOp::create(b, b.loc, b.getI64Type(), entry.getArgument(last));
   end = arith::IndexCastOp::create(b, b.loc, b.getI64Type(), entry.getArgument(last + 1));
   worker = {toPointer(entry.getArgument(last + 2)), b.getI8Type(), b.constant(0)};
+  if (plan.numbers.arithmetic != tile::Arithmetic::Tiles || plan.numbers.emulatesTiles)
+    return;
+  if (!plan.tileConfig.stride)
+    plan.tileConfig = plan.take(1, amx::configBytes, 1);
+  amx::emitConfigure(b, scratch(plan.tileConfig, b.getI8Type()));
+  amx::emitRelease(b);
+  b.setInsertionPoint(entry.getTerminator()->getPrevNode()); // all code of the phase comes before
 }
 
 Pointer Emitter::scratch(const Part &part, Type type) {

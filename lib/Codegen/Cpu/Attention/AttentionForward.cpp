@@ -84,14 +84,14 @@ private:
 //===----------------------------------------------------------------------===//
 
 ForwardPlan::ForwardPlan(const Shape &shape, const Numbers &numbers) : Plan(shape, numbers) {
-  blockCols = std::min<int64_t>(mostCols, padded(shape.cols));
+  blockCols = std::min<int64_t>(mostCols, paddedAlong(shape.cols));
   blockRows = std::min(mostRows, shape.rows);
   rowBlocks = llvm::divideCeil(shape.rows, blockRows);
   colBlocks = llvm::divideCeil(shape.cols, blockCols);
   tileRows = std::max(CpuTiles::rowsOf(numbers, blockRows, blockCols),
                       CpuTiles::rowsOf(numbers, blockRows, shape.valueDim));
   int64_t wide = numbers.wide.getIntOrFloatBitWidth() / 8, step = numbers.stepBytes();
-  q = take(tileRows, padded(shape.dim) / numbers.perStep(), step);
+  q = take(tileRows, paddedAlong(shape.dim) / numbers.perStep(), step);
   k = take(colBlocks * transposedSteps(shape.dim), blockCols, step);
   v = take(colBlocks * blockCols / numbers.perStep(), padded(shape.valueDim), step);
   scores = take(tileRows, blockCols, wide);
@@ -236,9 +236,7 @@ void ForwardEmitter::emitBlock(const Head &head, Value firstRow, Value rows, Val
     emitColumns(*f, head, firstCol);
   Matrix s = matrix(plan.scores, numbers.wide), p = matrix(plan.scores, numbers.stepType());
   Matrix q = matrix(plan.q, numbers.stepType()), o = matrix(plan.o, numbers.wide);
-  b.gemm(
-      s, q, keys(block), plan.blockRows, plan.blockCols, plan.dimSteps(),
-      [&](Layout layout, Value, Value) { return b.fill(layout, b.number(0, layout.numLanes())); });
+  b.gemm(s, q, keys(block), plan.blockRows, plan.blockCols, plan.dimSteps(), CpuTiles::Sums::Zero);
 
   bool always = !score->function.empty() || !foldsScale();
   auto change = [&](bool masked) { modify(head, firstRow, rows, firstCol, masked); };
@@ -249,14 +247,8 @@ void ForwardEmitter::emitBlock(const Head &head, Value firstRow, Value rows, Val
   softmax(head, firstRow, rows, firstCol);
 
   b.gemm(o, p, values(block), plan.blockRows, shape.valueDim, numbers.steps(plan.blockCols),
-         [&](Layout layout, Value row, Value col) {
-           Fragment sums = b.load(layout, {b.at(o, row, col), o.rowStride, 1});
-           Pointer corrections = perRow(plan.correction, row);
-           return b.map(sums, [&](Value value, int64_t reg) {
-             Pointer place = b.shift(corrections, b.constant(layout.place(reg).first));
-             return b.mulf(value, b.broadcastLoad(place, layout.numLanes()));
-           });
-         });
+         CpuTiles::Sums::Kept,
+         [&](Value row) { return b.broadcastLoad(perRow(plan.correction, row), numbers.lanes); });
 }
 
 /// Stores O and LSE of the existing rows.
@@ -299,7 +291,7 @@ void ForwardEmitter::emitUnit(const Head &head, Value rowBlock) {
   }
   Matrix q = slab(binding(op.getQ()), head.batch, head.head, shape.heads, shape.rows, shape.dim);
   b.packAlong({b.at(q, firstRow, b.constant(0)), q.rowStride, 1}, {left, shape.dim},
-              matrix(plan.q, plan.numbers.stepType()), plan.tileRows, plan.padded(shape.dim));
+              matrix(plan.q, plan.numbers.stepType()), plan.tileRows, plan.paddedAlong(shape.dim));
   int64_t lanes = plan.numbers.rowLanes;
   Type wide = plan.numbers.wide;
   b.fillTile(matrix(plan.o, wide), plan.tileRows, plan.o.stride, b.number(0));

@@ -33,11 +33,14 @@ struct Plan {
   int64_t tileRows = 0;                 ///< rows of a tile in memory, rounded up to whole fragments
   int64_t rowBlocks = 0, colBlocks = 0;
   int64_t workerBytes = 0, sharedBytes = 0;
+  Part tileConfig; ///< of the tile registers, once a phase uses them
 
   /// Number of steps along the head dimensions.
   int64_t dimSteps() const { return numbers.steps(shape.dim); }
   int64_t valueSteps() const { return numbers.steps(shape.valueDim); }
   int64_t padded(int64_t cols) const { return llvm::alignTo(cols, numbers.rowLanes); }
+  /// Returns the columns of a matrix that is packed along rows: whole steps of a product.
+  int64_t paddedAlong(int64_t cols) const { return numbers.wholeSteps(padded(cols)); }
   /// Number of rows of steps that packTransposed writes.
   int64_t transposedSteps(int64_t cols) const {
     return llvm::alignTo(cols, numbers.lanes * numbers.perStep()) / numbers.perStep();

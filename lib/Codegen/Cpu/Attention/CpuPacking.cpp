@@ -33,7 +33,7 @@ Value CpuTiles::loadWide(const Matrix &from, Value row, Value col, Extents exten
 
 /// Loads `lanes` steps along a row.
 Value CpuTiles::loadSteps(const Matrix &from, Value row, Value col, Extents extents) {
-  if (numbers.arithmetic != Arithmetic::Bf16Dot)
+  if (!numbers.packsPairs())
     return loadWide(from, row, col, extents, numbers.lanes);
   int64_t lanes = 2 * numbers.lanes;
   Value mask = maskBelow(lanes, remaining(*this, row, col, extents));
@@ -42,12 +42,14 @@ Value CpuTiles::loadSteps(const Matrix &from, Value row, Value col, Extents exte
                                    pairs);
 }
 
-/// Rounds to bf16. Without bf16 dot products the result is widened again.
+/// Rounds to bf16. Unless a step is a pair of bf16, the result is widened again.
 Value CpuTiles::toHalf(Value vector) {
   int64_t lanes = cast<VectorType>(vector.getType()).getNumElements();
   auto half = VectorType::get({lanes}, getBF16Type());
-  if (numbers.arithmetic != Arithmetic::Bf16Dot)
+  if (!numbers.packsPairs())
     return convertFloat(convertFloat(vector, getBF16Type()), numbers.wide);
+  if (!numbers.convertsToBf16)
+    return convertFloat(vector, getBF16Type());
   assert(lanes == 16 && "one register");
   return LLVM::CallIntrinsicOp::create(*this, loc, half,
                                        getStringAttr("llvm.x86.avx512bf16.cvtneps2bf16.512"),
@@ -60,6 +62,7 @@ void CpuTiles::storeAlong(Value vector, const Matrix &to, Value row, Value col) 
   switch (numbers.arithmetic) {
   case Arithmetic::Fma:
     return store(vector, at(to, row, col));
+  case Arithmetic::Tiles:
   case Arithmetic::Bf16Dot: {
     Pointer pairs = at(to, row, div(col, 2));
     return store(toHalf(vector), {address(pairs), getBF16Type(), constant(0)});
@@ -81,6 +84,7 @@ void CpuTiles::storeAcross(Value vector, Value next, const Matrix &to, Value row
     if (next)
       store(next, at(to, add(row, 1), col));
     return;
+  case Arithmetic::Tiles:
   case Arithmetic::Bf16Dot: {
     int64_t lanes = cast<VectorType>(vector.getType()).getNumElements();
     SmallVector<int64_t> mask;
@@ -149,6 +153,20 @@ void CpuTiles::packTransposed(const Matrix &from, Extents extents, const Matrix 
         int64_t place = numbers.arithmetic == Arithmetic::Bf16Pairs ? k ^ 1 : k;
         store(vector, at(to, add(step, place), row));
       }
+    });
+  });
+}
+
+void CpuTiles::transposePairs(const Matrix &from, const Matrix &to, int64_t rows, int64_t steps) {
+  int64_t size = amx::tileSize;
+  auto type = VectorType::get({size}, numbers.stepType());
+  loop(constant(0), constant(rows), size, [&](Value row) {
+    loop(constant(0), constant(steps), size, [&](Value step) {
+      SmallVector<Value> vectors;
+      for (int64_t s = 0; s < size; ++s)
+        vectors.push_back(load(type, at(from, add(step, s), row)));
+      for (auto [r, vector] : llvm::enumerate(transpose(vectors)))
+        store(vector, at(to, add(row, r), step));
     });
   });
 }

@@ -34,8 +34,11 @@ Numbers::Numbers(Type element, const CpuTarget &target) : element(element) {
   MLIRContext *context = element.getContext();
   wide = element.isF64() ? element : Type(Float32Type::get(context));
   if (element.isBF16())
-    arithmetic =
-        target.bf16 == Bf16Products::Dot ? Arithmetic::Bf16Dot : Arithmetic::Bf16Pairs;
+    arithmetic = target.usesTiles()                 ? Arithmetic::Tiles
+                 : target.bf16 == Bf16Products::Dot ? Arithmetic::Bf16Dot
+                                                    : Arithmetic::Bf16Pairs;
+  emulatesTiles = target.bf16 == Bf16Products::TileLoops;
+  convertsToBf16 = StringRef(target.features).contains("+avx512bf16");
   lanes = target.vectorBits / wide.getIntOrFloatBitWidth();
   rowLanes = 512 / wide.getIntOrFloatBitWidth();
   sums = target.hasAvx512() ? 24 : 12;
@@ -43,7 +46,7 @@ Numbers::Numbers(Type element, const CpuTarget &target) : element(element) {
 }
 
 Type Numbers::stepType() const {
-  return arithmetic == Arithmetic::Bf16Dot ? Type(IntegerType::get(wide.getContext(), 32)) : wide;
+  return packsPairs() ? Type(IntegerType::get(wide.getContext(), 32)) : wide;
 }
 
 int64_t Numbers::steps(int64_t k) const {
@@ -54,6 +57,8 @@ int64_t Numbers::steps(int64_t k) const {
     return llvm::divideCeil(k, 2);
   case Arithmetic::Bf16Pairs:
     return llvm::alignTo(k, 2);
+  case Arithmetic::Tiles:
+    return llvm::alignTo(llvm::divideCeil(k, 2), amx::tileSize);
   }
   llvm_unreachable("unknown arithmetic");
 }
@@ -218,6 +223,8 @@ static int64_t fragmentRows(const Numbers &numbers, int64_t rows, int64_t regist
 }
 
 int64_t CpuTiles::rowsOf(const Numbers &numbers, int64_t rows, int64_t cols) {
+  if (numbers.arithmetic == Arithmetic::Tiles)
+    return llvm::alignTo(rows, amx::tileSize);
   int64_t registers = llvm::divideCeil(cols, numbers.lanes), worst = rows;
   for (int64_t n = 1; n <= std::min(registers, numbers.sumsPerRow); ++n)
     worst = std::max<int64_t>(worst, llvm::alignTo(rows, fragmentRows(numbers, rows, n)));
@@ -225,7 +232,9 @@ int64_t CpuTiles::rowsOf(const Numbers &numbers, int64_t rows, int64_t cols) {
 }
 
 void CpuTiles::gemm(const Matrix &c, const Matrix &a, const Matrix &b, int64_t rows, int64_t cols,
-                    int64_t steps, Start start) {
+                    int64_t steps, Sums start, function_ref<Value(Value)> factor) {
+  if (numbers.arithmetic == Arithmetic::Tiles)
+    return gemmOfTiles(c, a, b, rows, cols, steps, start, factor);
   int64_t panels, perRow = sumsPerRowOf(cols, panels),
                   registers = llvm::divideCeil(cols, numbers.lanes);
   auto panelsOf = [&](Value from, Value to, int64_t count) {
@@ -233,10 +242,15 @@ void CpuTiles::gemm(const Matrix &c, const Matrix &a, const Matrix &b, int64_t r
     auto layout = Layout::rowVectors(fragment, count * numbers.lanes, numbers.lanes);
     loop(from, to, count * numbers.lanes, [&](Value col) {
       loop(constant(0), constant(rows), fragment, [&](Value row) {
-        Fragment sums = start(layout, row, col);
         Matrix left{at(a, row, constant(0)), a.rowStride, a.colStride};
         Matrix right{at(b, constant(0), col), b.rowStride, b.colStride};
         Matrix result{at(c, row, col), c.rowStride, c.colStride};
+        Fragment sums =
+            start == Sums::Zero ? fill(layout, number(0, layout.numLanes())) : load(layout, result);
+        if (factor)
+          sums = map(sums, [&](Value value, int64_t reg) {
+            return mulf(value, factor(add(row, layout.place(reg).first)));
+          });
         store(gemm(sums, left, right, steps), result);
       });
     });
@@ -246,6 +260,48 @@ void CpuTiles::gemm(const Matrix &c, const Matrix &a, const Matrix &b, int64_t r
   if (whole < registers)
     panelsOf(constant(whole * numbers.lanes), constant(registers * numbers.lanes),
              registers - whole);
+}
+
+void CpuTiles::gemmOfTiles(const Matrix &c, const Matrix &a, const Matrix &b, int64_t rows,
+                           int64_t cols, int64_t steps, Sums start,
+                           function_ref<Value(Value)> factor) {
+  assert(a.colStride == 1 && b.colStride == 1 && c.colStride == 1 && "rows are contiguous");
+  int64_t size = amx::tileSize, rowTiles = llvm::divideCeil(rows, size),
+          colTiles = llvm::divideCeil(cols, size);
+  TypedAttr zero = getF32FloatAttr(0);
+  if (factor)
+    loop(constant(0), constant(rowTiles * size), 1, [&](Value row) {
+      Value ofRow = factor(row);
+      for (int64_t col = 0; col < colTiles * size; col += size) {
+        Pointer place = at(c, row, constant(col));
+        store(mulf(load(ofRow.getType(), place), ofRow), place);
+      }
+    });
+  auto block = [&](Value row, Value col, int64_t rowCount, int64_t colCount) {
+    amx::Product product;
+    product.rowTiles = rowCount;
+    product.colTiles = colCount;
+    product.left = at(a, row, constant(0));
+    product.leftRow = a.rowStride;
+    product.leftTile = size * a.rowStride;
+    product.leftStep = 1;
+    product.right = at(b, constant(0), col);
+    product.rightStep = b.rowStride;
+    product.sums = at(c, row, col);
+    product.sumRow = constant(c.rowStride);
+    product.emulated = numbers.emulatesTiles;
+    amx::emitProduct(*this, product, constant(steps), boolean(start == Sums::Kept), zero);
+  };
+  auto blocksOfRows = [&](Value col, int64_t colCount) {
+    loop(constant(0), constant(rowTiles / 2 * 2 * size), 2 * size,
+         [&](Value row) { block(row, col, 2, colCount); });
+    if (rowTiles % 2)
+      block(constant((rowTiles - 1) * size), col, 1, colCount);
+  };
+  loop(constant(0), constant(colTiles / 2 * 2 * size), 2 * size,
+       [&](Value col) { blocksOfRows(col, 2); });
+  if (colTiles % 2)
+    blocksOfRows(constant((colTiles - 1) * size), 1);
 }
 
 void CpuTiles::fillTile(const Matrix &tile, int64_t rows, int64_t cols, Value scalar) {

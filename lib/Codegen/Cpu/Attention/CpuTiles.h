@@ -13,6 +13,7 @@
 //              along a row (k = column)      across rows (k = row)
 //   Fma        x[r][k], widened              x[k][c], widened
 //   Bf16Dot    pairs of x[r][k], unchanged   pairs x[2j][c] x[2j+1][c]
+//   Tiles      the same; k is a multiple of 32
 //   Bf16Pairs  x[r][k^1], widened            x[k^1][c], widened
 //
 //===----------------------------------------------------------------------===//
@@ -20,6 +21,7 @@
 #ifndef FSDP_LIB_CODEGEN_CPU_ATTENTION_CPUTILES_H
 #define FSDP_LIB_CODEGEN_CPU_ATTENTION_CPUTILES_H
 
+#include "Codegen/Cpu/Amx/AmxTiles.h"
 #include "Codegen/Kernel/CodeBuilder.h"
 #include "Codegen/Kernel/Fragment.h"
 #include "fsdp/Codegen/CpuTarget.h"
@@ -27,7 +29,7 @@
 namespace mlir::fsdp::tile {
 
 /// How products are formed and summed, as in GemmPlan.h.
-enum class Arithmetic { Fma, Bf16Dot, Bf16Pairs };
+enum class Arithmetic { Fma, Bf16Dot, Bf16Pairs, Tiles };
 
 /// Types and vector lengths of a kernel.
 struct Numbers {
@@ -36,6 +38,8 @@ struct Numbers {
   Type element; ///< element type of the operands
   Type wide;    ///< type of sums and elementwise work: f32 or f64
   Arithmetic arithmetic = Arithmetic::Fma;
+  bool emulatesTiles = false;  ///< with Tiles: loops with the arithmetic of AMX
+  bool convertsToBf16 = false; ///< the CPU has vcvtneps2bf16
   /// Lanes of a register, and lanes of the vectors in which rows are summed (512 bits on
   /// every CPU).
   int64_t lanes, rowLanes;
@@ -43,7 +47,15 @@ struct Numbers {
   int64_t sums, sumsPerRow;
 
   /// Values of k per step, type of a step and its size in bytes.
-  int64_t perStep() const { return arithmetic == Arithmetic::Bf16Dot ? 2 : 1; }
+  int64_t perStep() const { return packsPairs() ? 2 : 1; }
+  /// Whether a step is a pair of bf16.
+  bool packsPairs() const {
+    return arithmetic == Arithmetic::Bf16Dot || arithmetic == Arithmetic::Tiles;
+  }
+  /// Returns `extent` rounded up so that blocks of rows or columns have whole steps of a product.
+  int64_t wholeSteps(int64_t extent) const {
+    return arithmetic == Arithmetic::Tiles ? llvm::alignTo(extent, 2 * amx::tileSize) : extent;
+  }
   Type stepType() const;
   int64_t stepBytes() const { return wide.isF64() ? 8 : 4; }
   /// Returns the number of steps for `k` values.
@@ -98,11 +110,13 @@ public:
   Fragment gemm(Fragment sums, const Matrix &a, const Matrix &b, int64_t steps);
 
   //===--- Tiles -----------------------------------------------------------===//
-  using Start = function_ref<Fragment(Layout, Value row, Value col)>;
-  /// Emits c = start + a · b, fragment by fragment. Rows are rounded up to rowsOf(rows,
-  /// cols): a must be readable and c writable up to there.
+  enum class Sums { Zero, Kept };
+  /// Emits c = start + a · b, fragment by fragment, where start is 0 or c, times `factor` of its
+  /// row (a vector of equal lanes) if that is given. Rows are rounded up to rowsOf(rows, cols): a
+  /// must be readable and c writable up to there. With Tiles, the steps of a row of `a` must be
+  /// contiguous.
   void gemm(const Matrix &c, const Matrix &a, const Matrix &b, int64_t rows, int64_t cols,
-            int64_t steps, Start start);
+            int64_t steps, Sums start, function_ref<Value(Value)> factor = nullptr);
   static int64_t rowsOf(const Numbers &numbers, int64_t rows, int64_t cols);
   void fillTile(const Matrix &tile, int64_t rows, int64_t cols, Value scalar);
   /// Emits for (i = from; i < to; ++i) { fetch(i + 1); body(i); }; `fetch` may be null.
@@ -121,6 +135,8 @@ public:
   /// Packs steps along a row as rows: to(step, row). `rows` is a multiple of lanes.
   void packTransposed(const Matrix &from, Extents extents, const Matrix &to, int64_t rows,
                       int64_t cols);
+  /// Emits to(r, s) = from(s, r) for pairs: `rows` rows of `steps` steps, both multiples of 16.
+  void transposePairs(const Matrix &from, const Matrix &to, int64_t rows, int64_t steps);
   /// Stores one vector of a row (wide values), from column `col` on, as steps along the row.
   void storeAlong(Value vector, const Matrix &to, Value row, Value col);
   /// Stores vectors of rows `row` (even) and `row` + 1 as steps across rows. With Fma the two
@@ -134,6 +150,8 @@ private:
   Value loadSteps(const Matrix &from, Value row, Value col, Extents extents);
   Value toHalf(Value vector);
   Value multiplyAdd(Value a, Value b, Value sum);
+  void gemmOfTiles(const Matrix &c, const Matrix &a, const Matrix &b, int64_t rows, int64_t cols,
+                   int64_t steps, Sums start, function_ref<Value(Value)> factor);
   SmallVector<Value> transpose(SmallVector<Value> rows);
   Value foldLanes(Value vector, function_ref<Value(Value, Value)> combine);
   int64_t sumsPerRowOf(int64_t cols, int64_t &panels) const;

@@ -201,7 +201,7 @@ void PhaseEmitter::emit(func::FuncOp phase) {
   kernel.worker = toPointer(entry->getArgument(bindings + 2));
   bool usesTiles = plan.arithmetic == Arithmetic::Tiles && !plan.emulatesTiles;
   if (usesTiles)
-    emitConfigureTiles(b, {kernel.worker, b.getI8Type(), b.constant(plan.configOffset)});
+    amx::emitConfigure(b, {kernel.worker, b.getI8Type(), b.constant(plan.configOffset)});
 
   int64_t units = plan.unitsPerOuter;
   b.loop(b.div(begin, units), b.div(b.add(end, units - 1), units), 1, [&](Value outer) {
@@ -214,7 +214,7 @@ void PhaseEmitter::emit(func::FuncOp phase) {
     emitOuter(outer, plan.splitRows ? part : rows, plan.splitRows ? cols : part);
   });
   if (usesTiles)
-    emitReleaseTiles(b);
+    amx::emitRelease(b);
   func::ReturnOp::create(b, b.loc);
 }
 

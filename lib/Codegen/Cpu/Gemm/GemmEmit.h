@@ -56,11 +56,6 @@ void emitMicroKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs,
 void emitTileKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Value steps,
                     Pointer tile, Value tileStride, Value accumulate, TypedAttr start,
                     llvm::function_ref<void(Value)> beside);
-/// Emits the configuration of all tile registers as 16 rows of 64 bytes. `place` are 64 bytes.
-void emitConfigureTiles(CodeBuilder &b, const Pointer &place);
-/// Emits the release of the tile registers, which makes switches between threads cheaper.
-void emitReleaseTiles(CodeBuilder &b);
-
 /// Prefetches a line of the panel of `side` that is packed next and whose first element is
 /// `next`. Emitted in the micro-kernel of the `tile`-th panel of rows, in the iteration that
 /// begins with step `k`.

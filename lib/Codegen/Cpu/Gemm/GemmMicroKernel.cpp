@@ -121,3 +121,26 @@ void gemm::emitMicroKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointe
   sums = micro.loop(whole, steps, 1, sums, nullptr);
   micro.store(sums, tile, tileStride);
 }
+
+void gemm::emitTileKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Value steps,
+                          Pointer tile, Value tileStride, Value accumulate, TypedAttr start,
+                          function_ref<void(Value)> beside) {
+  amx::Product product;
+  product.rowTiles = plan.mr / tileSize;
+  product.colTiles = plan.nr / tileSize;
+  product.left = lhs;
+  product.leftRow = tileSize;
+  product.leftTile = tileSize * tileSize;
+  product.leftStep = plan.mr;
+  product.right = rhs;
+  product.rightStep = plan.nr;
+  product.sums = tile;
+  product.sumRow = tileStride;
+  product.emulated = plan.emulatesTiles;
+  auto besideEach = [&](Value step) { // as often as in a loop of single steps
+    for (int64_t i = 0; i < tileSize; i += microUnroll)
+      beside(b.add(step, i));
+  };
+  function_ref<void(Value)> prefetch = besideEach;
+  amx::emitProduct(b, product, steps, accumulate, start, beside ? prefetch : nullptr);
+}

@@ -209,7 +209,7 @@ static void chooseBlocks(const Problem &problem, Plan &plan) {
   plan.rhsOffset = llvm::alignTo(lhsPanels * plan.panelBytes(plan.mr), 64);
   plan.tileOffset = llvm::alignTo(plan.rhsOffset + plan.panelBytes(plan.nr), 64);
   plan.configOffset = llvm::alignTo(plan.tileOffset + kept * plan.mr * plan.nr * accBytes, 64);
-  plan.workerBytes = plan.configOffset + (tiles ? 64 : 0);
+  plan.workerBytes = plan.configOffset + (tiles ? amx::configBytes : 0);
 }
 
 static bool wantsPrefetchOfRhs(const Problem &problem, const Plan &plan) {

@@ -12,6 +12,7 @@
 #ifndef FSDP_LIB_CODEGEN_CPU_GEMM_GEMMPLAN_H
 #define FSDP_LIB_CODEGEN_CPU_GEMM_GEMMPLAN_H
 
+#include "Codegen/Cpu/Amx/AmxTiles.h"
 #include "Codegen/Kernel/Gemm/GemmProblem.h"
 #include "fsdp/Codegen/CpuTarget.h"
 
@@ -22,11 +23,10 @@ enum class Arithmetic {
   Fma,       ///< one fused multiply-add per k
   Bf16Dot,   ///< vdpbf16ps on pairs of k; adds the odd k first
   Bf16Pairs, ///< the same order with fused multiply-adds on widened values
-  Tiles      ///< tdpbf16ps on tiles of 16 rows, 16 columns and 32 k (GemmTiles.cpp)
+  Tiles      ///< tdpbf16ps on tiles of 16 rows, 16 columns and 32 k (Cpu/Amx)
 };
 
-/// Rows, columns and pairs of k of a tile register.
-static constexpr int64_t tileSize = 16;
+using amx::tileSize;
 
 struct Plan {
   Type accType;  ///< type of the accumulators: f32 or f64
@@ -62,7 +62,7 @@ struct Plan {
 
   // Scratch of a worker, in bytes.
   int64_t lhsOffset = 0, rhsOffset = 0, tileOffset = 0, workerBytes = 0;
-  int64_t configOffset = 0; ///< with Tiles: the 64 bytes that ldtilecfg reads
+  int64_t configOffset = 0; ///< of the tile registers' configuration
 
   int64_t extent() const { return outerCount * unitsPerOuter; }
   /// Returns the steps of the micro-kernel for `k` values of k.

@@ -1,4 +1,4 @@
-//===- GemmTiles.cpp - The inner loop with AMX tiles ------------*- C++ -*-===//
+//===- AmxTiles.cpp - Products of bf16 in AMX tiles -------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -19,50 +19,45 @@
 //      for j in 0..15:  even = fma(a[r][2j], b[2j][c], even);  odd likewise with 2j + 1
 //      s[r][c] += even + odd
 //
-// With `emulatesTiles` the same sums are loops over vectors of columns. They differ from the
+// With `emulated` the same sums are loops over vectors of columns. They differ from the
 // instruction only where a result is rounded up to the smallest normal number, which the
 // instruction flushes to 0.
 //
 //===----------------------------------------------------------------------===//
 
-#include "GemmEmit.h"
+#include "AmxTiles.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
-using namespace mlir::fsdp::gemm;
+using namespace mlir::fsdp::amx;
 
 namespace {
-/// Addresses of the tiles of one step: operands in packed panels, sums in memory.
+/// Addresses of the tiles of a product.
 class TilePlaces {
 public:
-  TilePlaces(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Pointer tile, Value stride)
-      : b(b), plan(plan), lhs(lhs), rhs(rhs), tile(tile), stride(stride) {}
+  TilePlaces(CodeBuilder &b, const Product &product) : b(b), product(product) {}
 
-  int64_t rowTiles() const { return plan.mr / tileSize; }
-  int64_t colTiles() const { return plan.nr / tileSize; }
   /// `step` is the first of 16 steps.
   Pointer left(Value step, int64_t row) const {
-    return b.shift(lhs, b.add(b.mul(step, plan.mr), row * tileSize * tileSize));
+    return b.shift(product.left, b.add(b.mul(step, product.leftStep), row * product.leftTile));
   }
   Pointer right(Value step, int64_t col) const {
-    return b.shift(rhs, b.add(b.mul(step, plan.nr), col * tileSize));
+    return b.shift(product.right, b.add(b.mul(step, product.rightStep), col * tileSize));
   }
   Pointer sums(int64_t row, int64_t col) const {
-    return b.shift(tile, b.add(b.mul(stride, row * tileSize), col * tileSize));
+    return b.shift(product.sums, b.add(b.mul(product.sumRow, row * tileSize), col * tileSize));
   }
 
   CodeBuilder &b;
-  const Plan &plan;
-  Pointer lhs, rhs, tile;
-  Value stride; ///< of rows of sums in memory, in elements
+  const Product &product;
 };
 
 /// Emits AMX instructions. Registers are numbered here: sums, then operands.
 class TileRegisters {
 public:
   explicit TileRegisters(const TilePlaces &places)
-      : places(places), b(places.b), numSums(places.rowTiles() * places.colTiles()) {}
+      : places(places), b(places.b), numSums(places.product.rowTiles * places.product.colTiles) {}
   void start(Value accumulate, TypedAttr constant);
   void step(Value step);
   void store();
@@ -71,7 +66,7 @@ private:
   void call(StringRef name, ValueRange operands);
   Value number(int64_t reg);
   void move(StringRef name, int64_t reg, const Pointer &place, Value strideBytes);
-  int64_t sum(int64_t row, int64_t col) const { return row * places.colTiles() + col; }
+  int64_t sum(int64_t row, int64_t col) const { return row * places.product.colTiles + col; }
   void forEachSum(function_ref<void(int64_t, int64_t)> body);
 
   const TilePlaces &places;
@@ -115,13 +110,13 @@ void TileRegisters::move(StringRef name, int64_t reg, const Pointer &place, Valu
 }
 
 void TileRegisters::forEachSum(function_ref<void(int64_t, int64_t)> body) {
-  for (int64_t row = 0; row < places.rowTiles(); ++row)
-    for (int64_t col = 0; col < places.colTiles(); ++col)
+  for (int64_t row = 0; row < places.product.rowTiles; ++row)
+    for (int64_t col = 0; col < places.product.colTiles; ++col)
       body(row, col);
 }
 
 void TileRegisters::start(Value accumulate, TypedAttr constant) {
-  Value strideBytes = b.mul(places.stride, 4);
+  Value strideBytes = b.mul(places.product.sumRow, 4);
   auto load = [&] {
     forEachSum([&](int64_t row, int64_t col) {
       move("llvm.x86.tileloadd64", sum(row, col), places.sums(row, col), strideBytes);
@@ -135,20 +130,21 @@ void TileRegisters::start(Value accumulate, TypedAttr constant) {
     }
     auto type = VectorType::get({tileSize}, b.getF32Type());
     Value value = arith::ConstantOp::create(b, b.loc, DenseElementsAttr::get(type, constant));
-    b.loop(b.constant(0), b.constant(places.plan.mr), 1, [&](Value row) {
-      for (int64_t col = 0; col < places.plan.nr; col += tileSize)
-        b.store(value, b.shift(places.tile, b.add(b.mul(row, places.stride), col)));
+    b.loop(b.constant(0), b.constant(places.product.rowTiles * tileSize), 1, [&](Value row) {
+      for (int64_t col = 0; col < places.product.colTiles * tileSize; col += tileSize)
+        b.store(value, b.shift(places.product.sums, b.add(b.mul(row, places.product.sumRow), col)));
     });
     load();
   });
 }
 
 void TileRegisters::step(Value step) {
-  Value leftStride = b.constant(tileSize * 4), rightStride = b.constant(places.plan.nr * 4);
-  bool oneRow = places.rowTiles() == 1;
+  Value leftStride = b.constant(places.product.leftRow * 4),
+        rightStride = b.constant(places.product.rightStep * 4);
+  bool oneRow = places.product.rowTiles == 1;
   // The side with fewer tiles stays in registers, the other one passes through two of them.
-  int64_t held = oneRow ? 1 : places.colTiles(),
-          passing = oneRow ? places.colTiles() : places.rowTiles();
+  int64_t held = oneRow ? 1 : places.product.colTiles,
+          passing = oneRow ? places.product.colTiles : places.product.rowTiles;
   auto load = [&](bool isLeft, int64_t index, int64_t reg) {
     move("llvm.x86.tileloadd64", reg, isLeft ? places.left(step, index) : places.right(step, index),
          isLeft ? leftStride : rightStride);
@@ -156,7 +152,7 @@ void TileRegisters::step(Value step) {
   for (int64_t i = 0; i < held; ++i)
     load(/*isLeft=*/oneRow, i, numSums + i);
   for (int64_t p = 0; p < passing; ++p) {
-    int64_t reg = numSums + held + p % std::min<int64_t>(8 - numSums - held, passing);
+    int64_t reg = numSums + held + p % std::min<int64_t>(numRegisters - numSums - held, passing);
     load(/*isLeft=*/!oneRow, p, reg);
     for (int64_t i = 0; i < held; ++i) {
       int64_t left = oneRow ? numSums + i : reg, right = oneRow ? reg : numSums + i;
@@ -167,28 +163,28 @@ void TileRegisters::step(Value step) {
 }
 
 void TileRegisters::store() {
-  Value strideBytes = b.mul(places.stride, 4);
+  Value strideBytes = b.mul(places.product.sumRow, 4);
   forEachSum([&](int64_t row, int64_t col) {
     move("llvm.x86.tilestored64", sum(row, col), places.sums(row, col), strideBytes);
   });
 }
 
-void gemm::emitConfigureTiles(CodeBuilder &b, const Pointer &place) {
+void amx::emitConfigure(CodeBuilder &b, const Pointer &place) {
   // Byte 0: palette 1; bytes 16 to 31: bytes per row, 16 bits each; bytes 48 to 55: rows.
-  SmallVector<int8_t> bytes(64, 0);
+  SmallVector<int8_t> bytes(configBytes, 0);
   bytes[0] = 1;
-  for (int64_t reg = 0; reg < 8; ++reg) {
+  for (int64_t reg = 0; reg < numRegisters; ++reg) {
     bytes[16 + 2 * reg] = 64;
     bytes[48 + reg] = tileSize;
   }
-  auto type = VectorType::get({64}, b.getI8Type());
+  auto type = VectorType::get({configBytes}, b.getI8Type());
   b.store(arith::ConstantOp::create(b, b.loc, DenseElementsAttr::get(type, ArrayRef(bytes))),
           place);
   LLVM::CallIntrinsicOp::create(b, b.loc, b.getStringAttr("llvm.x86.ldtilecfg"),
                                 ValueRange{b.address(place)});
 }
 
-void gemm::emitReleaseTiles(CodeBuilder &b) {
+void amx::emitRelease(CodeBuilder &b) {
   LLVM::CallIntrinsicOp::create(b, b.loc, b.getStringAttr("llvm.x86.tilerelease"), ValueRange{});
 }
 
@@ -224,13 +220,13 @@ Value EmulatedTiles::half(Value pairs, bool odd) {
 
 /// Adds the products of 16 steps to the sums of one row.
 Value EmulatedTiles::addSteps(Value step, Value row, int64_t rowTile, int64_t colTile, Value sum) {
-  Pointer left = b.shift(places.left(step, rowTile), b.mul(row, tileSize));
+  Pointer left = b.shift(places.left(step, rowTile), b.mul(row, places.product.leftRow));
   Pointer right = places.right(step, colTile);
   Value zero = b.zero(type);
   auto chains = b.loop(b.constant(0), b.constant(tileSize), 1, {zero, zero},
                        [&](Value j, ValueRange carried) -> CodeBuilder::Carried {
                          Value l = b.splat(b.load(b.getI32Type(), b.shift(left, j)), tileSize);
-                         Value r = b.load(bits, b.shift(right, b.mul(j, places.plan.nr)));
+                         Value r = b.load(bits, b.shift(right, b.mul(j, places.product.rightStep)));
                          CodeBuilder::Carried next;
                          for (bool odd : {false, true})
                            next.push_back(flush(b.fma(half(l, odd), half(r, odd), carried[odd])));
@@ -241,10 +237,10 @@ Value EmulatedTiles::addSteps(Value step, Value row, int64_t rowTile, int64_t co
 
 void EmulatedTiles::run(Value steps, Value accumulate, TypedAttr constant) {
   Value start = arith::ConstantOp::create(b, b.loc, DenseElementsAttr::get(type, constant));
-  for (int64_t rowTile = 0; rowTile < places.rowTiles(); ++rowTile)
+  for (int64_t rowTile = 0; rowTile < places.product.rowTiles; ++rowTile)
     b.loop(b.constant(0), b.constant(tileSize), 1, [&](Value row) {
-      for (int64_t colTile = 0; colTile < places.colTiles(); ++colTile) {
-        Pointer place = b.shift(places.sums(rowTile, colTile), b.mul(row, places.stride));
+      for (int64_t colTile = 0; colTile < places.product.colTiles; ++colTile) {
+        Pointer place = b.shift(places.sums(rowTile, colTile), b.mul(row, places.product.sumRow));
         auto first = b.choose(
             accumulate, type, [&] { return CodeBuilder::Carried{b.load(type, place)}; },
             [&] { return CodeBuilder::Carried{start}; });
@@ -261,22 +257,16 @@ void EmulatedTiles::run(Value steps, Value accumulate, TypedAttr constant) {
 // Both
 //===----------------------------------------------------------------------===//
 
-/// Prefetches issued per step of 32 k: as many as the micro-kernel of single steps issues.
-static constexpr int64_t prefetchesPerStep = tileSize / microUnroll;
-
-void gemm::emitTileKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Value steps,
-                          Pointer tile, Value tileStride, Value accumulate, TypedAttr start,
-                          function_ref<void(Value)> beside) {
-  TilePlaces places(b, plan, lhs, rhs, tile, tileStride);
-  if (plan.emulatesTiles) {
-    EmulatedTiles(places).run(steps, accumulate, start);
-    return;
-  }
+void amx::emitProduct(CodeBuilder &b, const Product &product, Value steps, Value accumulate,
+                      TypedAttr constant, function_ref<void(Value)> beside) {
+  TilePlaces places(b, product);
+  if (product.emulated)
+    return EmulatedTiles(places).run(steps, accumulate, constant);
   TileRegisters registers(places);
-  registers.start(accumulate, start);
+  registers.start(accumulate, constant);
   b.loop(b.constant(0), steps, tileSize, [&](Value step) {
-    for (int64_t i = 0; beside && i < prefetchesPerStep; ++i)
-      beside(b.add(step, i * microUnroll));
+    if (beside)
+      beside(step);
     registers.step(step);
   });
   registers.store();
