@@ -10,6 +10,7 @@
 #include "mlir/IR/Location.h"
 #include "llvm/Support/LogicalResult.h"
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,8 @@ struct CpuTarget {
   /// knows (x86-64-v3, znver4, sapphirerapids), or "amx-loops" (TileLoops). Emits an error at
   /// `loc` if the name is unknown or the CPU lacks AVX2 or FMA.
   static FailureOr<CpuTarget> get(StringRef name, Location loc);
+  /// Returns the same; if there is none, sets `why` to the error.
+  static std::optional<CpuTarget> find(StringRef name, std::string &why);
 
   /// Creates a code generator for position-independent code that does not fuse multiply and add.
   std::unique_ptr<llvm::TargetMachine> createTargetMachine() const;

@@ -144,6 +144,8 @@ void PhaseEmitter::emitTile(const Position &corner, Value row, Value col, Range 
     emitPrefetchOfPanel(b, plan, rhs, next, lhsPanel, k);
   };
   function_ref<void(Value)> beside = prefetch;
+  if (!plan.direct)
+    b.when(isLast, [&] { emitPrefetchOfTile(b, kernel, region); });
   auto emitKernel = plan.arithmetic == Arithmetic::Tiles ? emitTileKernel : emitMicroKernel;
   emitKernel(b, plan, panel(lhs, lhsPanel), panel(rhs, b.constant(0)), steps, tile, stride,
              constantStart ? notFirst : b.boolean(true), start,

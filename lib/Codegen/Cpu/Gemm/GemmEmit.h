@@ -67,6 +67,8 @@ struct TileRegion {
   Position position;
   Value rows, cols;
 };
+/// Prefetches what the epilogue of a tile reads and writes.
+void emitPrefetchOfTile(CodeBuilder &b, const Kernel &kernel, const TileRegion &region);
 /// Loads `source` into a tile with nr columns per row.
 void emitLoadTile(CodeBuilder &b, const Kernel &kernel, const Operand &source,
                   const TileRegion &region, Pointer tile);

@@ -34,7 +34,7 @@ static constexpr int64_t lhsWholeBytes = 6 << 20, lhsBlockBytes = 3 << 20;
 static constexpr int64_t rhsPanelBytes = 256 << 10;
 /// The same with tile registers, whose products need more bytes per cycle: the panel of rhs stays
 /// in the L1 cache, and the block of lhs in half of an L2 cache of 2 MiB.
-static constexpr int64_t lhsTileBlockBytes = 1 << 20, rhsTilePanelBytes = 32 << 10;
+static constexpr int64_t lhsTileBlockBytes = 1 << 20, rhsTilePanelBytes = 64 << 10;
 /// Number of units that is enough to distribute among workers.
 static constexpr int64_t minUnits = 16;
 /// Limits of the panels of rows that use a panel of rhs if their micro-kernels prefetch the

@@ -4,6 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
+// The epilogue of a tile reads and writes a few columns of many rows, which are cold: their lines
+// are prefetched before the tile's last product. Columns of one row are a line or two, so the
+// hardware does not predict them.
+//
 // If there are few rows, a panel of rhs is used only a few times, and reading it from memory
 // takes a large part of the time. Therefore the micro-kernels of a panel prefetch the next
 // panel into the caches, each of them a part:
@@ -55,4 +59,24 @@ void gemm::emitPrefetchOfPanel(CodeBuilder &b, const Plan &plan, const Side &sid
   int64_t perLine = llvm::divideCeil(side.width, lines);
   b.prefetch(b.shift(next, b.add(b.mul(source, side.kStride), b.mul(b.rem(slot, lines), perLine))),
              /*forWriting=*/false);
+}
+
+void gemm::emitPrefetchOfTile(CodeBuilder &b, const Kernel &kernel, const TileRegion &region) {
+  const Plan &plan = kernel.plan;
+  auto prefetch = [&](const Operand &operand, bool forWriting) {
+    int64_t rowStride = operand.access.binding < 0 ? 0 : operand.strides[plan.rows.back()];
+    if (rowStride == 0 || operand.strides[plan.cols.back()] != 1)
+      return;
+    int64_t bits = getStorageType(operand.access.elementType).getIntOrFloatBitWidth();
+    int64_t perLine = lineBytes * 8 / bits;
+    Pointer corner = kernel.at(b, operand, region.position);
+    b.loop(b.constant(0), b.constant(plan.mr), 1, [&](Value row) {
+      for (int64_t col = 0; col < plan.nr; col += perLine)
+        b.prefetch(b.shift(corner, b.add(b.mul(row, rowStride), col)), forWriting);
+    });
+  };
+  for (const Operand &operand : kernel.problem.loads)
+    prefetch(operand, /*forWriting=*/false);
+  for (const StoreStep &store : kernel.problem.stores)
+    prefetch(store.dest, /*forWriting=*/true);
 }

@@ -69,6 +69,13 @@ static CpuTarget getTileLoops() {
 }
 
 FailureOr<CpuTarget> CpuTarget::get(StringRef name, Location loc) {
+  std::string why;
+  if (std::optional<CpuTarget> target = find(name, why))
+    return *target;
+  return emitError(loc) << why;
+}
+
+std::optional<CpuTarget> CpuTarget::find(StringRef name, std::string &why) {
   if (name == "amx-loops")
     return getTileLoops();
   bool native = name.empty() || name == "native";
@@ -78,10 +85,13 @@ FailureOr<CpuTarget> CpuTarget::get(StringRef name, Location loc) {
     for (auto &feature : llvm::sys::getHostCPUFeatures())
       has[feature.first()] = feature.second;
   } else {
-    if (llvm::X86::parseArchX86(cpu, /*Only64Bit=*/true) == llvm::X86::CK_None)
-      return emitError(loc) << "expected 'native' or the name of an x86-64 cpu (x86-64-v3, znver4, "
-                               "sapphirerapids), found '"
-                            << name << "'";
+    if (llvm::X86::parseArchX86(cpu, /*Only64Bit=*/true) == llvm::X86::CK_None) {
+      why = ("expected 'native' or the name of an x86-64 cpu (x86-64-v3, znver4, sapphirerapids), "
+             "found '" +
+             name + "'")
+                .str();
+      return std::nullopt;
+    }
     SmallVector<StringRef> features;
     llvm::X86::getFeaturesForCPU(cpu, features);
     for (StringRef feature : features) {
@@ -98,9 +108,12 @@ FailureOr<CpuTarget> CpuTarget::get(StringRef name, Location loc) {
     return true;
   };
   StringRef missing;
-  if (!hasAll(level3, &missing))
-    return emitError(loc) << "expected a cpu of level x86-64-v3 or above (AVX2 and FMA), but '"
-                          << cpu << "' has no " << missing;
+  if (!hasAll(level3, &missing)) {
+    why = ("expected a cpu of level x86-64-v3 or above (AVX2 and FMA), but '" + cpu + "' has no " +
+           missing)
+              .str();
+    return std::nullopt;
+  }
 
   CpuTarget target;
   target.tune = cpu.str();
