@@ -93,6 +93,9 @@ _GPT2_NAMES = dict(n_embd=WIDTH, n_layer=LAYERS, n_head=HEADS, n_positions=64, n
 _decoder("GPT2", head="LMHeadModel", drop=(
     "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
     "max_position_embeddings", "num_key_value_heads"), **_GPT2_NAMES)
+_decoder("GPTBigCode", drop=(
+    "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
+    "max_position_embeddings", "num_key_value_heads"), **_GPT2_NAMES)
 _decoder("Llama")
 _decoder("Mistral", sliding_window=8)
 _decoder("Qwen2")

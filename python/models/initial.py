@@ -39,12 +39,16 @@ def draw(shape: tuple[int, ...], dtype, limit: int, random) -> np.ndarray:
     return random.standard_normal(shape).astype(dtype)
 
 
-def draw_batches(examples: list[np.ndarray], ranks: int, steps: int) -> list[list[np.ndarray]]:
-    """Returns a batch of all ranks for each step, like ``examples``, the batch of one rank.
+def limits_of(examples: list[np.ndarray]) -> list[int]:
+    """Returns for each example of ids one more than its largest id, and 0 for floats."""
+    return [int(a.max()) + 1 if a.dtype.kind in "iu" else 0 for a in examples]
 
-    Ids go up to the largest of an example.
+
+def draw_batches(inputs: list, limits: list[int], ranks: int, steps: int) -> list[list[np.ndarray]]:
+    """Returns a batch of all ranks for each step.
+
+    ``inputs`` have the shape and type of the batch of one rank; ids are below ``limits``.
     """
     random = np.random.RandomState(1)
-    limits = [int(a.max()) + 1 if a.dtype.kind in "iu" else 0 for a in examples]
     return [[draw((ranks * a.shape[0], *a.shape[1:]), a.dtype, limit, random)
-             for a, limit in zip(examples, limits)] for _ in range(steps)]
+             for a, limit in zip(inputs, limits)] for _ in range(steps)]

@@ -23,8 +23,10 @@ import importlib.metadata
 import io
 import json
 import pathlib
+import signal
 import subprocess
 import sys
+import textwrap
 import time
 import warnings
 
@@ -113,7 +115,7 @@ def run_torch(name: str) -> dict:
 
     import families
     import fsdp_mlir as fm
-    from initial import draw_batches, set_weights
+    from initial import draw_batches, limits_of, set_weights
 
     torch.set_num_threads(1)
     kind, make = families.FAMILIES[name]
@@ -123,13 +125,14 @@ def run_torch(name: str) -> dict:
     model = fm.export_torch(module, example, loss=loss, **families.OPTIONS.get(name, {}))
     names = list(example) if isinstance(example, dict) else None
     arrays = [t.numpy() for t in (example.values() if names else example)]
-    batches = draw_batches(arrays, RANKS, STEPS)
+    limits = limits_of(arrays)
+    batches = draw_batches(arrays, limits, RANKS, STEPS)
     model = frozen_weights(model)
     route = "torch.export, " + getattr(getattr(module, "config", None), "_attn_implementation", "-")
     if names:  # the module returns its loss
         loss = lambda m, *batch: m(**dict(zip(names, batch))).loss
     curve, weights, largest = torch_curve(module, loss, batches)
-    return {"kind": kind, "route": route.removesuffix(", -"), "curve": curve,
+    return {"kind": kind, "route": route.removesuffix(", -"), "curve": curve, "limits": limits,
             **compare(model, curve, weights, largest, batches)}
 
 
@@ -143,15 +146,17 @@ def frozen_weights(model):
 def run_jax(name: str) -> dict:
     import fsdp_mlir as fm
     import jax_families
-    from initial import draw_batches
+    from initial import draw_batches, limits_of
 
     params, loss, example = jax_families.FAMILIES[name]()
     if f"jax:{name}" in STORED:
         params = jax_families.set_weights(params)
     model = fm.export_jax(loss, params, *example)
-    batches = draw_batches([np.asarray(a) for a in example], RANKS, STEPS)
+    arrays = [np.asarray(a) for a in example]
+    limits = limits_of(arrays)
+    batches = draw_batches(arrays, limits, RANKS, STEPS)
     curve, weights, largest = jax_families.train(params, loss, batches, RANKS, RATE, DECAY)
-    return {"kind": "JAX", "route": "StableHLO", "curve": curve,
+    return {"kind": "JAX", "route": "StableHLO", "curve": curve, "limits": limits,
             **compare(model, curve, weights, largest, batches)}
 
 
@@ -176,6 +181,11 @@ def names() -> list[str]:
     return [*families.FAMILIES, *(f"jax:{name}" for name in jax_families.FAMILIES)]
 
 
+def how(code: int) -> str:
+    """Returns how a process ended: its exit code, or the name of the signal."""
+    return f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
+
+
 def run_family(name: str) -> dict:
     start = time.monotonic()
     try:
@@ -183,7 +193,7 @@ def run_family(name: str) -> dict:
                               text=True, timeout=LIMIT_SECONDS)
         last = done.stdout.strip().splitlines()[-1:] or [""]
         row = (json.loads(last[0]) if last[0].startswith("{") else
-               {"error": f"ended with {done.returncode}: {done.stderr.strip()[-200:]}"})
+               {"error": f"ended by {how(done.returncode)}: {done.stderr.strip()[-200:]}"})
     except subprocess.TimeoutExpired:
         row = {"error": f"more than {LIMIT_SECONDS} s"}
     row["seconds"] = round(time.monotonic() - start, 1)
@@ -211,13 +221,17 @@ def attention(row: dict) -> str:
 def page(rows: dict[str, dict]) -> str:
     """Returns the page as Markdown."""
     good = sum("error" not in row and row["bf16"] == "yes" for row in rows.values())
-    noisy = [f"{name} {row['noise']}" for name, row in rows.items() if row.get("noise")]
+    noisy: dict[int, list[str]] = {}
+    for name, row in rows.items():
+        if row.get("noise"):
+            noisy.setdefault(row["noise"], []).append(name)
     lines = [
         "<!-- Written by python/models/run.py. -->", "# Models", "",
-        "For people who want to know whether their kind of model works: small models of "
-        f"{len(rows)} families,", "two layers of width 64, exported from PyTorch or JAX and trained "
-        f"{STEPS} AdamW steps on {RANKS} ranks", "with other batches on each rank. Rate 1e-3, decay "
-        "0.01 of tensors of rank 2 or more.", "", f"**{good} of {len(rows)} work.**", "",
+        "This page is for people who want to know whether their kind of model works. Small models "
+        "of", f"{len(rows)} families, two layers of width 64, were exported from PyTorch or JAX. "
+        f"They trained {STEPS} AdamW", f"steps on {RANKS} ranks with other batches on each rank. "
+        "Rate 1e-3, decay 0.01 of tensors", "of rank 2 or more.", "",
+        f"**{good} of {len(rows)} work.**", "",
         "| column | meaning |", "|---|---|",
         "| route | way of export; for models of transformers their implementation of attention |",
         "| attention | attention ops after Import, `fsdp.attention`; - where none was found |",
@@ -231,9 +245,11 @@ def page(rows: dict[str, dict]) -> str:
         lines += [
             "Weights leave out tensors whose gradient is rounding alone, below "
             f"{number(NOISE)} of the model's largest:", "AdamW makes full steps of it, in any "
-            "direction. Most are biases of keys. Numbers of such tensors:", ", ".join(noisy) + ".", ""]
+            "direction. Most are biases of keys.", "", "| families | tensors left out |", "|---|---|",
+            *(f"| {', '.join(sorted(names))} | {count} |" for count, names in sorted(noisy.items())),
+            ""]
     lines += [
-        f"Versions: {versions()}.", "The page is written by `python python/models/run.py "
+        *textwrap.wrap(f"Versions: {versions()}.", 100), "The page is written by `python python/models/run.py "
         f"--out=docs/models.md`, on {datetime.date.today()}.", "",
         "| family | kind | route | attention | loss | weights | sharded = unsharded | bf16 |",
         "|---|---|---|---|---|---|---|---|"]
@@ -249,11 +265,16 @@ def page(rows: dict[str, dict]) -> str:
 
 
 def write_curves(path: pathlib.Path, rows: dict[str, dict]) -> None:
-    """Writes the framework's losses of all families, one family a line."""
+    """Writes the framework's losses of all families, one family a line.
+
+    Also writes the limits of ids in the batches of the families whose programs are stored.
+    """
     lines = [f" {json.dumps(name)}: {json.dumps([round(v, 7) for v in row['curve']])}"
              for name, row in rows.items() if "curve" in row]
+    limits = {name: rows[name]["limits"] for name in STORED if "limits" in rows.get(name, {})}
     path.write_text('{"versions": ' + json.dumps(versions()) + f',\n"steps": {STEPS}, '
-                    f'"ranks": {RANKS}, "rate": {RATE}, "decay": {DECAY},\n"curves": {{\n'
+                    f'"ranks": {RANKS}, "rate": {RATE}, "decay": {DECAY},\n'
+                    f'"limits": {json.dumps(limits)},\n"curves": {{\n'
                     + ",\n".join(lines) + "\n}}\n")
 
 

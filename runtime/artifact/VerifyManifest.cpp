@@ -279,9 +279,10 @@ void ManifestVerifier::verifyFeatures() { // (V5)
     if (feature == Feature::absent)
       missing += (missing.empty() ? "" : " ") + printable(name);
     else if (name == "amx_tile" && !fsdpcommon::requestTileData())
-      refuse("the kernels need AMX, and the operating system denied this process the tile registers "
-             "(arch_prctl ARCH_REQ_XCOMP_PERM); compile the model with --target-cpu=x86-64-v4, or "
-             "allow the request");
+      refuse(
+          "the kernels need AMX, and the operating system denied this process the tile registers "
+          "(arch_prctl ARCH_REQ_XCOMP_PERM); compile the model with --target-cpu=x86-64-v4, or "
+          "allow the request");
   }
   if (!missing.empty())
     refuse("the kernels need processor features that this machine lacks: %s; compile the model for "

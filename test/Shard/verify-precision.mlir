@@ -29,6 +29,7 @@ module attributes {fsdp.kept_wide = {}} {
 
 // -----
 
+// DOC-BEFORE-BEGIN fsdp-verify-precision
 #id = affine_map<(b, h, i, j) -> (b, h, i, j)>
 module attributes {fsdp.kept_wide = {}} {
   func.func @loss(%x: tensor<1x2x4x8xbf16>, %k: tensor<1x2x4x8xf32>) -> tensor<1x2x4x8xf32> {
@@ -44,6 +45,7 @@ module attributes {fsdp.kept_wide = {}} {
     return %o : tensor<1x2x4x8xf32>
   }
 }
+// DOC-BEFORE-END
 
 // -----
 
