@@ -9,9 +9,9 @@
 //   for each value of the outer digits
 //     for each block of nc columns, of mc rows, of kc
 //       pack mc × kc of lhs
-//       for each panel of columns
-//         pack kc × nr of rhs
-//         for each panel of rows
+//       for each group of panels of columns
+//         pack kc × nr of rhs for each panel
+//         for each panel of rows, for each panel of the group
 //           tile += lhs · rhs; after the last k: finish the tile
 //
 // If a tile is whole and needs no epilogue, its sums are in the result's buffer. Otherwise
@@ -46,8 +46,13 @@ private:
   };
   void emitOuter(Value outer, Range rows, Range cols);
   void emitBlock(Position position, Range rows, Range cols, Range sumCols, Value kBlock);
-  void emitTile(const Position &position, Value row, Value col, Range rows, Range cols,
-                Range sumCols, Value kCount, Value kBlock);
+  /// Rows and columns of a worker; columns whose sums are kept; first column of the packed panels.
+  struct Ranges {
+    Range rows, cols, sumCols;
+    Value firstCol;
+  };
+  void emitTile(const Position &position, Value row, Value col, const Ranges &ranges, Value kCount,
+                Value kBlock);
   Pointer panel(const Side &side, Value number);
   Pointer waitingTile(Value row, Value col, Range rows, Range sumCols);
 
@@ -89,8 +94,9 @@ Pointer PhaseEmitter::waitingTile(Value row, Value col, Range rows, Range sumCol
   return {base, plan.accType, b.mul(number, plan.mr * plan.nr)};
 }
 
-void PhaseEmitter::emitTile(const Position &corner, Value row, Value col, Range rows, Range cols,
-                            Range sumCols, Value kCount, Value kBlock) {
+void PhaseEmitter::emitTile(const Position &corner, Value row, Value col, const Ranges &ranges,
+                            Value kCount, Value kBlock) {
+  const auto &[rows, cols, sumCols, firstCol] = ranges;
   TileRegion region;
   region.position = corner;
   setDigits(b, problem, region.position, row, plan.rows);
@@ -139,15 +145,16 @@ void PhaseEmitter::emitTile(const Position &corner, Value row, Value col, Range 
       steps = b.mul(b.div(b.add(pairs, tileSize - 1), tileSize), tileSize);
   }
   auto prefetch = [&](Value k) {
-    Pointer next =
-        b.shift(kernel.at(b, rhs.operand, region.position), b.constant(rhs.width * rhs.stride));
+    Pointer next = b.shift(kernel.at(b, rhs.operand, region.position),
+                           b.constant(plan.colGroup * rhs.width * rhs.stride));
     emitPrefetchOfPanel(b, plan, rhs, next, lhsPanel, k);
   };
   function_ref<void(Value)> beside = prefetch;
   if (!plan.direct)
     b.when(isLast, [&] { emitPrefetchOfTile(b, kernel, region); });
   auto emitKernel = plan.arithmetic == Arithmetic::Tiles ? emitTileKernel : emitMicroKernel;
-  emitKernel(b, plan, panel(lhs, lhsPanel), panel(rhs, b.constant(0)), steps, tile, stride,
+  Value rhsPanel = b.div(b.sub(col, firstCol), plan.nr);
+  emitKernel(b, plan, panel(lhs, lhsPanel), panel(rhs, rhsPanel), steps, tile, stride,
              constantStart ? notFirst : b.boolean(true), start,
              plan.prefetchesRhs ? beside : nullptr);
   if (!plan.direct) {
@@ -165,11 +172,16 @@ void PhaseEmitter::emitBlock(Position position, Range rows, Range cols, Range su
   position[plan.kInner] = k;
   Value kCount = b.min(b.constant(plan.kc), b.sub(b.constant(plan.k), k));
   emitPackPanels(b, kernel, lhs, position, rows.from, rows.to, kCount, panel(lhs, b.constant(0)));
-  b.loop(sumCols.from, sumCols.to, plan.nr, [&](Value col) {
-    Value end = b.min(b.add(col, plan.nr), cols.to);
-    emitPackPanels(b, kernel, rhs, position, col, end, kCount, panel(rhs, b.constant(0)));
-    b.loop(rows.from, rows.to, plan.mr,
-           [&](Value row) { emitTile(position, row, col, rows, cols, sumCols, kCount, kBlock); });
+  int64_t groupCols = plan.colGroup * plan.nr;
+  b.loop(sumCols.from, sumCols.to, groupCols, [&](Value first) {
+    Value end = b.min(b.add(first, groupCols), sumCols.to);
+    emitPackPanels(b, kernel, rhs, position, first, b.min(end, cols.to), kCount,
+                   panel(rhs, b.constant(0)));
+    b.loop(rows.from, rows.to, plan.mr, [&](Value row) {
+      b.loop(first, end, plan.nr, [&](Value col) {
+        emitTile(position, row, col, {rows, cols, sumCols, first}, kCount, kBlock);
+      });
+    });
   });
 }
 

@@ -287,17 +287,18 @@ void Packer::packElements(Value valid) {
     });
 }
 
-/// Copies 32 values of k of each row, which are 16 steps of a tile.
+/// Copies 32 values of k of each row at a time, which are 16 steps of a tile. Reads row by row, so
+/// that the hardware prefetches.
 void Packer::packRowTilesAlongK(Value valid) {
   auto stepType = VectorType::get({lanes}, to.type);
-  b.loop(b.constant(0), kCount, tileSize * perStep, [&](Value k) {
-    Value mask = b.maskBelow(tileSize * perStep, b.sub(kCount, k));
-    Pointer tiles = b.shift(to, b.mul(b.div(k, perStep), side.width));
-    b.loop(b.constant(0), b.constant(side.width), 1, [&](Value row) {
-      b.prefetch(element(b.add(row, side.width), k)); // of the next panel
-      Value vector = load(tileSize * perStep, b.min(row, b.add(valid, -1)), k, mask);
+  b.loop(b.constant(0), b.constant(side.width), 1, [&](Value row) {
+    Value source = b.min(row, b.add(valid, -1));
+    Pointer target = b.shift(to, b.mul(row, tileSize));
+    b.loop(b.constant(0), kCount, tileSize * perStep, [&](Value k) {
+      Value mask = b.maskBelow(tileSize * perStep, b.sub(kCount, k));
+      Value vector = load(tileSize * perStep, source, k, mask);
       b.store(vector::BitCastOp::create(b, b.loc, stepType, vector),
-              b.shift(tiles, b.mul(row, tileSize)));
+              b.shift(target, b.mul(b.div(k, perStep), side.width)));
     });
   });
 }
@@ -356,8 +357,13 @@ void gemm::emitPackPanels(CodeBuilder &b, const Kernel &kernel, const Side &side
     return Packer(b, plan, side, splat ? Pointer() : kernel.at(b, side.operand, at), kCount, panel);
   };
   bool isTiled = plan.arithmetic == Arithmetic::Tiles;
-  if (!splat && side.stride == 1 && side.digits.size() == 1 && !isTiled) {
+  if (!splat && side.stride == 1 && side.digits.size() == 1 && !side.rowTiles) {
     packerAt(first, to).packAlongRows(b.sub(end, first));
+    if (isTiled)
+      b.loop(first, end, side.width, [&](Value row) {
+        Value number = b.div(b.sub(row, first), side.width);
+        packerAt(row, b.shift(to, b.mul(number, plan.panelSize(side.width)))).padSteps();
+      });
     return;
   }
   b.loop(first, end, side.width, [&](Value row) {

@@ -35,6 +35,9 @@ static constexpr int64_t rhsPanelBytes = 256 << 10;
 /// The same with tile registers, whose products need more bytes per cycle: the panel of rhs stays
 /// in the L1 cache, and the block of lhs in half of an L2 cache of 2 MiB.
 static constexpr int64_t lhsTileBlockBytes = 1 << 20, rhsTilePanelBytes = 64 << 10;
+/// Bytes of the panels of rhs that are packed together with tile registers. The tiles of one row
+/// are finished one after the other, so that epilogues read and write rows of whole lines.
+static constexpr int64_t rhsTileGroupBytes = 256 << 10;
 /// Number of units that is enough to distribute among workers.
 static constexpr int64_t minUnits = 16;
 /// Limits of the panels of rows that use a panel of rhs if their micro-kernels prefetch the
@@ -189,6 +192,9 @@ static void chooseBlocks(const Problem &problem, Plan &plan) {
   int64_t wholeLimit = tiles ? lhsTileBlockBytes : lhsWholeBytes;
   int64_t lhsLimit = lhsBytes <= wholeLimit ? lhsBytes : std::min(wholeLimit, lhsBlockBytes);
   plan.mc = evenBlock(plan.m, lhsLimit / plan.panelBytes(plan.mr) * plan.mr, plan.mr);
+  if (tiles)
+    plan.colGroup = std::clamp<int64_t>(rhsTileGroupBytes / plan.panelBytes(plan.nr), 1,
+                                        llvm::divideCeil(plan.n, plan.nr));
   plan.direct = isDirect(problem, plan);
   plan.nc = llvm::alignTo(plan.n, plan.nr);
   int64_t accBytes = plan.accType.getIntOrFloatBitWidth() / 8, kept = 1;
@@ -207,7 +213,7 @@ static void chooseBlocks(const Problem &problem, Plan &plan) {
   plan.lhsOffset = 0;
   int64_t lhsPanels = plan.mc / plan.mr + plan.panelsPerVector(plan.mr) - 1;
   plan.rhsOffset = llvm::alignTo(lhsPanels * plan.panelBytes(plan.mr), 64);
-  plan.tileOffset = llvm::alignTo(plan.rhsOffset + plan.panelBytes(plan.nr), 64);
+  plan.tileOffset = llvm::alignTo(plan.rhsOffset + plan.colGroup * plan.panelBytes(plan.nr), 64);
   plan.configOffset = llvm::alignTo(plan.tileOffset + kept * plan.mr * plan.nr * accBytes, 64);
   plan.workerBytes = plan.configOffset + (tiles ? amx::configBytes : 0);
 }

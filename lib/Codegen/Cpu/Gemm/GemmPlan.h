@@ -49,6 +49,7 @@ struct Plan {
   // Blocks: mc × kc of lhs and kc × nr of rhs are packed at a time. nc limits the columns
   // whose partial sums are kept in scratch.
   int64_t mc = 0, nc = 0, kc = 0, kBlocks = 1;
+  int64_t colGroup = 1; ///< panels of rhs that are packed before the rows are traversed
 
   /// Whether partial sums and results are stored in the result's own buffer.
   bool direct = false;
