@@ -253,7 +253,8 @@ int main(int argc, char **argv) {
   if (large)
     layers.push_back({1024, 768, 50257});
   for (bool bf16 : {false, true}) {
-    if ((!only.empty() && (only == "bf16") != bf16) || (bf16 && target->bf16 == Bf16Products::Widened))
+    if ((!only.empty() && (only == "bf16") != bf16) ||
+        (bf16 && target->bf16 == Bf16Products::Widened))
       continue;
     for (auto [tokens, inputs, outputs] : layers) {
       for (const Product &product : {Product{"NT", bf16, tokens, outputs, inputs},

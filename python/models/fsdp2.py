@@ -2,11 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Trains GPT-2 and Llama beside fully_shard of PyTorch on two gloo processes.
 
-    python python/models/fsdp2.py [--steps=50]
+    python python/models/fsdp2.py [--steps=50] [--bf16]
 
 Both take the same weights and tokens, AdamW with decay 0.1 of tensors of rank 2 or more, clipping at
 norm 1 and a warm-up of 10 steps. Prints, for each model, the largest relative difference of a loss
 and of a gradient norm. Exit code 1 if a loss differs by more than 1e-5 or a norm by more than 1e-4.
+
+With --bf16 both use param_dtype bf16, and PyTorch runs twice: with attention as products and
+softmax, and with its fused kernel. Exit code 1 if a loss of this project differs from the nearer of
+the two by more than these differ from each other (largest difference over all steps).
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from typing import NoReturn
 
 import numpy as np
 
@@ -45,20 +50,27 @@ def build(name: str):
     return module, example, loss, draw
 
 
-def peer(name: str, rank: int, steps: int, port: int, out: str) -> int:
-    """Is one process of fully_shard; that of rank 0 writes losses and norms."""
+def peer(name: str, kind: str, rank: int, steps: int, port: int, out: str) -> NoReturn:
+    """Is one process of fully_shard; that of rank 0 writes losses and norms.
+
+    ``kind`` is f32, or the kernel of attention with bf16: math or flash.
+    """
     import torch
     import torch.distributed as dist
-    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+    from torch.nn.attention import SDPBackend, sdpa_kernel
 
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank,
                             world_size=RANKS)
     module, _, loss, draw = build(name)
     layers = [m for n, m in module.named_modules() if n.rpartition(".")[2].isdigit()]
+    policy = MixedPrecisionPolicy(None if kind == "f32" else torch.bfloat16)
+    kernels = {"math": [SDPBackend.MATH], "flash": [SDPBackend.FLASH_ATTENTION],
+               "f32": [SDPBackend.FLASH_ATTENTION, SDPBackend.MATH]}[kind]
     for layer in layers:
-        fully_shard(layer)
-    fully_shard(module)
+        fully_shard(layer, mp_policy=policy)
+    fully_shard(module, mp_policy=policy)
     parameters = list(module.parameters())
     optimizer = torch.optim.AdamW(
         [{"params": [p for p in parameters if p.dim() > 1], "weight_decay": DECAY},
@@ -69,8 +81,9 @@ def peer(name: str, rank: int, steps: int, port: int, out: str) -> int:
         for group in optimizer.param_groups:
             group["lr"] = rate(step)
         optimizer.zero_grad()
-        value = loss(module, *batch)
-        value.backward()
+        with sdpa_kernel(kernels):
+            value = loss(module, *batch)
+            value.backward()
         norm = torch.nn.utils.clip_grad_norm_(parameters, CLIP)
         norm = float(norm.full_tensor() if hasattr(norm, "full_tensor") else norm)
         optimizer.step()
@@ -80,58 +93,80 @@ def peer(name: str, rank: int, steps: int, port: int, out: str) -> int:
         norms.append(norm)
     if rank == 0:
         pathlib.Path(out).write_text(json.dumps([losses, norms]))
+    dist.barrier()
     dist.destroy_process_group()
-    return 0
+    sys.stdout.flush()
+    os._exit(0)  # threads of gloo may abort the interpreter's own end
 
 
-def fully_sharded(name: str, steps: int) -> tuple[list[float], list[float]]:
+def fully_sharded(name: str, steps: int, kind: str) -> tuple[list[float], list[float]]:
     """Returns losses and gradient norms of fully_shard."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "curve.json")
-        peers = [subprocess.Popen([sys.executable, __file__, "--peer", name, str(rank), str(steps),
-                                   str(port), out]) for rank in range(RANKS)]
+        peers = [subprocess.Popen([sys.executable, __file__, "--peer", name, kind, str(rank),
+                                   str(steps), str(port), out]) for rank in range(RANKS)]
         codes = [process.wait(timeout=600) for process in peers]
         if any(codes):
             raise RuntimeError(f"{name}: fully_shard ended with {codes}")
         return tuple(json.loads(pathlib.Path(out).read_text()))
 
 
-def own(name: str, steps: int) -> tuple[list[float], list[float]]:
+def own(name: str, steps: int, kind: str) -> tuple[list[float], list[float]]:
     """Returns losses and gradient norms of this project."""
     import fsdp_mlir as fm
 
     module, example, loss, draw = build(name)
     model = fm.export_torch(module, example, loss=loss)
-    step = fm.compile(model, mesh=f"shard={RANKS}",
+    narrow = {} if kind == "f32" else {"param_dtype": "bf16", "reduce_dtype": "bf16",
+                                             "output_dtype": "bf16"}
+    step = fm.compile(model, mesh=f"shard={RANKS}", **narrow,
                       optimizer=fm.AdamW(lr=RATE, weight_decay=DECAY, clip_grad_norm=CLIP))
     with step.train(weights=module) as run:
         metrics = [run.step(draw(), lr=rate(number)) for number in range(1, steps + 1)]
     return [m.loss for m in metrics], [m.grad_norm for m in metrics]
 
 
+def worst(a: list[float], b: list[float]) -> float:
+    """Returns the largest relative difference."""
+    return max(abs(x - y) / abs(y) for x, y in zip(a, b, strict=True))
+
+
+def compare(name: str, steps: int) -> bool:
+    losses, norms = own(name, steps, "f32")
+    expected_losses, expected_norms = fully_sharded(name, steps, "f32")
+    loss, norm = worst(losses, expected_losses), worst(norms, expected_norms)
+    print(f"{name}: {steps} steps, losses {expected_losses[0]:.4f} to {expected_losses[-1]:.4f}: "
+          f"they differ by {loss:.1e}, norms by {norm:.1e}")
+    return loss <= 1e-5 and norm <= 1e-4
+
+
+def compare_bf16(name: str, steps: int) -> bool:
+    losses, _ = own(name, steps, "bf16")
+    math, _ = fully_sharded(name, steps, "math")
+    flash, _ = fully_sharded(name, steps, "flash")
+    mine, theirs = min(worst(losses, math), worst(losses, flash)), worst(math, flash)
+    print(f"{name}: {steps} steps in bf16, losses {math[0]:.4f} to {math[-1]:.4f}: they differ by "
+          f"{mine:.1e}, the two of PyTorch by {theirs:.1e}")
+    return mine <= theirs
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=50)
-    parser.add_argument("--peer", nargs=5, help=argparse.SUPPRESS)
+    parser.add_argument("--bf16", action="store_true", help="compare training in bf16")
+    parser.add_argument("--peer", nargs=6, help=argparse.SUPPRESS)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     if options.peer:
-        name, rank, steps, port, out = options.peer
-        return peer(name, int(rank), int(steps), int(port), out)
-    worst = lambda a, b: max(abs(x - y) / abs(y) for x, y in zip(a, b))
-    failed = False
-    for name in MODELS:
-        losses, norms = own(name, options.steps)
-        expected_losses, expected_norms = fully_sharded(name, options.steps)
-        loss, norm = worst(losses, expected_losses), worst(norms, expected_norms)
-        failed |= loss > 1e-5 or norm > 1e-4
-        print(f"{name}: {options.steps} steps, losses {expected_losses[0]:.4f} to "
-              f"{expected_losses[-1]:.4f}: they differ by {loss:.1e}, norms by {norm:.1e}")
-    return int(failed)
+        name, kind, rank, steps, port, out = options.peer
+        peer(name, kind, int(rank), int(steps), int(port), out)
+    fits = [compare_bf16(name, options.steps) if options.bf16 else compare(name, options.steps)
+            for name in MODELS]
+    return int(not all(fits))
 
 
 if __name__ == "__main__":

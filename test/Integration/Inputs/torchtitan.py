@@ -23,7 +23,7 @@ def run(*words):
 
 def simulate(ranks, cluster):
     """Returns the seconds of compute, of its products and attention, of all collectives one after another, and of the step."""
-    run("fsdp-compile", "llama.mlir", f"--mesh=shard={ranks}", "--param-dtype=bf16", "--reduce-dtype=f32", "--clip-grad-norm=1",
+    run("fsdp-compile", "llama.mlir", f"--mesh=shard={ranks}", "--param-dtype=bf16", "--reduce-dtype=f32", "--clip-grad-norm=1", "--target-cpu=x86-64-v3",
         "--activation-checkpointing=selective=contract/2+attention", "--overlap", "--cluster=" + cluster, "--no-code", "-o", "llama.fsdp")
     text = run("fsdp-run", "llama.fsdp", "--simulate=" + cluster, "--trace=llama.json")
     step = float(re.search(r"a step of ([0-9.]+) ms", text).group(1))
