@@ -15,8 +15,8 @@
 // 2. Walk the backward in order. Derive each operand that the forward derives from parameters
 //    again, before its first reader: from site 1 for units with reshard = true, else from site 0.
 //    O(ops)
-// 3. For a unit that is gathered within N neighbours, each rank keeps the N-th part after the last
-//    forward reader of its parameters. Site 1 gathers from that part:
+// 3. A unit with `within N` is gathered again among N neighbours only. After the last forward
+//    reader of the unit's parameters, each rank keeps 1/N of them. Site 1 gathers from that part:
 //
 //       %k = shard @u (%w)                 %v = unshard %k @u site 1
 //

@@ -33,8 +33,8 @@ inline uint64_t hostBegin(const fb::Layout &layout) {
 inline uint64_t mappedBytes(const fb::Layout &layout) {
   return layout.host_bytes() ? hostBegin(layout) + layout.host_bytes() : layout.arena_bytes();
 }
-/// Returns the end of the space of a buffer whose last byte is before `end`. Buffers are padded to
-/// FSDPRT_BUFFER_ALIGNMENT, except that the host arena may end with its last byte.
+/// Returns the aligned end offset of a buffer whose used bytes end at `end` (exclusive). Buffers
+/// are padded to FSDPRT_BUFFER_ALIGNMENT, except that the host arena may end with its last byte.
 inline uint64_t alignedEnd(const fb::Layout &layout, uint64_t end) {
   uint64_t mask = FSDPRT_BUFFER_ALIGNMENT - 1;
   return std::min((end + mask) & ~mask, mappedBytes(layout));

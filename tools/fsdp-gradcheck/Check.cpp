@@ -152,7 +152,8 @@ LogicalResult Checker::compare(Buffer &x, const std::vector<double> &at, const D
   double rounding = 0x1p-50 * (1 + std::abs(value)) / h, error = std::abs(claimed - difference);
   double scale = std::max(
       {std::abs(claimed), std::abs(difference), 1e-3 * row.largest * std::sqrt(length), 1e-30});
-  if (row.isNarrow) // its rounding is relative to the larger terms
+  // Rounding in types narrower than f64 is relative to the largest possible <g, u>, not to <g, u>.
+  if (row.isNarrow)
     scale = std::max(scale, row.largest * std::sqrt(length));
   if (!(error <= row.bound * scale + rounding)) // NaN too
     row.ok = false;

@@ -20,9 +20,9 @@ def FSDP_StopGradientOp : FSDP_Op<"stop_gradient", [Pure, SameOperandsAndResultT
     (docs/explanation/guide/models-and-derivatives.md). Every stage up to Differentiate keeps it. Differentiate replaces each
     result by its input, so that no later stage sees the op, and it needs no kernel and no buffer.
 
-    Folding: a stop of a stop is the first stop. A stop of a splat constant, or of a tensor that
-    has no floats, is its input. A stop of another constant stays, because Import may make that
-    constant a parameter.
+    Folding: `stop_gradient(stop_gradient(x))` becomes `stop_gradient(x)`. A `stop_gradient` of a
+    splat constant, or of a tensor without floats, becomes its input. A `stop_gradient` of another
+    constant stays, because Import may make that constant a parameter.
 
     Constraint: (C1) the result has the type of the input.
 

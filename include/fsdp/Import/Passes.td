@@ -10,7 +10,7 @@
 include "fsdp/Options/StepOption.td"
 include "mlir/Pass/PassBase.td"
 
-// Import reads any dialect; these are what it writes.
+// Import accepts ops of any dialect. Its passes create ops of the dialects listed here.
 class ImportPass<string flag, string on> : Pass<flag, on> {
   let dependentDialects = ["::mlir::fsdp::FSDPDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
                            "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
@@ -190,8 +190,10 @@ def EvaluateConstantsPass : ImportPass<"fsdp-evaluate-constants", "::mlir::func:
     - Ensures: an index of a lookup whose range the rules on ranges do not bound, and
       that depends on constants and loops alone, is an element of a constant.
     - Keeps: indices that are in range, or affine functions of loops; masks; values
-      of more than 2^19 elements. Functions of math are computed in f64 and
-      rounded; sums of floats are not computed.
+      of more than 2^19 elements.
+
+    Functions of `math` are evaluated in f64, and each result is rounded to its type.
+    An index that depends on a sum of floats is not evaluated.
   }];
   let statistics = [Statistic<"numEvaluated", "num-evaluated", "Values that became constants">];
 }

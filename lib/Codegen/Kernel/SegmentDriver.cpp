@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// See SegmentDriver.h. At most O(steps²), if every segment is refused down to a single step.
+// See SegmentDriver.h. The worst case takes O(steps²): each segment is refused until a single step
+// is left in it.
 //
 //===----------------------------------------------------------------------===//
 

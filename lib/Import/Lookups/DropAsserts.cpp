@@ -204,8 +204,8 @@ LogicalResult DropAssertsPass::check(tensor::ExtractOp extract, unsigned dim) {
   auto generic = dyn_cast<linalg::GenericOp>(extract->getParentOp());
   IRRewriter b(&getContext());
   FailureOr<Ids> ids = failure();
-  StringRef advice =
-      "clamp the index with arith.maxsi and arith.minsi"; // in an attention region or at top level
+  // This advice is for a lookup in an attention region or at top level.
+  StringRef advice = "clamp the index with arith.maxsi and arith.minsi";
   if (generic && affineIndex(index)) {
     advice = "the index depends on loops alone; correct the model";
   } else if (generic) {

@@ -283,8 +283,8 @@ void NcclCommunicator::begin(uint32_t collective, uint32_t rank, const std::byte
 
 void NcclCommunicator::joinNext(uint32_t rank) { ncclRank(rank).joinNext(); }
 
-/// Returns true if `member` has started the collective as often as `rank`. For a rank of another
-/// process only the last started collective is known.
+/// Returns true if `member` has started the collective at least as often as `rank`. For a rank of
+/// another process only the last started collective is known.
 bool NcclCommunicator::hasBegun(uint32_t collective, uint32_t rank, uint32_t member) const {
   if (isLocal(member))
     return ncclRank(member).begun(collective) >= ncclRank(rank).begun(collective);

@@ -216,8 +216,9 @@ typedef struct fsdprt_unit_info {
   uint64_t shards, shard_size;
 } fsdprt_unit_info;
 
-/* A state of a unit's flat buffer, divided into `pieces` of `elements` each. Each rank holds one
- * piece; several ranks may hold the same one. */
+/* One state of a unit (its parameters, a moment, the momentum or the master), as a flat buffer.
+ * The buffer is divided into `pieces` pieces of `elements` elements each. Each rank holds one
+ * piece; several ranks may hold the same piece. */
 typedef struct fsdprt_state_info {
   size_t struct_size;
   uint64_t unit; /* index */

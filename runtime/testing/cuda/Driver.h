@@ -194,8 +194,8 @@ public:
   OperationRef enqueue(Stream &stream, std::string name, std::function<std::vector<Touched>()> body,
                        OperationRef alsoAfter = nullptr,
                        std::function<std::function<bool()>()> begin = nullptr);
-  /// Returns true for null, the last operation of an empty stream, and for an operation that is
-  /// done.
+  /// Returns true if the operation is done, or if it is null (the last operation of an empty
+  /// stream).
   bool isOver(const OperationRef &operation) const { return !operation || operation->isDone; }
   /// Executes the work before an operation, which is then ordered before later work of the host.
   /// Stops after `limit`.
