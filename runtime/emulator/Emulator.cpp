@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Variables of the module get memory once. Functions are decoded at their first launch.
+// Memory for the module's variables is allocated once, by the constructor. A function is decoded
+// when it is first launched.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,8 +25,8 @@ Emulator::~Emulator() {
     memory().release(*storage);
 }
 
-/// Allocates the module's variables. PTX ISA, "Initializers": without an initial value they are
-/// zero.
+/// Allocates the module's variables. A variable without an initial value is zero (PTX ISA,
+/// "Initializers").
 void Emulator::placeVariables() {
   std::vector<const Variable *> all = parsed->globals;
   for (const auto &function : parsed->functions)

@@ -29,8 +29,8 @@ namespace fsdprt::emulate {
 using Variables = std::map<const Variable *, Storage *>;
 
 struct Checks {
-  bool initialised = true; ///< registers and memory are written before they are read
-  bool races = true;       ///< conflicting accesses by several threads are ordered
+  bool initialised = true; ///< check that registers and memory are written before they are read
+  bool races = true;       ///< check that conflicting accesses by several threads are ordered
 };
 
 struct Launch {
@@ -38,7 +38,7 @@ struct Launch {
   uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1}, cluster[3] = {1, 1, 1};
   uint64_t dynamicSharedBytes = 0;
   std::vector<std::vector<uint8_t>> arguments; ///< bytes of each parameter
-  uint64_t stepLimit = uint64_t(1) << 40;      ///< limit of warp instructions
+  uint64_t stepLimit = uint64_t(1) << 40;      ///< greatest number of warp instructions
   Checks checks;
 
   template <typename T>
@@ -49,15 +49,15 @@ struct Launch {
 };
 
 struct Counters {
-  uint64_t instructions = 0;     ///< executed by warps
-  uint64_t laneInstructions = 0; ///< executed by lanes whose guard holds
+  uint64_t instructions = 0;     ///< instructions executed by warps
+  uint64_t laneInstructions = 0; ///< instructions executed by lanes whose guard is true
   uint64_t globalLoadBytes = 0, globalStoreBytes = 0;
   uint64_t globalSectors = 0; ///< sectors of 32 bytes, counted per warp instruction
   uint64_t sharedLoadBytes = 0, sharedStoreBytes = 0;
-  uint64_t sharedPasses = 0;  ///< least passes, without bank conflicts
-  uint64_t bankConflicts = 0; ///< additional passes
+  uint64_t sharedPasses = 0;  ///< passes that would suffice without bank conflicts
+  uint64_t bankConflicts = 0; ///< additional passes due to bank conflicts
   uint64_t divergentBranches = 0, barriers = 0, atomics = 0;
-  uint64_t multiplyAdds = 0; ///< of matrix instructions
+  uint64_t multiplyAdds = 0; ///< multiply-adds of matrix instructions
   std::map<std::string, uint64_t, std::less<>> opcodes;
 };
 

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Checks what cuda.h documents for cuTensorMapEncodeTiled(). cuda.h also asks that each stride is
-// at least the size of its dimension, but the driver does not check that, and maps that treat rows
-// as panels have smaller strides.
+// Checks the requirements that cuda.h documents for cuTensorMapEncodeTiled(), except one: cuda.h
+// also requires each stride to be at least the size of its dimension. The driver does not check
+// this, and tensor maps that split rows into panels have smaller strides.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,18 +22,18 @@ using namespace fsdprt::emulate;
 namespace {
 struct TypeRow {
   const char *name;
-  Type element; ///< type in reductions
+  Type element; ///< element type in reductions
   uint8_t bytes;
   bool isFloating;
 };
 
-/// The encoding, in memory order.
+/// The encoded tensor map, in memory order.
 struct Encoded {
   uint64_t magic;
   uint64_t address;
   uint64_t strides[maxTensorRank - 1];
-  uint32_t sizes[maxTensorRank]; ///< minus one
-  uint8_t box[maxTensorRank];    ///< minus one
+  uint32_t sizes[maxTensorRank]; ///< size of each dimension minus one
+  uint8_t box[maxTensorRank];    ///< extent of the box in each dimension minus one
   uint8_t steps[maxTensorRank];
   uint8_t type, rank, interleave, swizzle, promotion, fill;
   uint8_t unused[40];
@@ -135,7 +135,7 @@ static void checkBox(const TensorMap &map) {
 
 //===- Encoding -----------------------------------------------------------===//
 
-/// Returns the FNV-1a hash of all bytes but the checksum.
+/// Returns the FNV-1a hash of all bytes except the checksum.
 static uint32_t checksumOf(const Encoded &encoded) {
   auto bytes = reinterpret_cast<const uint8_t *>(&encoded);
   uint32_t sum = 2166136261u;

@@ -6,8 +6,8 @@
 //
 // A tensor map (PTX ISA, "Tensor-map") is the object of 128 bytes that cuTensorMapEncodeTiled()
 // writes. It describes a tensor and the box that an instruction copies. The driver's encoding is
-// not documented. The emulator has its own, with a magic number and a checksum, and accepts no
-// other. Enumerators have the driver's numbers.
+// not documented. The emulator uses an encoding of its own, with a magic number and a checksum, and
+// rejects any other. Enumerators have the same values as in cuda.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,35 +45,35 @@ struct TensorMap {
   TensorType type = TensorType::U8;
   uint32_t rank = 0;
   uint64_t address = 0;
-  uint64_t sizes[maxTensorRank] = {};       ///< in elements
-  uint64_t strides[maxTensorRank - 1] = {}; ///< in bytes, of dimensions 1 and up
+  uint64_t sizes[maxTensorRank] = {};       ///< sizes of the dimensions, in elements
+  uint64_t strides[maxTensorRank - 1] = {}; ///< strides of dimensions 1 to 4, in bytes
   uint32_t box[maxTensorRank] = {};
-  uint32_t steps[maxTensorRank] = {1, 1, 1, 1,
-                                   1}; ///< elementStrides: every n-th element of the box is copied
+  /// "elementStrides" of cuda.h: along dimension d, every steps[d]-th element of the box is copied.
+  uint32_t steps[maxTensorRank] = {1, 1, 1, 1, 1};
   TensorInterleave interleave = TensorInterleave::None;
   TensorSwizzle swizzle = TensorSwizzle::None;
-  uint32_t promotion = 0; ///< l2Promotion
+  uint32_t promotion = 0; ///< "l2Promotion" of cuda.h
   TensorFill fill = TensorFill::Zeros;
 
   unsigned elementBytes() const;
-  /// Returns the number of elements of a box that are copied along a dimension.
+  /// Returns the number of elements that a copy of the box takes along a dimension.
   uint32_t count(unsigned dimension) const;
   uint32_t rowBytes() const { return count(0) * elementBytes(); }
   uint64_t boxBytes() const;
-  /// Returns the type of elements in reductions.
+  /// Returns the element type that reductions use.
   Type elementType() const;
 };
 
 using TensorMapBytes = std::array<uint8_t, 128>;
 
-/// Throws an Error if the driver would refuse the arguments, or the emulator does not support them.
+/// Encodes a tensor map. Throws an Error if the driver or the emulator does not support it.
 TensorMapBytes encodeTensorMap(const TensorMap &map);
-/// Returns nothing if `bytes` were not written by encodeTensorMap().
+/// Decodes a tensor map. Returns nothing if `bytes` were not written by encodeTensorMap().
 std::optional<TensorMap> decodeTensorMap(const uint8_t *bytes);
 
-/// Returns the swizzled address. PTX ISA, "Tensor Swizzling Modes" and "Shared Memory Matrix
-/// Layout": chunks of 16 bytes are exchanged within a row of 128 bytes, by the row's number modulo
-/// two, four or eight. `row` is that number.
+/// Returns the swizzled address (PTX ISA, "Tensor Swizzling Modes" and "Shared Memory Matrix
+/// Layout"). A swizzle permutes the 16-byte chunks of a row of 128 bytes: it XORs the chunk's index
+/// with `row`, the row's index, modulo two, four or eight.
 constexpr uint64_t swizzled(uint64_t address, TensorSwizzle swizzle, uint64_t row) {
   uint64_t mask = (uint64_t(1) << static_cast<uint32_t>(swizzle)) - 1;
   return address ^ (row & mask) << 4;
@@ -82,7 +82,7 @@ constexpr uint64_t swizzled(uint64_t address, TensorSwizzle swizzle) {
   return swizzled(address, swizzle, address >> 7);
 }
 
-/// Returns the bytes of a swizzle pattern: 32, 64 or 128.
+/// Returns the width of a swizzle pattern in bytes: 32, 64 or 128.
 constexpr uint32_t spanOf(TensorSwizzle swizzle) { return 16u << static_cast<uint32_t>(swizzle); }
 
 } // namespace fsdprt::emulate

@@ -4,13 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Floating Point Instructions: rcp, sqrt, rsqrt, sin, cos, lg2, ex2, tanh" and "Half
-// Precision Floating Point Instructions: tanh, ex2".
+// Implements PTX ISA, "Floating Point Instructions: rcp, sqrt, rsqrt, sin, cos, lg2, ex2, tanh" and
+// "Half Precision Floating Point Instructions: tanh, ex2".
 //
-// Error model: results are the exact function rounded to the result's type (computed in double by
-// the host's library, then rounded). The hardware's results differ from the exact ones within the
-// bounds that the document gives: see the table in docs/explanation/emulator.md. Results therefore
-// differ from a GPU's by at most that bound plus half a unit in the last place.
+// Error model: the host's library computes a function in double, and the result is rounded to the
+// instruction's type. A GPU's result differs from the exact one by at most the bound that PTX ISA
+// gives (see the table in docs/explanation/emulator.md). The emulator's result therefore differs
+// from a GPU's by at most that bound plus half a unit in the last place.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Integer Arithmetic Instructions: popc, clz, bfind, fns, brev, bfe, bfi, szext, bmsk,
-// dp4a, dp2a".
+// Implements PTX ISA, "Integer Arithmetic Instructions: popc, clz, bfind, fns, brev, bfe, bfi,
+// szext, bmsk, dp4a, dp2a".
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,8 @@ struct Clz {
     return leadingZeros(a);
   }
 };
-/// Returns the highest bit that differs from the sign, or -1; with .shiftamt counted from the top.
+/// Returns the position of the highest bit that differs from the sign, or -1 if there is none. With
+/// .shiftamt, the position is counted from the highest bit.
 template <bool isShift>
 struct Bfind {
   template <typename T>
@@ -55,8 +56,9 @@ struct Brev {
     return result;
   }
 };
-/// Position and length are low bytes of the operands. A signed field is extended by its top bit, or
-/// by the number's sign if the field reaches beyond the number.
+/// The position and the length of the field are the low bytes of `b` and `c`. A signed field is
+/// extended by its highest bit, or by the sign of `a` if the field ends beyond the highest bit of
+/// `a`.
 struct Bfe {
   template <typename T>
   static FSDPRT_INLINE T apply(T a, uint32_t b, uint32_t c) {
@@ -91,7 +93,8 @@ Step bfi(Warp &warp, const Instruction &i, LaneMask active) {
   keep(warp.at<T>(i.out[0]), result, active);
   return Step::Next;
 }
-/// Returns the position of the n-th set bit of a mask, from a position up or down, or -1.
+/// Returns the position of the |offset|-th set bit of `mask`, counted from `base` upwards if
+/// `offset` is positive and downwards if it is negative. Returns -1 if there is no such bit.
 struct Fns {
   static FSDPRT_INLINE uint32_t apply(uint32_t mask, uint32_t base, int32_t offset) {
     if (!offset)
@@ -126,7 +129,8 @@ struct Bmsk {
     return a > 31 ? 0 : ones << a;
   }
 };
-/// Bits of Instruction::modifier: a is signed, b is signed, dp2a takes the high bytes of b.
+/// Implements dp4a and dp2a. Bits 0 to 2 of Instruction::modifier mean: `a` is signed, `b` is
+/// signed, dp2a uses the high bytes of `b`.
 template <unsigned parts>
 Step dotProduct(Warp &warp, const Instruction &i, LaneMask active) {
   uint32_t result[warpSize];

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Extended-Precision Integer Arithmetic Instructions: add.cc, addc, sub.cc, subc, mad.cc,
-// madc". The carry of the condition code is a predicate register here; a subtraction that borrows
-// sets it to 1.
+// Implements PTX ISA, "Extended-Precision Integer Arithmetic Instructions: add.cc, addc, sub.cc,
+// subc, mad.cc, madc". The carry flag of the condition code register is stored as a predicate
+// register. A subtraction that borrows sets the flag to 1.
 //
 //===----------------------------------------------------------------------===//
 

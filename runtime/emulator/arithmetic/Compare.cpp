@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Comparison and Selection Instructions: set, setp, selp, slct" and their half precision
-// forms. A comparison is a set of cases: less, equal, greater, unordered (NaN).
+// Implements PTX ISA, "Comparison and Selection Instructions: set, setp, selp, slct" and their half
+// precision forms. A comparison operator is a set of the outcomes for which it is true: less,
+// equal, greater, unordered (NaN).
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +19,7 @@ namespace {
 struct Cases {
   LaneMask less = 0, equal = 0, unordered = 0;
 };
-/// Bits of Instruction::modifier: the cases in which a comparison holds.
+/// Bits of Instruction::modifier: the outcomes for which the comparison is true.
 enum : uint8_t { IfLess = 1, IfEqual = 2, IfGreater = 4, IfUnordered = 8, Flushes = 16 };
 
 LaneMask holds(const Cases &cases, uint8_t which) {
@@ -27,7 +28,7 @@ LaneMask holds(const Cases &cases, uint8_t which) {
          (which & IfGreater ? greater : 0) | (which & IfUnordered ? cases.unordered : 0);
 }
 
-/// Converts lanes' operands to numbers that the host compares.
+/// Converts the operands of the lanes to types that the host can compare.
 template <typename T>
 struct Number {
   using Stored = T;
@@ -60,7 +61,8 @@ FSDPRT_INLINE Cases compare(Warp &warp, const Instruction &i) {
   return cases;
 }
 
-/// Combines the result with the last operand. modifier2: 1 and, 2 or, 3 xor.
+/// Combines the result of the comparison with the last operand. `modifier2` selects the operation:
+/// 0 none, 1 and, 2 or, 3 xor.
 FSDPRT_INLINE LaneMask combine(Warp &warp, const Instruction &i, LaneMask result) {
   if (!i.modifier2)
     return result;
@@ -82,7 +84,7 @@ struct Setp {
   }
 };
 
-/// Writes all ones, or 1.0, where the comparison holds.
+/// Writes all ones or 1.0 (`payload`) to lanes for which the comparison is true, and 0 to others.
 template <typename N>
 struct Set {
   static FSDPRT_INLINE Step run(Warp &warp, const Instruction &i, LaneMask active) {
@@ -153,7 +155,7 @@ Handler slctOf(unsigned size) {
 }
 } // namespace
 
-/// Parses a comparison. lo, ls, hi and hs are the comparisons of unsigned numbers.
+/// Parses a comparison. The operators lo, ls, hi and hs compare unsigned numbers.
 static uint8_t takeComparison(Decoder &d) {
   static const std::pair<const char *, uint8_t> names[] = {
       {"eq", IfEqual},
@@ -230,7 +232,8 @@ bool fsdprt::emulate::decodeCompare(Decoder &d) {
     return true;
   }
   Type by = d.typeOneOf({Type::S32, Type::F32});
-  (void)flushes; // flushing cannot change a comparison with 0
+  // .ftz has no effect here, because flushing does not change the result of a comparison with 0.
+  (void)flushes;
   d.emit(by == Type::S32 ? slctOf<int32_t>(sizeOf(type)) : slctOf<float>(sizeOf(type)),
          {d.destination(0, type)}, {d.source(1, type), d.source(2, type), d.source(3, by)});
   return true;

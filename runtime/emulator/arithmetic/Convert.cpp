@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Data Movement and Conversion Instructions: cvt". A source becomes an integer of 128
-// bits or a double, which represents every format exactly, and is rounded once. Frequent pairs of
-// types have loops of their own.
+// Implements PTX ISA, "Data Movement and Conversion Instructions: cvt". A source is converted to a
+// 128-bit integer or a double, which represents every format exactly, and then rounded once.
+// Frequent conversions have separate vectorised loops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ struct Conversion {
   Type to, from;
   uint8_t toSize, fromSize; ///< sizes of the registers, in bytes
   Rounding rounding = Rounding::NearestEven;
-  bool isInteger = false; ///< rounds to an integer: .rni, .rzi, ...
+  bool isInteger = false; ///< has a modifier that rounds to an integer (.rni, .rzi, ...)
   bool flushes = false, saturates = false, isFinite = false, isRelu = false;
 };
 
@@ -85,7 +85,8 @@ double roundToInteger(double value, Rounding rounding) {
   }
 }
 
-/// Rounds to odd, so that a second rounding to a narrower format is correct.
+/// Converts an integer to double, rounding to odd. A second rounding to a narrower format then
+/// gives the correct result.
 double toOdd(Integer value) {
   bool isNegative = value < 0;
   uint64_t magnitude = isNegative ? -value : value;
@@ -107,8 +108,8 @@ double toDouble(Integer value, Rounding rounding) {
   return nearest;
 }
 
-/// Returns the value as an integer; saturates values that come from a float, and all values with
-/// .sat.
+/// Returns the value as an integer. Values that come from a float are always saturated, others only
+/// with .sat.
 uint64_t integerOf(const Value &value, const Conversion &how) {
   unsigned bits = 8 * sizeOf(how.to);
   Integer least = isSigned(how.to) ? -(Integer(1) << (bits - 1)) : 0;
@@ -139,7 +140,8 @@ uint64_t floatOf(const Value &value, const Conversion &how) {
   if (isWide)
     return bitsAs<uint64_t>(number);
   const Format &format = *formatOf(how.to);
-  if (how.to == Type::TF32) { // has the bits of f32 with low ones 0
+  // A TF32 number has the encoding of an f32 number whose low 13 bits are 0.
+  if (how.to == Type::TF32) {
     double rounded = decode(encode(number, formatTF32, how.rounding, how.isFinite), formatTF32);
     return number != number ? canonicalNan
                             : encode(rounded, formatF32, Rounding::NearestEven, false);
@@ -153,7 +155,7 @@ uint64_t converted(uint64_t bits, const Conversion &how) {
   return isFloat(how.to) ? floatOf(value, how) : integerOf(value, how);
 }
 
-/// Extends a signed number to the size of its register, which may be wider than the type.
+/// Sign-extends a signed number to 64 bits, since its register may be wider than the type.
 uint64_t extended(uint64_t bits, Type type) {
   unsigned size = 8 * sizeOf(type);
   if (size == 64 || isFloat(type))
@@ -184,7 +186,7 @@ Step convertOne(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// Converts two numbers into one register; the first operand becomes the upper half.
+/// Converts two numbers and packs them into one register, the first one into the upper half.
 Step convertTwo(Warp &warp, const Instruction &i, LaneMask active) {
   Conversion how = unpack(i);
   unsigned half = 4 * sizeOf(how.to);
@@ -197,7 +199,7 @@ Step convertTwo(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// Converts a pair to a pair: f16x2 and the formats of 8 bits.
+/// Converts a pair to a pair, for example f16x2 to two 8-bit floats.
 Step convertPairs(Warp &warp, const Instruction &i, LaneMask active) {
   Conversion how = unpack(i);
   unsigned to = 4 * sizeOf(how.to), from = 4 * sizeOf(how.from);
@@ -236,8 +238,8 @@ struct Narrow {
   static FSDPRT_INLINE uint16_t apply(float value) { return F::narrow(value); }
 };
 
-/// Returns a handler for frequent conversions without other modifiers between registers of exactly
-/// the types' sizes, or null.
+/// Returns a handler for a frequent conversion, or null if `how` is not one. Frequent conversions
+/// have no modifiers except .rn, and their registers have exactly the sizes of the types.
 Handler fastHandler(const Conversion &how, bool isPair) {
   if (how.toSize != sizeOf(how.to) || how.fromSize != sizeOf(how.from) ||
       how.rounding != Rounding::NearestEven)

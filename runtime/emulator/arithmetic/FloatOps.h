@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implemented in RoundedFloats.cpp, which is compiled for the host's rounding modes.
+// RoundedFloats.cpp implements this interface. It is compiled with -frounding-math.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,9 +16,9 @@
 
 namespace fsdprt::emulate {
 
-/// Returns the handler of add, sub, mul, div, fma, mad, rcp or sqrt in another mode than nearest
-/// even. The mode (1 zero, 2 down, 3 up) is in `modifier`; .ftz and .sat are bits 0 and 1 of
-/// `modifier2`.
+/// Returns the handler of add, sub, mul, div, fma, mad, rcp or sqrt for a rounding mode other than
+/// nearest even. Instruction::modifier holds the mode (1 towards zero, 2 down, 3 up); bits 0 and 1
+/// of Instruction::modifier2 are .ftz and .sat.
 Handler roundedHandler(std::string_view name, Type type);
 
 } // namespace fsdprt::emulate

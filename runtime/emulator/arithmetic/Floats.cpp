@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Floating Point Instructions: add, sub, mul, fma, mad, div, abs, neg, min, max, testp,
-// copysign". Rounding to nearest even is done by the host. Other modes are in RoundedFloats.cpp,
-// f16 and bf16 in Halves.cpp. div.approx and div.full may be wrong by two units in the last place
-// on hardware; here they are rounded correctly.
+// Implements PTX ISA, "Floating Point Instructions: add, sub, mul, fma, mad, div, abs, neg, min,
+// max, testp, copysign". The host rounds to nearest even. RoundedFloats.cpp implements the other
+// modes, and Halves.cpp f16 and bf16. On hardware, div.approx and div.full may be wrong by two
+// units in the last place; the emulator rounds them correctly.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ FSDPRT_INLINE float in(float value) {
   return flushes ? flushed(value) : value;
 }
 
-/// Applies .ftz and .sat to operands and result of an operation on f32.
+/// Applies .ftz to the operands of an f32 operation, and .ftz and .sat to its result.
 template <typename Op, bool flushes, bool saturates>
 struct Single {
   static FSDPRT_INLINE float out(float value) {
@@ -61,7 +61,7 @@ struct Div {
     return a / b;
   }
 };
-/// div.approx: divisors above 2^126 give 0.
+/// Implements div.approx. A finite divisor above 2^126 gives 0, or NaN if the dividend is infinite.
 struct DivApprox {
   static FSDPRT_INLINE float apply(float a, float b) {
     float magnitude = std::fabs(b), quotient = a / b;
@@ -83,7 +83,8 @@ struct Neg {
     return -a;
   }
 };
-/// Returns the other operand if one is NaN (with .NaN: NaN), and orders -0 below +0.
+/// Implements min and max. If one operand is NaN, the result is the other operand, or NaN with
+/// .NaN. -0 is less than +0.
 template <bool isMin, bool givesNan>
 struct Extreme {
   template <typename T>
@@ -140,7 +141,7 @@ Handler extreme(Type type, bool flushes, bool xorsSign) {
                   : singleBinary<Extreme<isMin, givesNan>>(flushes, false);
 }
 
-/// Tests a property per lane: finite, infinite, number, notanumber, normal, subnormal.
+/// Implements testp: finite, infinite, number, notanumber, normal and subnormal.
 template <typename T>
 Step testProperty(Warp &warp, const Instruction &i, LaneMask active) {
   LaneMask result = 0;
@@ -197,7 +198,7 @@ static void decodeArithmetic(Decoder &d, Type type) {
   i.modifier2 = flushes | saturates << 1;
 }
 
-/// abs, neg, min and max.
+/// Decodes abs, neg, min and max.
 static void decodeSignsAndExtremes(Decoder &d, Type type) {
   std::string_view name = d.modifiers.name();
   bool flushes = d.modifiers.take("ftz"), isDouble = type == Type::F64;

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A double represents all numbers of the narrow formats, so encoding rounds a double's mantissa
-// once.
+// A double represents all numbers of the narrow formats exactly, so encode() rounds once, from the
+// mantissa of a double.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,8 +31,8 @@ double fsdprt::emulate::decode(uint32_t bits, const Format &format) {
   return isNegative ? -value : value;
 }
 
-/// Returns true if the magnitude is rounded up. `rest` is the part that is cut off, in units of
-/// half of the last place.
+/// Returns true if the magnitude is rounded up. `kept` is the truncated magnitude, `rest` the
+/// fraction that was cut off, in units of the last place.
 static bool roundsAway(double rest, uint64_t kept, bool isNegative, Rounding rounding) {
   switch (rounding) {
   case Rounding::NearestEven:
@@ -63,13 +63,16 @@ uint32_t fsdprt::emulate::encode(double value, const Format &format, Rounding ro
   if (std::isinf(value))
     return sign | overflow;
   int bias = static_cast<int>(ones >> 1), exponent = 0;
-  std::frexp(magnitude, &exponent); // magnitude in [0.5, 1) * 2^exponent
+  // frexp() sets `exponent` such that magnitude / 2^exponent is in [0.5, 1).
+  std::frexp(magnitude, &exponent);
   exponent = magnitude == 0 || exponent - 1 < 1 - bias ? 1 - bias : exponent - 1;
-  double scaled = std::ldexp(magnitude, format.mantissa - exponent); // its last place is 1
+  // One unit in the last place of the result is 1 in `scaled`.
+  double scaled = std::ldexp(magnitude, format.mantissa - exponent);
   double whole = std::floor(scaled);
   uint64_t kept = static_cast<uint64_t>(whole);
   kept += roundsAway(scaled - whole, kept, isNegative, rounding);
-  uint64_t bits = kept; // the hidden bit adds 1 to the exponent
+  // The hidden bit of a normal number is in `kept` and adds 1 to the exponent field.
+  uint64_t bits = kept;
   if (exponent > 1 - bias)
     bits += uint64_t(exponent + bias - 1) << format.mantissa;
   if (bits > largest) {

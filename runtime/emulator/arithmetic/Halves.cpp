@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Half Precision Floating Point Instructions: add, sub, mul, fma, neg, abs, min, max" and
-// their packed forms. A sum or product of two halves in float can be rounded again without error. A
-// fused operation adds in double, rounded to odd.
+// Implements PTX ISA, "Half Precision Floating Point Instructions: add, sub, mul, fma, neg, abs,
+// min, max" and their packed forms. A sum or product of two halves is computed in float; rounding
+// it again to a half gives the correctly rounded result. fma adds in double and rounds to odd.
 //
 //===----------------------------------------------------------------------===//
 
@@ -95,7 +95,7 @@ struct OneHalf<Max, F> {
   }
 };
 
-/// T is uint16_t for one number, uint32_t for two.
+/// Applies `Op` to all lanes. T is uint16_t for one number per register, uint32_t for two.
 template <typename Op, typename F, typename T>
 Step halves(Warp &warp, const Instruction &i, LaneMask active) {
   T result[warpSize];

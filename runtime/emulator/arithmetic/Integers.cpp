@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Integer Arithmetic Instructions" and "Extended-Precision Integer Arithmetic
-// Instructions"; the section there has the instruction's name. Integers wrap, except with .sat. A
-// division by zero, which the document leaves undefined, gives all ones. add, sub, mul, mad, div,
-// abs, neg, min and max of floats are decoded by the float families.
+// Implements PTX ISA, "Integer Arithmetic Instructions", which has a section per instruction.
+// Integers wrap, except with .sat. A division by zero, which PTX ISA leaves undefined, gives all
+// ones. Floats.cpp and Halves.cpp decode the float forms of add, sub, mul, mad, div, abs, neg, min
+// and max.
 //
 //===----------------------------------------------------------------------===//
 
@@ -197,7 +197,7 @@ struct Max {
     return a < b ? b : a;
   }
 };
-/// .relu of min and max: negative results become 0.
+/// Implements .relu of min and max: negative results become 0.
 template <typename Op>
 struct Relu {
   static FSDPRT_INLINE int32_t apply(int32_t a, int32_t b) {

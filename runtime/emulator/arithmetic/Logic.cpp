@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Logic and Shift Instructions: and, or, xor, not, cnot, lop3, shf, shl, shr" and "Data
-// Movement and Conversion Instructions: prmt".
+// Implements PTX ISA, "Logic and Shift Instructions: and, or, xor, not, cnot, lop3, shf, shl, shr"
+// and "Data Movement and Conversion Instructions: prmt".
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,7 +62,8 @@ struct Shr {
     return a >> b;
   }
 };
-/// Shifts the 64 bits b:a; returns the high word of a left shift, the low word of a right shift.
+/// Shifts the 64-bit number b:a. Returns the high word after a left shift, the low word after a
+/// right shift.
 template <bool isLeft, bool wraps>
 struct Shf {
   static FSDPRT_INLINE uint32_t apply(uint32_t a, uint32_t b, uint32_t c) {
@@ -72,7 +73,8 @@ struct Shf {
   }
 };
 
-/// Bit (a << 2 | b << 1 | c) of the table of 8 bits is the result for the bits a, b and c.
+/// Applies lop3 bitwise. `modifier` is a table of 8 bits: its bit (a << 2 | b << 1 | c) is the
+/// result for the bits a, b and c.
 Step lop3(Warp &warp, const Instruction &i, LaneMask active) {
   uint32_t result[warpSize];
   for (unsigned lane = 0; lane < warpSize; ++lane) {
@@ -88,7 +90,8 @@ Step lop3(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// Selects the bytes of the result from b:a; bit 3 of a selector replicates the sign of the byte.
+/// Selects the bytes of the result from `bytes`, which is b:a. Bit 3 of a selector replicates the
+/// sign of the selected byte.
 uint32_t permute(uint64_t bytes, uint32_t selectors) {
   uint32_t result = 0;
   for (unsigned k = 0; k < 4; ++k) {
@@ -101,7 +104,8 @@ uint32_t permute(uint64_t bytes, uint32_t selectors) {
   return result;
 }
 
-/// Returns the selectors of a prmt mode, for the low two bits of c.
+/// Returns the selectors of a prmt mode, which depend on the low two bits of `c`. Without a mode
+/// (0), `c` itself holds the selectors.
 uint32_t modeSelectors(unsigned mode, uint32_t c) {
   static const uint16_t table[6][4] = {
       {0x3210, 0x4321, 0x5432, 0x6543}, // f4e

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Data Movement and Conversion Instructions: mov": copies a register, packs and unpacks
-// the parts of a register, and reads special registers that change.
+// Implements PTX ISA, "Data Movement and Conversion Instructions: mov". mov copies a register,
+// packs several registers into one or unpacks one, and reads special registers that change.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,7 +54,7 @@ struct SplitUp {
   }
 };
 
-/// Reads %clock or %globaltimer, which count instructions.
+/// Reads %clock or %globaltimer. Both count the warp instructions of the launch.
 template <typename T>
 Step readClock(Warp &warp, const Instruction &i, LaneMask active) {
   const Grid &grid = warp.block.cluster.grid;

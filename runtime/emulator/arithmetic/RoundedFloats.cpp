@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Rounding Modifiers": .rz, .rm and .rp are rounding modes of the host, set around the
-// loop over lanes. This file is compiled with -frounding-math.
+// Implements .rz, .rm and .rp (PTX ISA, "Rounding Modifiers"): the host's rounding mode is set
+// around the loop over lanes. This file is compiled with -frounding-math.
 //
 //===----------------------------------------------------------------------===//
 

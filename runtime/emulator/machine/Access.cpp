@@ -40,7 +40,7 @@ void Access::outOfBounds(Space space, uint64_t address, unsigned bytes, unsigned
             static_cast<unsigned long long>(address), where.c_str());
 }
 
-/// Returns the space of a generic address, which is in its high bits, and removes it there.
+/// Returns the space of a generic address and makes the address relative to the space's window.
 static Space spaceOf(uint64_t &address) {
   uint64_t window = address >> windowShift;
   if (window == sharedWindow >> windowShift || window == localWindow >> windowShift ||
@@ -148,7 +148,7 @@ void Traffic::add(const Place &place, uint64_t address, unsigned bytes) {
     shared[sharedCount++] = place.offset;
 }
 
-/// Returns the number of different sectors of 32 bytes.
+/// Returns the number of distinct 32-byte sectors that the accesses touch.
 static uint64_t sectors(const uint64_t *addresses, unsigned count, unsigned size) {
   uint64_t all[2 * warpSize];
   unsigned found = 0;
@@ -161,9 +161,9 @@ static uint64_t sectors(const uint64_t *addresses, unsigned count, unsigned size
   return std::unique(all, all + found) - all;
 }
 
-/// Counts passes over the 32 banks of 4 bytes. Accesses of 8 bytes are made by half a warp at a
-/// time, accesses of 16 bytes by a quarter. Each such part takes as many passes as a bank has
-/// different words.
+/// Counts passes over the 32 banks of 4 bytes. Half a warp at a time makes 8-byte accesses, and a
+/// quarter 16-byte accesses. Such a group of lanes needs as many passes as there are distinct words
+/// in its most used bank.
 static void countPasses(const uint64_t *offsets, unsigned count, unsigned size,
                         Counters &counters) {
   unsigned words = size < 4 ? 1 : size / 4, lanes = warpSize / words;

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Resolves an address and checks it: memory, bounds, alignment, initialised bytes, and order with
-// accesses of other threads. All accesses to memory use this class.
+// Resolves an address and checks the access: allocation, bounds, alignment, initialised bytes, and
+// races with other threads. All accesses to memory use this class.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,19 +25,20 @@ struct Place {
 
 enum class Touch : uint8_t { Reads, Writes, Updates };
 
-/// The accesses to memory of one warp instruction. The threads acquire nothing while it exists.
+/// The accesses to memory of one warp instruction. No thread acquires anything during the lifetime
+/// of an Access.
 class Access {
 public:
   Access(Warp &warp, Touch touch) : warp(warp), touch(touch) {}
-  bool isStrong = false; ///< PTX ISA, "Strong Operations"
-  bool isAsync = false;  ///< through the async proxy
-  bool isSilent = false; ///< no race check: objects of the hardware
+  bool isStrong = false; ///< strong access (PTX ISA, "Strong Operations")
+  bool isAsync = false;  ///< the access goes through the async proxy
+  bool isSilent = false; ///< the access is not checked for races
 
   /// Resolves an address. Fails if it is out of bounds or misaligned.
   Place resolve(Space space, uint64_t address, unsigned bytes, unsigned lane,
                 unsigned alignment = 0) const;
-  /// Checks an access of a lane by `thread`, the lane's own or its agent. Writes are checked before
-  /// the bytes change; `value` points to the new bytes.
+  /// Checks an access of a lane. `thread` is the lane's thread or its agent. A write must be
+  /// checked before the bytes change; `value` points to the new bytes.
   void check(const Place &place, unsigned bytes, unsigned lane, uint32_t thread,
              const uint8_t *value = nullptr);
   /// Checks an access by the lane's own thread.
@@ -65,8 +66,8 @@ private:
   [[noreturn]] void reportRace(const Cell::Access &before, bool wasWrite, const Place &place,
                                unsigned bytes, unsigned lane) const;
 
-  /// The last access that passed the check, by whether it was a write. Neighbours mostly have the
-  /// same.
+  /// The last access that this access was found to be ordered after. Neighbouring cells mostly
+  /// record the same one, so the check is not repeated.
   struct Known {
     Cell::Access access;
     uint32_t thread = 0;

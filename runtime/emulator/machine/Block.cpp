@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Parallel Synchronization and Communication Instructions: barrier{.cta},
+// Implements PTX ISA, "Parallel Synchronization and Communication Instructions: barrier{.cta},
 // barrier.cluster".
 //
 //===----------------------------------------------------------------------===//
@@ -37,7 +37,7 @@ uint32_t Block::liveThreads() const {
   return count;
 }
 
-/// Writes the result of barrier.red to the lanes that waited: all, any, or the count.
+/// Writes the result of barrier.red (.and, .or or .popc) to the lanes that waited.
 static void giveReduction(Warp &warp, const Split &split, const NamedBarrier &barrier) {
   const Instruction &instruction = *split.waiting.instruction;
   if (!instruction.outCount)
@@ -71,8 +71,8 @@ void Block::completeIfAllCame(unsigned number) {
   barrier = {};
 }
 
-/// Checks at the end of the block that accesses of other blocks to its shared memory are ordered
-/// before.
+/// Checks that all accesses of other blocks to this block's shared memory are ordered before the
+/// end of this block.
 void Block::checkEnd(const Warp &last) const {
   if (shared.visits.empty() || !cluster.grid.launch.checks.races)
     return;
@@ -110,8 +110,8 @@ static Dim clusterIndex(const Grid &grid, uint64_t linear) {
   return clusters.at(linear);
 }
 
-/// Returns the number of clocks: threads, an agent per thread for its asynchronous operations, and
-/// agents of warpgroups. All of them fill whole warps.
+/// Returns the number of clocks: one per thread, one per thread for the agent of its asynchronous
+/// operations, and one per warpgroup for its agent. Each group is padded to whole warps.
 static uint32_t clockCount(uint32_t threads) {
   return 2 * threads + (threads / (4 * warpSize) + warpSize) / warpSize * warpSize;
 }

@@ -6,7 +6,7 @@
 //
 //  1. Place parameters, local and shared variables.
 //  2. Decode each statement by the family of its opcode. A call is replaced by the statements of
-//     the function, with registers and local memory of their own. Branches record their labels.
+//     its callee, which get their own registers and local memory. Branches record their labels.
 //  3. Resolve labels, and find where the lanes of each branch reconverge.
 //
 //===----------------------------------------------------------------------===//
@@ -74,7 +74,7 @@ void Decoder::operandCount(unsigned least, unsigned most) {
 
 //===- Places -------------------------------------------------------------===//
 
-/// Places the parameters. PTX ISA, "Parameter State Space": in order, each aligned.
+/// Places the parameters in order, each at its alignment (PTX ISA, "Parameter State Space").
 void Decoder::placeParameters(Frame &frame) {
   for (const Variable *parameter : frame.function->parameters) {
     program.parameterBytes = alignTo(program.parameterBytes, parameter->alignment);
@@ -123,8 +123,8 @@ void Decoder::findShared(const Function &function, std::vector<const Function *>
       findShared(operand, seen, used);
 }
 
-/// Places shared variables. Dynamic shared memory follows them, at an address with exactly the
-/// requested alignment, so that code which relies on more fails.
+/// Places shared variables and, after them, dynamic shared memory. The address of dynamic shared
+/// memory has exactly the requested alignment, so that code which relies on a larger one fails.
 void Decoder::placeShared() {
   std::vector<const Variable *> all;
   std::vector<const Function *> seen;
@@ -251,7 +251,7 @@ void Decoder::decodeFunction(Frame &inner) {
 
 //===- Control flow -------------------------------------------------------===//
 
-/// PTX ISA, "Control Flow Instructions: bra". .uni is accepted and has no effect.
+/// Decodes bra (PTX ISA, "Control Flow Instructions: bra"). .uni has no effect.
 void Decoder::decodeBranch() {
   modifiers.take("uni");
   operandCount(1, 1);
@@ -278,7 +278,8 @@ Step indexOutOfRange(Warp &warp, const Instruction &i, LaneMask active) {
             static_cast<unsigned>(i.payload));
 }
 
-/// PTX ISA, "Control Flow Instructions: brx.idx": decoded to a comparison and a branch per target.
+/// Decodes brx.idx (PTX ISA, "Control Flow Instructions: brx.idx") to a comparison and a branch per
+/// target.
 void Decoder::decodeIndexedBranch() {
   modifiers.take("idx");
   modifiers.take("uni");
@@ -326,7 +327,8 @@ void Decoder::passArguments(const Operand *list, const std::vector<const Variabl
   }
 }
 
-/// PTX ISA, "Control Flow Instructions: call": (results), function, (arguments).
+/// Decodes call (PTX ISA, "Control Flow Instructions: call"). Its operands are (results), function,
+/// (arguments).
 void Decoder::decodeCall() {
   modifiers.take("uni");
   operandCount(1, 3);
@@ -351,7 +353,7 @@ void Decoder::decodeCall() {
   passArguments(results, function->results, callee);
   passArguments(arguments, function->parameters, callee);
   placeVariables(callee);
-  // A guarded call is a branch around the function.
+  // A guarded call becomes a branch around the inlined function.
   uint32_t around = nowhere;
   if (statement->guard >= 0) {
     around = program.code.size();
@@ -399,7 +401,7 @@ Program Decoder::finish() {
   placeParameters(entry);
   placeVariables(entry);
   decodeFunction(entry);
-  // Lanes that reach the end of an entry function leave.
+  // Lanes that reach the end of the entry function exit.
   Statement end;
   end.at = program.entry->at;
   end.opcode = "exit";

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Services for the decoders of instruction families: operands to slots, modifiers, and errors at
-// the current statement.
+// Services for the decoders of instruction families: they map operands to slots, take modifiers,
+// and report errors at the current statement.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,16 +57,16 @@ public:
   /// Returns the slot of a register of the type's size, or of a constant.
   Slot source(const Operand &operand, Type type);
   Slot source(unsigned index, Type type) { return source(operand(index), type); }
-  /// Returns the slot of a register; for a sink a slot that is never read.
+  /// Returns the slot of a register. Returns a slot that is never read if the operand is "_".
   Slot destination(const Operand &operand, Type type);
   Slot destination(unsigned index, Type type) { return destination(operand(index), type); }
   Slot predicate(const Operand &operand);
-  /// For operands that may be wider than the type: loads, stores, conversions. `size` receives the
-  /// size of the register in bytes.
+  /// Returns the slot of an operand of a load, store or conversion. Its register may be wider than
+  /// the type. `size` receives the size of the register in bytes.
   Slot wideSource(const Operand &operand, Type type, unsigned &size);
   Slot wideDestination(const Operand &operand, Type type, unsigned &size);
-  /// Returns the base of [base+n] and adds n to `offset`, or a constant base as well. `isWide`
-  /// receives true for a base of 64 bits.
+  /// Returns the slot of the base of [base+n] and adds n, and the base if it is constant, to
+  /// `offset`. `isWide` receives true for a base of 64 bits.
   Slot address(const Operand &operand, Space &space, int64_t &offset, bool &isWide);
   /// Returns the value of an operand that must be a constant.
   uint64_t constant(const Operand &operand, const char *what);
@@ -74,11 +74,11 @@ public:
   Slot scratch(unsigned size);
   /// Returns the predicate that holds the carry of add.cc.
   Slot conditionCode() { return carry ? carry : carry = scratch(0); }
-  /// Returns the elements of {a, b}, or the operand itself.
+  /// Returns the elements of a vector {a, b}. Returns the operand itself if it is not a vector.
   static std::vector<const Operand *> elements(const Operand &operand);
 
   Instruction &emit(Handler run, const std::vector<Slot> &outs, const std::vector<Slot> &ins);
-  /// Appends an instruction with further data for its handler.
+  /// Appends an instruction whose handler needs further data, `plan`.
   template <typename Plan>
   Instruction &emit(Handler run, const std::vector<Slot> &outs, const std::vector<Slot> &ins,
                     const Plan &plan) {
@@ -89,7 +89,7 @@ public:
   }
 
 private:
-  /// A function whose statements replace a call of it.
+  /// The inlining of a function at a call.
   struct Frame {
     const Function *function;
     Frame *caller = nullptr;
@@ -102,7 +102,7 @@ private:
       uint32_t scope;
     };
     std::vector<Fixup> fixups;
-    std::vector<uint32_t> returns; ///< branches to the end
+    std::vector<uint32_t> returns; ///< indices of branches to the end of the function
   };
 
   void placeParameters(Frame &frame);
@@ -134,12 +134,12 @@ private:
   std::map<std::pair<unsigned, uint64_t>, Slot> constants;
   std::map<std::pair<const Variable *, int64_t>, Slot> addresses;
   std::map<const Variable *, uint64_t> shared;
-  unsigned depth = 0; ///< of nested calls
+  unsigned depth = 0; ///< depth of nested calls
   Slot carry = 0;
 };
 
-/// Decoders of instruction families, by the first part of the opcode. They return false if the
-/// statement is not of the family.
+/// Decoder of a family of instructions, selected by the first part of the opcode. Returns false if
+/// the statement is not of the family.
 using Family = bool (*)(Decoder &);
 bool decodeInteger(Decoder &);
 bool decodeCarry(Decoder &);
@@ -167,11 +167,11 @@ bool decodeBulkCopy(Decoder &);
 bool decodeTensorCopy(Decoder &);
 bool decodeMbarrier(Decoder &);
 
-/// Marks instructions with a register that a wgmma uses, or that is copied from or to such a
-/// register.
+/// Marks the instructions that share a register with a wgmma, directly or through copies.
 void watchRegisters(Program &program);
 
-/// Sets for each branch its immediate post-dominator; `nowhere` if that is the end of the program.
+/// Sets the immediate post-dominator ("meet") of each branch; `nowhere` if it is the end of the
+/// program.
 void findMeetingPoints(std::vector<Instruction> &code);
 
 } // namespace fsdprt::emulate

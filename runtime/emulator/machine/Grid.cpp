@@ -14,7 +14,7 @@ using namespace fsdprt;
 using namespace fsdprt::emulate;
 
 static constexpr uint64_t maxSharedBytes = 227 << 10, maxThreads = 1024, maxCluster = 16;
-/// CUDA programming guide, "Technical Specifications per Compute Capability".
+/// Limits from the CUDA programming guide, "Technical Specifications per Compute Capability".
 static constexpr uint32_t maxGrid[3] = {0x7fffffff, 65535, 65535}, maxBlock[3] = {1024, 1024, 64};
 
 static Dim dimOf(const uint32_t (&sizes)[3]) { return {sizes[0], sizes[1], sizes[2]}; }
@@ -41,7 +41,8 @@ static void checkSizes(const char *name, const char *what, const uint32_t (&size
                text(most).c_str());
 }
 
-/// PTX ISA, "Performance-Tuning Directives: .reqntid, .maxntid" and "Cluster Dimension Directives".
+/// Checks the sizes of grid, block and cluster (PTX ISA, "Performance-Tuning Directives: .reqntid,
+/// .maxntid" and "Cluster Dimension Directives").
 void Grid::checkShape() const {
   const char *name = launch.entry.c_str();
   const Function &entry = *program.entry;
@@ -112,7 +113,8 @@ void Grid::run() {
   try {
     for (uint64_t linear = 0; linear < clusters; ++linear)
       Cluster(*this, linear).run();
-  } catch (Error &error) { // an error of the running program: its text and its arguments are valid
+  } catch (Error &error) {
+    // The error occurred while the program ran, so the inputs of the launch are valid.
     error.status = FSDPRT_FAILED;
     throw;
   }

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An operation is a struct with `static R apply(A, B)`; these templates make handlers of it.
-// Results go to a separate array first, so that the loop has no aliasing and is vectorised. The
-// loop is also compiled for AVX2 and FMA, and used if the host has them.
+// An operation is a struct with `static R apply(A, B)`; the templates in this file make handlers
+// from operations. A handler writes results to a separate array first, so that its loop has no
+// aliasing and is vectorised. A second version of the loop, compiled for AVX2 and FMA, runs on
+// hosts that support them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -85,7 +86,7 @@ struct Map3 {
   }
 };
 
-/// Evaluates `static bool apply(A, B)` to a bit per lane.
+/// Returns the results of `static bool apply(A, B)`, one bit per lane.
 template <typename Op, typename A>
 struct Test2 {
   static FSDPRT_INLINE LaneMask bits(Warp &warp, const Instruction &i) {
@@ -124,7 +125,7 @@ Handler ternary() {
   return handler<Map3<Op, T, T>>();
 }
 
-/// Returns a lane's register of 2, 4 or 8 bytes.
+/// Returns the value of a lane's register of 2, 4 or 8 bytes.
 inline uint64_t readBits(Warp &warp, Slot slot, unsigned size, unsigned lane) {
   return size == 2   ? warp.at<uint16_t>(slot)[lane]
          : size == 4 ? warp.at<uint32_t>(slot)[lane]

@@ -6,7 +6,7 @@
 //
 // Clusters run one after another. The warps of a cluster take turns in a fixed order; a turn ends
 // when the warp waits or has executed a number of instructions. Lanes that diverge at a branch form
-// a tree of splits, whose parent waits at the point of reconvergence.
+// a tree of splits; the parent split waits at the point of reconvergence.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,10 +41,10 @@ struct Waiting {
     Phase,
     Product
   } kind = Nothing;
-  LaneMask lanes = 0;   ///< lanes that wait; other lanes of the split were inactive
-  uint32_t barrier = 0; ///< number of the Barrier
-  LaneMask mask = 0;    ///< of the WarpBarrier
-  uint64_t address = 0; ///< of the Phase: its mbarrier, in shared::cluster
+  LaneMask lanes = 0;   ///< lanes that wait; the guard of other lanes of the split was false
+  uint32_t barrier = 0; ///< index of the Barrier in Block::barriers
+  LaneMask mask = 0;    ///< lanes that take part in the WarpBarrier
+  uint64_t address = 0; ///< address of the mbarrier in shared::cluster, for Phase
   uint32_t parity = 0;
   const Instruction *instruction = nullptr;
 };
@@ -61,12 +61,14 @@ struct Split {
   bool isReady() const { return !isOver && !children && waiting.kind == Waiting::Nothing; }
 };
 
-/// Groups of cp.async that a thread has not waited for: the agent's time at the end of each.
+/// Groups of cp.async that a thread has not waited for. Each has the agent's time at the group's
+/// end.
 struct AsyncCopies {
   std::deque<Time> groups;
 };
 
-/// Groups of cp.async.bulk: the agents, and their times after the reads and after the writes.
+/// Groups of cp.async.bulk. Each copy has its agent and the agent's times after the reads and
+/// writes.
 struct BulkGroups {
   struct Copy {
     uint32_t agent;
@@ -75,14 +77,14 @@ struct BulkGroups {
   using Group = std::vector<Copy>;
   Group open;
   std::deque<Group> closed;
-  size_t readCount = 0; ///< closed groups, from the first, whose reads the thread has waited for
+  size_t readCount = 0; ///< number of leading closed groups whose reads the thread has awaited
 };
 
 class Warp {
 public:
   Warp(Block &block, unsigned index, LaneMask lanes);
-  /// Runs at most `turn` instructions. Returns false if it ran none, because all lanes wait or have
-  /// left.
+  /// Runs at most `turn` instructions. Returns false if no instruction ran because all lanes wait
+  /// or have exited.
   bool run(uint64_t turn);
   bool isOver() const { return !live; }
 
@@ -94,24 +96,24 @@ public:
   }
   LaneMask &predicate(Slot slot) { return *at<LaneMask>(slot); }
   LaneMask &initialised(Slot slot) { return initialisedLanes[slot]; }
-  /// Throws an Error with the source location, and the lane, warp and block.
+  /// Throws an Error that names the source location, lanes, warp and block.
   [[noreturn]] void fail(LaneMask lanes, const char *text, ...) const
       __attribute__((format(printf, 3, 4)));
-  /// Fails if a lane of the slot has not been written.
+  /// Fails if one of `lanes` has not written the slot.
   void checkRead(Slot slot, LaneMask lanes) const;
-  /// Returns the warp in messages: "warp 1 of block (0,0,0)".
+  /// Returns the name of the warp for messages: "warp 1 of block (0,0,0)".
   std::string name() const;
   std::string nameOfLanes(LaneMask lanes) const;
-  /// Returns the number of a lane's thread in its cluster, for VectorClocks.
+  /// Returns the index of a lane's thread in the cluster, for VectorClocks.
   uint32_t thread(unsigned lane) const { return firstThread + lane; }
 
   Block &block;
   const Program &program;
   const unsigned index;
-  uint32_t firstThread;      ///< number of lane 0's thread in the cluster
-  LaneMask live;             ///< lanes that have not left
-  uint32_t serial = 0;       ///< number of instructions
-  uint32_t split = 0;        ///< current split
+  uint32_t firstThread;      ///< index of lane 0's thread in the cluster
+  LaneMask live;             ///< lanes that have not exited
+  uint32_t serial = 0;       ///< number of executed instructions
+  uint32_t split = 0;        ///< index of the current split
   std::vector<Split> splits; ///< each parent precedes its children
   Storage local;
   LaneMask fenced = 0;                   ///< lanes that have executed a fence
@@ -119,13 +121,13 @@ public:
   std::vector<BulkGroups> bulk;          ///< per lane, created at their first use
   std::vector<AsyncCopies> copies;       ///< per lane, created at their first use
   LibraryGemm products;                  ///< wgmma in flight
-  uint64_t clusterPhase[warpSize] =
-      {}; ///< per lane: phase of its last barrier.cluster.arrive, plus one
+  /// Per lane: phase of its last barrier.cluster.arrive plus one; 0 if it need not wait.
+  uint64_t clusterPhase[warpSize] = {};
   uint32_t currentPc() const { return splits[split].pc; }
 
   /// Releases splits that wait at bar.warp.sync when all of their lanes have arrived.
   void releaseWarpBarriers();
-  /// Makes lanes of the current split wait, and with them the split.
+  /// Makes lanes of the current split, and thereby the whole split, wait.
   Step wait(Waiting::Kind kind, const Instruction &instruction, LaneMask lanes);
 
 private:
@@ -144,27 +146,28 @@ private:
   };
   std::unique_ptr<uint8_t, Free> registers;
   std::vector<LaneMask> initialisedLanes;
-  uint64_t stalled = 0; ///< instructions since the splits changed
+  uint64_t stalled = 0; ///< instructions executed since the splits last changed
 };
 
-/// PTX ISA, "Parallel Synchronization and Communication Instructions: barrier".
+/// State of a barrier (PTX ISA, "Parallel Synchronization and Communication Instructions:
+/// barrier").
 struct NamedBarrier {
-  uint32_t expected = 0; ///< threads; 0: none has arrived
+  uint32_t expected = 0; ///< number of expected threads; 0 if none has arrived
   uint32_t arrived = 0;
-  bool isAll = false;    ///< expects all threads of the block that have not left
-  uint8_t reduction = 0; ///< of barrier.red
-  uint32_t count = 0;    ///< predicates that hold
+  bool isAll = false;    ///< expects all threads of the block that have not exited
+  uint8_t reduction = 0; ///< operation of barrier.red
+  uint32_t count = 0;    ///< number of threads whose predicate is true
   Released released;
 };
 
-/// PTX ISA, "mbarrier objects".
+/// State of an mbarrier (PTX ISA, "mbarrier objects").
 struct Mbarrier {
   uint32_t count = 0, pending = 0, phase = 0;
-  int64_t bytes = 0;        ///< announced and not yet received
-  uint32_t maker = 0;       ///< thread of mbarrier.init,
-  Time made = 0;            ///< its time there,
-  uint32_t instruction = 0; ///< and the instruction
-  bool isFenced = false;    ///< by fence.mbarrier_init
+  int64_t bytes = 0;        ///< announced bytes that have not been received
+  uint32_t maker = 0;       ///< thread that executed mbarrier.init
+  Time made = 0;            ///< time of `maker` at mbarrier.init
+  uint32_t instruction = 0; ///< index of the mbarrier.init instruction
+  bool isFenced = false;    ///< fence.mbarrier_init has followed
   Released arriving, ended;
   uint64_t bits() const;
 };
@@ -175,10 +178,10 @@ public:
   uint32_t liveThreads() const;
   /// Releases the threads that wait at a barrier when all have arrived.
   void completeIfAllCame(unsigned number);
-  /// Checks that no other block still uses the shared memory, when `last`, the warp of the last
-  /// threads, leaves.
+  /// Checks that no other block still uses the shared memory. Called when the last threads of the
+  /// block exit; `last` is their warp.
   void checkEnd(const Warp &last) const;
-  /// Completes barriers that wait for all threads, after some have left.
+  /// Completes barriers that wait for all threads, if the exit of some threads makes them complete.
   void threadsLeft();
 
   Cluster &cluster;
@@ -186,9 +189,9 @@ public:
   const unsigned rank;
   Storage shared;
   std::vector<std::unique_ptr<Warp>> warps;
-  std::vector<Warpgroup> warpgroups; ///< up to the last one that has used wgmma
+  std::vector<Warpgroup> warpgroups; ///< warpgroups up to the last one that has used wgmma
   NamedBarrier barriers[16];
-  std::map<uint64_t, Mbarrier> mbarriers; ///< by offset in shared memory
+  std::map<uint64_t, Mbarrier> mbarriers; ///< by their offsets in shared memory
 };
 
 class Cluster {
@@ -199,8 +202,8 @@ public:
 
   Grid &grid;
   const Dim index;
-  const uint32_t number;  ///< counted over all launches, from 1
-  const uint32_t threads; ///< of all warps, whole ones; agents of threads and of warpgroups follow
+  const uint32_t number;  ///< index of the cluster over all launches, from 1
+  const uint32_t threads; ///< thread slots of all warps; indices of agents follow
   VectorClocks clocks;
   std::vector<std::unique_ptr<Block>> blocks;
   uint32_t agentOf(uint32_t thread) const { return threads + thread; }
@@ -208,10 +211,10 @@ public:
     return 2 * threads + firstThread / (4 * warpSize);
   }
   uint32_t liveThreads() const;
-  /// Returns true if an access of another cluster is ordered before the current accesses of this
-  /// one.
+  /// Returns true if `other`, an access of another cluster, is ordered before the current accesses
+  /// of this cluster.
   bool isBefore(const Cell::Access &other) const;
-  /// Releases of other clusters that this cluster has acquired, by the number of the cluster.
+  /// Releases of other clusters that this cluster has acquired, by Cluster::number.
   std::map<uint32_t, RowRef> foreign;
   /// Releases the threads that wait at barrier.cluster when all have arrived.
   void completeIfAllCame();
@@ -234,7 +237,7 @@ public:
   Counters &counters;
   Dim grid, block, cluster;
   Storage parameters;
-  std::vector<uint64_t> executed; ///< per instruction
+  std::vector<uint64_t> executed; ///< number of executions of each instruction
   uint64_t stepsLeft;
   uint64_t sharedBytes;
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A page of the shadow is allocated when one of its words is first accessed.
+// A page of the shadow is allocated when one of its cells is first accessed.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For the checks, every byte records whether it was written, and every word its last accesses.
+// For the checks, each byte has a flag whether it was written, and each Cell records the last
+// accesses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,34 +19,35 @@
 
 namespace fsdprt::emulate {
 
-/// Accesses to 16 bytes, or to 4 bytes or one byte if some access covered only a part: the last
-/// write and the reads since. PTX ISA, "Memory Consistency Model": two accesses of which one writes
-/// must be ordered, unless both are strong (atomic, volatile, relaxed, ...).
+/// The last write to 16 bytes of memory and the reads since. A cell is split into cells of 4 bytes,
+/// and these into cells of 1 byte, if an access covers only a part of it. Two accesses of which one
+/// writes must be ordered unless both are strong: atomic, volatile, relaxed, ... (PTX ISA, "Memory
+/// Consistency Model").
 struct Cell {
   struct Access {
-    uint32_t group = 0; ///< number of the cluster over all launches; 0: none
+    uint32_t group = 0; ///< Cluster::number; 0 if there is no access
     Time time = 0;
-    uint32_t serial = 0; ///< number of the instruction in its warp
+    uint32_t serial = 0; ///< Warp::serial at the instruction
     uint32_t instruction = 0;
     LaneMask lanes = 0;
-    uint16_t warp = 0; ///< in the cluster
+    uint16_t warp = 0; ///< index of the warp in the cluster
     bool isStrong = false;
-    bool isAsync = false; ///< through the async proxy
+    bool isAsync = false; ///< the access went through the async proxy
   };
   Access write, read;
   Access foreignRead;     ///< last read by another cluster
-  uint32_t moreReads = 0; ///< index into Shadow::chains, or 0
-  uint32_t weakWrite = 0; ///< index of the last weak write, if `write` is a later strong one; or 0
-  Cell *parts = nullptr;  ///< four cells, one per quarter, that replace this one
+  uint32_t moreReads = 0; ///< index into Shadow::chains, or 0 if there are no more reads
+  uint32_t weakWrite = 0; ///< if `write` is strong: index of the last weak write before it, or 0
+  Cell *parts = nullptr;  ///< four cells, one per quarter, that replace this cell
 };
 
 class Shadow {
 public:
   static constexpr unsigned cellBytes = 16, pageCells = 256;
   Cell &cell(uint64_t index);
-  /// Gives each quarter of the cell a cell of its own, ...
+  /// Splits a cell into four cells, one per quarter.
   void split(Cell &cell);
-  /// ... and drops these after a write of the whole cell.
+  /// Drops the cells of the quarters. Called after a write of the whole cell.
   void join(Cell &cell);
   void clear();
 
@@ -56,7 +58,7 @@ public:
   std::vector<Chained> chains{1};
   uint32_t chain(const Cell::Access &access, uint32_t next);
   void dropReads(Cell &cell);
-  /// Makes the cell's write, if it is weak, its weak write; later strong writes follow it.
+  /// Copies a weak "write" to "weakWrite". Called before a strong write replaces "write".
   void keepWeakWrite(Cell &cell);
   void dropWeakWrite(Cell &cell) { drop(cell.weakWrite); }
 
@@ -74,11 +76,11 @@ struct Storage {
   std::string name;
   uint64_t base = 0, size = 0;
   uint8_t *bytes = nullptr;
-  std::vector<uint8_t> own; ///< owns `bytes`, unless the caller does
+  std::vector<uint8_t> own; ///< memory of `bytes`, unless the caller owns it
   std::vector<uint8_t> written;
   bool isReadOnly = false;
-  /// Accesses of launches to each byte, if it has been given a size; those are within
-  /// [touchedBegin, touchedEnd).
+  /// Accesses of launches to each byte ("wasRead", "wasWritten"); recorded unless it is empty. All
+  /// recorded accesses are within [touchedBegin, touchedEnd).
   std::vector<uint8_t> touched;
   static constexpr uint8_t wasRead = 1, wasWritten = 2;
   uint64_t touchedBegin = UINT64_MAX, touchedEnd = 0;
@@ -89,29 +91,29 @@ struct Storage {
     touchedEnd = std::max(touchedEnd, offset + count);
   }
   Shadow shadow;
-  /// Last access by threads of other blocks to the shared memory of a block: time and instruction.
+  /// Last access of a thread of another block to the shared memory of a block.
   struct Visit {
     Time time = 0;
     uint32_t instruction = 0;
   };
-  std::vector<Visit> visits; ///< by thread of the cluster; empty: none
+  std::vector<Visit> visits; ///< by the index of the thread in the cluster; empty if there are none
 
   void resize(uint64_t count);
 };
 
-/// Releases at an address.
+/// Releases of clusters at an address.
 struct Published {
-  uint32_t launch = 0, group = 0; ///< launch and group of the last release; 0: none
+  uint32_t launch = 0, group = 0; ///< launch and cluster of the last release; 0 if there is none
   Released released;
-  std::map<uint32_t, RowRef> foreign; ///< of clusters before that one
+  std::map<uint32_t, RowRef> foreign; ///< releases of the clusters that released before `group`
 };
 
-/// Global and constant memory. Addresses between allocations belong to none.
+/// Global and constant memory.
 class Memory {
 public:
-  /// Allocates bytes that count as not written.
+  /// Allocates memory whose bytes count as not written.
   Storage &allocate(std::string name, uint64_t size, uint64_t alignment = 256);
-  /// Maps bytes of the caller. They count as written and must outlive the memory.
+  /// Maps bytes of the caller, which must outlive the memory. They count as written.
   Storage &attach(std::string name, void *bytes, uint64_t size);
   /// Maps bytes of the caller at their own address, where no other allocation may lie.
   Storage &attachInPlace(std::string name, void *bytes, uint64_t size);
@@ -119,9 +121,10 @@ public:
   Storage *find(uint64_t address);
   /// Returns the allocation nearest to an address, for messages.
   const Storage *nearest(uint64_t address) const;
-  /// Number of the next cluster. Launches are ordered one after another.
+  /// Cluster::number of the next cluster.
   uint32_t nextGroup = 1;
-  /// Clusters with lower numbers belong to earlier launches.
+  /// Cluster::number of the first cluster of the current launch. Earlier launches are ordered
+  /// before it.
   uint32_t firstGroup = 1;
   std::map<const uint8_t *, Published> published;
 
@@ -131,14 +134,14 @@ private:
   Storage *last = nullptr;
 };
 
-/// Windows of the other spaces among generic addresses. Global and constant memory have no window
-/// (PTX ISA, "Generic Addressing").
+/// Windows of shared, local and parameter memory among generic addresses. Global and constant
+/// memory have no window (PTX ISA, "Generic Addressing").
 constexpr uint64_t windowShift = 40;
 constexpr uint64_t sharedWindow = uint64_t(1) << windowShift,
                    localWindow = uint64_t(2) << windowShift,
                    parameterWindow = uint64_t(3) << windowShift;
-/// Bits of shared::cluster addresses from this one up hold the rank of the block plus one; 0 is the
-/// own block.
+/// Lowest bit of the rank in a shared::cluster address. The bits from here up hold the rank of the
+/// block plus one, or 0 for the executing block.
 constexpr unsigned rankShift = 24;
 
 } // namespace fsdprt::emulate

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// "cvt.rn.bf16x2.f32" is cvt and three modifiers. A decoder takes the modifiers that it supports;
-// remaining ones are errors.
+// The opcode "cvt.rn.bf16x2.f32" consists of the name cvt and three modifiers. A decoder takes the
+// modifiers that it supports; any modifier left over is an error.
 //
 //===----------------------------------------------------------------------===//
 

@@ -62,7 +62,7 @@ std::vector<const Operand *> Decoder::elements(const Operand &operand) {
 
 //===- Constants ----------------------------------------------------------===//
 
-/// Returns the bits of a literal. PTX ISA, "Constants": integers are truncated, floats are rounded.
+/// Returns the bits of a literal. Integers are truncated and floats rounded (PTX ISA, "Constants").
 uint64_t Decoder::literal(const Operand &operand, Type type) {
   if (operand.kind == OperandKind::Integer) {
     if (type == Type::F32 || type == Type::F64)
@@ -161,7 +161,7 @@ Slot Decoder::wideDestination(const Operand &operand, Type type, unsigned &size)
   return registerSlot(operand.index);
 }
 
-/// Computes a negated predicate before the instruction that uses it.
+/// Negates a predicate. Emitted before an instruction that uses a negated predicate.
 static Step negatePredicate(Warp &warp, const Instruction &i, LaneMask active) {
   warp.predicate(i.out[0]) = ~warp.predicate(i.in[0]);
   return Step::Next;
@@ -185,7 +185,8 @@ Slot Decoder::predicate(const Operand &operand) {
 
 //===- Special registers and addresses ------------------------------------===//
 
-/// PTX ISA, "Special Registers". Those that change while a warp runs are read by decodeMove().
+/// Returns the slot of a special register (PTX ISA, "Special Registers"). decodeMove() handles the
+/// special registers that change while a warp runs.
 Slot Decoder::special(const Operand &operand, unsigned size) {
   static const std::map<std::string_view, unsigned> sizes = [] {
     std::map<std::string_view, unsigned> result;

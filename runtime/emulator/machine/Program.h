@@ -6,10 +6,10 @@
 //
 // The decoder turns an entry function, with its callees inlined, into a dense list of instructions.
 // A register of a warp is an array over lanes: lane l of a 32-bit register is element l of 32
-// consecutive numbers. One instruction is then one loop that the host can vectorise. The register
-// file of a warp consists of slots of 64 bytes: a 16-bit register takes one, 32 bits two, 64 bits
-// four; a predicate is one word with a bit per lane. Constants and special registers are slots,
-// too, filled when a warp starts, so that every operand is a slot.
+// consecutive numbers. An instruction is therefore one loop that the host can vectorise. The
+// register file of a warp consists of slots of 64 bytes. A register of 16, 32 or 64 bits takes one,
+// two or four slots; a predicate is one word with a bit per lane. Constants and special registers
+// also have slots, which are filled when a warp starts, so that every operand is a slot.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,11 +30,11 @@ constexpr uint32_t nowhere = UINT32_MAX;
 class Warp;
 struct Instruction;
 
-/// How the loop over instructions continues after a handler.
+/// Result of a handler: how the loop over instructions continues.
 enum class Step : uint8_t {
-  Next,    ///< continue
-  Waits,   ///< these lanes wait, and continue after this instruction
-  Retries, ///< these lanes wait, and then repeat this instruction
+  Next,    ///< the lanes continue
+  Waits,   ///< the lanes wait, and then continue after this instruction
+  Retries, ///< the lanes wait, and then repeat this instruction
 };
 
 using Handler = Step (*)(Warp &, const Instruction &, LaneMask);
@@ -42,8 +42,8 @@ using Handler = Step (*)(Warp &, const Instruction &, LaneMask);
 /// How the loop over instructions treats an instruction.
 enum class Flow : uint8_t {
   Plain,
-  Moves,  ///< copies registers: uninitialised ones are no error, and stay so
-  Branch, ///< to `target`
+  Moves,  ///< copies registers, with their flags whether they are initialised
+  Branch, ///< jumps to `target`
   Exit,
 };
 
@@ -53,15 +53,15 @@ struct Instruction {
   bool isGuardNegated = false;
   bool isWgmma = false;
   bool isWatched = false;              ///< shares registers with a wgmma
-  bool isRenaming = false;             ///< only copies one of these registers to another
+  bool isRenaming = false;             ///< is watched, and only copies a register
   uint8_t modifier = 0, modifier2 = 0; ///< for the handler
   uint16_t inCount = 0, outCount = 0;
-  uint16_t uncheckedIns = 0; ///< last elements of `in`, which the handler checks
-  Slot guard = 0;            ///< a predicate
+  uint16_t uncheckedIns = 0; ///< number of last elements of `in` that the handler checks
+  Slot guard = 0;            ///< slot of the guard predicate; 0 if there is none
   uint32_t target = nowhere;
-  uint32_t meet = nowhere; ///< of branches: where diverged lanes reconverge
+  uint32_t meet = nowhere; ///< instruction where lanes that diverge at a branch reconverge
   const Slot *in = nullptr, *out = nullptr;
-  int64_t immediate = 0;      ///< for the handler; bytes added to addresses
+  int64_t immediate = 0;      ///< for the handler, for example an offset added to addresses
   uint64_t payload = 0;       ///< for the handler
   const void *plan = nullptr; ///< further data for the handler, owned by the program
   Location at;
@@ -81,25 +81,25 @@ struct Program {
   std::vector<Instruction> code;
   std::vector<Slot> slots;                        ///< operands of all instructions
   std::vector<std::shared_ptr<const void>> plans; ///< owners of Instruction::plan
-  uint32_t slotCount = 1;                         ///< size of a register file
-  std::map<Slot, std::string> names;              ///< of registers, for messages
+  uint32_t slotCount = 1;                         ///< number of slots of a register file
+  std::map<Slot, std::string> names;              ///< names of registers, for messages
   struct Constant {
     Slot slot;
     uint8_t size;
     uint64_t bits;
   };
   std::vector<Constant> constants;
-  /// Constants that hold the address of a variable of the module.
+  /// Constant that holds the address of a variable of the module plus `addend`.
   struct AddressConstant {
     Slot slot;
     const Variable *variable;
     int64_t addend;
   };
   std::vector<AddressConstant> addressConstants;
-  std::map<std::string, Slot, std::less<>> specials;                  ///< by name: %tid.x
-  std::vector<std::pair<const Variable *, uint64_t>> sharedVariables; ///< with their offsets
-  uint64_t sharedBytes = 0;      ///< without dynamic shared memory
-  uint64_t dynamicAlignment = 0; ///< of .extern .shared name[]; 0: none
+  std::map<std::string, Slot, std::less<>> specials;                  ///< by name, such as %tid.x
+  std::vector<std::pair<const Variable *, uint64_t>> sharedVariables; ///< and their offsets
+  uint64_t sharedBytes = 0;      ///< size of shared memory without dynamic shared memory
+  uint64_t dynamicAlignment = 0; ///< alignment of .extern .shared name[]; 0 if there is none
   uint64_t localBytes = 0, parameterBytes = 0;
   std::map<const Variable *, uint64_t> parameterOffsets;
 };

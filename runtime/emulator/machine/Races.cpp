@@ -4,12 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Memory Consistency Model": two accesses to the same bytes, at least one of which
-// writes, race unless one is ordered before the other or both are strong. Each cell has its last
-// write, its last weak write, and the reads since. A read ordered before the newest read is
-// dropped: an access ordered after the newest is ordered after both.
+// Two accesses to the same bytes, at least one of which writes, race unless one is ordered before
+// the other or both are strong (PTX ISA, "Memory Consistency Model"). Each cell records its last
+// write, its last weak write, and the reads since its last write. A read ordered before the newest
+// read is dropped, since an access ordered after the newest read is ordered after both reads.
 //
-// The async proxy sees ordinary stores only after a proxy fence.
+// An access through the async proxy is ordered after an ordinary store only by a proxy fence.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,8 +40,9 @@ bool Access::isProxied(const Cell::Access &before, uint32_t thread) const {
   return true;
 }
 
-/// Returns the threads of an access of this cluster in messages: lanes (also for their cp.async
-/// agents), a warpgroup (whose agents come last), or a copy (bulk copies take any agent).
+/// Returns the name, for messages, of the threads of an access of this cluster. The indices of the
+/// agents of warpgroups follow those of threads and their agents. Accesses of cp.async are named by
+/// their lanes. A bulk copy uses the agent of an arbitrary thread, so it is named "a copy".
 std::string Access::nameOfThreads(const Cell::Access &access) const {
   const Cluster &cluster = warp.block.cluster;
   unsigned warps = cluster.blocks[0]->warps.size(), all = warps * cluster.blocks.size(),
@@ -107,7 +108,7 @@ void Access::checkAgainst(const Cell::Access &before, bool wasWrite, const Place
   last = {before, thread};
 }
 
-/// Records a read, and drops those that it makes redundant.
+/// Records a read, and drops earlier reads that it makes redundant.
 void Access::noteRead(Cell &cell, const Place &place, const Cell::Access &now, uint32_t thread) {
   Cell::Access &last = cell.read;
   if (last.group == now.group && last.warp == now.warp && last.time == now.time &&
@@ -166,7 +167,8 @@ void Access::touchCell(Cell &cell, const Place &place, unsigned bytes, unsigned 
   cell.write = now;
 }
 
-/// Checks bytes [place.offset, end) of the cell of `size` bytes from `begin`.
+/// Checks an access to bytes [place.offset, end) against `cell`, which covers `size` bytes from
+/// `begin`.
 void Access::checkCell(Cell &cell, unsigned size, uint64_t begin, uint64_t end, const Place &place,
                        unsigned lane, uint32_t thread, bool isSameValue) {
   unsigned bytes = end - place.offset;

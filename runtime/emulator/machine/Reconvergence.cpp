@@ -4,14 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Computes the immediate post-dominator of each branch: the first instruction on all paths from the
-// branch to the end.
+// Computes the immediate post-dominator of each branch: the first instruction that lies on all
+// paths from the branch to the end of the program.
 //
 //  1. Number the instructions by a depth-first walk from the end, against the control flow.
 //  2. Intersect the post-dominators of the successors of each instruction, until nothing changes
 //     (Cooper, Harvey, Kennedy: "A Simple, Fast Dominance Algorithm").
 //
-// Instructions without a path to the end (endless loops) have none.
+// Instructions without a path to the end (in endless loops) have no post-dominator.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,11 +33,11 @@ private:
 
   const std::vector<Instruction> &code;
   uint32_t end;
-  std::vector<uint32_t> order, numbers, parents; ///< from the end; numbers increase towards it
+  std::vector<uint32_t> order, numbers, parents; ///< `numbers` increase towards the end
 };
 } // namespace
 
-/// Visits the successors of an instruction; the end is a node of its own.
+/// Visits the successors of an instruction. The end of the program is a separate node, `end`.
 template <typename Visit>
 void PostDominators::forFollowing(uint32_t node, Visit visit) const {
   const Instruction &instruction = code[node];

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Each address to which a thread has released keeps the row of that thread's cluster, and the rows
-// of other clusters that this one had acquired. A fence before a write acts as if it were
-// immediately before that write.
+// An address to which a thread has released keeps a row of times for that thread's cluster, and the
+// rows of other clusters that the cluster had acquired. A fence before a write acts as if it
+// immediately preceded the write.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ static void joinForeign(std::map<uint32_t, RowRef> &into, uint32_t group, const 
   known = both.share();
 }
 
-/// Acquires, for a lane, what was released at an address.
+/// Acquires, for a lane, the releases at an address.
 static void acquire(Warp &warp, unsigned lane, Published &published) {
   Cluster &cluster = warp.block.cluster;
   for (const auto &[group, row] : published.foreign)

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Memory Consistency Model: Release and Acquire Patterns". A strong write by a lane that
-// releases, or has executed a fence before, publishes the lane's earlier accesses. A lane that
-// reads the address by a strong read acquires them, by that read or by a later fence.
+// Implements PTX ISA, "Memory Consistency Model: Release and Acquire Patterns". A strong write that
+// has release order or follows a fence of its lane publishes the lane's earlier accesses. Another
+// lane acquires them by a strong read of the address that has acquire order or precedes a fence.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,10 +19,9 @@ namespace fsdprt::emulate {
 
 enum class Order : uint8_t { Weak, Relaxed, Acquire, Release, Both };
 
-/// To be called after a strong access of one lane.
+/// Updates the order of accesses after a strong access of one lane.
 void strongRead(Warp &warp, unsigned lane, const Place &place, Order order);
 void strongWrite(Warp &warp, unsigned lane, const Place &place, Order order);
-/// Executes fence or membar.
 void fence(Warp &warp, LaneMask lanes);
 
 } // namespace fsdprt::emulate

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A join is an element-wise maximum; a row that was just joined or acquired is skipped.
+// A join of rows is their element-wise maximum. It is skipped if it is known to change nothing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ static void raise(Time *to, const Time *from, size_t count) {
 
 static void raise(Row &row, const Row &by) { raise(row.data(), by.data(), by.size()); }
 
-/// Applies a change to rows. Lanes that share a row share the changed row.
+/// Applies a change to the rows of lanes. Lanes that share a row also share the changed row.
 template <typename Change>
 void VectorClocks::changeRows(uint32_t first, LaneMask lanes, Change change) {
   while (lanes) {
@@ -88,8 +88,8 @@ void VectorClocks::learn(uint32_t first, LaneMask lanes, uint32_t agent, Time ti
              [&](Row &row, LaneMask) { row[agent] = row[agent] < time ? time : row[agent]; });
 }
 
-/// Collects the distinct rows of the warps' threads, each with its only thread, or with a mark if
-/// several share it.
+/// Collects the distinct rows of the warps' threads, each with its thread, or UINT32_MAX if several
+/// threads share the row.
 void VectorClocks::collect(const std::vector<uint32_t> &warps,
                            std::vector<std::pair<RowRef, uint32_t>> &distinct) const {
   const Row *last = nullptr;
@@ -111,8 +111,9 @@ void VectorClocks::collect(const std::vector<uint32_t> &warps,
     }
 }
 
-/// Lanes cover their own accesses implicitly; a shared row covers only what others know of them.
-/// Consecutive products often have the same rows, so the last result is kept.
+/// Computes the element-wise minimum of the rows. A row does not contain its own thread's accesses,
+/// so they are added if the thread shares the row with no other. Consecutive products often have
+/// the same rows, so the last result is kept.
 void VectorClocks::gather(uint32_t agent, const std::vector<uint32_t> &warps) {
   std::vector<std::pair<RowRef, uint32_t>> distinct;
   collect(warps, distinct);
@@ -165,7 +166,8 @@ void VectorClocks::acquire(uint32_t first, LaneMask lanes, Released &from) {
   }
 }
 
-/// A fence by a lane of its own accesses holds for all who cover them, so rows stay shared.
+/// Marks the accesses covered by each row, and the fencing lanes' own accesses, as visible to the
+/// async proxy. Lanes that share a row continue to share it.
 void VectorClocks::fenceProxy(uint32_t first, LaneMask lanes) {
   size_t count = times.size();
   changeRows(first, lanes, [&](Row &row, LaneMask having) {
@@ -175,7 +177,7 @@ void VectorClocks::fenceProxy(uint32_t first, LaneMask lanes) {
       row[count + thread] = times[thread];
     }
   });
-  // Later accesses are later than the fence.
+  // The lanes' times grow, so that their later accesses are not covered by the fence.
   ++now;
   for (; lanes; lanes &= lanes - 1)
     times[first + __builtin_ctz(lanes)] = now;

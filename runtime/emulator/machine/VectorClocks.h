@@ -4,11 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Vector clocks of the threads of a cluster. A thread has a time, which grows when it releases, and
-// a row: for each thread, the time up to which that thread's accesses are ordered before its next
-// access. Threads that meet at a barrier share a row, so joining many threads is cheap if their
-// rows are equal. The second half of a row holds the same times for accesses that a proxy fence has
-// made visible to the async proxy (PTX ISA, "Proxies").
+// Vector clocks of the threads of a cluster. Each thread T has a time, which grows when T releases,
+// and a row. The row holds, for each thread U, the time up to which accesses of U are ordered
+// before the next access of T; T "covers" these accesses. Threads that meet at a barrier share a
+// row, so joining many threads is cheap if their rows are equal. The second half of a row holds the
+// times up to which a proxy fence has made accesses visible to the async proxy (PTX ISA,
+// "Proxies").
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +24,7 @@ using Time = uint32_t;
 using Row = std::vector<Time>;
 using RowRef = std::shared_ptr<const Row>;
 
-/// Releases of threads into a barrier, until others acquire them.
+/// Releases of threads into a barrier or at an address, which other threads acquire.
 class Released {
 public:
   bool isEmpty() const { return row.empty(); }
@@ -54,26 +55,27 @@ public:
     return other == thread || (*rows[thread])[other] >= time ||
            (other == owners[thread] && time <= forkTimes[thread]);
   }
-  /// Returns true if that access is ordered before the next async proxy access of `thread`.
+  /// Returns true if an access of `other` at `time` is ordered before the next async proxy access
+  /// of `thread`.
   bool isProxied(uint32_t other, Time time, uint32_t thread) const {
     return (*rows[thread])[times.size() + other] >= time;
   }
-  /// Releases the accesses so far of lanes of the threads from `first` on.
+  /// Releases the accesses so far of `lanes` of the warp whose first thread is `first`.
   void release(uint32_t first, LaneMask lanes, Released &into);
   void acquire(uint32_t first, LaneMask lanes, Released &from);
-  /// Proxy fence: orders earlier accesses before later ones of the async proxy.
+  /// Executes a proxy fence: orders earlier accesses before later accesses of the async proxy.
   void fenceProxy(uint32_t first, LaneMask lanes);
 
-  /// Starts work that `agent` does for a thread: the thread's earlier accesses are ordered before
-  /// it, its later ones are not.
+  /// Starts work that `agent` does for a thread. The thread's earlier accesses are ordered before
+  /// the work, its later accesses are not.
   void fork(uint32_t thread, uint32_t agent);
   /// Returns the agent's time after its accesses so far, for learn().
   Time finish(uint32_t agent);
-  /// Orders the accesses of `agent` up to `time` before the next ones of lanes of the threads from
-  /// `first` on.
+  /// Orders the accesses of `agent` up to `time` before the next accesses of `lanes` of the warp
+  /// whose first thread is `first`.
   void learn(uint32_t first, LaneMask lanes, uint32_t agent, Time time);
-  /// Starts work that an agent does for many threads: accesses that all of them cover are ordered
-  /// before it. `warps` are the first threads of the warps.
+  /// Starts work that an agent does for many threads. Accesses that all of the threads cover are
+  /// ordered before the work. `warps` holds the first thread of each warp.
   void gather(uint32_t agent, const std::vector<uint32_t> &warps);
 
 private:
@@ -90,9 +92,9 @@ private:
   Time now = 1;
   std::vector<Time> times;
   std::vector<RowRef> rows;
-  std::vector<uint32_t> owners; ///< of agents: the thread that they act for; of threads: itself
+  std::vector<uint32_t> owners; ///< per agent, the thread that it acts for; per thread, itself
   std::vector<Time> forkTimes;
-  std::map<std::pair<uint32_t, size_t>, Gathered> gathered; ///< by first warp and number of warps
+  std::map<std::pair<uint32_t, size_t>, Gathered> gathered; ///< by first thread and number of warps
 };
 
 } // namespace fsdprt::emulate

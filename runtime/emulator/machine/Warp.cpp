@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The loop over instructions, and the tree of splits. A split whose lanes diverge becomes the
-// parent of two splits and resumes where they reconverge; lanes that go there directly need no
-// split. If the paths only meet at the end of the program, the two parts become siblings instead.
+// Implements the loop over instructions and the tree of splits. A split whose lanes diverge becomes
+// the parent of up to two splits and resumes where they reconverge. Lanes that branch directly to
+// the point of reconvergence need no split. If the paths only meet at the end of the program, or
+// where the parent of the split resumes, the split becomes two siblings instead.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +18,7 @@
 using namespace fsdprt;
 using namespace fsdprt::emulate;
 
-/// Number of instructions after which a loop counts as endless.
+/// Number of instructions without a change of the splits after which freeParked() is called.
 static constexpr uint64_t progressTimeout = 1 << 16;
 
 Warp::Warp(Block &block, unsigned index, LaneMask lanes)
@@ -74,7 +75,8 @@ static uint32_t component(const Dim &dim, char axis) {
   return axis == 'x' ? dim.x : axis == 'y' ? dim.y : dim.z;
 }
 
-/// Returns special registers with one value for all lanes. PTX ISA, "Special Registers".
+/// Returns the value of a special register that is equal in all lanes (PTX ISA, "Special
+/// Registers").
 static uint64_t specialValue(const std::string &name, const Warp &warp) {
   const Block &block = warp.block;
   const Cluster &cluster = block.cluster;
@@ -114,7 +116,8 @@ static uint64_t specialValue(const std::string &name, const Warp &warp) {
     return grid.launch.dynamicSharedBytes;
   if (stem == "total_smem_size")
     return grid.sharedBytes;
-  return 0; // smid, gridid
+  // %smid and %gridid are always 0.
+  return 0;
 }
 
 static uint32_t laneValue(const std::string &name, const Warp &warp, unsigned lane) {
@@ -210,7 +213,8 @@ void Warp::branch(const Instruction &instruction, LaneMask taken) {
   ++block.cluster.grid.counters.divergentBranches;
   stalled = 0;
   if (meet == here.meet || meet == nowhere) {
-    // Lanes that reach the parent's point are done here; other lanes become a sibling.
+    // Lanes that branch directly to the point of reconvergence leave this split. If both paths have
+    // instructions left, the lanes of one path become a sibling of this split.
     if (target == meet || next == meet) {
       here.mask = target == meet ? stays : taken;
       here.pc = target == meet ? next : target;
@@ -236,7 +240,7 @@ void Warp::branch(const Instruction &instruction, LaneMask taken) {
   }
 }
 
-/// Ends the current split, which has reached its parent's point of reconvergence.
+/// Ends the current split, which has reached the point of reconvergence with its siblings.
 void Warp::arrive() {
   stalled = 0;
   splits[split].isOver = true;
@@ -262,8 +266,8 @@ void Warp::leave(LaneMask lanes) {
   block.threadsLeft();
 }
 
-/// Makes lanes that wait at a point of reconvergence a split of their own, if the others do not
-/// progress.
+/// Moves lanes that wait at a point of reconvergence to a new split. Called if the other lanes make
+/// no progress, for example because they spin until the waiting lanes write a value.
 void Warp::freeParked() {
   stalled = 0;
   for (int32_t parent = splits[std::min<size_t>(split, splits.size() - 1)].parent; parent >= 0;
@@ -285,7 +289,8 @@ void Warp::freeParked() {
   }
 }
 
-/// Selects a ready split: the current one, or the nearest one before it, cyclically.
+/// Selects a ready split: the current split if it is ready, otherwise the nearest ready split
+/// before it, cyclically.
 bool Warp::chooseSplit() {
   unsigned count = splits.size(), start = std::min(split, count - 1);
   for (unsigned back = 0; back < count; ++back)
@@ -340,7 +345,8 @@ bool Warp::run(uint64_t turn) {
   return turn != before;
 }
 
-/// Checks operands, runs the instruction and marks results. Returns false if the split waits.
+/// Checks that operands are initialised, runs the instruction and marks its results as initialised.
+/// Returns false if the split waits.
 bool Warp::execute(const Instruction &instruction, LaneMask active) {
   bool isChecked = block.cluster.grid.launch.checks.initialised;
   LaneMask known = allLanes;

@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions: wgmma.fence, wgmma.mma_async,
-// wgmma.commit_group, wgmma.wait_group". A wgmma.fence is required between an access to a register
-// and a product that uses it, except between products of one shape that add to the same
-// accumulators. Copies between registers are renamings: the state of the source holds for the
-// target, too, as after register allocation.
+// Implements PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions: wgmma.fence,
+// wgmma.mma_async, wgmma.commit_group, wgmma.wait_group". A wgmma.fence is required between an
+// access to a register and a product that uses the register, except between products of one shape
+// that add to the same accumulators. A copy between registers gives the target the state of the
+// source, because register allocation may remove the copy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,8 @@ static LibraryGemm &productsOf(Warp &warp) {
   return warp.products;
 }
 
-/// Returns the warpgroup of a warp: four consecutive warps of a block, from a multiple of four.
+/// Returns the warpgroup of a warp: four consecutive warps of a block, the first at a multiple of
+/// four.
 static Warpgroup &groupOf(Warp &warp) {
   Block &block = warp.block;
   unsigned number = warp.index / groupWarps;
@@ -61,7 +62,7 @@ static uint64_t issuedByAll(Warp &warp) {
   return least;
 }
 
-/// Runs the products that all warps have issued; warps that wait for one may retry.
+/// Runs the products that all warps have issued, and wakes warps that wait for a product.
 static void runIssued(Warp &warp, Warpgroup &group) {
   for (uint64_t all = issuedByAll(warp); group.executed < all; ++group.executed) {
     runProduct(warp, group, group.pending.front());
@@ -154,7 +155,7 @@ bool fsdprt::emulate::useRegisters(Warp &warp, const Instruction &i) {
 //===- Instructions -------------------------------------------------------===//
 
 namespace {
-/// Returns the descriptor in a slot; fails if lanes differ.
+/// Returns the descriptor in a slot. Fails if the lanes have different descriptors.
 uint64_t descriptorOf(Warp &warp, Slot slot) {
   const uint64_t *values = warp.at<uint64_t>(slot);
   for (unsigned lane = 1; lane < warpSize; ++lane)
@@ -166,7 +167,7 @@ uint64_t descriptorOf(Warp &warp, Slot slot) {
   return values[0];
 }
 
-/// Returns a product from its operands: A's descriptor or registers, B's descriptor, the predicate.
+/// Builds a product from the instruction's operands, whose order issueProduct() documents.
 IssuedProduct productOf(Warp &warp, const Instruction &i) {
   const WgmmaPlan &plan = *static_cast<const WgmmaPlan *>(i.plan);
   LaneMask adds = warp.predicate(i.in[i.inCount - 1]);
@@ -221,7 +222,7 @@ static Step commit(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// Drops times of products that all warps have waited for.
+/// Drops the times of products that all warps have waited for.
 static void dropTimes(Warp &warp, Warpgroup &group) {
   uint64_t known = UINT64_MAX;
   eachWarp(warp, [&](Warp &each) { known = std::min(known, each.products.known); });

@@ -4,10 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions". A product is one operation of four
-// warps. It runs when the last of them has issued it, by an agent of the warpgroup, after
-// everything that all of its lanes cover. A warp that waits for a group waits for its products, and
-// acquires the agent's reads. Until then the product owns its registers.
+// Implements PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions". A product is one
+// operation of the four warps of a warpgroup. It runs when the last of these warps has issued it.
+// An agent of the warpgroup makes the accesses of the product, which are ordered after the accesses
+// that all lanes cover (see VectorClocks.h). A warp that waits for a group of products acquires the
+// agent's accesses. Until then no other instruction may access the registers of these products.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,37 +20,37 @@
 
 namespace fsdprt::emulate {
 
-/// The use of a warp's register by products.
+/// The last access to a register of a warp, and its use by products.
 struct RegisterUse {
-  uint64_t product = 0;     ///< last one that uses it, from 1; 0: none
-  uint64_t fences = 0;      ///< number of wgmma.fence before the last access
+  uint64_t product = 0;     ///< index of the last product that uses the register, from 1; 0 if none
+  uint64_t fences = 0;      ///< number of wgmma.fence instructions before the last access
   uint32_t instruction = 0; ///< of the last access
   enum Kind : uint8_t { Ordinary, Accumulator, Fragment } kind = Ordinary; ///< of the last access
 };
 
 /// The products of a warp.
 struct LibraryGemm {
-  std::vector<RegisterUse> registers; ///< by slots
+  std::vector<RegisterUse> registers; ///< by slot
   uint64_t fences = 0;
-  uint64_t issued = 0, known = 0; ///< numbers of products; those up to `known` were waited for
+  uint64_t issued = 0, known = 0; ///< indices of the last products issued and waited for
   std::deque<uint64_t> groups;    ///< last product of each group
 };
 
 /// A product as issued by the warps.
 struct IssuedProduct {
   uint32_t instruction;
-  uint64_t a, b; ///< descriptors
-  bool adds;     ///< to the accumulators; otherwise to zeros
+  uint64_t a, b; ///< matrix descriptors
+  bool adds;     ///< adds to the accumulators instead of to zeros
 };
 
 class Warpgroup {
 public:
   uint32_t agent = 0;
-  std::deque<IssuedProduct> pending; ///< not yet issued by all warps
-  uint64_t executed = 0;  ///< number of executed products; the next one is the first of `pending`
-  std::deque<Time> times; ///< the agent's, at the end of each that was executed and not all warps
-                          ///< have waited for
-  uint64_t firstTime = 1; ///< number of the product of times[0]
+  std::deque<IssuedProduct> pending; ///< products that not all warps have issued
+  uint64_t executed = 0; ///< number of executed products; the next is the first of `pending`
+  /// Time of the agent at the end of each executed product that not all warps have waited for.
+  std::deque<Time> times;
+  uint64_t firstTime = 1; ///< index of the product of times[0]
 };
 
 struct WgmmaPlan {
@@ -61,17 +62,17 @@ struct WgmmaPlan {
   unsigned sumRegisters() const { return columns / (sumsAreHalf ? 4 : 2); }
 };
 
-/// Handler of wgmma.mma_async: operands are A's descriptor or registers, B's descriptor, and a
-/// predicate; results are the accumulators.
+/// Executes wgmma.mma_async. Its operands are the descriptor or the registers of A, the descriptor
+/// of B, and a predicate; its results are the accumulators.
 Step issueProduct(Warp &warp, const Instruction &i, LaneMask active);
-/// Computes a product of all four warps, from their registers and shared memory.
+/// Computes a product that all four warps have issued, from their registers and shared memory.
 void runProduct(Warp &last, Warpgroup &group, const IssuedProduct &product);
-/// Checks that the registers of another instruction are in no product that the warp has not waited
-/// for. Returns false if the warp must wait.
+/// Checks that the registers of an instruction other than wgmma are in no product that the warp has
+/// not waited for. Returns false if the warp must wait before the instruction can run.
 bool useRegisters(Warp &warp, const Instruction &instruction);
-/// Returns the product that a warp waits for, in messages.
+/// Returns a description, for messages, of the product that a warp waits for.
 std::string waitsForProduct(const Warp &warp);
-/// Fails if a product waits for a warp all of whose lanes leave.
+/// Fails if `warp`, all of whose lanes have exited, has not issued a pending product.
 void leaveWarpgroup(Warp &warp);
 
 } // namespace fsdprt::emulate

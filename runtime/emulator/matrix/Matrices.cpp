@@ -4,15 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Warp Level Matrix Instructions: mma". With g = lane / 4, t = lane % 4, and e elements
-// in a register (2 of 16 bits, 1 if wider), register r holds
+// Implements PTX ISA, "Warp Level Matrix Instructions: mma". With g = lane / 4, t = lane % 4, and e
+// elements per register (2 if they have 16 bits, otherwise 1), register r holds
 //
 //   A   row g + 8 (r % 2), column e t + 4 e (r / 2) + {0, .., e-1}
 //   B   row e t + 4 e r + {0, .., e-1}, column g
 //   C,D row g + 8 (r / 2), column 2 t + r % 2; of f16 row g + 8 r, columns 2 t + {0, 1}
 //
 // Error model: products are exact and added in double in the order of k, beginning with the
-// accumulator; the sum is rounded once. The document leaves order and precision open, down to f32.
+// accumulator; the sum is rounded once. PTX ISA does not define the order of the additions, and
+// requires only f32 precision.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,9 +26,9 @@ namespace {
 enum Kind : uint8_t { IsHalf, IsBrain, IsTF32, IsDouble };
 
 struct Shape {
-  uint8_t rows, inner; ///< 8 columns
+  uint8_t rows, inner; ///< rows of A and D, and the extent of K; D has 8 columns
   Kind kind;
-  bool takesHalf, givesHalf; ///< C, D in f16
+  bool takesHalf, givesHalf; ///< C is f16, D is f16
 };
 
 Shape shapeOf(const Instruction &i) {
@@ -36,14 +37,15 @@ Shape shapeOf(const Instruction &i) {
   return shape;
 }
 
-/// Returns element `part` of a lane's register.
+/// Returns the element with index `part` in a lane's register.
 template <uint8_t kind>
 FSDPRT_INLINE double element(Warp &warp, Slot slot, unsigned lane, unsigned part) {
   if (kind == IsDouble)
     return warp.at<double>(slot)[lane];
   uint32_t bits = warp.at<uint32_t>(slot)[lane];
   if (kind == IsTF32)
-    return bitsAs<float>(bits & ~0x1fffu); // lower bits are not read
+    // TF32 numbers are the high bits of an f32 number. mma does not read the lower bits.
+    return bitsAs<float>(bits & ~0x1fffu);
   uint16_t half = bits >> (16 * part);
   return kind == IsHalf ? Half::widen(half) : Brain::widen(half);
 }
@@ -68,7 +70,8 @@ struct Mma {
     }
   }
 
-  /// Returns the place of a lane's element in C or D, with two elements per eight rows.
+  /// Returns a reference to the element of C or D that has index `index` in a lane. A lane has two
+  /// elements of each group of eight rows.
   static FSDPRT_INLINE double &place(double (&sums)[16][8], unsigned lane, unsigned index) {
     return sums[lane / 4 + 8 * (index / 2)][2 * (lane % 4) + index % 2];
   }

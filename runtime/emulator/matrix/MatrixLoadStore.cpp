@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Warp Level Matrix Instructions: ldmatrix, stmatrix, movmatrix". Lane 8 m + r provides
-// the address of row r, 16 bytes, of matrix m. Lane l holds elements 2 (l % 4) and 2 (l % 4) + 1 of
-// row l / 4, with .trans of column l / 4.
+// Implements PTX ISA, "Warp Level Matrix Instructions: ldmatrix, stmatrix, movmatrix". Lane 8 m + r
+// provides the address of row r of matrix m. A row has 16 bytes. Lane l holds elements 2 (l % 4)
+// and 2 (l % 4) + 1 of row l / 4, or of column l / 4 with .trans.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ Plan planOf(const Instruction &i) {
 
 using Matrix = uint16_t[8][8];
 
-/// Resolves the rows, whose addresses are in the first lanes.
+/// Resolves the addresses of the rows, which the first 8 * plan.count lanes provide.
 void findRows(Warp &warp, const Instruction &i, const Plan &plan, LaneMask active,
               const Access &access, Traffic &traffic, Place *rows) {
   if (active != allLanes)

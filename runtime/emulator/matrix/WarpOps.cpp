@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Data Movement and Conversion Instructions: shfl.sync" and "Parallel Synchronization and
-// Communication Instructions: vote.sync, match.sync, redux.sync, activemask, elect.sync". All lanes
-// in the mask must execute the instruction together.
+// Implements PTX ISA, "Data Movement and Conversion Instructions: shfl.sync" and "Parallel
+// Synchronization and Communication Instructions: vote.sync, match.sync, redux.sync, activemask,
+// elect.sync". All lanes in the mask must execute the instruction together.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +16,8 @@
 using namespace fsdprt::emulate;
 
 namespace {
-/// Returns the mask of participating lanes. It must be equal in all of them, and contain those that
-/// have not left.
+/// Returns the mask of participating lanes. Fails unless all of these lanes have the same mask and
+/// take part.
 LaneMask members(Warp &warp, const Instruction &i, Slot slot, LaneMask active) {
   const LaneMask *masks = warp.at<LaneMask>(slot);
   unsigned first = __builtin_ctz(active);
@@ -42,8 +42,7 @@ LaneMask members(Warp &warp, const Instruction &i, Slot slot, LaneMask active) {
 
 enum Mode : uint8_t { Up, Down, Butterfly, Index };
 
-/// Computes the lane to read, and returns whether it is in range, by the pseudo-code of the
-/// document.
+/// Computes the lane to read and returns whether it is in range, as in the pseudo-code of PTX ISA.
 bool sourceLane(uint8_t mode, unsigned lane, uint32_t b, uint32_t c, unsigned &from) {
   unsigned value = b & 31, clamp = c & 31, segment = c >> 8 & 31;
   unsigned most = (lane & segment) | (clamp & ~segment & 31), least = lane & segment;
@@ -175,7 +174,7 @@ Step elect(Warp &warp, const Instruction &i, LaneMask active) {
 
 //===- Decoding -----------------------------------------------------------===//
 
-/// Parses d, or d|p.
+/// Parses a destination d or d|p.
 static std::vector<Slot> resultAndPredicate(Decoder &d, bool needsBoth) {
   const Operand &to = d.operand(0);
   if (to.kind == OperandKind::Pair)

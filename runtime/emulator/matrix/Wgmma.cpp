@@ -4,13 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Asynchronous Multiply-and-Accumulate Instruction: wgmma.mma_async":
+// Decodes wgmma (PTX ISA, "Asynchronous Multiply-and-Accumulate Instruction: wgmma.mma_async"):
 //
 //   wgmma.mma_async.sync.aligned.m64nNk16.f32.bf16.bf16 {d...}, a, b, scale-d, imm-scale-a,
 //     imm-scale-b, imm-trans-a, imm-trans-b
 //
-// a is a matrix descriptor or four registers. The last two operands exist for 16-bit types, and
-// imm-trans-a only if a is a descriptor.
+// The operand a is a matrix descriptor or four registers. imm-trans-b exists for 16-bit types,
+// imm-trans-a only if, in addition, a is a descriptor.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@
 
 using namespace fsdprt::emulate;
 
-/// Takes the N of a shape m64nNk16: 8, 16, ..., 256.
+/// Takes a shape such as m64nNk16 from the opcode and returns N: 8, 16, ... or 256.
 static uint16_t takeColumns(Decoder &d, unsigned &inner) {
   for (std::string_view part : d.modifiers.left()) {
     uint16_t columns = 0;
@@ -54,7 +54,7 @@ static WgmmaPlan takeShape(Decoder &d) {
   return plan;
 }
 
-/// Parses 1 or -1; returns true for -1.
+/// Parses a scale of 1 or -1. Returns true for -1.
 static bool takeScale(Decoder &d, const Operand &operand) {
   int64_t scale = d.constant(operand, "1 or -1");
   if (scale != 1 && scale != -1)

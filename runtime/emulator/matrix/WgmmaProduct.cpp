@@ -4,24 +4,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Shared Memory Matrix Layout, Strides, Matrix Descriptor Format". With P chunks of 16
-// bytes in the span of the swizzle (1 without swizzle), chunk (m, k) of a matrix is at
+// Computes the products of wgmma (PTX ISA, "Shared Memory Matrix Layout, Strides, Matrix Descriptor
+// Format"). With P chunks of 16 bytes in the span of the swizzle (P = 1 without swizzle), chunk (m,
+// k) of a matrix has the offset
 //
 //   K-major   P > 1: 16 P (m % 8) + SBO (m / 8) + 16 k
 //             P = 1: 16 (m % 8) + SBO (m / 8) + LBO k
 //   MN-major  P > 1: 16 (m % P) + LBO (m / P) + 16 P (k % 8) + SBO (k / 8)
 //             P = 1: SBO m + 16 (k % 8) + LBO (k / 8)
 //
-// from the start address. Chunks of each row of 128 bytes are exchanged by the row's number less
-// the base offset. A chunk has 16 bytes along K (K-major; m counts rows), or along M or N
-// (MN-major; k counts elements of K).
+// from the start address. Within each row of 128 bytes, the swizzle permutes the chunks by the
+// row's index minus the base offset. In a K-major matrix, a chunk is 16 bytes along K, and m is a
+// row. In an MN-major matrix, a chunk is 16 bytes along M or N, and k is an element of K.
 //
-// Fragments are those of mma (Matrices.cpp): warp w has rows 16 w to 16 w + 15 of A and D. Rows of
-// A are read for their own warp alone, as registers are: A needs no barrier if the warp that reads
-// it has written it.
+// Fragments have the layout of mma (Matrices.cpp); warp w has rows 16 w to 16 w + 15 of A and D.
+// The rows of A in shared memory are read on behalf of that warp alone. A warp that has written its
+// own rows therefore needs no barrier before the product.
 //
-// Error model: as for mma. Products are exact and added in double in the order of k, beginning with
-// the accumulator; the sum is rounded once.
+// The error model is the one of mma (Matrices.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,7 +52,7 @@ Descriptor decodeDescriptor(const Warp &warp, uint64_t bits, char matrix) {
           bits >> 49 & 7, swizzles[bits >> 62]};
 }
 
-/// Returns the address of a chunk by the table above. `isMajor`: MN-major.
+/// Returns the address of a chunk by the table above. `isMajor` is true for MN-major matrices.
 uint64_t chunkAddress(const Descriptor &d, bool isMajor, unsigned m, unsigned k) {
   uint64_t span = spanOf(d.swizzle), chunks = span / chunkBytes, address = d.start;
   bool isSwizzled = d.swizzle != TensorSwizzle::None;
@@ -65,7 +65,7 @@ uint64_t chunkAddress(const Descriptor &d, bool isMajor, unsigned m, unsigned k)
   return swizzled(address, d.swizzle, (address >> 7) - d.base);
 }
 
-/// Reads matrices by their descriptors, as the agent of a warpgroup.
+/// Reads matrices in shared memory by their descriptors, as the agent of a warpgroup.
 class Reader {
 public:
   Reader(Warp &warp, uint32_t agent) : warp(warp), agent(agent), access(warp, Touch::Reads) {
@@ -103,7 +103,8 @@ struct Wgmma {
     return kind == WgmmaPlan::Half ? Half::widen(bits) : Brain::widen(bits);
   }
 
-  /// Reads rows (or columns) from `first` on; element (m, k) goes to to[m * mStep + k * kStep].
+  /// Reads `count` rows of A or columns of B from `first` on. Element (m, k) is stored to to[m *
+  /// mStep + k * kStep].
   static FSDPRT_INLINE void read(Reader &reader, const Descriptor &d, bool isMajor, unsigned first,
                                  unsigned count, double *to, unsigned mStep, unsigned kStep,
                                  double sign) {
@@ -124,8 +125,7 @@ struct Wgmma {
       }
   }
 
-  /// Reads A from registers: register r of lane 4 g + t holds row g + 8 (r % 2), from column e t +
-  /// 4 e (r / 2).
+  /// Reads A from registers, in the layout of Matrices.cpp.
   static FSDPRT_INLINE void readFragment(Warp &warp, const Slot *slots,
                                          double (&a)[warpRows][maxInner], double sign) {
     for (unsigned r = 0; r < 4; ++r)
@@ -139,7 +139,8 @@ struct Wgmma {
 
 using Sums = double[warpRows][maxColumns];
 
-/// Calls act(sum, bits, part) for the elements of each register of D: pairs of columns of two rows.
+/// Calls act(sum, pair, lane, part) for each element of D. `pair` is the index of a pair of
+/// elements, which are adjacent columns, in a lane.
 template <typename Action>
 FSDPRT_INLINE void eachSum(const WgmmaPlan &plan, Sums &sums, Action act) {
   for (unsigned pair = 0; pair < plan.columns / 4u; ++pair)
@@ -173,7 +174,7 @@ FSDPRT_INLINE void storeSums(Warp &warp, const Instruction &i, const WgmmaPlan &
     });
 }
 
-/// Eight columns at a time stay in registers of the host.
+/// Computes eight columns at a time, whose sums stay in registers of the host.
 FSDPRT_INLINE void multiply(const double (&a)[warpRows][maxInner],
                             const double (&b)[maxInner][maxColumns], unsigned inner,
                             unsigned columns, Sums &sums) {
@@ -210,7 +211,8 @@ struct Runner {
     for (unsigned w = 0; w < groupWarps; ++w) {
       if (plan.aIsShared) {
         clocks.gather(group.agent, {firsts[w]});
-        Reader own(last, group.agent); // a new one, since the agent's row has changed
+        // gather() has changed the agent's row, so a new Reader is needed.
+        Reader own(last, group.agent);
         Wgmma<kind>::read(own, decodeDescriptor(last, product.a, 'A'), plan.transposesA,
                           w * warpRows, warpRows, a[0], maxInner, 1, sign);
       } else {

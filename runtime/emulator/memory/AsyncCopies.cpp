@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Data Movement and Conversion Instructions: cp.async, cp.async.commit_group,
-// cp.async.wait_group, cp.async.wait_all". The bytes are copied at once, but by the thread's agent.
-// They are ordered before the thread's accesses after it has waited for their group, and before
-// those of other threads after it has released them. Earlier accesses race.
+// Implements PTX ISA, "Data Movement and Conversion Instructions: cp.async, cp.async.commit_group,
+// cp.async.wait_group, cp.async.wait_all". The thread's agent copies the bytes immediately. The
+// copy is ordered before accesses of the thread that follow a wait for the copy's group, and before
+// accesses of other threads that follow a later release. Accesses before that are races.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ namespace {
 struct Plan {
   bool isWideTo, isWideFrom;
   uint8_t size;
-  bool hasSize; ///< an operand gives the bytes to read; the rest becomes 0
+  bool hasSize; ///< an operand is the number of bytes to read; the rest becomes 0
   int32_t fromOffset;
 };
 
@@ -73,7 +73,7 @@ void commitLane(Warp &warp, unsigned lane) {
   copiesOf(warp, lane).groups.push_back(cluster.clocks.finish(cluster.agentOf(warp.thread(lane))));
 }
 
-/// Waits until at most `left` groups are in flight.
+/// Waits until at most `left` groups of a lane are in flight.
 void waitLane(Warp &warp, unsigned lane, uint64_t left) {
   Cluster &cluster = warp.block.cluster;
   AsyncCopies &copies = copiesOf(warp, lane);

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Agents are used in turn. An agent's time grows between the reads and the writes of a copy, so
-// that a wait for the reads of a group covers the reads alone.
+// Copies use the agents of the cluster's threads in turn. An agent's time grows between the reads
+// and the writes of a copy, so that a wait for the reads of a group covers only the reads.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A copy takes place at once, by an agent of its own. It is ordered before the accesses of threads
-// that see the end of its mbarrier's phase, or wait for its group. It uses the async proxy, which
-// sees ordinary stores only after fence.proxy.async.
+// An agent makes the accesses of a copy when the copy is issued. They are ordered before later
+// accesses of threads that see the end of its mbarrier's phase or wait for its group. Copies use
+// the async proxy, which sees ordinary stores only after fence.proxy.async.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,32 +18,34 @@
 
 namespace fsdprt::emulate {
 
-/// A reduction into existing values.
+/// The reduction of a copy that combines its data with the values in memory.
 struct Reduction {
   Combination op;
   Type type;
 };
 
-/// A copy that a lane starts. st.async and red.async use the generic proxy.
+/// An asynchronous copy that a lane starts. `isAsyncProxy` is false for st.async and red.async,
+/// which use the generic proxy.
 class AsyncCopy {
 public:
   AsyncCopy(Warp &warp, unsigned lane, bool isAsyncProxy = true);
-  /// Resolves bytes that the copy will read; checkRead() checks parts of them.
+  /// Resolves bytes that the copy will read. checkRead() must check the parts that it does read.
   Place place(Space space, uint64_t address, unsigned bytes, unsigned alignment) const {
     return reads.resolve(space, address, bytes, lane, alignment);
   }
   /// Resolves and checks bytes that the copy reads.
   Place read(Space space, uint64_t address, unsigned bytes, unsigned alignment);
   void checkRead(const Place &place, unsigned bytes);
-  /// Resolves bytes that the copy writes; no reads may follow.
+  /// Resolves bytes that the copy writes. The copy may not read after this call.
   Place writeTo(Space space, uint64_t address, unsigned bytes, unsigned alignment);
   void write(const Place &place, const uint8_t *data, unsigned bytes);
-  /// Writes, or combines with existing values, each element by a strong operation.
+  /// Writes data. With a reduction, combines each element with its value in memory by a strong
+  /// operation.
   void write(const Place &place, const uint8_t *data, unsigned bytes,
              const std::optional<Reduction> &reduction);
-  /// Completes the copy: adds `bytes` to an mbarrier in shared memory, ...
+  /// Completes the copy by adding `bytes` to an mbarrier in shared memory.
   void complete(uint64_t mbarrier, unsigned bytes, const Storage &destination);
-  /// ... or adds the copy to the lane's open group.
+  /// Completes the copy by adding it to the lane's open group.
   void joinGroup();
 
 private:
@@ -59,7 +61,7 @@ private:
 
 /// Returns the ranks of the blocks in a lane's mask for .multicast::cluster.
 std::vector<uint32_t> multicastRanks(Warp &warp, unsigned lane, Slot mask);
-/// Returns the same address in another block of the cluster.
+/// Returns the address in another block of the cluster that corresponds to `sharedAddress`.
 constexpr uint64_t inBlock(uint64_t sharedAddress, uint32_t rank) {
   return (sharedAddress & ((uint64_t(1) << rankShift) - 1)) | uint64_t(rank + 1) << rankShift;
 }

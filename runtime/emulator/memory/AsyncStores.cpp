@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Data Movement and Conversion Instructions: st.async" and "Parallel Synchronization and
-// Communication Instructions: red.async". Registers are written to the shared memory of a block of
-// the cluster, and their bytes are counted by an mbarrier there.
+// Implements PTX ISA, "Data Movement and Conversion Instructions: st.async" and "Parallel
+// Synchronization and Communication Instructions: red.async". The instructions write registers to
+// the shared memory of a block of the cluster. An mbarrier in that block counts the bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ namespace {
 struct Plan {
   AddressOperand to{Space::Shared}, barrier{Space::Shared};
   Type type = Type::B32;
-  unsigned count = 1; ///< number of elements, the first operands
+  unsigned count = 1; ///< number of elements; they are the first operands
   std::optional<Reduction> reduction;
 };
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Parallel Synchronization and Communication Instructions: atom, red". Lanes act in their
-// order.
+// Implements PTX ISA, "Parallel Synchronization and Communication Instructions: atom, red". The
+// operations of the lanes are executed in the order of the lanes.
 //
 //===----------------------------------------------------------------------===//
 

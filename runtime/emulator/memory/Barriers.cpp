@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Parallel Synchronization and Communication Instructions: barrier{.cta}, bar.warp.sync,
-// barrier.cluster, membar, fence" and "Miscellaneous Instructions: nanosleep, setmaxnreg, trap,
-// brkpt, pmevent". A barrier without a number of threads waits for all threads of the block that
-// have not left.
+// Implements PTX ISA, "Parallel Synchronization and Communication Instructions: barrier{.cta},
+// bar.warp.sync, barrier.cluster, membar, fence" and "Miscellaneous Instructions: nanosleep,
+// setmaxnreg, trap, brkpt, pmevent". A barrier without a number of threads waits for all threads of
+// the block that have not exited.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ namespace {
 
 enum : uint8_t { IsAligned = 1, Arrives = 2, HasCount = 4 };
 
-/// Returns the value of a register; fails if lanes differ.
+/// Returns the value of a register. Fails if the lanes have different values.
 uint32_t uniform(Warp &warp, Slot slot, LaneMask active, const char *what) {
   const uint32_t *values = warp.at<uint32_t>(slot);
   uint32_t first = values[__builtin_ctz(active)];
@@ -108,7 +108,7 @@ Step clusterArrive(Warp &warp, const Instruction &i, LaneMask active) {
       warp.fail(LaneMask(1) << lane, "arrives again without barrier.cluster.wait");
     warp.clusterPhase[lane] = cluster.phase + 1;
   }
-  // .relaxed orders nothing, unless a fence precedes it.
+  // With .relaxed, only lanes that have executed a fence release their accesses.
   if (LaneMask released = i.modifier ? active & warp.fenced : active)
     cluster.clocks.release(warp.firstThread, released, cluster.arriving);
   cluster.arrived += __builtin_popcount(active);
@@ -145,8 +145,8 @@ Step proxyFence(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// PTX ISA, "membar, fence: fence.mbarrier_init": makes the mbarriers that the lanes have
-/// initialised usable by the whole cluster.
+/// Executes fence.mbarrier_init (PTX ISA, "membar, fence"): the whole cluster can then use the
+/// mbarriers that the lanes have initialised.
 Step mbarrierFence(Warp &warp, const Instruction &i, LaneMask active) {
   for (auto &[offset, barrier] : warp.block.mbarriers)
     barrier.isFenced |= barrier.maker / warpSize * warpSize == warp.firstThread &&
@@ -206,7 +206,7 @@ static void decodeBlockBarrier(Decoder &d) {
   i.modifier2 = reduction;
 }
 
-/// PTX ISA, "membar, fence": fences of memory, of proxies, and of mbarrier initialisation.
+/// Decodes fences of memory, of proxies, and of mbarrier initialisation (PTX ISA, "membar, fence").
 static void decodeFence(Decoder &d) {
   bool isAsyncProxy = false, isOtherProxy = false, isInit = d.modifiers.take("mbarrier_init");
   if (d.modifiers.take("proxy")) {
@@ -226,7 +226,7 @@ static void decodeFence(Decoder &d) {
   d.emit(isAsyncProxy ? proxyFence : isInit ? mbarrierFence : memoryFence, {}, {});
 }
 
-/// setmaxnreg has no effect; only its number is checked.
+/// Decodes setmaxnreg, which has no effect. Only the number of registers is checked.
 static void decodeRegisters(Decoder &d) {
   if (d.modifiers.takeOneOf({"inc", "dec"}) < 0)
     d.fail("expected .inc or .dec");
@@ -258,7 +258,8 @@ bool fsdprt::emulate::decodeBarrier(Decoder &d) {
   } else if (name == "trap" || name == "brkpt") {
     d.operandCount(0, 0);
     d.emit(trapped, {}, {});
-  } else { // nanosleep, pmevent, griddepcontrol: without effect for a single grid
+  } else {
+    // nanosleep, pmevent and griddepcontrol have no effect when only one grid runs.
     d.modifiers.takeOneOf({"wait", "launch_dependents", "mask"});
     if (name == "nanosleep")
       d.typeOneOf({Type::U32});

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Data Movement and Conversion Instructions: cp.async.bulk, cp.reduce.async.bulk,
-// cp.async.bulk.prefetch, cp.async.bulk.commit_group, cp.async.bulk.wait_group". AsyncProxy.h
-// describes how copies act.
+// Implements PTX ISA, "Data Movement and Conversion Instructions: cp.async.bulk,
+// cp.reduce.async.bulk, cp.async.bulk.prefetch, cp.async.bulk.commit_group,
+// cp.async.bulk.wait_group". AsyncProxy.h describes the order of a copy's accesses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ namespace {
 struct Plan {
   AddressOperand to{Space::Shared}, from{Space::Shared}, barrier{Space::Shared};
   bool hasBarrier = false;
-  Slot mask = 0; ///< of .multicast::cluster, or 0
+  Slot mask = 0; ///< operand of .multicast::cluster, or 0
   std::optional<Reduction> reduction;
 };
 
@@ -65,7 +65,8 @@ Step commit(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// modifier: .read, waits only until the sources have been read.
+/// Executes cp.async.bulk.wait_group. `modifier` is true for .read, which only waits until the
+/// sources have been read.
 Step waitForGroups(Warp &warp, const Instruction &i, LaneMask active) {
   if (warp.bulk.empty())
     return Step::Next;
@@ -90,7 +91,7 @@ Step waitForGroups(Warp &warp, const Instruction &i, LaneMask active) {
 Step nothing(Warp &warp, const Instruction &i, LaneMask active) { return Step::Next; }
 } // namespace
 
-/// PTX ISA, "cp.reduce.async.bulk".
+/// Takes the operation and the type of cp.reduce.async.bulk.
 static Reduction takeReduction(Decoder &d) {
   Combination op = takeCombination(d);
   d.modifiers.take("noftz");

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Additions of f32 in global memory flush subnormal numbers, as PTX ISA specifies.
+// As PTX ISA specifies, f32 additions in global memory flush subnormal numbers.
 //
 //===----------------------------------------------------------------------===//
 

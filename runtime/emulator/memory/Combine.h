@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Parallel Synchronization and Communication Instructions: atom, red" and
-// "cp.reduce.async.bulk": the new value of a number in memory.
+// Computes the new value in memory for atom, red (PTX ISA, "Parallel Synchronization and
+// Communication Instructions") and cp.reduce.async.bulk.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,12 +18,13 @@ namespace fsdprt::emulate {
 
 enum class Combination : uint8_t { Add, Min, Max, Inc, Dec, Exch, Cas, And, Or, Xor };
 
-/// Returns the new value. `b` is the operand, `c` the second operand of cas. Sums of f32 in global
-/// memory flush subnormal numbers.
+/// Returns the new value in memory, where `old` is the old one. `b` is the operand, `c` the second
+/// operand of cas.
 uint64_t combine(Combination op, Type type, bool isGlobal, uint64_t old, uint64_t b,
                  uint64_t c = 0);
 bool isCombination(Combination op, Type type);
-/// Fails if there is no operation, or if the type does not support it.
+/// takeCombination() fails if the opcode names no operation, checkCombination() if the type does
+/// not support the operation.
 Combination takeCombination(Decoder &d);
 void checkCombination(Decoder &d, Combination op, Type type);
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Data Movement and Conversion Instructions: ld, ldu, st, prefetch, cvta, isspacep,
-// mapa".
+// Implements PTX ISA, "Data Movement and Conversion Instructions: ld, ldu, st, prefetch, cvta,
+// isspacep, mapa".
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +19,8 @@ struct Plan {
   Space space;
   Type type;
   uint8_t count;        ///< number of elements
-  uint8_t registerSize; ///< bytes of each element's register
-  bool isWide;          ///< address of 64 bits
+  uint8_t registerSize; ///< size of each element's register in bytes
+  bool isWide;          ///< the base address has 64 bits
   Order order;
 };
 
@@ -47,7 +47,8 @@ void unpackElement(Warp &warp, Slot to, const uint8_t (*from)[maxBytes], unsigne
     }
 }
 
-/// Extends signed numbers to wider registers.
+/// Copies an element of each lane to a register. Signed numbers are sign-extended if the register
+/// is wider.
 template <typename R>
 void unpack(Warp &warp, const Plan &plan, Slot to, const uint8_t (*from)[maxBytes], unsigned offset,
             LaneMask active) {
@@ -161,7 +162,8 @@ Step convertAddress(Warp &warp, const Instruction &i, LaneMask active) {
       warp.fail(LaneMask(1) << lane, "generic address 0x%llx is not in %s memory",
                 static_cast<unsigned long long>(address), nameOf(static_cast<Space>(i.modifier)));
     address = i.modifier2 ? address - window : address + window;
-    // A block's own shared memory has two addresses: without a rank, and with the block's rank.
+    // Shared memory of the executing block has two addresses: without a rank, and with the block's
+    // rank.
     uint64_t rank = uint64_t(warp.block.rank + 1) << rankShift;
     if (window == sharedWindow && !i.modifier2 && (address - window) >> rankShift == 0)
       address += rank;
@@ -190,7 +192,7 @@ Step isInSpace(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// Computes the address of a variable in another block of the cluster.
+/// Executes mapa: computes the address of a variable in another block of the cluster.
 template <typename T>
 Step mapAddress(Warp &warp, const Instruction &i, LaneMask active) {
   for (unsigned lane = 0; lane < warpSize; ++lane) {
@@ -211,8 +213,8 @@ Step mapAddress(Warp &warp, const Instruction &i, LaneMask active) {
 
 //===- Decoding -----------------------------------------------------------===//
 
-/// Returns the slots of the elements. All registers have one size; a sink has the size of the
-/// element.
+/// Returns the slots of the elements. All registers have the same size. A sink ("_") counts as a
+/// register with the size of the element.
 static std::vector<Slot> elementSlots(Decoder &d, const Operand &operand, Plan &plan, bool isLoad) {
   auto elements = Decoder::elements(operand);
   if (elements.size() != plan.count)
@@ -236,7 +238,8 @@ static std::vector<Slot> elementSlots(Decoder &d, const Operand &operand, Plan &
 bool fsdprt::emulate::decodeLoadStore(Decoder &d) {
   std::string_view name = d.modifiers.name();
   if (name != "ld" && name != "ldu" && name != "st") {
-    while (!d.modifiers.left().empty()) // hints to caches
+    // prefetch and similar instructions are hints to caches. They have no effect.
+    while (!d.modifiers.left().empty())
       d.modifiers.take(d.modifiers.left()[0]);
     d.emit(nothing, {}, {});
     return true;

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier.init, inval, arrive,
-// arrive_drop, expect_tx, complete_tx, test_wait, try_wait, pending_count,
-// cp.async.mbarrier.arrive". try_wait waits until the phase ends; a phase that never ends is
+// Implements PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier.init,
+// inval, arrive, arrive_drop, expect_tx, complete_tx, test_wait, try_wait, pending_count,
+// cp.async.mbarrier.arrive". try_wait waits until the phase ends. A phase that never ends is
 // reported as a deadlock.
 //
 //===----------------------------------------------------------------------===//
@@ -164,7 +164,8 @@ Step invalidate(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// Announces bytes before it arrives, so that the phase does not end in between.
+/// Executes an instruction for one lane. arrive.expect_tx announces bytes before it arrives, so
+/// that the phase does not end in between.
 void actOnLane(Warp &warp, const Instruction &i, const Plan &plan, unsigned lane) {
   MbarrierRef barrier(warp, lane, plan.space,
                       addressOf(warp, i.in[0], plan.isWide, i.immediate, lane));
@@ -178,8 +179,9 @@ void actOnLane(Warp &warp, const Instruction &i, const Plan &plan, unsigned lane
     if (!plan.isRelaxed)
       barrier.release(warp.thread(lane));
     barrier.arrive(plan.announces ? 1 : value, plan.op == Op::Drop);
-  } else if (plan.op == Op::CopiesArrive) { // by the agent, when its copies are done; without
-                                            // .noinc it adds its own arrival
+  } else if (plan.op == Op::CopiesArrive) {
+    // The agent arrives when its copies are done. Without .noinc, the instruction also adds one
+    // expected arrival, so that the number of missing arrivals does not change.
     barrier.release(warp.block.cluster.agentOf(warp.thread(lane)));
     if (plan.keepsCount)
       barrier.arrive(1, false);
@@ -196,7 +198,7 @@ Step act(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// Acquires once for all lanes that test the same mbarrier, which is the usual case.
+/// Acquires once for consecutive lanes that test the same mbarrier. Usually all lanes do.
 class Acquired {
 public:
   void add(const MbarrierRef &barrier, unsigned lane) {
@@ -216,7 +218,8 @@ private:
   LaneMask lanes = 0;
 };
 
-/// modifier: 1 waits (try_wait), 2 the operand is a parity, not a state.
+/// Executes test_wait and try_wait. Bits of `modifier`: 1 for try_wait, which waits; 2 if the
+/// operand is a parity instead of a state.
 Step test(Warp &warp, const Instruction &i, LaneMask active) {
   Plan plan = planOf(i);
   LaneMask ended = 0;
@@ -272,7 +275,7 @@ static void decodeTest(Decoder &d, Plan plan, bool waits) {
   finishInstruction(d, i, plan, offset);
 }
 
-/// Parses arrive{.expect_tx} {state,} [address] {, number}.
+/// Decodes arrive{.expect_tx} {state,} [address] {, count}.
 static void decodeArrival(Decoder &d, Plan plan) {
   plan.announces = d.modifiers.take("expect_tx");
   if (d.modifiers.take("noComplete"))

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier". A phase ends when
-// all expected arrivals and all announced bytes have come. The contents of the object's 8 bytes are
-// implementation-defined. Here they repeat the state that the block keeps, so that overwriting is
-// detected.
+// Implements the operations of PTX ISA, "Parallel Synchronization and Communication Instructions:
+// mbarrier". A phase ends when all expected arrivals and all announced bytes have come. The
+// contents of the 8 bytes of an mbarrier are implementation-defined. The emulator stores a copy of
+// Mbarrier's state in them, so that it detects overwriting.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,18 +18,19 @@
 
 namespace fsdprt::emulate {
 
-/// An mbarrier of the lane's block or of another block of its cluster. Fails if there is none.
+/// An mbarrier of the lane's block or of another block of its cluster.
 class MbarrierRef {
 public:
   MbarrierRef(Warp &warp, unsigned lane, Space space, uint64_t address)
       : MbarrierRef(warp, lane, warp.thread(lane), space, address) {}
-  /// `thread` is the lane's own, or an agent that acts for it in the async proxy.
+  /// Finds the mbarrier at an address. Fails if there is none. `thread` is the lane's thread, or an
+  /// agent that acts for it in the async proxy.
   MbarrierRef(Warp &warp, unsigned lane, uint32_t thread, Space space, uint64_t address);
   void arrive(uint32_t count, bool drops);
   void expect(int64_t bytes);
   /// Counts received bytes.
   void complete(int64_t bytes) { expect(-bytes); }
-  /// Orders the accesses of `thread`, the lane's own or an agent, before those after the end of the
+  /// Orders the accesses of `thread` before the accesses of threads that acquire the end of the
   /// phase.
   void release(uint32_t thread);
   /// Fails unless a fence orders mbarrier.init before the accesses of `agent` in the async proxy.
@@ -38,10 +39,10 @@ public:
   void finish();
   void remove();
   bool hasEnded(uint32_t parity) const { return barrier->phase != parity; }
-  /// Acquires, for lanes of the warp, the releases into the phase that has ended.
+  /// Acquires, for lanes of the warp, the releases into the last phase that has ended.
   void acquire(LaneMask lanes);
   uint64_t state() const { return barrier->bits(); }
-  /// Returns the address in shared::cluster.
+  /// Returns the address of the mbarrier in shared::cluster.
   uint64_t address() const { return uint64_t(owner->rank + 1) << rankShift | offset; }
   const Block &block() const { return *owner; }
 

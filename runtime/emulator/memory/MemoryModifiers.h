@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Space, order, cache and vector modifiers of ld, st, atom and red.
+// Parses the space, order, cache and vector modifiers of ld, st, atom and red.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@
 
 namespace fsdprt::emulate {
 
-/// Takes a space (PTX ISA, "State Spaces"); generic if there is none.
+/// Takes a space (PTX ISA, "State Spaces"). Returns the generic space if the opcode names none.
 inline Space takeSpace(Modifiers &modifiers) {
   int space = modifiers.takeOneOf({"global", "shared", "shared::cta", "shared::cluster", "local",
                                    "param", "param::entry", "param::func", "const"});
@@ -26,8 +26,8 @@ inline Space takeSpace(Modifiers &modifiers) {
   return space < 0 ? Space::Generic : spaces[space];
 }
 
-/// Takes cache operators and eviction hints (PTX ISA), which change no value. Returns true for
-/// .level::cache_hint, which has a further operand.
+/// Takes cache operators and eviction hints, which have no effect. Returns true for
+/// .level::cache_hint, which adds an operand.
 inline bool takeCaches(Modifiers &modifiers) {
   modifiers.takeOneOf({"ca", "cg", "cs", "lu", "cv", "wb", "wt"});
   modifiers.take("nc");

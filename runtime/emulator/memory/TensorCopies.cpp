@@ -4,14 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Data Movement and Conversion Instructions: cp.async.bulk.tensor,
+// Implements PTX ISA, "Data Movement and Conversion Instructions: cp.async.bulk.tensor,
 // cp.reduce.async.bulk.tensor, cp.async.bulk.prefetch.tensor" and "Tensors: Tiled mode, Tensor
-// Swizzling Modes". A box is dense in shared memory, with dimension 0 innermost; its chunks of 16
-// bytes are exchanged by the address bits from 7 on. A row of the box is one contiguous run in
-// global memory. Elements outside of the tensor are filled by loads, and skipped by stores.
+// Swizzling Modes". A box is dense in shared memory, with dimension 0 innermost; a swizzle permutes
+// its 16-byte chunks by the address bits from bit 7 on. A load fills elements outside of the
+// tensor; a store skips them.
 //
-// The document specifies neither the NaN of fills nor the rounding of TF32. Here they are the
-// type's canonical NaN, and rounding to nearest.
+// PTX ISA specifies neither the NaN of fills nor the rounding of TF32. The emulator uses the type's
+// canonical NaN, and rounds to nearest.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,8 +31,8 @@ struct Plan {
   uint8_t rank = 0;
   AddressOperand map{Space::Generic}, shared{Space::Shared}, barrier{Space::Shared};
   Slot coordinates[maxTensorRank] = {};
-  Slot mask = 0;                 ///< of .multicast::cluster, or 0
-  std::optional<Combination> op; ///< of cp.reduce
+  Slot mask = 0;                 ///< operand of .multicast::cluster, or 0
+  std::optional<Combination> op; ///< operation of cp.reduce
 };
 
 TensorMap mapOf(Warp &warp, const Plan &plan, unsigned lane) {
@@ -72,8 +72,8 @@ public:
     }
     return false;
   }
-  /// Returns the number of elements of the current row inside of the tensor; sets the first of
-  /// them, and its address.
+  /// Returns the number of elements of the current row that are inside of the tensor. Sets the
+  /// index and the address of the first of these elements.
   uint32_t inside(uint32_t &first, uint64_t &address) const {
     address = map.address;
     for (unsigned d = 1; d < map.rank; ++d) {
@@ -98,7 +98,7 @@ private:
   bool isFirst = true;
 };
 
-/// Rounds or flushes elements of the types that require it.
+/// Rounds elements of the TF32 types and flushes elements of the FTZ types.
 void convert(const TensorMap &map, uint8_t *bytes, uint32_t count) {
   if (map.type != TensorType::F32Flushed && map.type != TensorType::TF32 &&
       map.type != TensorType::TF32Flushed)
@@ -123,11 +123,11 @@ void fillOutside(const TensorMap &map, std::vector<uint8_t> &box) {
     std::memcpy(box.data() + at, &nan, map.elementBytes());
 }
 
-/// Calls `act` for each piece of a row in shared memory, in the order of the swizzle.
+/// Calls `act` for each chunk of a row that is contiguous in shared memory.
 template <typename Action>
 void eachChunk(const TensorMap &map, const Place &box, uint64_t row, uint32_t first, uint32_t bytes,
                Action act) {
-  // Without a swizzle the row is one piece.
+  // Without a swizzle, the whole row is one chunk.
   uint32_t chunk = map.swizzle == TensorSwizzle::None ? map.rowBytes() : 16;
   for (uint32_t at = first; at < first + bytes;) {
     uint32_t length = std::min(chunk - at % chunk, first + bytes - at);
@@ -169,8 +169,8 @@ void load(Warp &warp, const Plan &plan, const TensorMap &map, const int32_t *cor
     writeTo(inBlock(shared, rank), inBlock(barrier, rank));
 }
 
-/// PTX ISA, "cp.reduce.async.bulk.tensor": the type is that of the map; bitwise operations use
-/// integers.
+/// Returns the reduction of cp.reduce.async.bulk.tensor. Its type is the tensor map's, or an
+/// integer type for bitwise operations.
 std::optional<Reduction> reductionOf(Warp &warp, const Plan &plan, const TensorMap &map,
                                      unsigned lane) {
   if (!plan.op)

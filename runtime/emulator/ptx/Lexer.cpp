@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One pass over the text, without copies.
+// The lexer makes one pass over the text. Tokens are views of the text.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,7 +67,7 @@ Token Lexer::take(TokenKind kind, size_t count) {
   return token;
 }
 
-/// Returns the length of a name followed by ".part" and "::part" without blanks.
+/// Returns the length of a name and any ".part" and "::part" that follow it without blanks.
 size_t Lexer::wordLength() const {
   size_t i = 1;
   for (;;) {
@@ -119,7 +119,7 @@ Token Lexer::decimalFloat() {
   return token;
 }
 
-/// PTX ISA, "Integer Constants" and "Floating-Point Constants".
+/// Takes a number (PTX ISA, "Integer Constants" and "Floating-Point Constants").
 Token Lexer::number() {
   char second = rest.size() > 1 ? rest[1] : '\0';
   if (rest[0] == '0' && (second == 'f' || second == 'F'))

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Syntax". An opcode with all of its modifiers is one token ("ld.global.v2.b32"). A
-// directive begins with a dot. Numbers begin with 0x, 0, 0b, a decimal digit, or with 0f and 0d for
-// the bits of a float.
+// Splits PTX into tokens (PTX ISA, "Syntax"). An opcode and its modifiers ("ld.global.v2.b32") are
+// one token. A directive begins with a dot. Numbers begin with a decimal digit; the prefixes 0x, 0
+// and 0b select a base, and 0f and 0d denote the bits of a float.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ struct Token {
   TokenKind kind = TokenKind::End;
   Location at;
   std::string_view text;
-  uint64_t integer = 0; ///< of Integer; bits of Single and Double
+  uint64_t integer = 0; ///< value of an Integer; bits of a Single or Double
 
   bool is(char sign) const { return kind == TokenKind::Sign && text[0] == sign; }
 };

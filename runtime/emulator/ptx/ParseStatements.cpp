@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Statements" and "Instruction Operands". Labels and registers of nested { } are local to
-// them.
+// Parses PTX ISA, "Statements" and "Instruction Operands". Labels and registers declared in a
+// nested { } are local to it.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Variables": single registers and numbered ranges; variables with alignment, arrays and
-// initial values.
+// Parses PTX ISA, "Variables": single registers and numbered ranges of registers, and variables
+// with alignments, array dimensions and initial values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ using namespace fsdprt::emulate;
 
 static constexpr uint64_t maxRegisters = 1 << 20, maxVariableBytes = uint64_t(1) << 30;
 
-/// Splits "%r12" into "%r" and 12; fails for leading zeros.
+/// Splits "%r12" into "%r" and 12. Returns false for names such as "x" and "%r01".
 static bool splitNumber(std::string_view name, std::string_view &stem, uint32_t &number) {
   size_t at = name.size();
   while (at && name[at - 1] >= '0' && name[at - 1] <= '9')
@@ -92,8 +92,8 @@ void Parser::declare(const Variable *variable) {
                        quoted(variable->name).c_str());
 }
 
-/// Parses a variable after its space: .align 4 .v2 .b8 name[4][4] = ..., in any order before the
-/// name; .ptr describes the target of a parameter.
+/// Parses a variable after its space: .align 4 .v2 .b8 name[4][4] = ... The directives before the
+/// name may have any order. .ptr describes the memory to which a parameter points.
 Variable *Parser::parseVariable(Space space) {
   module.variables.push_back(std::make_unique<Variable>());
   Variable *variable = module.variables.back().get();

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Directives". Directives for debuggers (.loc, .file, .section) are skipped.
+// Parses PTX ISA, "Directives". Directives for debuggers (.loc, .file, .section) are skipped.
 //
 //===----------------------------------------------------------------------===//
 
@@ -91,7 +91,7 @@ void Parser::parseModule() {
     parseDirective();
 }
 
-/// Parses a version; the lexer reads 8.6 as one number.
+/// Parses a version such as 8.6, which is one token of the lexer.
 void Parser::parseVersion() {
   if (token.kind != TokenKind::Double)
     expected("a version such as 8.6");
@@ -231,8 +231,8 @@ void Parser::parseSizes(uint32_t (&sizes)[3]) {
   } while (accept(','));
 }
 
-/// PTX ISA, "Performance-Tuning Directives" and "Cluster Dimension Directives". Only numbers of
-/// threads are kept.
+/// Parses a directive of PTX ISA, "Performance-Tuning Directives" and "Cluster Dimension
+/// Directives". Only the sizes of blocks and clusters are kept.
 bool Parser::parseTuning(Function &parsed) {
   uint32_t ignored[3];
   if (acceptDirective("reqntid"))

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Internal to parse(): a recursive-descent parser with one token of look-ahead.
+// The recursive-descent parser behind parse(). It looks ahead by one token.
 //
 //===----------------------------------------------------------------------===//
 
@@ -76,8 +76,8 @@ private:
   Lexer lexer;
   Token token;
   Function *function = nullptr;
-  std::vector<Scope> scopes; ///< of the module, the function, nested blocks
-  unsigned depth = 0;        ///< of nested operands
+  std::vector<Scope> scopes; ///< scopes of the module, the function and nested { }
+  unsigned depth = 0;        ///< depth of nested operands
 };
 
 } // namespace fsdprt::emulate

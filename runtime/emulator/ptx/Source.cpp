@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Prefixes messages with the location.
+// Prefixes error messages with the location in the source.
 //
 //===----------------------------------------------------------------------===//
 

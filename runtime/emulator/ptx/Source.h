@@ -32,7 +32,8 @@ struct Source {
       __attribute__((format(printf, 3, 4)));
 };
 
-/// Returns a word of the source for messages: control characters become '?', long words are cut.
+/// Returns a word of the source for messages. Control characters become '?', and long words are
+/// truncated.
 inline std::string quoted(std::string_view text) {
   return "'" + printable(text.data(), text.size()) + "'";
 }

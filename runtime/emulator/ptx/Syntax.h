@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The result of the parser. Names of registers and variables are resolved, since PTX declares
-// before it uses; labels and functions are names. Views point into the source, which must outlive
-// the module.
+// The result of the parser. Registers and variables are resolved to their declarations, which
+// precede their uses in PTX. Labels and functions are stored as names. String views point into the
+// source.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,16 +22,16 @@
 namespace fsdprt::emulate {
 
 enum class OperandKind : uint8_t {
-  Register, ///< index
-  Variable, ///< variable, integer: its address plus a constant
-  Name,     ///< text: a label, a function, or a special register (%tid.x)
-  Integer,  ///< integer
-  Single,   ///< integer: its bits
-  Double,   ///< integer: its bits
-  Vector,   ///< elements: {a, b}
-  List,     ///< elements: (a, b) of a call
-  Pair,     ///< elements: a|b
-  Address,  ///< elements: the base, with a vector of coordinates for tensors; integer: bytes to add
+  Register, ///< `index`
+  Variable, ///< `variable`; `integer`: bytes to add to its address
+  Name,     ///< `text`: a label, a function, or a special register (%tid.x)
+  Integer,  ///< `integer`
+  Single,   ///< `integer`: bits of a float
+  Double,   ///< `integer`: bits of a double
+  Vector,   ///< `elements`: {a, b}
+  List,     ///< `elements`: (a, b) of a call
+  Pair,     ///< `elements`: a|b
+  Address,  ///< `elements`: base, and coordinates if it is a tensor; `integer`: bytes to add
   Sink,     ///< _
 };
 
@@ -42,10 +42,10 @@ struct Variable {
   Type type = Type::B8;
   uint64_t alignment = 1;
   uint64_t bytes = 0;
-  bool isUnsized = false; ///< name[]: sized by the launch
+  bool isUnsized = false; ///< declared as name[], so that the launch determines the size
   bool isExternal = false;
   bool isEntryParameter = false;
-  std::vector<uint8_t> initial; ///< all bytes, or empty
+  std::vector<uint8_t> initial; ///< initial value of all bytes; empty if there is none
   struct Address {
     uint64_t offset;
     const Variable *target;
@@ -68,13 +68,14 @@ struct Operand {
 struct Statement {
   Location at;
   std::string_view opcode;
-  int64_t guard = -1; ///< index of a register; -1: none
+  int64_t guard = -1; ///< index of the guard register; -1 if there is none
   bool isGuardNegated = false;
   uint32_t scope = 0;
   std::vector<Operand> operands;
 };
 
-/// .reg .b32 %r<4>: `count` registers from %r0 on; or a single register.
+/// A declaration of numbered registers, such as .reg .b32 %r<4> for %r0 to %r3, or of a single
+/// register.
 struct RegisterRange {
   std::string_view name;
   Type type;
@@ -88,28 +89,28 @@ struct Function {
   bool isEntry = false, hasBody = false;
   std::vector<const Variable *> parameters, results;
   std::vector<Type> registers;
-  std::vector<RegisterRange> ranges; ///< of `registers`, in order
+  std::vector<RegisterRange> ranges; ///< declarations of `registers`, in order
   std::vector<Statement> statements;
-  std::vector<uint32_t> scopeParents; ///< parent of each { }; the first is its own
+  std::vector<uint32_t> scopeParents; ///< parent of each { }; the outermost is its own parent
   std::map<std::pair<uint32_t, std::string_view>, uint32_t> labels;
   std::map<std::pair<uint32_t, std::string_view>, std::vector<Operand>> branchTargets;
-  std::vector<const Variable *> variables; ///< declared inside
+  std::vector<const Variable *> variables; ///< variables declared in the function
   uint32_t requiredThreads[3] = {0, 0, 0}, maxThreads[3] = {0, 0, 0},
            requiredCluster[3] = {0, 0, 0};
 };
 
 struct Module {
   Source source;
-  unsigned version = 0; ///< 86 for 8.6
+  unsigned version = 0; ///< ten times the version: 86 for 8.6
   std::string_view target;
-  std::vector<std::unique_ptr<Variable>> variables; ///< all, including those of functions
-  std::vector<const Variable *> globals;            ///< declared outside of functions
+  std::vector<std::unique_ptr<Variable>> variables; ///< all variables, including those of functions
+  std::vector<const Variable *> globals;            ///< variables declared outside of functions
   std::vector<std::unique_ptr<Function>> functions;
 
   const Function *find(std::string_view name) const;
 };
 
-/// Parses a module. Throws an Error at the location of unsupported or wrong text.
+/// Parses a module. Throws an Error with the location of invalid or unsupported text.
 std::unique_ptr<Module> parse(std::string name, std::string text);
 
 } // namespace fsdprt::emulate

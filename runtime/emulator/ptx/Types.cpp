@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A table of names and sizes.
+// Defines the table of types with their names and sizes.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "Fundamental Types" and "Packed Data Types".
+// Declares the types of PTX ISA, "Fundamental Types" and "Packed Data Types", and the state spaces.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +44,7 @@ enum class Type : uint8_t {
   E5M2x2,
 };
 
-/// Returns the size in bytes; 0 for predicates.
+/// Returns the size in bytes, which is 0 for predicates.
 unsigned sizeOf(Type type);
 const char *nameOf(Type type);
 bool isSigned(Type type);
