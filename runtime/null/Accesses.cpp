@@ -4,12 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   launch       a binding that the kernel does not write is read; one that it writes is updated
-//                or, if `reads` denies that it is read, written whole; scratch is written, and its
-//                contents are undefined after the launch
-//   collective   the source is read, by peers too; the target is written
-//   copy, fill   the source is read; the target is written
-//   initialise   writes the part of the parameter that lies in the rank's piece of the state
+//   launch       A binding is read if the kernel does not write it. Otherwise it is read and
+//                written, or only written, completely, if `reads` says that it is not read. Scratch
+//                is written, and its contents are undefined after the launch.
+//   collective   The rank and its peers read the source. The target is written.
+//   copy, fill   The source is read, and the target is written.
+//   initialise   The part of the parameter in the rank's piece of the state is written.
 //
 //===----------------------------------------------------------------------===//
 
@@ -109,7 +109,8 @@ void Accesses::of(const fb::Command &command, uint64_t iteration, std::vector<Ac
     uint64_t alignment = sizeOf(collective->dtype());
     Access source = reading(Access::Role::source);
     source.needsValue =
-        collective->kind() != fb::CollectiveKind::broadcast; // only the root's source is read
+        // A broadcast reads only the root's source.
+        collective->kind() != fb::CollectiveKind::broadcast;
     place(*collective->source(), iteration, alignment, source, into);
     place(*collective->target(), iteration, alignment, writing(Access::Role::target), into);
   }

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Derives the accesses of a command from the artifact: the bindings of a kernel with its `reads`
-// and `writes`, its scratch, and source and target of collectives and copies. Ranges are those of
-// one rank in one iteration of a loop.
+// and `writes`, its scratch memory, and the source and target of a collective or copy. The ranges
+// are those of one rank in one iteration of a loop.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,14 +26,14 @@ struct Access {
   explicit Access(Role role, uint32_t index = 0) : role(role), index(index) {}
 
   Role role;
-  uint32_t index; // of the binding; 0 for other roles
+  uint32_t index; // index of the binding; 0 for other roles
   bool reads = false, writes = false;
-  bool needsValue = false;     // all bytes must have been written before
-  bool leavesValue = true;     // false: the written bytes are undefined afterwards
-  bool inArena = true;         // false: `begin` and `end` are invalid
+  bool needsValue = false;     // true if all bytes must have been written before
+  bool leavesValue = true;     // false if the written bytes are undefined afterwards
+  bool inArena = true;         // if false, `begin` and `end` are invalid
   uint64_t alignment = 1;      // in bytes
   uint64_t begin = 0, end = 0; // layout offsets in bytes
-  std::string asked;           // if not in the arena: the requested range
+  std::string asked;           // requested range, if it is outside the arena
 };
 
 class Accesses {
@@ -41,16 +41,15 @@ public:
   Accesses(const fb::Manifest &manifest, const fb::Layout &layout, const Mesh &mesh, uint64_t rank)
       : manifest(manifest), layout(layout), mesh(mesh), rank(rank) {}
 
-  /// Replaces `into` by the accesses of `command` in `iteration`. Waits and loops have none.
+  /// Sets `into` to the accesses of `command` in `iteration`. Waits and loops have no accesses.
   void of(const fb::Command &command, uint64_t iteration, std::vector<Access> &into) const;
-  /// Returns the indices of two accesses of the command that share bytes, the first of which
-  /// writes, or nothing. A source may lie in its target: exactly, or in a gather as the rank's own
-  /// piece.
+  /// Returns the indices of two accesses that share bytes although the first of them writes, or
+  /// nothing. A source may be equal to its target, or in a gather be the rank's own piece of it.
   std::optional<std::pair<size_t, size_t>> findClash(const fb::Command &command,
                                                      const std::vector<Access> &accesses) const;
   enum class Memory { device, host, file };
   Memory memoryOf(const Access &access) const;
-  /// Returns the name of an access in messages: "binding 2", "the source".
+  /// Returns the name of an access for messages: "binding 2", "the source".
   static std::string nameOf(const Access &access);
 
 private:
@@ -66,8 +65,8 @@ private:
   uint64_t rank;
 };
 
-/// Returns the command in messages: "launch 'adamw h.0'", "all_gather 'h.0', collective 4 on
-/// channel 1".
+/// Returns a description of the command for messages: "launch 'adamw h.0'", "all_gather 'h.0',
+/// collective 4 on channel 1".
 std::string describe(const fb::Manifest &manifest, const fb::Command &command);
 
 } // namespace fsdprt

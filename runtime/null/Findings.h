@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Collects faults. Each fault is reported once, where it occurs first. Its repetitions in other
-// iterations, steps or ranks are counted.
+// Collects faults. Each fault is reported where it first occurs; repetitions in other iterations,
+// steps or ranks are only counted.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +38,7 @@ public:
 
 private:
   std::vector<Finding> found;
-  std::map<std::string, size_t> numbers; // index into `found`, by fault and key
+  std::map<std::string, size_t> numbers; // index into `found` by fault and key
 };
 
 } // namespace fsdprt

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Live buffers do not overlap, so `live` maps the begin of each to its buffer. The buffer that
-// covers a range is then found by one search.
+// `live` maps the begin of each live buffer to the buffer. Live buffers do not overlap, so one
+// search finds the buffer that covers a range.
 //
 //===----------------------------------------------------------------------===//
 

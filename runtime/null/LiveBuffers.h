@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tracks which buffers of a layout are live while a program is walked. Some live always; the others
-// live from one command of a program to another.
+// Tracks which buffers of a layout are live while a program is walked. A buffer is live always, or
+// from one command of a program to another.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,11 +28,12 @@ public:
   /// Returns true if the layout records buffers and their lifetimes.
   bool areKnown() const { return layout.buffers() && layout.buffers()->size() != 0; }
 
-  /// Starts a program. Command numbers of later calls refer to it.
+  /// Starts a program. Command numbers of later calls are numbers in this program.
   void enter(uint32_t program);
-  /// begin() makes buffers live whose first command is `command`; end() removes those whose last
-  /// command it is. Both call visit(begin, end) with the range of each such buffer. end() keeps
-  /// buffers that begin before command `since`, because the next iteration of the loop needs them.
+  /// begin() makes the buffers live whose first command is `command`. end() removes the buffers
+  /// whose last command is `command`, except those that begin before command `since`, which the
+  /// next iteration of the loop needs. Both call visit(begin, end) for the range of each of these
+  /// buffers.
   void begin(uint32_t command, const std::function<void(uint64_t, uint64_t)> &visit);
   void end(uint32_t command, uint32_t since, const std::function<void(uint64_t, uint64_t)> &visit);
   /// Calls visit(begin, end) for every range that no permanent buffer covers.
@@ -58,9 +59,9 @@ private:
   const fb::Manifest &manifest;
   const fb::Layout &layout;
   std::vector<Buffer> buffers;
-  uint32_t program = UINT32_MAX, now = 0;                       // number of the current command
+  uint32_t program = UINT32_MAX, now = 0;                       // numbers of program and command
   std::map<uint32_t, std::vector<const Buffer *>> begins, ends; // by command number
-  std::map<uint64_t, const Buffer *> live;                      // by begin
+  std::map<uint64_t, const Buffer *> live;                      // live buffers by their begin
   bool lives(const Buffer &buffer) const { return buffer.isAlways() || now <= buffer.last; }
 };
 

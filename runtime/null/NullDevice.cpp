@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A rank enters a range only through the number of its piece. Ranks with equal piece numbers in all
-// splits that a program uses therefore have equal ranges, and one walk stands for them.
+// The ranges of a command depend on the rank only through the number of the rank's piece. Ranks
+// with equal piece numbers in all splits that the programs use therefore have equal ranges, so that
+// only one of them is walked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,11 +18,11 @@
 
 using namespace fsdprt;
 
-static constexpr size_t mostKinds = 64; // limit of kinds walked; of more, a sample of this size
+static constexpr size_t mostKinds = 64; // greatest number of kinds that are walked
 
 namespace {
 using Commands = flatbuffers::Vector<flatbuffers::Offset<fb::Command>>;
-/// Piece number of a rank, for each split.
+/// The numbers of a rank's pieces, one per split.
 using Kind = std::vector<uint64_t>;
 
 /// Ranks of one manifest that have the same kind.
@@ -172,7 +173,8 @@ void NullDevice::walkAs(const fb::Manifest &manifest, const Mesh &mesh, const Ra
     for (uint64_t number = 1; number <= options.steps; ++number) {
       if (step)
         walk.run(*step, format("%s %llu%s", stepName.c_str(), (unsigned long long)number, behind));
-      for (const fb::Program *other : others) // between steps
+      // The other programs run once, after the first step.
+      for (const fb::Program *other : others)
         if (number == 1)
           walk.run(*other, printable(other->name()->str()) + behind);
     }
@@ -181,7 +183,7 @@ void NullDevice::walkAs(const fb::Manifest &manifest, const Mesh &mesh, const Ra
   }
 }
 
-/// Walks `init` for ranks whose steps are walked by another rank but whose initial values differ.
+/// Walks `init` for ranks that walkAs() did not walk but that initialise other parts of parameters.
 void NullDevice::walkInits(const fb::Manifest &manifest, const std::vector<uint64_t> &ranks,
                            const std::set<uint64_t> &walked) {
   const fb::Program *init = find(manifest, "init");
@@ -225,8 +227,8 @@ void NullDevice::checkPeers() const {
   }
 }
 
-/// Checks that the memory which a GPU launch reaches by tensor maps or library matrices lies within
-/// its bindings, at any offset of those.
+/// Checks, for each kernel of a GPU, that its tensor maps and the matrices of library GEMMs lie
+/// within its bindings, at any offset of the bindings.
 void NullDevice::checkPlaces(const fb::Manifest &manifest) {
   for (uint32_t i = 0; manifest.gpu() && manifest.kernels() && i < manifest.kernels()->size();
        ++i) {

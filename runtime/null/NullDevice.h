@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Walks the commands of a run on all ranks without executing a kernel: initial values, steps, an
-// evaluation between steps, steps after a resume from a save, and the unsharded reference. Only the
-// statement of what kernels read and write is trusted.
+// Walks the commands of a run on all ranks without executing kernels: initial values, steps, an
+// evaluation between steps, steps after a resume from a save, and the unsharded reference. The walk
+// trusts the artifact's description of what kernels read and write.
 //
 //  1. Check that the collectives of all ranks meet (Order.h).
 //  2. Group ranks whose commands have equal ranges, and walk one rank per group (RankWalk.h).
@@ -26,9 +26,9 @@
 namespace fsdprt {
 
 struct NullOptions {
-  uint64_t steps = 3; // at least 1
-  std::map<uint64_t, std::shared_ptr<const Artifact>>
-      peers; // by rank: its artifact, if another one
+  uint64_t steps = 3; // number of steps to walk, at least 1
+  /// Artifacts of ranks that have another artifact than the others, by rank.
+  std::map<uint64_t, std::shared_ptr<const Artifact>> peers;
 };
 
 struct NullResult {
@@ -39,7 +39,7 @@ struct NullResult {
 };
 
 /// Walks all programs. The artifacts need only be opened with Rules::form. Throws an Error if the
-/// artifact of a peer has another mesh, or its rank does not exist.
+/// artifact of a peer has another mesh, or if its rank does not exist.
 NullResult walkPrograms(const Artifact &artifact, const NullOptions &options);
 
 } // namespace fsdprt

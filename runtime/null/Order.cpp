@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Ranks that share a manifest share one list of collectives. A program yields at most one finding,
-// because nothing after its first fault can meet.
+// because its first fault prevents all later collectives from completing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ namespace {
 /// A collective in the unrolled program, with the properties that all members must agree on.
 struct Meeting {
   const fb::Command *command;
-  uint32_t number; // of the command
+  uint32_t number; // number of the command
   std::vector<uint32_t> axes;
 
   const fb::Collective &body() const { return *command->body_as_Collective(); }
@@ -63,9 +63,9 @@ private:
   Findings &findings;
   std::map<const fb::Manifest *, Meetings> meetings;
   std::vector<const Meetings *> lists; // by rank
-  std::vector<size_t> places;          // by rank: index of its next collective
+  std::vector<size_t> places;          // index of the next collective, by rank
   std::map<std::pair<uint32_t, std::vector<uint32_t>>, std::vector<uint32_t>> members;
-  std::set<std::pair<std::vector<uint32_t>, uint32_t>> communicators; // axes and channels
+  std::set<std::pair<std::vector<uint32_t>, uint32_t>> communicators; // axes and channel
   OrderCounts counts;
 };
 
@@ -114,8 +114,8 @@ const std::vector<uint32_t> &OrderChecker::membersOf(uint32_t rank,
   return entry->second;
 }
 
-/// Completes the collective that `rank` is at, if all members of its group are at it: advances them
-/// and appends them to `ready`. Returns true on success.
+/// Completes the collective at which `rank` has stopped, if all members of its group have stopped
+/// at the collective. Then advances the members, appends them to `ready`, and returns true.
 bool OrderChecker::meet(uint32_t rank, std::deque<uint32_t> &ready) {
   const Meeting *mine = at(rank);
   if (!mine)
@@ -149,7 +149,8 @@ std::string OrderChecker::describe(uint32_t rank) const {
       (unsigned long long)bytes);
 }
 
-/// Reports the first rank that is stuck, and a member of its group that is at something else.
+/// Reports the first rank that cannot advance, and a member of its group that has not stopped at
+/// the same collective.
 void OrderChecker::reportStuck() {
   for (uint32_t rank = 0; rank < lists.size(); ++rank) {
     const Meeting *mine = at(rank);

@@ -9,10 +9,11 @@
 //  1. A rank stops at its next collective.
 //  2. A collective completes when all members of its group have stopped at it.
 //  3. Ranks that can no longer advance are reported.
-// So members start equal collectives in equal order, and no cycle of waits spans several
-// communicators. This is how a rank's transfer worker runs, and stricter than any backend.
+// If no rank is reported, members start equal collectives in equal order, and there is no cycle of
+// waits across communicators. The rules are those of a rank's transfer worker; every backend
+// permits more.
 //
-// O(ranks * collectives).
+// The check takes time O(ranks * collectives).
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +27,7 @@
 namespace fsdprt {
 
 struct OrderCounts {
-  uint64_t collectives = 0, communicators = 0; // completed collectives; distinct axes and channels
+  uint64_t collectives = 0, communicators = 0; // completed collectives; pairs of axes and channel
 };
 
 /// Checks the program `name`; `manifests` holds the manifest of each rank. Appends at most one

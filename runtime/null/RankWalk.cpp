@@ -8,10 +8,10 @@
 //  1. Begin buffers.
 //  2. Compare each access with the shadow, and record it.
 //  3. End buffers.
-// A transfer accesses its source and target at its start, on a stream that is joined at its wait.
-// Whatever accesses these bytes before the wait races with it.
+// A transfer accesses its source and target at its start, on a stream that is joined at its wait. A
+// conflicting access to these bytes before the wait races with the transfer.
 //
-// O(accesses * (log ranges + ranges met)).
+// The walk takes time O(accesses * (log ranges + ranges met)).
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +40,8 @@ void RankWalk::hostTouches(uint64_t begin, uint64_t bytes, bool writes) {
   access.inArena = liesInArena(layout, begin, begin, bytes);
   access.begin = begin;
   access.end = begin + bytes;
-  if (access.inArena) // otherwise reported by LiveBuffers::check
+  // LiveBuffers::check() reports a range outside the arena.
+  if (access.inArena)
     touch(access, {});
 }
 
@@ -88,7 +89,7 @@ void RankWalk::endRange(uint64_t begin, uint64_t end) {
   shadow.end(std::min(begin, shadow.size()), std::min(end, shadow.size()));
 }
 
-/// Walks a block. Buffers that began before command `since` stay live after it.
+/// Walks a block. Buffers that begin before command `since` stay live after the block.
 void RankWalk::walk(const Commands &commands, uint32_t iteration, uint32_t since) {
   std::vector<uint32_t> before;
   for (const auto &[id, transfer] : flying)
@@ -118,7 +119,8 @@ void RankWalk::walkLoop(const fb::Command &command) {
     walk(*loop.body(), k, k + 1 < loop.count() ? first : 0);
     last = now.number - 1;
   }
-  now.number = last; // the caller adds 1
+  // The caller increments now.number.
+  now.number = last;
 }
 
 void RankWalk::execute(const fb::Command &command) {
@@ -138,7 +140,7 @@ void RankWalk::execute(const fb::Command &command) {
     touch(access, epoch);
 }
 
-/// Reports accesses of one command that overlap although one of them writes.
+/// Reports two accesses of one command that overlap although one of them writes.
 void RankWalk::checkClash(const fb::Command &command) {
   auto clash = accesses.findClash(command, current);
   if (!clash)
@@ -150,8 +152,9 @@ void RankWalk::checkClash(const fb::Command &command) {
                 Accesses::nameOf(a).c_str(), Accesses::nameOf(b).c_str()));
 }
 
-/// Checks the memory of each access: bindings of a kernel share one memory (of a GPU kernel: the
-/// device), collectives are on the device, and a copy has at most one end in the file.
+/// Checks the memory of each access. All bindings of a kernel must be in the same memory, for a GPU
+/// kernel on the device. Collectives must be on the device, and at most one end of a copy in the
+/// file.
 void RankWalk::checkMemories(const fb::Command &command) {
   using Memory = Accesses::Memory;
   auto wrong = [&](const Access &access, const char *where, const std::string &why) {
@@ -212,8 +215,8 @@ void RankWalk::wait(uint32_t id) {
   flying.erase(transfer);
 }
 
-/// Reports transfers that a program or an iteration has started and not waited for. `before`: ids
-/// in flight at its begin, in ascending order.
+/// Reports transfers that a program or an iteration has started without waiting for them. `before`
+/// holds the ids that were in flight at its begin, in ascending order.
 void RankWalk::endBlock(const std::vector<uint32_t> &before) {
   for (const auto &[id, transfer] : flying)
     if (!std::binary_search(before.begin(), before.end(), id))
@@ -257,7 +260,8 @@ void RankWalk::touch(const Access &access, Epoch epoch) {
   Touch mark{epoch, now};
   if (access.writes)
     shadow.write(access.begin, access.end, mark);
-  else if (epoch.stream != 0) // reads of the compute stream precede every later transfer
+  // Reads of the compute stream need no record, because they precede every later transfer.
+  else if (epoch.stream != 0)
     shadow.visit(access.begin, access.end, [&](uint64_t, uint64_t, Cell &cell) {
       auto isOver = [this](const Touch &read) { return clock.knows(read.epoch); };
       cell.reads.erase(std::remove_if(cell.reads.begin(), cell.reads.end(), isOver),
@@ -268,8 +272,8 @@ void RankWalk::touch(const Access &access, Epoch epoch) {
     shadow.end(access.begin, access.end);
 }
 
-/// Reports a race or a missing value in one cell. A transfer's stream is ordered after everything
-/// that the compute stream knows at its start, which is `clock`.
+/// Reports a race or a missing value in one cell. `clock` is the clock of the compute stream. A
+/// transfer uses it too, because the transfer forks off the compute stream at its start.
 void RankWalk::checkCell(const Access &access, Epoch epoch, uint64_t begin, uint64_t end,
                          const Cell &cell) {
   auto isOver = [&](const Touch &other) {

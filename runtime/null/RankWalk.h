@@ -5,14 +5,15 @@
 //===----------------------------------------------------------------------===//
 //
 // Walks the commands of one rank in order, with the transfers that they start. Peers read the
-// source of a collective while it is in flight (Communicator.h, (R1) and (R2)). A start therefore
-// forks a stream off the compute stream, and the wait of its id joins it again:
+// source of a collective while it is in flight (Communicator.h, (R1) and (R2)). The start of a
+// transfer therefore forks a stream off the compute stream, and the wait for its id joins the
+// stream again:
 //
-//     compute    a | start 1 | b | c | wait 1 | d     1 is after a; d is after 1; b, c race with 1
+//     compute    a | start 1 | b | c | wait 1 | d     order: a, 1, d; b and c may race with 1
 //     transfer 1           \............/
 //
-// Every access of a command is compared with the shadow of its bytes. The walk depends on the
-// artifact and on the numbers of the rank's pieces alone.
+// Every access of a command is compared with the recorded state of its bytes (Shadow.h). The walk
+// depends only on the artifact and on the numbers of the rank's pieces.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,12 +27,13 @@
 namespace fsdprt {
 
 struct WalkCounts {
-  uint64_t commands = 0, events = 0, bytes = 0; // events: starts and waits; bytes: of all accesses
+  /// `events` counts starts of transfers and waits, `bytes` the bytes of all accesses.
+  uint64_t commands = 0, events = 0, bytes = 0;
 };
 
 class RankWalk {
 public:
-  /// `who` names the ranks that this walk stands for, in messages.
+  /// `who` is the name, for messages, of the ranks that this walk represents.
   RankWalk(const fb::Manifest &manifest, const fb::Layout &layout, const Mesh &mesh, uint64_t rank,
            std::string who, Findings &findings);
 
@@ -83,11 +85,11 @@ private:
   Accesses accesses;
   LiveBuffers buffers;
   Shadow shadow;
-  Clock clock;                 // of the compute stream
-  std::vector<uint32_t> times; // by stream: time of its last epoch
+  Clock clock;                 // clock of the compute stream
+  std::vector<uint32_t> times; // time of the last epoch, by stream
   std::vector<uint32_t> freeStreams;
-  std::map<uint32_t, InFlight> flying; // by transfer id
-  std::vector<std::string> titles;     // by run
+  std::map<uint32_t, InFlight> flying; // transfers in flight, by id
+  std::vector<std::string> titles;     // titles of the runs
   std::string programName;
   Moment now;
   std::vector<Access> current; // accesses of the current command

@@ -5,13 +5,13 @@
 //===----------------------------------------------------------------------===//
 //
 // An interval map over the offsets of a layout. Each cell records whether its bytes were written
-// since their buffer began to live, the last write, and later reads by transfers. Cells are split
-// where accesses begin and end, and merged when one access writes all of them. The number of cells
-// thus follows the number of commands, not of bytes.
+// during the lifetime of their buffer, the last write, and later reads by transfers. Cells are
+// split where accesses begin and end, and merged when one access writes all of them. The number of
+// cells therefore depends on the number of commands, not on the number of bytes.
 //
-// An epoch, a count on a stream, is the time of an access. A clock holds for each stream the last
-// epoch that is known to be over. An access races with an earlier one whose epoch its clock does
-// not cover, if one of the two writes.
+// An epoch, the time of an access, consists of a stream and a count on that stream. A clock holds,
+// for each stream, the last epoch that is known to be over. Two accesses of which one writes race
+// if the clock of the later one does not cover the epoch of the earlier one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,8 @@
 
 namespace fsdprt {
 
-/// Stream 0 computes. Each transfer in flight, a collective or a copy, has a stream of its own.
+/// Time of an access. Stream 0 computes. Each transfer in flight (collective or copy) has its own
+/// stream.
 struct Epoch {
   uint32_t stream = 0, time = 0;
 };
@@ -44,7 +45,7 @@ private:
   std::vector<uint32_t> times;
 };
 
-/// A command in a run of a program. Without a command: the host, before or after that run.
+/// A command in a run of a program, or, if `command` is null, the host before or after the run.
 struct Moment {
   const fb::Command *command = nullptr;
   uint32_t run = 0, number = 0, iteration = 0;
@@ -57,19 +58,16 @@ struct Touch {
 };
 
 struct Cell {
-  enum State : uint8_t {
-    unwritten,
-    ended,
-    written
-  }; // ended: written by an earlier buffer at this place
+  /// `ended`: the last write was during the lifetime of an earlier buffer in these bytes.
+  enum State : uint8_t { unwritten, ended, written };
   State state = unwritten;
-  Touch write;              // the last one; time 0 if there is none
-  std::vector<Touch> reads; // by transfers, since the last write
+  Touch write;              // last write; its time is 0 if there is none
+  std::vector<Touch> reads; // reads by transfers since the last write
 };
 
 class Shadow {
 public:
-  /// Covers [0, end).
+  /// Creates a map of [0, end).
   explicit Shadow(uint64_t end) : cells{{0, Cell()}, {end, Cell()}} {}
 
   /// Calls visit(begin, end, cell) for the cells of [begin, end), in order.
@@ -84,9 +82,9 @@ public:
       at = next;
     }
   }
-  /// Records a write of [begin, end), as one cell.
+  /// Records a write of [begin, end), which becomes one cell.
   void write(uint64_t begin, uint64_t end, const Touch &touch);
-  /// Marks the values in [begin, end) as dead. Their accesses stay on record, since transfers may
+  /// Marks the values in [begin, end) as dead. Keeps the recorded accesses, since transfers may
   /// still be in flight.
   void end(uint64_t begin, uint64_t end);
   uint64_t size() const { return cells.rbegin()->first; }
@@ -95,7 +93,7 @@ public:
 private:
   std::map<uint64_t, Cell>::iterator cut(uint64_t at);
 
-  std::map<uint64_t, Cell> cells; // by begin; the last one marks the end
+  std::map<uint64_t, Cell> cells; // cells by their begin; the last entry marks the end
 };
 
 } // namespace fsdprt

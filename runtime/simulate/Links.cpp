@@ -4,14 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. The first collective of a channel is ready for its first chunk after its latency.
-//  2. The collective that is ready earliest moves next: its chunk occupies each level of links as
-//     soon as that level is free.
-//  3. When all levels have carried the chunk, and the gap after it has passed, the collective is
-//     ready for its next chunk.
+//  1. The first collective of a channel becomes ready to move its first chunk when its latency has
+//     passed.
+//  2. The collective that became ready earliest moves a chunk, which occupies each level of links
+//     as soon as the level is free.
+//  3. When all levels have carried the chunk and the gap after the chunk has passed, the collective
+//     is ready to move its next chunk.
 //
-// Chunks of collectives in flight alternate, so that each gets an equal share of the links.
-// O(chunks * (levels + log channels)).
+// Chunks of the collectives in flight alternate, so that each collective gets an equal share of the
+// links. The simulation takes time O(chunks * (levels + log channels)).
 //
 //===----------------------------------------------------------------------===//
 

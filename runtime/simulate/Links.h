@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   channel 1   | head |A|   |A|   |A|          collectives of a channel go one after another
-//   channel 2        | head|B|   |B|            those of others take turns on the links
-//   level 0            |A |B |A |B |A|          chunks, first come first served
+//   channel 1   | head |A|   |A|   |A|          Collectives of one channel run one after another.
+//   channel 2        | head|B|   |B|            Collectives of several channels share the links.
+//   level 0            |A |B |A |B |A|          A link carries chunks in the order of their
+//   arrival.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,8 +32,8 @@ public:
 
   explicit Links(size_t levels) : freeAt(levels, 0), busy(levels, 0) {}
 
-  /// Queues a transfer on a channel at `time`, which never decreases; it begins `delay` seconds
-  /// later at the earliest. Returns the number of the flight.
+  /// Queues a transfer on a channel. `time` must not be less than in earlier calls. The transfer
+  /// begins `delay` seconds after `time` at the earliest. Returns the index of the flight.
   size_t start(const Transfer &transfer, uint32_t channel, double time, double delay);
   /// Moves chunks until the flight is done, and returns its end in seconds.
   double finish(size_t flight);
@@ -47,8 +48,8 @@ private:
     Flight flight;
     Transfer transfer;
     uint32_t channel;
-    uint64_t left;   // chunks still to move
-    double earliest; // begin, in seconds
+    uint64_t left;   // number of chunks that have not been moved
+    double earliest; // earliest begin, in seconds
   };
   struct Ready {
     double time;
@@ -61,10 +62,10 @@ private:
   void moveChunk(Ready ready);
   void end(size_t number, double time);
 
-  std::vector<double> freeAt, busy; // by level, in seconds
+  std::vector<double> freeAt, busy; // next free time and busy time of each level, in seconds
   std::vector<State> flights;
-  std::map<uint32_t, std::deque<size_t>> queues; // by channel; the first one is in flight
-  std::map<uint32_t, double> freeFrom; // by channel with an empty queue: end of its last flight
+  std::map<uint32_t, std::deque<size_t>> queues; // by channel; the first flight is in progress
+  std::map<uint32_t, double> freeFrom; // end of the last flight, for channels with empty queues
   std::priority_queue<Ready, std::vector<Ready>, std::greater<Ready>> ready;
   uint64_t chunks = 0;
 };

@@ -4,17 +4,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Check that all groups of a collective lie on the levels of links alike: each level holds
-//     whole groups, or each group holds whole levels.
-//  2. Add launches, copies and fills to the rank's time, one after the other
+//  1. Check that all groups of a collective use the levels of links alike: each level contains
+//     whole groups, or each group contains whole levels.
+//  2. Add the times of launches, fills, and copies on channel 0 to the rank's time
 //     (Cluster::kernelSeconds).
 //  3. Start a collective on its channel. Its wait, or on channel 0 its start, advances the time to
-//     its end.
-//  4. Run copies on a channel one after another beside the launches: one queue between the arenas
-//     of device and host, one queue for the file.
-//  5. Count the time that a wait takes as exposed, by kind and unit.
+//     the end of the collective.
+//  4. Run copies on other channels concurrently with launches, in two queues: one for copies
+//  between
+//     the arenas of device and host, one for copies from and to the file.
+//  5. Add the duration of a wait to the exposed time of the collective's kind and unit.
 //
-// O(commands + chunks): the number of ranks does not affect the work.
+// The simulation takes time O(commands + chunks), which does not depend on the number of ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +34,7 @@ using namespace fsdprt;
 using ull = unsigned long long;
 
 static const char *orEmpty(const flatbuffers::String *text) { return text ? text->c_str() : ""; }
-/// Converts seconds to nanoseconds; the result is at most 9e18, which is 285 years.
+/// Converts seconds to nanoseconds. The result is at most 9e18 (285 years).
 static uint64_t nanoseconds(double seconds) {
   return static_cast<uint64_t>(std::llround(std::min(seconds * 1e9, 9e18)));
 }
@@ -85,10 +86,10 @@ private:
   Simulation result;
   double now = 0;
   uint64_t launches = 0;
-  std::map<uint32_t, Started> started; // by id of the collective
-  std::map<uint32_t, Copied> copied;   // by id of the copy
+  std::map<uint32_t, Started> started; // collectives by id
+  std::map<uint32_t, Copied> copied;   // copies by id
   double copierFree[2] = {
-      0, 0}; // end of the last copy on a channel, in seconds: between arenas; of the file
+      0, 0}; // end, in seconds, of the last copy between the arenas and of the last file copy
   std::optional<size_t> copyRow;
   std::map<std::vector<uint32_t>, CollectiveGroup> groups;
   std::map<std::pair<fb::CollectiveKind, int32_t>, size_t> rows;
@@ -106,8 +107,9 @@ void Simulator::checkRanks() const {
              artifact.getMesh().text().c_str(), (ull)cluster.ranks());
 }
 
-/// Returns the group of a collective. Throws an Error unless its span and its stride divide each
-/// level of links or are multiples of it, since only then are all ranks alike.
+/// Returns the group of a collective. Throws an Error unless the group's span and stride each
+/// divide the size of every level of links or are multiples of it. Otherwise ranks would behave
+/// differently.
 CollectiveGroup Simulator::groupOf(const fb::Collective &collective) {
   std::vector<uint32_t> axes;
   if (collective.axes())
@@ -177,8 +179,8 @@ SimulatedCollective &Simulator::rowOf(const fb::Collective &collective) {
   return result.collectives[entry->second];
 }
 
-/// Starts a collective. `joins`: it shares the launch of the collective before it, which has paid
-/// the launch time of both.
+/// Starts a collective. If `joins` is true, it shares the launch of the preceding collective, and
+/// the launch time has already been added.
 void Simulator::start(const fb::Collective &collective, const char *label, bool joins) {
   uint64_t bytes = std::max(collective.source()->bytes(), collective.target()->bytes());
   Transfer transfer =
@@ -227,8 +229,8 @@ void Simulator::finish(const Started &one) {
   addWait(event, before, one.launches);
 }
 
-/// Appends two events: the transfer, begun after `launchesBefore` launches, on its own lane; and
-/// the wait for it, from `before` to now, on the compute lane.
+/// Appends two events. `event` is the transfer, on its own lane; it started after `launchesBefore`
+/// launches. The other event is the wait, from `before` to now, on the compute lane.
 void Simulator::addWait(fsdprt_trace_event event, double before, uint64_t launchesBefore) {
   event.waited = std::min(nanoseconds(now) - nanoseconds(before), event.end - event.begin);
   event.ahead = static_cast<uint32_t>(launches - launchesBefore);
@@ -320,7 +322,8 @@ void Simulator::walk(const Commands &commands) {
         if (command->body_as_Loop()->body())
           walk(*command->body_as_Loop()->body());
       break;
-    default: // a step contains no initial values
+    // A step contains no command that initialises parameters.
+    default:
       break;
     }
   }

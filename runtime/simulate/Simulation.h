@@ -7,8 +7,8 @@
 //   compute   | launch | launch | wait.. | launch |   commands of the artifact's program `step`
 //   channel 1 |  gather    |  gather    |                Links.h
 //
-// All ranks run one program, and their groups lie alike on the links. One rank therefore stands for
-// all.
+// All ranks run the same program, and their groups use the links alike. Simulating one rank is
+// therefore sufficient.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,22 +25,22 @@ namespace fsdprt {
 /// Totals of all collectives of one kind and one unit.
 struct SimulatedCollective {
   std::string kind, unit, protocol;
-  uint64_t runs = 0, bytes = 0; // bytes: larger of source and target, over all runs
-  double inFlight = 0, alone = 0,
-         exposed = 0; // seconds: from begin to end; with idle links; waited for
+  uint64_t runs = 0, bytes = 0; // `bytes` adds up the larger of source and target of each run
+  /// Seconds from begin to end, the same if the links were otherwise idle, and seconds of waits.
+  double inFlight = 0, alone = 0, exposed = 0;
 };
 
 struct Simulation {
   double seconds = 0, compute = 0, exposed = 0;
-  uint64_t ranks = 0, tokens = 0, arenaBytes = 0, chunks = 0; // tokens: of all ranks
-  std::vector<double> busy;                                   // seconds, by level of links
-  std::vector<SimulatedCollective> collectives;               // by exposed time, descending
-  std::vector<fsdprt_trace_event>
-      events; // of rank 0, ordered by end; strings belong to the artifact
+  uint64_t ranks = 0, tokens = 0, arenaBytes = 0, chunks = 0; // `tokens` of all ranks
+  std::vector<double> busy;                                   // busy seconds of each level of links
+  std::vector<SimulatedCollective> collectives;               // in descending order of exposed time
+  /// Events of rank 0, ordered by their ends. The artifact owns their strings.
+  std::vector<fsdprt_trace_event> events;
 };
 
-/// Simulates the program `step`. Throws an Error if the cluster cannot hold the mesh, or if ranks
-/// would not behave alike.
+/// Simulates the program `step`. Throws an Error if the cluster has too few ranks for the mesh, or
+/// if ranks would behave differently.
 Simulation simulate(const Artifact &artifact, const Cluster &cluster);
 
 } // namespace fsdprt

@@ -4,20 +4,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A ring of n ranks makes n - 1 steps, in each of which every rank sends the same number of bytes
-// to the next one. An all-reduce makes 2 (n - 1) steps; a broadcast sends the whole buffer once.
+// A ring of n ranks makes n - 1 steps. In each step, every rank sends the same number of bytes to
+// the next rank. An all-reduce makes 2 (n - 1) steps; a broadcast sends the whole buffer once.
 //
-//   head   base latency of the protocol + latency of each step on the level of links that it
-//          crosses
-//   links  bytes * (n - 1) / n per rank, at the rate of the slowest level; pipelined, so that steps
-//          of one chunk overlap with those of the next
+//   head   The base latency of the protocol plus, for each step, the latency of the level of links
+//          that the step crosses.
+//   links  Each rank sends bytes * (n - 1) / n at the rate of the slowest level. Steps of one chunk
+//          overlap with steps of the next.
 //
-// Where the ring leaves a level, the m members within that level share the uplinks of m ranks. The
-// model follows NCCL 2.30 (src/graph/tuning.cc). A switch reduces what the ranks send and returns
-// the sum, in rounds; a fixed latency follows each round and is not hidden (src/enqueue.cc: chunk
-// sizes by payload).
+// Where the ring crosses from one block of a level to another, the m members in a block share the
+// uplinks of m ranks. The model follows NCCL 2.30 (src/graph/tuning.cc). A switch reduces the data
+// of all ranks and returns the sum, in rounds; a fixed latency follows each round and is not
+// hidden. The size of a round depends on the payload (src/enqueue.cc).
 //
-// The protocol is chosen as in NCCL: least head + bytes / bandwidth.
+// As in NCCL, the protocol with the least head + bytes / bandwidth is chosen.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,19 +56,20 @@ static void setBytes(Transfer &transfer, double bytes, double chunkBytes,
     transfer.chunkSeconds.push_back(seconds / chunks);
 }
 
-/// Plans a ring over links of `protocol`, or at their plain rates if `protocol` is empty. Returns
-/// false if a level lacks the protocol.
+/// Plans a ring with the rates of `protocol`, or with the links' plain rates if `protocol` is
+/// empty. Returns false if a level lacks the protocol.
 static bool planRing(const Cluster &cluster, fb::CollectiveKind kind, double bytes,
                      CollectiveGroup group, const std::string &protocol, Transfer &transfer) {
   std::vector<double> levelSeconds(cluster.links.size(), 0);
   double sent = sentBytes(kind, bytes, group.ranks);
-  uint64_t inner = 1,
-           steps = group.ranks - 1; // ranks joined by the lower levels; steps not attributed yet
+  // "inner" is the number of ranks that the lower levels join, "steps" the number of steps whose
+  // level is not known yet.
+  uint64_t inner = 1, steps = group.ranks - 1;
   transfer.protocol = protocol;
   transfer.headSeconds = protocol.empty() ? 0 : cluster.protocols.at(protocol);
   for (size_t level = 0; level < cluster.links.size(); ++level) {
     const ClusterLink &link = cluster.links[level];
-    // Members of the group that the lower levels join, and members that this level joins.
+    // "below" and "here" are the numbers of members that the lower levels and this level join.
     uint64_t below = std::clamp<uint64_t>(inner / group.stride, 1, group.ranks);
     uint64_t here = std::clamp<uint64_t>(link.ranks / group.stride, 1, group.ranks);
     inner = link.ranks;
@@ -79,7 +80,7 @@ static bool planRing(const Cluster &cluster, fb::CollectiveKind kind, double byt
       return false;
     const LinkRate &rate = protocol.empty() ? link.plain : known->second;
     levelSeconds[level] = sent / (rate.bytesPerSecond * static_cast<double>(below));
-    // Steps of the ring between blocks of the lower levels, within one block of this level.
+    // "crossings" are the steps between blocks of the lower levels within one block of this level.
     uint64_t crossings =
         std::min(steps, (group.ranks + below - 1) / below - (group.ranks + here - 1) / here);
     transfer.headSeconds += roundsOf(kind) * static_cast<double>(crossings) * rate.stepSeconds;
@@ -90,7 +91,7 @@ static bool planRing(const Cluster &cluster, fb::CollectiveKind kind, double byt
 }
 
 /// Plans a reduction in the switch of the lowest level. Returns false if that level has no such
-/// switch, or does not hold the group.
+/// switch or does not contain the group.
 static bool planSwitch(const Cluster &cluster, fb::CollectiveKind kind, double bytes,
                        CollectiveGroup group, Transfer &transfer) {
   const ClusterLink &link = cluster.links[0];

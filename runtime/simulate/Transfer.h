@@ -4,10 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A transfer moves chunks one after another, each over all levels of links that it crosses:
+// A transfer moves chunks one after another. Each chunk occupies all levels of links that it
+// crosses:
 //
 //   |  head  | chunk | gap | chunk | gap | chunk | gap |
-//    latency   links         links         links        links are free for others in head and gaps
+//    latency   links         links         links        other transfers use the links in gaps
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,25 +20,26 @@
 
 namespace fsdprt {
 
-/// The ranks first, first + stride, first + 2 * stride, ...
+/// A group of `ranks` ranks: first, first + stride, first + 2 * stride, ...
 struct CollectiveGroup {
   uint64_t ranks = 1, stride = 1;
 };
 
 struct Transfer {
-  std::string protocol;   // for reports; empty: a ring at plain rates
+  std::string protocol;   // for reports; empty for a ring at plain rates
   double headSeconds = 0; // latency before the first chunk
-  uint64_t chunks = 0;    // number of chunks, all of one size
-  std::vector<double>
-      chunkSeconds;      // by level: seconds that a chunk occupies a rank's links; 0: unused
+  uint64_t chunks = 0;    // number of chunks, which have equal sizes
+  /// Seconds that a chunk occupies a rank's links, by level. 0 if the level is unused.
+  std::vector<double> chunkSeconds;
   double gapSeconds = 0; // idle time of the links after each chunk
 
   /// Returns the seconds from begin to end if no other transfer uses the links.
   double aloneSeconds() const;
 };
 
-/// Plans the fastest transfer of a collective: a ring over each protocol, or a reduction in a
-/// switch. `bytes` is the size of the full buffer: the result, or of a reduce-scatter the source.
+/// Plans the fastest transfer of a collective: a ring with one of the protocols, or a reduction in
+/// a switch. `bytes` is the size of the full buffer: the source of a reduce-scatter, otherwise the
+/// result.
 Transfer planTransfer(const Cluster &cluster, fb::CollectiveKind kind, double bytes,
                       CollectiveGroup group);
 
