@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Owning handles for objects of the C interface, and its errors as exceptions.
+// Owning handles for objects of the C interface, and call(), which turns its errors into
+// exceptions.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//     warm-up            decay                         after it
+//     warm-up            decay                         after the decay
 //     lr * s / warmup    half a cosine to the minimum  minimum
 //
-// Steps count from 1. Without decay steps the rate is constant after the warm-up.
+// The step s counts from 1. Without decay steps, the rate is constant after the warm-up.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ namespace fsdprt {
 struct LearningRate {
   double lr = 0, minimum = 0;
   uint64_t warmupSteps = 0;
-  uint64_t decaySteps = 0; // step at which the minimum is reached; 0: no decay
+  uint64_t decaySteps = 0; // step at which the minimum is reached; 0 for no decay
 
   double at(uint64_t step) const {
     if (step < warmupSteps)

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The same numbers go to a line of JSON (--metrics) and to an event (--tensorboard). The tag of an
-// event is a key with its group, such as train/loss; JSON has the key without its group.
+// Writes the numbers of a step to a line of JSON (--metrics) and to an event (--tensorboard). An
+// event uses the whole tag of a number, such as train/loss; the JSON key is the tag without its
+// group.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,13 +19,13 @@ namespace fsdprt {
 
 class Metrics {
 public:
-  /// Opens the outputs; an empty path is not written. If the run resumes after step `stepsBefore` >
-  /// 0, an existing file keeps its lines up to that step.
+  /// Opens the outputs. An empty path means no output. If the run resumes after step `stepsBefore`
+  /// > 0, an existing file keeps its lines up to that step.
   void open(const std::string &lines, const std::string &events, uint64_t stepsBefore);
   bool isOpen() const { return lines.isOpen() || events.isOpen(); }
   void commit();
 
-  /// Write the numbers of one step: begin, numbers, end. Allocate no memory.
+  /// begin(), calls of add() and end() write the numbers of one step. They allocate no memory.
   void begin(uint64_t step);
   void add(const char *tag, uint64_t value);
   void add(const char *tag, float value);

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A step whose loss or gradient norm is not finite changes no parameter. A run continues after a
-// limited number of such steps in a row: by default none, or 49 with a dynamic loss scale.
+// A step whose loss or gradient norm is not finite changes no parameter. A run ends when the number
+// of non-finite steps in a row exceeds a limit: by default 0, or 49 with a dynamic loss scale.
 //===----------------------------------------------------------------------===//
 
 #ifndef FSDPRT_TRAIN_NONFINITELIMIT_H
@@ -17,10 +17,10 @@ namespace fsdprt {
 
 class NonFiniteLimit {
 public:
-  /// Sets the number of non-finite steps in a row before a resumed run.
+  /// Sets the number of non-finite steps in a row that precede a resumed run.
   void resume(uint64_t before) { inARow = before; }
   uint64_t count() const { return inARow; }
-  /// Counts step `number` by its step block, and reports it if it is not finite. Returns false if
+  /// Counts step `number`, and reports the step if its step block is not finite. Returns false if
   /// the limit is exceeded, so that the run must end. Allocates no memory.
   bool allows(const TrainingRun &run, uint64_t number, const float *block);
   bool isExceeded() const { return *why != 0; }

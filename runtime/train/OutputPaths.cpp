@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Two paths are one file if their devices and inodes are equal, or, before the file exists, if they
-// have the same name in the same folder. --export may be the .safetensors file of --init, which is
-// read before it is replaced.
+// Two paths name the same file if their devices and inodes are equal or, if neither file exists, if
+// they have the same name in the same folder. --export may be the .safetensors file of --init,
+// because the file is read before it is replaced.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,8 @@ static bool isSameFile(const std::string &a, const std::string &b) {
   std::error_code error;
   if (fs::exists(a, error) != fs::exists(b, error))
     return false;
-  if (fs::exists(a, error)) // devices such as /dev/null may be used more than once
+  // Only regular files count: devices such as /dev/null may be used more than once.
+  if (fs::exists(a, error))
     return fs::is_regular_file(a, error) && fs::equivalent(a, b, error);
   return fs::weakly_canonical(fs::absolute(a), error) ==
          fs::weakly_canonical(fs::absolute(b), error);
@@ -85,9 +86,8 @@ std::vector<OutputLock> fsdprt::checkOutputs(const TrainingOptions &options,
                  outputs[i].option.c_str(), outputs[j].option.c_str());
   std::vector<OutputLock> claims;
   for (const NamedPath &output : outputs)
-    if (output.path !=
-        options
-            .flightRecord) // not claimed: several runs may share it, as it is written once, whole
+    if (output.path != options.flightRecord) // Several runs may share this file, which each writes
+                                             // once and completely.
       claims.emplace_back(output.path, output.option.c_str());
   return claims;
 }

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Checked before training starts.
+// Checks output paths before training starts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,8 +18,8 @@ namespace fsdprt {
 
 /// Throws Error if --export, --trace, --profile-file, --metrics, --flight-record or --tensorboard
 /// cannot be written, would overwrite an input or each other, or are claimed by another process.
-/// The returned claims keep other processes from writing these files. `cluster`: the file of
-/// --simulate, which is another input, or empty.
+/// The returned claims keep other processes from writing these files. `cluster` is the file of
+/// --simulate, a further input, or empty.
 [[nodiscard]] std::vector<OutputLock> checkOutputs(const TrainingOptions &options,
                                                    const std::string &cluster = "");
 

@@ -4,10 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. The save is found and its files are checked, before memory is allocated. Seed, rates and
-//     validation fraction come from the save unless the user gave them.
-//  2. The data must be that of the save (TrainingData.h).
-//  3. 'init' runs; then states and step blocks are loaded. Steps continue after that of the save.
+//  1. Before memory is allocated, the save is found and its files are checked. Seed, rates and
+//     validation fraction come from the save unless the user set these options.
+//  2. The data must be equal to the data of the save (TrainingData.h).
+//  3. The program 'init' runs, and then states and step blocks are loaded. The next step is the one
+//     after the step of the save.
 //
 //===----------------------------------------------------------------------===//
 

@@ -18,7 +18,7 @@ namespace fsdprt {
 
 /// A file whose content must be equal on all ranks.
 struct Content {
-  std::string name;       ///< "--text"
+  std::string name;       ///< name of the option, such as "--text"
   std::string comparison; ///< size and hash of the content
   std::string path;       ///< for messages only; may differ between ranks
 };

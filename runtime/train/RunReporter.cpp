@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// See RunReporter.h.
+// Formats the lines and warnings of RunReporter.h.
 //
 //===----------------------------------------------------------------------===//
 

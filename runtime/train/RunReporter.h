@@ -20,7 +20,7 @@ namespace fsdprt {
 struct StepReport {
   uint64_t step = 0, steps = 0;
   double loss = 0, gradNorm = 0, lr = 0, tokensPerSecond = 0, secondsLeft = 0;
-  bool onlyTimes = false; ///< the other numbers are meaningless
+  bool onlyTimes = false; ///< true if loss and gradient norm are meaningless
 };
 
 class RunReporter {

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// See RunReports.h.
+// Implements the reports of RunReports.h.
 //
 //===----------------------------------------------------------------------===//
 

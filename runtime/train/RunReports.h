@@ -22,7 +22,7 @@ void announceSession(const TrainingRun &run, const std::string &random);
 /// Reports the sources of the parameters' initial values, unless all are random.
 void announceWeights(const TrainingRun &run, const WeightSources &sources);
 
-/// Measures how memory besides the arenas grows after the first step.
+/// Measures how much memory other than the arenas grows after the first step.
 class MemoryGrowth {
 public:
   /// Called after the first step.
@@ -36,7 +36,7 @@ private:
 
 /// Cost of a step, or of all steps.
 struct StepCost {
-  double seconds = 0, cpuSeconds = 0; ///< cpuSeconds: of all processes
+  double seconds = 0, cpuSeconds = 0; ///< wall time; CPU time of all processes
   uint64_t tokens = 0;
   uint64_t exchanged[4] = {}; ///< bytes of collectives, by kind
 };

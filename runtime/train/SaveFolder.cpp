@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// If a save of the same step exists and 'latest' does not name it, a process died between the two
-// renames. This run computes the same bits again, and replaces that save.
+// If a save of the same step exists but 'latest' does not name it, a process died between the two
+// renames of a save. This run computes the same states again and replaces that save.
 //
-// Old saves get a temporary name before their files are removed, so that no incomplete save exists
-// under a save's name.
+// An old save is renamed to a temporary name before its files are removed, so that no folder with
+// the name of a save is incomplete.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,8 +49,8 @@ static bool isTemporaryName(const std::string &name) {
          isSaveName(name.substr(1, name.size() - 5));
 }
 
-/// Returns the names of folders for which `is` returns true, sorted by length and text, so that
-/// saves are in the order of their steps.
+/// Returns the names of the folders for which `is` returns true, sorted by length and text. Saves
+/// are thus in the order of their steps.
 static std::vector<std::string> namesIn(const fs::path &folder, bool (*is)(const std::string &)) {
   std::vector<std::string> names;
   std::error_code error;
@@ -65,10 +65,11 @@ static std::vector<std::string> namesIn(const fs::path &folder, bool (*is)(const
 
 //===- Finding ------------------------------------------------------------===//
 
-/// Throws Error about the content of 'latest', which may be any text.
+/// Throws Error about `text`, the invalid content of 'latest'.
 [[noreturn]] static void failLatest(const std::string &path, std::string text) {
   for (char &c : text)
-    c = c < 0x20 || c == 0x7f ? '?' : c; // a char above that is negative
+    // Bytes above 0x7f are negative, so that they are replaced as well.
+    c = c < 0x20 || c == 0x7f ? '?' : c;
   std::vector<std::string> saves = namesIn(path, isSaveName);
   std::string advice = "the folder has no save";
   if (!saves.empty())
@@ -153,7 +154,7 @@ std::vector<std::string> fsdprt::savesBeside(const std::string &folder) {
 
 //===- Saving -------------------------------------------------------------===//
 
-/// Flushes a folder. File systems that do not support this are ignored.
+/// Flushes a folder. Does nothing on file systems that do not support this.
 static void flushFolder(const std::string &path) {
   int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0)
@@ -181,7 +182,8 @@ void SaveFolder::open(const std::string &newPath, const std::string &resumed, bo
   made = mkdir(path.c_str(), 0777) == 0;
   if (!made && errno != EEXIST)
     badInput("%s: cannot create the folder for saves: %s", path.c_str(), strerror(errno));
-  if (made) // the folder's name must survive a power failure too
+  // Flushing the parent makes the new folder's name survive a power failure.
+  if (made)
     flushFolder(fs::path(path).has_parent_path() ? fs::path(path).parent_path().string() : ".");
   lock = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (lock < 0 || access(path.c_str(), W_OK | X_OK) != 0)
@@ -208,7 +210,8 @@ SaveFolder::~SaveFolder() {
   if (lock >= 0)
     ::close(lock);
   if (made)
-    rmdir(path.c_str()); // succeeds only if nothing was saved
+    // rmdir() fails, as intended, if the folder has saves.
+    rmdir(path.c_str());
 }
 
 std::string SaveFolder::begin(uint64_t step) {
@@ -232,7 +235,8 @@ void SaveFolder::removeSave(const std::string &name) {
   std::string gone = path + "/." + name + ".tmp";
   fs::remove_all(gone, error);
   rename(path + "/" + name, gone);
-  fs::remove_all(gone, error); // the next run removes what is left
+  // The next run removes files that this call cannot remove.
+  fs::remove_all(gone, error);
 }
 
 void SaveFolder::commit(uint64_t step, const std::string &indexHash, uint64_t keep) {

@@ -4,14 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//     DIR/step-00000010/index.json                one folder per save, which appears complete
+//     DIR/step-00000010/index.json                one folder per complete save
 //     DIR/step-00000010/rank-00000.safetensors
 //     DIR/latest                                  "step-00000010 <SHA-256 of its index>"
 //     DIR/.step-00000020.tmp/...                  a save that is being written or removed
 //
-// To save: write and flush the files in the temporary folder, flush that folder, rename it, flush
-// DIR, then replace 'latest', also by renaming. If a process dies at any point, 'latest' names a
-// complete save. Only one process saves to a DIR.
+// A save is made in this order: write and flush the files in the temporary folder, flush and rename
+// that folder, flush DIR, and replace 'latest' by renaming a new file. If a process dies at any
+// point, 'latest' names a complete save. Only one process saves to a DIR.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,25 +27,25 @@ namespace fsdprt {
 /// Returns a name such as "step-00000010".
 std::string saveName(uint64_t step);
 
-/// A save: its folder, and the hash that its index must have (empty: any).
+/// The folder of a save and the hash that its index must have. An empty hash permits any index.
 struct FoundSave {
   std::string folder, indexHash;
 };
-/// Finds a save. `path` is a save, or a folder of saves, of which it returns the one that 'latest'
-/// names, or without 'latest' the one of the highest step. Throws Error if there is none.
+/// Finds a save. `path` is a save or a folder of saves. In a folder, returns the save that 'latest'
+/// names or, without 'latest', the save of the highest step. Throws Error if there is no save.
 FoundSave findSave(const std::string &path);
 /// The saves that a run may resume from, in the order of preference.
 struct SaveChoice {
   std::vector<FoundSave> saves;
-  bool isFolder = false; ///< `path` is a folder, and `saves` has all its saves: the last one first
+  bool isFolder = false; ///< `path` is a folder, and `saves` has all its saves, the last save first
   std::string problem;   ///< why 'latest' is invalid; empty if it is valid or absent
 };
 
-/// Finds the saves for `path`. Throws Error if there is none.
+/// Finds the saves from which a run can resume for `path`. Throws Error if there is none.
 SaveChoice findSaves(const std::string &path);
-/// Returns true if a folder has any save, complete or not.
+/// Returns true if a folder has a save, damaged or not.
 bool hasSaves(const std::string &folder);
-/// Returns the other saves in the folder of a save, the newest first.
+/// Returns the other saves in the folder that contains the save `folder`, the newest first.
 std::vector<std::string> savesBeside(const std::string &folder);
 
 class SaveFolder {
@@ -55,18 +55,18 @@ public:
   SaveFolder(const SaveFolder &) = delete;
   SaveFolder &operator=(const SaveFolder &) = delete;
 
-  /// Creates the folder if needed, locks it against other processes, and removes what a process
-  /// that died has left over. Throws Error if the folder has saves of another run: `resumed`, the
-  /// save that the run resumes from (or empty), must be its last save, or, with `fellBack`, its
-  /// last undamaged one.
+  /// Creates the folder if needed, locks it against other processes, and removes temporary folders
+  /// of processes that died. `resumed` is the save from which the run resumes, or empty. Throws
+  /// Error if the folder has saves and `resumed` is not its last save or, with `fellBack`, its last
+  /// undamaged save.
   void open(const std::string &path, const std::string &resumed, bool fellBack = false);
   bool isOpen() const { return lock >= 0; }
   /// Creates the temporary folder of a save and returns its path.
   std::string begin(uint64_t step);
-  /// Makes a save final, once its files are written and flushed. Keeps the newest `keep` saves (0:
-  /// all).
+  /// Completes a save whose files are written and flushed. Keeps the newest `keep` saves, or all if
+  /// it is 0.
   void commit(uint64_t step, const std::string &indexHash, uint64_t keep);
-  /// Removes the temporary folder. Ignores errors.
+  /// Removes the temporary folder of a save. Ignores errors.
   void abandon() noexcept;
 
 private:

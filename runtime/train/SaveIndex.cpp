@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Format and version are checked first, so that a later version is not reported as damage; then the
-// hash, and then the content.
+// readIndex() checks format and version first, so that a later version is not reported as damage.
+// It then checks the hash, and then the content.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,7 +51,7 @@ static const char *roleName(fsdprt_state_role role) {
   return names[role];
 }
 
-/// Calls each(info, i) for each object that `get` returns by index.
+/// Calls each(info, i) for each object that `get` returns for an index `i`.
 template <typename Info, typename Get, typename Each>
 static void forEach(const fsdprt_artifact *artifact, Get get, Each each) {
   Info info = {};
@@ -83,14 +83,15 @@ SaveIndex fsdprt::describeLayout(const fsdprt_artifact *artifact) {
   forEach<fsdprt_state_info>(
       artifact, fsdprt_artifact_get_state, [&](const auto &state, uint64_t i) {
         std::string name = index.units[state.unit].name + "/" + roleName(state.role);
-        if (!names.insert(name).second) // several units have the same name
+        // Several units may have the same name, so the index of the state is appended.
+        if (!names.insert(name).second)
           name += "#" + std::to_string(i);
         index.states.push_back(
             {name, roleName(state.role), dtypeName(state.dtype), state.unit, state.elements, {}});
         std::vector<uint64_t> &files = index.states.back().files;
         files.resize(state.pieces);
-        for (uint64_t rank = about.ranks, piece = 0;
-             rank-- > 0;) // descending, so that the first rank with a piece is kept
+        // The order is descending, so that the first rank with a piece is kept.
+        for (uint64_t rank = about.ranks, piece = 0; rank-- > 0;)
           if (fsdprt_artifact_get_piece(artifact, i, rank, &piece) == FSDPRT_OK)
             files[piece] = rank;
       });
@@ -181,7 +182,7 @@ std::string fsdprt::writeIndex(SaveIndex &index) {
                {"units", unitsJson(index)},
                {"states", statesJson(index)},
                {"files", files}};
-  // One line per member, so that the file is readable and comparable.
+  // Each member is on one line, so that the file is readable and comparable.
   std::string text = "{\n";
   for (const auto &[key, value] : root.items())
     text += "  " + json(key).dump() + ": " +
@@ -279,7 +280,7 @@ static void readLayout(const json &root, SaveIndex &index) {
                            number(file, "bytes")});
 }
 
-/// Returns the hash at the end of the text. Throws Error if it is not the text's hash.
+/// Returns the hash at the end of the text. Throws Error if it differs from the hash of the text.
 static std::string checkHash(const std::string &text) {
   std::string behind = behindHash;
   size_t least = sizeof hashKey - 1 + digits + behind.size();

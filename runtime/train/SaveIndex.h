@@ -4,13 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// index.json of a save (docs/how-to/save-and-resume.md) holds the run, step and mesh; the global
-// layout, that is, units with their parameters, and states with their pieces; the files with their
-// sizes and hashes; and at the end a hash of the index itself,
+// The file index.json of a save (docs/how-to/save-and-resume.md) holds the run, step and mesh; the
+// units with their parameters; the states with their pieces; and the files with their sizes and
+// hashes. It ends with a hash of the index itself,
 //
 //     {"format": "fsdp-save", "version": 1, ..., "sha256": "<64 hexadecimal digits>"}
 //
-// computed with zeros in place of its own digits.
+// which is computed with zeros in place of its digits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,16 +26,17 @@
 
 namespace fsdprt {
 
-/// State of a run, in addition to states and step blocks, that is needed to resume it.
+/// State of a run that is needed to resume it, apart from states and step blocks.
 struct RunState {
-  uint64_t step = 0; ///< completed steps; the next one is step + 1
+  uint64_t step = 0; ///< number of completed steps
   uint64_t seed = 0;
   uint64_t nonfiniteSteps = 0; ///< non-finite steps in a row
   LearningRate rate;
 
-  // The source of samples. Which samples a step uses depends only on the seed and the step.
+  // The source of the samples. The samples of a step depend only on the source, the seed and the
+  // step.
   std::string source = "random"; ///< "random", "text", "tokens" or "inputs"
-  std::string dataType;          ///< type of the tokens, such as "uint8"; empty without a file
+  std::string dataType;          ///< type of the tokens, such as "uint8"; or empty
   std::string dataHash;
   uint64_t tokens = 0, trainTokens = 0;
   bool overfit = false;
@@ -47,7 +48,7 @@ struct RunState {
     uint64_t rows = 0, trainRows = 0;
   };
   std::vector<Input> inputs;
-  std::vector<std::string> synthetic; ///< inputs with random values although others have data
+  std::vector<std::string> synthetic; ///< inputs with random values while others have data
 };
 
 struct SaveIndex {
@@ -59,7 +60,7 @@ struct SaveIndex {
   };
   struct Param {
     std::string name, dtype;
-    uint64_t offset = 0; ///< in elements, in the unit's flat buffer
+    uint64_t offset = 0; ///< offset in the unit's flat buffer, in elements
     std::vector<uint64_t> shape;
   };
   struct Unit {
@@ -67,10 +68,10 @@ struct SaveIndex {
     uint64_t shards = 0, shardSize = 0;
     std::vector<Param> params;
   };
-  /// Piece p of the flat buffer is the tensor `tensor` of file files[p].
+  /// A state. Piece p of its flat buffer is the tensor `tensor` of the file with index files[p].
   struct State {
     std::string tensor, role, dtype;
-    uint64_t unit = 0, elements = 0; ///< elements of one piece
+    uint64_t unit = 0, elements = 0; ///< `elements` of one piece
     std::vector<uint64_t> files;
   };
   struct File {
@@ -80,11 +81,11 @@ struct SaveIndex {
 
   std::string artifactHash, modelSource, compiler;
   RunState run;
-  std::array<float, FSDPRT_BLOCK_SIZE> block = {}; ///< of rank 0, informative; NaN if not finite
+  std::array<float, FSDPRT_BLOCK_SIZE> block = {}; ///< step block of rank 0, informative
   std::vector<Axis> mesh;
   std::vector<Unit> units;
   std::vector<State> states;
-  std::vector<File> files; ///< by rank
+  std::vector<File> files; ///< files of the ranks, by rank
   std::string sha256;      ///< hash of the index
 
   std::string meshText() const;
@@ -95,7 +96,7 @@ struct SaveIndex {
 SaveIndex describeLayout(const fsdprt_artifact *artifact);
 std::string rankFileName(uint64_t rank);
 
-/// Returns the text of index.json; sets index.sha256.
+/// Returns the text of index.json. Sets index.sha256.
 std::string writeIndex(SaveIndex &index);
 /// Parses an index. Throws Error if the text is damaged or of an unknown version. `path` is for
 /// messages.

@@ -4,15 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. The candidates are the save that 'latest' names, then the others of the folder, newest first.
-//  2. For each candidate, the index is checked against its own hash and the one in 'latest'.
-//  Artifact,
-//     mesh and layout must be those of this run. The files are opened and checked against the index
-//     by size and hash.
-//  3. The first undamaged candidate is used. After damage, the next one is tried; another artifact
-//  or
-//     mesh is an error.
-//  4. States are read from the checked descriptors, which must be unchanged after reading.
+//  1. The candidates are the save that 'latest' names, then the folder's other saves, newest first.
+//  2. The index of a candidate is checked against its own hash and, if 'latest' names the save,
+//     against the hash in 'latest'. Artifact, mesh and layout must be those of this run. The files
+//     are opened, and their sizes and hashes are checked against the index.
+//  3. The first undamaged candidate is used. Another artifact or mesh is an error.
+//  4. States are read from the descriptors of the checked files. A file that has changed after the
+//     reads is an error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +30,7 @@ static constexpr size_t chunkBytes = 1 << 20;
 
 //===- A file -------------------------------------------------------------===//
 
-/// Returns a tensor of a rank's file. Throws Error unless it has this type and size.
+/// Returns a tensor of a rank's file. Throws Error unless the tensor has the given type and size.
 static const Tensor &tensorOf(const SafetensorsFile &file, const std::string &name,
                               const std::string &dtype, uint64_t elements) {
   auto found = file.getTensors().find(name);
@@ -50,8 +48,8 @@ public:
       : path(std::move(path)), index(index), rank(rank) {}
 
   const SafetensorsFile &checked() const {
-    // No std::call_once: check() throws, and an exception cannot leave pthread_once in a program
-    // that links libgcc statically.
+    // std::call_once is not used, because check() throws, and an exception cannot leave
+    // pthread_once in a program that links libgcc statically.
     std::lock_guard<std::mutex> lock(mutex);
     if (!file)
       check();
@@ -89,7 +87,7 @@ SavedRun::~SavedRun() = default;
 
 //===- Finding an undamaged save ------------------------------------------===//
 
-/// Throws the error, with the other saves in the folder.
+/// Throws `error` with the names of the other saves in the folder appended.
 void SavedRun::refuse(const Error &error) const {
   std::string others;
   for (const std::string &other : savesBeside(folder))
@@ -130,7 +128,8 @@ void SavedRun::checkLayout(const std::string &artifactFile, const fsdprt_artifac
                rankFileName(rank).c_str(), (ull)rank, printable(index.files[rank].name).c_str());
 }
 
-/// Checks all files, or, for a large save in a process that has only `rank`, that rank's file.
+/// Checks all files. For a large save, a process that has only rank `rank` checks only that rank's
+/// file.
 void SavedRun::checkFiles(std::optional<uint32_t> rank) {
   files.clear();
   uint64_t bytes = 0;
@@ -142,7 +141,7 @@ void SavedRun::checkFiles(std::optional<uint32_t> rank) {
   onThreads(all ? files.size() : 1, [&](size_t i) { files[all ? i : *rank]->checked(); });
 }
 
-/// Returns true if a candidate can be used. If it is damaged, sets `problem`.
+/// Returns true if a candidate can be used. Otherwise it is damaged, and `problem` is set.
 bool SavedRun::tryOne(const FoundSave &found, const std::string &artifactFile,
                       const fsdprt_artifact *artifact, std::optional<uint32_t> rank,
                       Error &problem) {
@@ -194,7 +193,7 @@ void SavedRun::load(fsdprt_session *session, bool reference) const {
     file.read(tensorOf(file, saveBlockName, "F32", FSDPRT_BLOCK_SIZE), 0, block, sizeof block);
     call(fsdprt_session_write_block, session, into, static_cast<const float *>(block));
   };
-  // Loads the part of piece `piece` that `into` holds.
+  // Loads the part of piece `piece` that rank `into` holds.
   auto loadPiece = [&](uint32_t into, uint64_t i, uint64_t piece) {
     const SaveIndex::State &state = index.states[i];
     fsdprt_state_memory memory = memoryOf(session, into, i);

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// --resume: loads a save (docs/how-to/save-and-resume.md) into a session.
+// Implements --resume: loads a save (docs/how-to/save-and-resume.md) into a session.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,27 +20,27 @@ namespace fsdprt {
 /// whose content was checked against the index.
 class SavedRun {
 public:
-  /// Largest save in bytes of which each process checks all files. Of a larger one, a process with
-  /// one rank checks that rank's file, and others when it reads from them.
+  /// Size in bytes of the largest save of which each process checks all files. Of a larger save, a
+  /// process with one rank checks that rank's file, and other files when it reads from them.
   static constexpr uint64_t wholeLimit = uint64_t(4) << 30;
 
   SavedRun();
   ~SavedRun();
   /// Finds a save, reads its index and checks its files. If `path` is a folder whose last save is
-  /// damaged, uses the newest undamaged one; fallback() then returns the reason. Throws Error if
-  /// there is none, or if it is of another artifact or mesh. `rank`: the rank of a process that has
-  /// only one.
+  /// damaged, uses the newest undamaged save; fallback() then returns the reason. Throws Error if
+  /// there is no undamaged save, or if the save is of another artifact or mesh. `rank` is set if
+  /// the process has only one rank of several.
   void open(const std::string &path, const std::string &artifactFile,
             const fsdprt_artifact *artifact, std::optional<uint32_t> rank);
   bool isOpen() const { return !folder.empty(); }
   const std::string &getFolder() const { return folder; }
   const RunState &state() const { return index.run; }
-  /// Returns the hash of the index, which contains those of all files.
+  /// Returns the hash of the index, which contains the hashes of all files.
   const std::string &sha256() const { return index.sha256; }
   /// Returns why the run does not resume from the last save; empty if it does.
   const std::string &fallback() const { return whyNotLast; }
-  /// Loads states and step blocks into the ranks here, and into the reference if requested. All
-  /// processes must call it after open(). Throws Error if a file has changed.
+  /// Loads states and step blocks into the ranks of this process, and with `reference` into the
+  /// reference. All processes must call it after open(). Throws Error if a file has changed.
   void load(fsdprt_session *session, bool reference) const;
 
 private:
@@ -55,7 +55,7 @@ private:
 
   SaveIndex index;
   std::string folder, whyNotLast;
-  std::vector<std::unique_ptr<File>> files; ///< by rank
+  std::vector<std::unique_ptr<File>> files; ///< files of the ranks, by rank
 };
 
 } // namespace fsdprt

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A rank's file holds its step block and its piece of each state, unless a lower rank holds the
-// same piece. Files are written on several threads, and hashed while being written.
+// same piece. Several threads write the files and hash them while writing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,8 @@
 using namespace fsdprt;
 using ull = unsigned long long;
 
-static constexpr size_t chunkBytes = 1 << 20; // hashed and written while in the cache
+// A chunk is small enough to stay in the cache while it is hashed and written.
+static constexpr size_t chunkBytes = 1 << 20;
 
 //===- Writing ------------------------------------------------------------===//
 
@@ -64,7 +65,7 @@ fsdprt_state_memory fsdprt::memoryOf(const fsdprt_session *session, uint32_t ran
   return memory;
 }
 
-/// Writes a state in parts, because it may lie in a file.
+/// Writes a state in chunks, because the state may be in a file instead of in memory.
 static void writeState(const fsdprt_session *session, uint32_t rank, uint64_t state, uint64_t each,
                        HashedFile &file) {
   uint64_t elements = memoryOf(session, rank, state).elements;
@@ -113,11 +114,11 @@ static void writeRank(const SaveIndex &layout, uint32_t rank, uint64_t step,
 
 //===- A save, by all processes -------------------------------------------===//
 
-/// Result of a process's part of a save.
+/// Result of one process's work on a save.
 struct Saver::Word {
   int32_t status = FSDPRT_OK;
   char text[1024] = {};
-  char sha256[65] = {}; // of its rank's file
+  char sha256[65] = {}; // hash of the rank's file
   uint64_t bytes = 0;
 };
 
@@ -143,7 +144,7 @@ std::vector<Saver::Word> Saver::meet(const Word &mine, fsdprt_session *session) 
   return words;
 }
 
-/// Calls part(), and stores an error in the result for all processes.
+/// Calls part(), and stores an error in the returned word, which meet() sends to all processes.
 template <typename Word, typename Part>
 static Word tried(Part part) {
   Word word;

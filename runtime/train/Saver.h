@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// --save: writes a session to a folder (docs/how-to/save-and-resume.md).
+// Implements --save: writes a session to a folder (docs/how-to/save-and-resume.md).
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,29 +20,30 @@
 
 namespace fsdprt {
 
-/// Name of the tensor with a rank's step block.
+/// Name of the tensor that holds a rank's step block.
 inline constexpr const char saveBlockName[] = "step_block";
 
-/// Returns the states of which `rank` writes a piece, by the names of their tensors.
+/// Returns the indices of the states of which `rank` writes a piece, by the names of their tensors.
 std::map<std::string, uint64_t> statesOf(const SaveIndex &layout, uint64_t rank);
 
-/// Returns which elements of a state a rank holds, and their address.
+/// Returns the range of elements of a state that a rank holds, and their address.
 fsdprt_state_memory memoryOf(const fsdprt_session *session, uint32_t rank, uint64_t state);
 
 /// Writes saves of one run.
 class Saver {
 public:
   /// Prepares saving to `folder`. Throws Error if this run cannot save there. `resumed` is the save
-  /// that the run resumes from, or empty; `fellBack`: newer saves are damaged. Keeps the newest
-  /// `keep` saves (0: all). `rank`: the rank of a process that has only one; rank 0 manages the
-  /// folder.
+  /// from which the run resumes, or empty. `fellBack` is true if newer saves are damaged. Keeps the
+  /// newest `keep` saves, or all if it is 0. `rank` is set if the process has only one rank of
+  /// several. The process of rank 0 manages the folder.
   void open(const std::string &folder, const std::string &resumed, bool fellBack, uint64_t keep,
             const fsdprt_artifact *artifact, std::optional<uint32_t> rank);
   bool isOpen() const { return !path.empty(); }
   const std::string &getPath() const { return path; }
-  /// Saves the ranks' states between two steps, and returns the bytes. All processes must call it,
-  /// and each writes its ranks' files. On failure throws Error in all of them and leaves earlier
-  /// saves unchanged. Calls begun() once the folder exists, before this process writes its files.
+  /// Saves the ranks' states between two steps, and returns the size of the save in bytes. All
+  /// processes must call it; each writes the files of its ranks. On failure, throws Error in all
+  /// processes and leaves earlier saves unchanged. Calls begun() when the folder exists, before
+  /// this process writes its files.
   uint64_t save(const RunState &run, fsdprt_session *session, const std::function<void()> &begun);
 
 private:

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// fsdprt/train.h: each function is its C++ counterpart inside guard().
+// Implements fsdprt/train.h. Each function calls its C++ counterpart inside guard().
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@ static fsdprt_session_info describe(const fsdprt_session *session) {
   return info;
 }
 
-/// Returns this process's rank if it has only one of several.
+/// Returns the rank of this process if the process has only one rank of several.
 static std::optional<uint32_t> singleRank(const fsdprt_session *session) {
   fsdprt_session_info info = describe(session);
   return info.processes > 1 ? std::optional(info.first_rank) : std::nullopt;
@@ -50,7 +50,7 @@ static void copyText(char *to, size_t size, const std::string &text) {
 struct fsdprt_launch {
   LaunchOptions options;
   std::string program;
-  int channel = -1; ///< a duplicate of the rank's end, which outlives the session; -1: none
+  int channel = -1; ///< duplicate of the rank's end, which outlives the session; -1 if none
 };
 
 fsdprt_status fsdprt_launch_join(const fsdprt_artifact *artifact,

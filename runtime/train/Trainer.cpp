@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// See Trainer.h.
+// Runs the steps that Trainer.h describes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -139,8 +139,8 @@ void Trainer::initialise() {
 
 //===- Agreement between processes ----------------------------------------===//
 
-/// Exchanges whether a process asks for the end of the run, so that all processes end after the
-/// same step. All processes call it at the same points.
+/// Exchanges requests to end the run, so that all processes end after the same step. All processes
+/// call it at the same points.
 void Trainer::agree(double cpu) {
   Word mine = {0, reporter.isUnread(), differs, *spoiled != 0, cpu};
   for (const TrainingObserver *observer : observers)
@@ -164,8 +164,8 @@ bool Trainer::isToEnd() {
   return agreed.signal != 0 || agreed.unread || agreed.spoiled;
 }
 
-/// Ends a run whose inputs have changed. All processes report the reason of the first one that has
-/// one.
+/// Ends a run whose input files have changed. All processes report the reason of the first process
+/// that has one.
 void Trainer::failSpoiled() {
   std::vector<char> all(sizeof spoiled * run.processes);
   call(fsdprt_session_exchange, run.session.get(), static_cast<const void *>(spoiled),
@@ -195,8 +195,8 @@ void Trainer::writeBlocks(const std::vector<float> &blocks) const {
 }
 
 /// Writes the inputs of a step or validation batch. Returns false in all processes if a file of any
-/// process has changed since it was opened. Files are read first and then checked, so that the
-/// state after the last step depends only on their original content.
+/// process has changed since it was opened. Files are checked after they are read, so that only
+/// their original content can affect the states.
 bool Trainer::writeInputs(uint64_t number, bool validating) {
   bool reference = check && run.isRoot && !validating;
   if (!data->readsFiles()) {
@@ -213,7 +213,8 @@ bool Trainer::writeInputs(uint64_t number, bool validating) {
   return !agreed.spoiled;
 }
 
-/// Runs a step. Returns false if the run must end before it, because input files have changed.
+/// Runs a step. Returns false, without running it, if input files have changed, so that the run
+/// must end.
 bool Trainer::step(uint64_t number) {
   if (!writeInputs(number - 1, false))
     return false;
@@ -229,7 +230,8 @@ bool Trainer::step(uint64_t number) {
   return true;
 }
 
-/// Returns the mean loss over the validation batches. Restores the step blocks.
+/// Returns the mean loss over the validation batches, which is invalid if the run must end.
+/// Restores the step blocks.
 double Trainer::validate() {
   readBlocks(savedBlocks);
   double sum = 0;
@@ -247,14 +249,15 @@ double Trainer::validate() {
   return sum / static_cast<double>(data->validationBatches());
 }
 
-/// Validates if this is due after step `number`. Returns true if there is a new loss.
+/// Validates if a validation is due after step `number`. Returns true if there is a new validation
+/// loss.
 bool Trainer::validateAfter(uint64_t number) {
   bool last = number == options.steps;
   if (!data->validationBatches() ||
       !(last || (options.validateEvery && number % options.validateEvery == 0)))
     return false;
   validationLoss = validate();
-  if (isToEnd()) // an interrupted validation has no loss
+  if (isToEnd())
     return false;
   if (!last)
     reporter.line("step %llu: validation loss %.4f nats per token", (ull)number, validationLoss);
@@ -274,7 +277,7 @@ static double cpuSeconds() {
 void Trainer::train() {
   if (data->validationBatches() && options.validateEvery) {
     double loss = validate();
-    if (!isToEnd()) // an interrupted validation has no loss
+    if (!isToEnd())
       reporter.line("before training: validation loss %.4f nats per token", loss);
   }
   double began = monotonicSeconds(), firstLoss = 0, lastLoss = 0;
@@ -339,8 +342,8 @@ void Trainer::train() {
 
 //===- The whole run ------------------------------------------------------===//
 
-/// Repeats the last step to find the origin of the non-finite number. This is possible because the
-/// step changed only the step blocks, which are restored.
+/// Repeats the last step to find the origin of the non-finite number. The step changed only the
+/// step blocks, which are restored first.
 void Trainer::failNonfinite() {
   writeBlocks(blocksBefore);
   char origin[512] = "";
@@ -359,7 +362,7 @@ int Trainer::execute() {
     return executeSteps();
   } catch (const Error &error) {
     call(fsdprt_session_fail, run.session.get(), error.status);
-    // With several processes, the process that started them writes the record.
+    // With several processes, the process that started them writes the flight record.
     if (error.status != FSDPRT_HUNG || options.launchedRank)
       throw;
     std::string path = flightRecordPath(options), reason = error.what();

@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Prepares artifact, data, ranks and weights, runs the steps, and reports.
+// Prepares artifact, data, ranks and weights, runs the steps, and reports results.
 //
-// A step writes the inputs of every rank and the learning rate into every step block, runs the
-// program 'step', and reads the block of rank 0. Losses are already means over all ranks. Between
-// the first and the last step only saves allocate memory.
+// A step writes the inputs of every rank and the learning rate in every step block, runs the
+// program 'step', and reads the first step block of the process. Its loss is already the mean over
+// all ranks. Between the first and the last step only saves allocate memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -74,12 +74,12 @@ private:
   InitialWeights initial;
   std::vector<OutputLock> locks; ///< claims of the output files
   Saver saver;
-  RunState state;         ///< for the next save
-  uint64_t stepSaved = 0; ///< of the last save
+  RunState state;         ///< state for the next save
+  uint64_t stepSaved = 0; ///< step of the last save
   NonFiniteLimit nonFinite;
   MemoryGrowth growth;
-  std::vector<float> savedBlocks, blocksBefore; ///< before a validation, and before a step
-  float lastBlock[FSDPRT_BLOCK_SIZE] = {};      ///< of the first rank here, after a step
+  std::vector<float> savedBlocks, blocksBefore; ///< blocks before a validation and before a step
+  float lastBlock[FSDPRT_BLOCK_SIZE] = {};      ///< block of the process's first rank after a step
   double validationLoss = -1;
 
   /// Data that processes exchange between steps.
@@ -89,9 +89,9 @@ private:
     double cpu = 0;
   };
   std::vector<Word> words;
-  Word agreed; ///< of all processes: the first signal, the flags ORed, the sum of `cpu`
+  Word agreed; ///< first signal, ORed flags and sum of `cpu` of all processes
   bool differs = false;
-  char spoiled[512] = ""; ///< why inputs of this process are unusable; empty if they are not
+  char spoiled[512] = ""; ///< why inputs of this process are unusable; empty if they are usable
 };
 
 } // namespace fsdprt

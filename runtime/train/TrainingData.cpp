@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// See TrainingData.h. The reference program uses the batches of all ranks.
+// Implements TrainingData.h. The reference program uses the batches of all ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,15 +27,16 @@ static bool contains(const std::vector<std::string> &words, const std::string &w
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// Returns the values of an input without a file. Ids without a limit are 0, because others could
-/// be out of range.
+/// Returns a description of the values of an input without a file. Ids without a limit are 0,
+/// because other ids could be out of range.
 static const char *describeSynthetic(const fsdprt_input_info &input) {
   if (input.dtype <= FSDPRT_BF16)
     return "random numbers";
   return input.limit ? "random ids" : "0 throughout";
 }
 
-/// Refuses names that are no input, and inputs that two options feed.
+/// Throws Error if an option names something that is not an input, or if two options name the same
+/// input.
 void TrainingData::checkNames() const {
   std::vector<std::string> known;
   for (const fsdprt_input_info &input : inputs)
@@ -70,8 +71,8 @@ void TrainingData::openFiles() {
             std::make_unique<SampleFile>(source.path, inputs[i], sampleShapeOf(inputs, i).row);
 }
 
-/// Refuses inputs that would be random although other inputs have data, unless --synthetic names
-/// them.
+/// Throws Error if an input would be random although other inputs have data, unless --synthetic
+/// names the input.
 void TrainingData::checkFed() const {
   if (!options.hasData())
     return;
@@ -87,7 +88,7 @@ void TrainingData::checkFed() const {
   }
 }
 
-/// Lists the inputs of 'step'. Sets `limit` to the least limit of ids.
+/// Lists the inputs of 'step'. Sets `limit` to the least limit of ids among them.
 void TrainingData::listInputs(uint64_t &limit) {
   fsdprt_input_info input = {};
   for (uint64_t i = 0; input.struct_size = sizeof input,
@@ -166,7 +167,7 @@ std::string TrainingData::describeRandom(const char *text) const {
   return random.size() == inputs.size() ? text : text + (" for " + join(random));
 }
 
-/// Reports the files of rows, and how rows are drawn.
+/// Reports the files of samples, and how samples are drawn.
 void TrainingData::announceRows(const std::string &windows) const {
   char a[32], b[32], c[32];
   std::vector<std::string> drawn;
@@ -257,7 +258,7 @@ void TrainingData::describe(RunState &state) const {
   state.trainTokens = batches->trainTokens();
 }
 
-/// Refuses files of samples that differ from those of the save.
+/// Throws Error if files of samples differ from those of the save.
 void TrainingData::expectInputsOf(const RunState &saved, const RunState &own, const char *folder,
                                   const char *advice) const {
   auto find = [](const std::vector<RunState::Input> &list,

@@ -8,8 +8,8 @@
 //     any input           --input NAME=FILE
 //     no file at all      random ids and numbers for every input
 //
-// If some inputs have files, an input without one would be random. That is an error, unless
-// --synthetic names it. The run reports at its start and end which inputs are random.
+// An input without a file is random. If other inputs have files, that is an error unless
+// --synthetic names the input. The run reports at its start and end which inputs are random.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,28 +31,30 @@ public:
 
   const std::vector<fsdprt_input_info> &getInputs() const { return inputs; }
   uint64_t tokensPerStep() const { return stepTokens; }
-  /// Returns the number of batches of a validation; 0: no validation.
+  /// Returns the number of batches of a validation; 0 if there is no validation.
   uint64_t validationBatches() const { return batchesToValidate; }
-  /// Returns the number of tokens, or else of samples, in the files.
+  /// Returns the number of tokens in the file of tokens. Without one, returns the number of
+  /// samples.
   uint64_t samples() const;
-  /// Returns `text` if all inputs are random, "`text` for a, b" if some are, else an empty text.
+  /// Returns `text` if all inputs are random, "`text` for a, b" if inputs a and b are, or "".
   std::string describeRandom(const char *text) const;
 
   /// Reports the sources of inputs.
   void announce() const;
-  /// Reports the files that ranks compare only in part, because the run is not saved.
+  /// Reports the files of which ranks compare only a part, because the run is not saved.
   void announceComparison(const RunState &state) const;
   /// Adds the contents that ranks compare.
   void addContents(const RunState &state, std::vector<Content> &all) const;
 
   /// Sets the description of the data for a save.
   void describe(RunState &state) const;
-  /// Throws Error if the data differs from that of the save in `folder`, unless --other-data allows
-  /// it. `own` is the description of this data.
+  /// Throws Error if the data differs from the data of the save in `folder`, unless --other-data
+  /// allows it. `saved` and `own` describe the data of the save and of this run.
   void expectDataOf(const RunState &saved, const RunState &own, const std::string &folder) const;
 
-  /// Writes the inputs of step `number`, from 0, or of a validation batch, for the ranks here, and
-  /// with `reference` also for the reference. Allocates no memory. Throws InputChanged.
+  /// Writes the inputs of step `number` or of a validation batch, both counted from 0, for the
+  /// ranks of this process and, with `reference`, for the reference. Allocates no memory. Throws
+  /// InputChanged.
   void writeInputs(uint64_t number, bool validating, bool reference);
   /// Returns true if inputs come from files.
   bool readsFiles() const { return batches->readFiles(); }
@@ -74,7 +76,7 @@ private:
   const TrainingOptions &options;
   std::vector<fsdprt_input_info> inputs;
   std::unique_ptr<TokenFile> tokens;
-  std::vector<std::unique_ptr<SampleFile>> files; ///< by input; null without --input
+  std::vector<std::unique_ptr<SampleFile>> files; ///< by input; null for inputs without --input
   std::unique_ptr<Batches> batches;
   uint64_t stepTokens = 0, batchesToValidate = 0;
 };

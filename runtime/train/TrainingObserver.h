@@ -5,14 +5,13 @@
 //===----------------------------------------------------------------------===//
 //
 //     beforeSession
-//     beforeTraining                          weights are loaded; before a first validation
+//     beforeTraining                          weights are loaded; a validation may follow
 //       beforeSteps
 //         beforeStep  afterStep  ..
 //         beforeSave  duringSave  afterSave   when a save is due
 //       afterSteps
 //     afterTraining                           the last save is written
-//     afterRun                                weights are exported; only if the run was not cut
-//     short
+//     afterRun                                weights are exported; skipped if the run ended early
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Set by the command line of fsdp-run, or by another program that trains.
+// fsdp-run sets these options from its command line. Other programs may set them directly.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,10 +20,10 @@ namespace fsdprt {
 
 struct TrainingOptions : LaunchOptions {
   uint32_t threadsPerRank = 0;
-  std::string gemm; ///< required GEMM backend on GPUs; empty: any
+  std::string gemm; ///< required GEMM backend on GPUs; empty for any
   bool cudaGraph = false;
-  double linkBandwidth = 0;     ///< bytes per second that collectives are limited to; 0: no limit
-  std::string offloadDirectory; ///< empty: $TMPDIR, or /tmp
+  double linkBandwidth = 0;     ///< limit of collectives, in bytes per second; 0 for none
+  std::string offloadDirectory; ///< if empty, $TMPDIR or /tmp
   std::string mpiReduce = "ordered";
 
   std::string data, text;
@@ -33,7 +33,7 @@ struct TrainingOptions : LaunchOptions {
     std::string name, path;
   };
   std::vector<InputSource> inputs;
-  std::vector<std::string> synthetic; ///< inputs with random values although others have data
+  std::vector<std::string> synthetic; ///< inputs with random values while others have data
   /// Returns true if any input has data from a file.
   bool hasData() const { return !data.empty() || !text.empty() || !inputs.empty(); }
   bool overfit = false, otherData = false;
@@ -52,15 +52,15 @@ struct TrainingOptions : LaunchOptions {
 
   std::string init, exportTo;
   std::string save, resume;
-  uint64_t saveEvery = 0, keep = 0; ///< 0: save only at the end; keep all saves
+  uint64_t saveEvery = 0, keep = 0; ///< 0 means to save only at the end, and to keep all saves
   std::string metrics, tensorboard, trace, profileFile;
   uint32_t traceSteps = 4;
   bool profile = false;
   bool check = false; ///< also run the unsharded program and compare
-  /// If not empty, only kernels of these kinds run, and results are meaningless. Set by a caller
-  /// that has arranged this (SessionHooks).
+  /// If not empty, only kernels of these kinds run, and results are meaningless. The caller must
+  /// have set SessionHooks that skip the other kernels.
   std::string onlyKinds;
-  std::set<std::string> given; ///< options given by the user, of those that a save has values for
+  std::set<std::string> given; ///< options set by the user for which a save has values, too
 };
 
 } // namespace fsdprt

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// See TrainingRun.h.
+// Implements the functions of TrainingRun.h.
 //
 //===----------------------------------------------------------------------===//
 

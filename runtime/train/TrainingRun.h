@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A run's session and its place among the processes, for the parts of the trainer and for
-// observers.
+// A run's session and the ranks of this process, for the trainer's classes and for observers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,22 +19,22 @@
 namespace fsdprt {
 
 struct TrainingRun {
-  TrainingOptions options; ///< completed by values of the save
+  TrainingOptions options; ///< user's options, completed by values of the save
   fsdprt_artifact *artifact = nullptr;
   RunReporter &reporter;
   fsdprt_artifact_info info = {};
-  SessionHandle session = {};                      ///< null before it is created
+  SessionHandle session = {};                      ///< null before the session is created
   uint32_t ranks = 0, firstRank = 0, lastRank = 0; ///< this process has ranks [firstRank, lastRank)
   uint32_t processes = 1;
   bool isRoot = true;                      ///< this process has rank 0
   bool differs = false;                    ///< results differ from the unsharded program's
-  uint64_t stepsBefore = 0, stepsDone = 0; ///< steps of the resumed save; steps done in total
+  uint64_t stepsBefore = 0, stepsDone = 0; ///< steps before the resumed save; all completed steps
 
   /// Returns the session's current sizes and counters.
   fsdprt_session_info measure() const;
   /// Sets the learning rate in the step block of `rank`, or of FSDPRT_REFERENCE.
   void setRate(uint32_t rank, float lr) const;
-  /// Reports if ranks compare only a part of `file`.
+  /// Reports `file` if ranks compare only a part of it.
   void announceComparison(const InputFile &file) const;
 };
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// See UnshardedCheck.h.
+// Implements the comparison that UnshardedCheck.h describes.
 //
 //===----------------------------------------------------------------------===//
 

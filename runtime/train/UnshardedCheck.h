@@ -23,12 +23,13 @@ public:
   /// Throws Error if the artifact has no reference program. `run` must outlive the check.
   explicit UnshardedCheck(const TrainingRun &run);
 
-  /// Throws Error unless the reference takes the batches of all ranks for each of `inputs`.
+  /// Throws Error unless each of `inputs` of the reference holds the batches of all ranks.
   void expectInputs(const std::vector<fsdprt_input_info> &inputs) const;
-  /// Initialises the reference's states. Like step(), does nothing in processes without rank 0.
+  /// Initialises the reference's states. initialise() and step() do nothing in processes without
+  /// rank 0.
   void initialise() const;
   /// Runs the reference's step `number`. Returns true if its loss and norm equal those of `block`,
-  /// the step block of rank 0; else reports the difference and returns false.
+  /// the step block of rank 0. Otherwise reports the difference and returns false.
   bool step(uint64_t number, const float *block) const;
   /// Compares all states and reports the result. Returns true if they are equal. All processes must
   /// call it.

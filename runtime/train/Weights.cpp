@@ -4,12 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Names are those of Hugging Face, with or without wrapper prefixes ("module.", "transformer.",
-// "model."). Buffers that some checkpoints contain are ignored: causal masks, rotary frequencies,
-// and an output head that duplicates a tied embedding.
+// Parameters have their Hugging Face names, with or without prefixes of wrappers ("module.",
+// "transformer.", "model."). Some tensors of checkpoints are ignored: causal masks, rotary
+// frequencies, and an output head that duplicates a tied embedding.
 //
-// Import refuses non-finite values and values out of the range of the parameter's type, since
-// training cannot repair them. Export writes them with a warning.
+// Import rejects non-finite values and values outside the range of the parameter's type, since
+// training cannot repair them. Export writes non-finite values, with a warning.
 //
 //===----------------------------------------------------------------------===//
 
@@ -71,12 +71,14 @@ static const char *safetensorsName(fsdprt_dtype dtype) {
   return names[dtype];
 }
 
-/// Returns true if values can be imported: floats are converted, other types must be equal.
+/// Returns true if values can be imported. Floats are converted to the parameter's type; other
+/// types must be equal.
 static bool isTaken(fsdprt_dtype from, fsdprt_dtype to) {
   return isFloat(static_cast<DType>(to)) ? isFloat(static_cast<DType>(from)) : from == to;
 }
 
-/// Calls each(first, count, data) for parts of the tensor's elements, each of `width` bytes.
+/// Calls each(first, count, data) for consecutive ranges of the tensor's elements, which have
+/// `width` bytes each.
 template <typename Each>
 static void forParts(const SafetensorsFile &file, const Tensor &tensor, uint64_t width, Each each) {
   uint64_t elements = (tensor.end - tensor.begin) / width;
@@ -105,7 +107,7 @@ static std::string shapeText(const std::vector<uint64_t> &shape) {
 }
 
 /// Returns text such as "element 5 is nan" for the first of `count` elements that is not finite in
-/// the type `to`, or an empty text.
+/// the type `to`, or an empty text if there is none.
 static std::string firstNotFinite(const std::byte *data, fsdprt_dtype from, fsdprt_dtype to,
                                   uint64_t count, uint64_t firstIndex = 0) {
   DType source = static_cast<DType>(from), target = static_cast<DType>(to);
@@ -129,7 +131,7 @@ static std::string firstNotFinite(const std::byte *data, fsdprt_dtype from, fsdp
   return "";
 }
 
-/// Does the same for a tensor of a file.
+/// Returns firstNotFinite() of all elements of a tensor in a file.
 static std::string firstNotFinite(const SafetensorsFile &file, const Tensor &tensor,
                                   fsdprt_dtype from, fsdprt_dtype to) {
   std::string problem;
@@ -159,7 +161,7 @@ struct Source {
   bool used = false;
 };
 
-/// Matches the parameters of an artifact with the tensors of some files.
+/// Matches the parameters of an artifact with the tensors of weights files.
 class Import {
 public:
   Import(const InitialWeights &weights, const fsdprt_artifact *artifact)
@@ -179,7 +181,7 @@ private:
   const InitialWeights &weights;
   const fsdprt_artifact *artifact;
   std::map<std::string, Source> sources;
-  std::vector<const Source *> chosen; // by parameter; null: it keeps the artifact's values
+  std::vector<const Source *> chosen; // by parameter; null if it keeps the artifact's values
   std::string report;
   uint64_t problems = 0;
 };
@@ -248,7 +250,8 @@ void Import::matchOne(const fsdprt_param_info &param) {
   chosen.push_back(&found->second);
 }
 
-/// Returns true for an output head that some checkpoints with tied embeddings store a second time.
+/// Returns true if the tensor is an output head with the values of a tied embedding. Some
+/// checkpoints store such a head in addition to the embedding.
 bool Import::repeatsTiedEmbedding(const std::string &name, const Source &source) const {
   if (!endsWith(name, "lm_head.weight"))
     return false;
@@ -350,7 +353,8 @@ void fsdprt::exportWeights(const std::string &path, const TrainingRun &run) {
   if (run.isRoot)
     writer.emplace(path, entries);
   else
-    safetensorsHeader(entries, {}); // sorts them into the same order
+    // safetensorsHeader() sorts the entries into the order in which the root writes them.
+    safetensorsHeader(entries, {});
   std::vector<std::byte> chunk(chunkElements * 8);
   uint64_t damaged = 0;
   std::string firstDamage;

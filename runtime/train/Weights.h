@@ -18,7 +18,7 @@
 
 namespace fsdprt {
 
-/// Numbers of parameters initialised from a weights file, and from values in the artifact.
+/// Numbers of parameters by the source of their initial values.
 struct WeightSources {
   uint64_t fromFile = 0, fromModel = 0;
 };
@@ -26,8 +26,8 @@ struct WeightSources {
 /// Returns the sources of a run without a weights file.
 WeightSources modelWeights(const fsdprt_artifact *artifact);
 
-/// The files of --init: one .safetensors file, or those that an .index.json names. They are opened
-/// once; comparison between ranks and loading use the same descriptors.
+/// The files of --init: one .safetensors file, or the files that an .index.json names. Each file is
+/// opened once, so that the comparison between ranks and the import use the same content.
 class InitialWeights {
 public:
   /// Throws Error if a file cannot be opened or has no weights.
@@ -42,14 +42,14 @@ private:
   std::vector<std::unique_ptr<SafetensorsFile>> files;
 };
 
-/// Sets parameters in the ranks and the reference. Parameters with values in the artifact may be
-/// missing from the files, and keep these values. Throws Error before setting any parameter if
+/// Sets parameters in the ranks and the reference. A parameter with values in the artifact may be
+/// missing from the files and then keeps these values. Throws Error before setting any parameter if
 /// names, shapes or types do not match, and at the end if a file has changed.
 WeightSources importWeights(const InitialWeights &weights, const fsdprt_artifact *artifact,
                             fsdprt_session *session);
 
-/// Writes all parameters, from their masters if there are any. All processes must call it; that of
-/// rank 0 writes the file, and warns about non-finite values.
+/// Writes all parameters, using the master copies of those that have one. All processes must call
+/// it. The process of rank 0 writes the file and warns about non-finite values.
 void exportWeights(const std::string &path, const TrainingRun &run);
 
 } // namespace fsdprt
