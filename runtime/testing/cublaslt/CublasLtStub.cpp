@@ -4,16 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements the functions of cuBLASLt that the runtime calls, over the driver that
+// Implements the functions of cuBLASLt that the runtime calls, using the driver that
 // FSDPRT_CUDA_LIBRARY names. A product is a PTX kernel with one thread per element, launched on the
-// caller's stream. The stub checks what the library's documentation requires: descriptors, leading
-// dimensions, combinations of types, the alignment promised to the heuristic, and that an algorithm
-// is used for the call that it was given for.
+// caller's stream. The stub checks requirements of the library's documentation: descriptors,
+// leading dimensions, combinations of types, and the alignment that the caller stated to the
+// heuristic. An algorithm may only be used for the call for which the heuristic returned it.
 //
-//   FSDPRT_CUBLASLT_STUB_VERSION   value of cublasLtGetVersion (130000)
-//   FSDPRT_CUBLASLT_STUB_REFUSES   1: cublasLtCreate fails
-//   FSDPRT_CUBLASLT_STUB_NONE      products with this number of columns (our n) have no algorithm
-//   FSDPRT_CUBLASLT_STUB_LOG       file that gets one line for each algorithm used
+//   FSDPRT_CUBLASLT_STUB_VERSION   result of cublasLtGetVersion (default: 130000)
+//   FSDPRT_CUBLASLT_STUB_REFUSES   if 1, cublasLtCreate fails
+//   FSDPRT_CUBLASLT_STUB_NONE      number n of columns for which products have no algorithm
+//   FSDPRT_CUBLASLT_STUB_LOG       file to which the stub appends a line per used algorithm
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,7 +54,8 @@ T &from(Handle handle) {
   return *reinterpret_cast<T *>(handle);
 }
 
-/// Writes the reason of a failure to standard error, since a status carries none.
+/// Writes the reason of a failure to standard error, since a status has no text. Returns the
+/// status.
 LtStatus refuse(const std::string &what, LtStatus status = ltInvalidValue) {
   std::fprintf(stderr, "cuBLASLt stub: %s\n", what.c_str());
   return status;
@@ -128,7 +129,7 @@ std::string Call::problem() const {
   return "";
 }
 
-/// Returns the contents of an algorithm: [magic, hash of the call, workspace, alignments].
+/// Returns an algorithm, which consists of [magic, hash of the call, workspace, alignments].
 LtAlgorithm algorithmFor(const Call &call, const Preference &preference) {
   LtAlgorithm algorithm = {{magic, call.hash(), preference.workspace / 2}};
   for (int i = 0; i < 4; ++i)

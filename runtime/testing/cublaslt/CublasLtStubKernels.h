@@ -13,25 +13,26 @@
 
 namespace fsdprt::test {
 
-/// Distances between consecutive rows, columns and matrices, in elements.
+/// Distances in elements between consecutive rows, columns and matrices of a batch.
 struct StubStrides {
   uint64_t row, col, batch;
 };
 
-/// d = activation(a · b + c + bias), column-major as in the library.
+/// d = activation(a · b + c + bias), with column-major matrices as in the library.
 struct StubProduct {
   enum Flag : uint32_t { adds = 1, hasBias = 2, isGelu = 4, storesArgument = 8, isGradient = 16 };
-  std::array<const void *, 6> pointers = {}; // a, b, c, d, bias, aux
+  std::array<const void *, 6> pointers = {}; // a, b, c, d, bias and aux
   uint64_t m = 0, n = 0, k = 0, batches = 1;
   StubStrides a = {}, b = {}, c = {}, d = {};
   uint64_t auxLeading = 0;
   uint32_t flags = 0;
 };
 
-/// A module with one kernel per combination of types, in the current context.
+/// A module of the current context, with one kernel per combination of types.
 class StubKernels {
 public:
-  /// Loads the module, once. Returns a description of the failure, or an empty string.
+  /// Loads the module if it is not loaded yet. Returns a description of the failure, or an empty
+  /// string.
   std::string load();
   /// Launches a product. Returns a description of the failure, or an empty string.
   std::string launch(const StubProduct &product, LtType factors, LtType result, CudaStream stream);

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Executes operations with an explicit stack, since chains of thousands are possible.
+// Operations are executed with an explicit stack, since chains of thousands of operations are
+// possible.
 //
 //===----------------------------------------------------------------------===//
 
@@ -73,8 +74,8 @@ std::string emulated::wrongVariable() {
 }
 
 Driver &Driver::only() {
-  static Driver *driver =
-      new Driver; // never destroyed: at exit a thread may still wait for a kernel
+  // The driver is never destroyed, because a thread may wait for a kernel while the process exits.
+  static Driver *driver = new Driver;
   return *driver;
 }
 
@@ -108,7 +109,8 @@ Context &Driver::current() const {
 //===- Memory -------------------------------------------------------------===//
 
 HostMapping::HostMapping(size_t bytes) : bytes(bytes) {
-  static uint64_t next = uint64_t(0x58) << 40; // outside the shadow memory of sanitizers
+  // These addresses are outside the shadow memory of sanitizers.
+  static uint64_t next = uint64_t(0x58) << 40;
   memory = mmap(reinterpret_cast<void *>(next), bytes, PROT_READ | PROT_WRITE,
                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
   if (memory == MAP_FAILED)
@@ -122,7 +124,7 @@ static uint64_t rounded(uint64_t bytes) {
   return (bytes + granularity - 1) / granularity * granularity;
 }
 
-/// Returns the bytes of a device that its context, code and allocations occupy.
+/// Returns the number of bytes that context, code and allocations of a device occupy.
 uint64_t Driver::usedBytes(int device) const {
   uint64_t used = contexts[static_cast<size_t>(device)].users ? contextBytes : 0;
   for (const auto &[address, each] : allocations)
@@ -133,13 +135,13 @@ uint64_t Driver::usedBytes(int device) const {
   return used;
 }
 
-/// Returns ten times the compute capability: 90, or FSDPRT_EMULATED_CUDA_CAPABILITY.
+/// Returns ten times the compute capability: FSDPRT_EMULATED_CUDA_CAPABILITY, by default 90.
 int emulated::capability() {
   return static_cast<int>(std::clamp<uint64_t>(numberIn("FSDPRT_EMULATED_CUDA_CAPABILITY", 90),
                                                leastCapability, mostCapability));
 }
 
-/// Returns the memory of a device in bytes: 80 GiB, or FSDPRT_EMULATED_CUDA_BYTES.
+/// Returns the memory of a device in bytes: FSDPRT_EMULATED_CUDA_BYTES, by default 80 GiB.
 uint64_t emulated::memoryBytes() {
   return numberIn("FSDPRT_EMULATED_CUDA_BYTES", uint64_t(80) << 30);
 }
@@ -156,7 +158,7 @@ uint64_t Driver::add(Allocation allocation) {
   return address;
 }
 
-/// Frees an allocation after all pending work, which may use it.
+/// Frees an allocation after all pending work, because the work may use the allocation.
 void Driver::free(uint64_t address, bool isPinned) {
   auto found = allocations.find(address);
   if (found == allocations.end() || (found->second.kind == MemoryKind::pinned) != isPinned)
@@ -279,7 +281,8 @@ void Driver::executeBefore(const OperationRef &operation, Time limit) {
     if (stack.size() != height)
       continue;
     stack.pop_back();
-    if (!top->isDone && !execute(*top)) { // it may wait for work on another stream
+    // The operation may be waiting for peers that need work of another stream.
+    if (!top->isDone && !execute(*top)) {
       if (!executeOther())
         return;
       stack = {operation};
@@ -289,14 +292,15 @@ void Driver::executeBefore(const OperationRef &operation, Time limit) {
   }
 }
 
-/// Returns true if all operations before this one are done.
+/// Returns true if the operation is not done, but all operations before it are.
 static bool mayBegin(const Operation &operation) {
   return !operation.isDone &&
          std::all_of(operation.after.begin(), operation.after.end(),
                      [](const OperationRef &before) { return before->isDone; });
 }
 
-/// Executes any ready operation that waits for peers. Returns true if one has ended.
+/// Tries to execute the ready operations that wait for peers. Returns true after one of them has
+/// ended.
 bool Driver::executeOther() {
   for (size_t i = 0; i < pending.size(); ++i)
     if (OperationRef each = pending[i]; each->attempt && mayBegin(*each) && execute(*each))
@@ -375,7 +379,8 @@ OperationRef Driver::launchGraph(ExecutableGraph &graph, Stream &stream) {
     copy->stream = number;
     for (OperationRef &before : copy->after)
       before = made.at(before.get());
-    if (copy->after.empty()) // after the stream's earlier work and the graph's last launch
+    // A first operation follows the stream's earlier work and the graph's last launch.
+    if (copy->after.empty())
       for (const OperationRef &before : {stream.last, graph.last})
         if (before)
           copy->after.push_back(before);

@@ -4,17 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Devices, contexts, allocations, and streams whose operations run as late as possible:
+// Emulates devices, contexts, allocations, and streams whose operations run as late as possible:
 //
-//   call    adds an operation to the graph of pending work, after the last one of its stream and
-//           after events
-//   wait    (synchronise, or a synchronous copy) runs the operations before it, and no others
-//   query   does so as well, for half a second at most
+//   call    adds an operation to the graph of pending work, after the last operation of its stream
+//           and after the events for which the stream waits
+//   wait    (synchronise, or a synchronous copy) runs only the operations that precede it
+//   query   runs the same operations as a wait, for half a second at most
 //
-// A missing event therefore leads at least to a wrong result; Footprints names two operations that
-// nothing orders. With FSDPRT_EMULATED_CUDA_ORDER=N a wait draws among all ready operations, from
-// seed N, until it is over. FSDPRT_EMULATED_CUDA_FAULT plants a fault: hang:N, the N-th kernel
-// never ends; fail:N, it fails; slow:N, each kernel takes N ms longer; unordered, streams ignore
+// A missing event therefore leads at least to a wrong result; Footprints reports pairs of unordered
+// operations. With FSDPRT_EMULATED_CUDA_ORDER=N, a wait runs randomly chosen ready operations, with
+// seed N. FSDPRT_EMULATED_CUDA_FAULT plants a fault: with hang:N, kernel N never ends; with fail:N,
+// kernel N fails; with slow:N, each kernel takes N ms longer; with unordered, streams ignore
 // events. cuInit fails for other values of these variables, so that a typing error does not make a
 // test pass.
 //
@@ -61,7 +61,7 @@ enum Result : int {
   capturedEvent = 907
 };
 
-/// A wrong call: its result code and the message.
+/// Error of a wrong call, with the call's result code.
 class Misuse : public Error {
 public:
   Misuse(Result result, const std::string &text) : Error(FSDPRT_BAD_INPUT, text), result(result) {}
@@ -74,9 +74,9 @@ struct Operation {
   std::shared_ptr<const std::string> name;
   uint32_t stream = 0, time = 0;
   Clock clock;
-  std::function<std::vector<Touched>()> body; ///< none: only something to be after
-  /// For work that waits for peers: called at submission, returns the attempt function. That
-  /// function returns true when the work has ended.
+  std::function<std::vector<Touched>()> body; ///< empty if the operation only orders others
+  /// Set for work that waits for peers. It is called at submission and returns the function
+  /// `attempt`, which returns true when the work has ended.
   std::function<std::function<bool()>()> begin;
   std::function<bool()> attempt;
   std::vector<OperationRef> after;
@@ -99,7 +99,7 @@ struct Capture {
 struct Stream {
   Context *context = nullptr;
   uint32_t number = 0;
-  OperationRef last; ///< in the capture, while there is one
+  OperationRef last; ///< last operation, of the capture while there is one
   OperationRef lastBefore;
   std::shared_ptr<Capture> capture;
 };
@@ -116,7 +116,7 @@ struct Graph {
 struct ExecutableGraph {
   Context *context = nullptr;
   std::vector<OperationRef> operations;
-  std::map<uint32_t, uint32_t> streams; ///< new number of each captured stream
+  std::map<uint32_t, uint32_t> streams; ///< number of the new stream for each captured stream
   OperationRef last;
 };
 
@@ -126,8 +126,8 @@ struct Entry {
   std::string name;
   uint64_t dynamicShared;
 };
-/// Code takes device memory when an entry is first looked up or launched, as with
-/// CUDA_MODULE_LOADING=LAZY, the usual setting.
+/// A module. Its code occupies device memory from the first look-up or launch of an entry, as with
+/// CUDA_MODULE_LOADING=LAZY, the default.
 struct LoadedModule {
   LoadedModule(Context *context, std::string text, std::shared_ptr<Memory> memory)
       : context(context), bytes(text.size()),
@@ -139,7 +139,8 @@ struct LoadedModule {
   std::map<std::string, Entry> entries;
 };
 
-/// Host memory at the address of the device memory, in a range that only emulated allocations use.
+/// Host memory for device memory, at equal addresses, in a range that only emulated allocations
+/// use.
 class HostMapping {
 public:
   explicit HostMapping(size_t bytes);
@@ -174,7 +175,8 @@ public:
   void expectRoom(int device, uint64_t bytes) const;
   uint64_t add(Allocation allocation);
   void free(uint64_t address, bool isPinned);
-  /// Returns the allocation that holds [address, address + count); throws Misuse if there is none.
+  /// Returns the allocation that contains [address, address + count). Throws Misuse if there is
+  /// none.
   Storage &range(uint64_t address, uint64_t count, const char *what);
 
   //===- Handles --------------------------------------------------------------===//
@@ -184,7 +186,7 @@ public:
   std::map<Event *, std::shared_ptr<Event>> events;
   std::map<Graph *, std::unique_ptr<Graph>> graphs;
   std::map<ExecutableGraph *, std::unique_ptr<ExecutableGraph>> executables;
-  /// Null stands for the current context's own stream.
+  /// Returns the stream of a handle. A null handle denotes the current context's own stream.
   Stream &streamOf(void *handle);
   Event &eventOf(void *handle);
   Stream &makeStream(Context &context);
@@ -194,24 +196,25 @@ public:
   OperationRef enqueue(Stream &stream, std::string name, std::function<std::vector<Touched>()> body,
                        OperationRef alsoAfter = nullptr,
                        std::function<std::function<bool()>()> begin = nullptr);
-  /// Returns true if the operation is done, or if it is null (the last operation of an empty
-  /// stream).
+  /// Returns true if the operation is done, or if it is null, as `last` of an empty stream.
   bool isOver(const OperationRef &operation) const { return !operation || operation->isDone; }
-  /// Executes the work before an operation, which is then ordered before later work of the host.
-  /// Stops after `limit`.
+  /// Executes an operation and the work that precedes it, for at most `limit`. Later work of the
+  /// host is then ordered after the operation.
   void await(const OperationRef &operation,
              std::chrono::milliseconds limit = std::chrono::hours(1000));
-  /// Returns true if the operation was done before the call; executes it, within the limit of a
-  /// query.
+  /// Returns true if the operation was done before the call. Otherwise executes it, within the time
+  /// limit of a query.
   bool query(const OperationRef &operation);
   void awaitAll();
   OperationRef launchGraph(ExecutableGraph &graph, Stream &stream);
   uint32_t newStreamNumber() { return ++lastStream; }
   void reset();
-  /// CUDA_LAUNCH_BLOCKING=1, as with NVIDIA's driver: a launch returns after the kernel has ended.
+  /// Returns true with CUDA_LAUNCH_BLOCKING=1: as with NVIDIA's driver, a launch then returns only
+  /// after the kernel has ended.
   bool blocksLaunches() const { return isBlocking; }
   bool ignoresEvents() const { return fault == "unordered"; }
-  /// Counts kernels, and returns true for the kernel that the planted fault concerns.
+  /// Counts kernels if the planted fault is of this kind. Returns true for the kernel with the
+  /// fault.
   bool isFaulty(const char *kind);
   std::chrono::milliseconds delay() const {
     return std::chrono::milliseconds(fault == "slow" ? faultAt : 0);
@@ -220,7 +223,7 @@ public:
 private:
   Driver();
   void submit(const OperationRef &operation);
-  /// Returns false if the operation cannot end now.
+  /// Executes an operation. Returns false if it cannot end now.
   bool execute(Operation &operation);
   using Time = std::chrono::steady_clock::time_point;
   void executeBefore(const OperationRef &operation, Time limit);
@@ -228,7 +231,7 @@ private:
   bool executeOther();
 
   std::map<Context *, Stream *> ownStreams;
-  std::map<uint32_t, uint32_t> times; // by stream: number of operations submitted
+  std::map<uint32_t, uint32_t> times; // number of submitted operations, by stream
   uint32_t lastStream = 0;
   std::vector<OperationRef> pending;
   Clock host;
@@ -239,17 +242,17 @@ private:
   uint64_t faultAt = 0, kernels = 0;
 };
 
-/// Current context of this thread.
+/// Returns the current context of this thread.
 Context *&currentContext();
-/// Properties of every device.
+/// Return properties that all devices have.
 int capability();
 uint64_t memoryBytes();
 /// Returns a message about the first environment variable with an invalid value, or an empty
 /// string.
 std::string wrongVariable();
 
-/// Runs the body of a driver function. An exception is printed and returned as its own result code,
-/// or as `onError`.
+/// Runs the body of a driver function. Prints an exception and returns its result code, or
+/// `onError` if it has none.
 template <typename Body>
 Result call(Result onError, Body body) {
   Driver &driver = Driver::only();

@@ -4,16 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements the part of CUDA's driver API that runs programs. A program that loads libcuda by name
-// thus runs without a GPU: devices with the sizes of sm_90a, modules of PTX, memory of device and
-// host, streams, events and graphs (Queues.cpp). Names, numbers and argument orders are those of
-// cuda.h in CUDA 13. A kernel in which the emulator finds a fault fails its launch and all later
-// calls, as on a GPU; the fault is printed to standard error. So are errors that CUDA does not
-// report: a wait for an event that was never recorded, and accesses of two streams to the same
-// bytes without order.
+// Implements the part of CUDA's driver API that runs programs, so that a program that loads libcuda
+// by name runs without a GPU. It has devices with the properties of sm_90a, modules of PTX, memory
+// of device and host, streams, events and graphs (Queues.cpp). Names, numbers and argument orders
+// are those of cuda.h in CUDA 13. If the emulator finds a fault in a kernel, it prints the fault to
+// standard error, and the launch and all later calls fail, as on a GPU. It also prints errors that
+// CUDA does not report: a wait for an event that was never recorded, and unordered accesses of two
+// streams to the same bytes.
 //
-// Not done here: machine code, textures, peers without mutual access, streams that wait for the
-// context's own stream.
+// The library does not support machine code, textures, peers without mutual access, and streams
+// that wait for the context's own stream.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,18 +27,18 @@ using namespace fsdprt;
 using namespace fsdprt::emulated;
 
 namespace {
-/// Numbers of CUdevice_attribute, with the values of an H100.
+/// A CUdevice_attribute and its value for an H100.
 struct Attribute {
   int number, value;
 };
 constexpr Attribute attributes[] = {{1, 1024},  {8, 49152},   {10, 32}, {12, 65536}, {16, 132},
                                     {39, 2048}, {81, 233472}, {89, 1},  {97, 232448}};
 constexpr int capabilityMajor = 75, capabilityMinor = 76;
-constexpr int maxDynamicShared = 8;                  // of CUfunction_attribute
-constexpr int jitErrorLog = 5, jitErrorLogBytes = 6; // of CUjit_option
+constexpr int maxDynamicShared = 8;                  // a CUfunction_attribute
+constexpr int jitErrorLog = 5, jitErrorLogBytes = 6; // CUjit_option values
 constexpr uint64_t sharedWithoutAsking = 48 * 1024, mostShared = 232448;
 
-/// CUlaunchAttribute, of which only cluster sizes are supported, and CUlaunchConfig.
+/// CUlaunchAttribute and CUlaunchConfig. Only the attribute of the cluster size is supported.
 constexpr int clusterDimension = 4;
 struct LaunchAttribute {
   int id, pad;
@@ -51,7 +51,8 @@ struct LaunchConfig {
   uint32_t count;
 };
 
-/// Returns the ranges that a kernel accessed, from the marks of each byte, and clears the marks.
+/// Returns the ranges that a kernel accessed, and clears the marks of their bytes
+/// (Storage::touched).
 std::vector<Touched> takeTouched(Driver &driver) {
   std::vector<Touched> found;
   for (auto &[address, allocation] : driver.allocations) {
@@ -130,7 +131,7 @@ Result launchOn(Driver &driver, void *function, void *onStream, Launch launch, v
   return success;
 }
 
-/// Source or target of a copy: memory of the driver, or other host memory.
+/// Source or target of a copy. `storage` is null for host memory that is not the driver's.
 struct Side {
   Storage *storage;
   uint64_t address;
@@ -148,7 +149,7 @@ uint8_t *bytesOf(const Side &side) {
                       : reinterpret_cast<uint8_t *>(side.address);
 }
 
-/// Copies now, together with the marks of which bytes were written.
+/// Copies bytes immediately, together with their marks in Storage::written.
 void copyNow(const Side &to, const Side &from, uint64_t bytes) {
   std::memmove(bytesOf(to), bytesOf(from), bytes);
   if (!to.storage)
@@ -316,7 +317,7 @@ int fsdp_emulated_cuda_enqueue(void *onStream, const fsdp_emulated_cuda_work *gi
   });
 }
 
-/// For tests that continue after a failure.
+/// Resets the driver for tests that continue after a failure.
 void fsdp_emulated_cuda_reset(void) {
   Driver &driver = Driver::only();
   std::lock_guard lock(driver.mutex);
@@ -409,14 +410,14 @@ Result cuDeviceTotalMem_v2(size_t *total, int) {
   *total = memoryBytes();
   return success;
 }
-/// Registered host memory is not supported: the device reaches memory of the driver alone.
+/// Host memory cannot be registered, because the device can access only memory of the driver.
 Result cuMemHostRegister_v2(void *, size_t, unsigned) { return invalidValue; }
 Result cuMemHostUnregister(void *) { return invalidValue; }
 Result cuMemHostGetDevicePointer_v2(Address *address, void *memory, unsigned) {
   *address = reinterpret_cast<uint64_t>(memory);
   return success;
 }
-/// Supports CU_POINTER_ATTRIBUTE_MEMORY_TYPE alone.
+/// Supports only CU_POINTER_ATTRIBUTE_MEMORY_TYPE.
 Result cuPointerGetAttribute(void *value, int attribute, Address address) {
   return call(invalidValue, [&](Driver &driver) {
     Storage *storage = driver.memory->find(address);
@@ -442,7 +443,7 @@ Result cuMemcpyDtoH_v2(void *to, Address from, size_t bytes) {
     return success;
   });
 }
-/// Refuses host memory that is not pinned: CUDA may access it at any time.
+/// Fails for host memory that is not pinned, because CUDA may access it at any time.
 Result cuMemcpyAsync(Address to, Address from, size_t bytes, void *stream) {
   return call(invalidValue, [&](Driver &driver) {
     copy(driver, to, from, bytes, stream, false, false);
@@ -467,7 +468,7 @@ Result cuMemsetD8_v2(Address to, unsigned char value, size_t bytes) {
 
 //===--- Modules and launches --------------------------------------------===//
 
-/// Supports the options of the error log and its size.
+/// Supports only the options for the error log and its size.
 Result cuModuleLoadDataEx(void **module, const void *image, unsigned count, int *options,
                           void **values) {
   return call(invalidPtx, [&](Driver &driver) {

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Ranges are split where an operation begins or ends, and never merged.
+// Ranges are split where the range of an operation begins or ends, and are never merged.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,7 +53,8 @@ void Footprints::add(const Stamp &stamp, const Clock &clock, const Touched &touc
   split(touched.end);
   uint64_t at = touched.begin;
   for (auto span = spans.lower_bound(at); at < touched.end;) {
-    if (span == spans.end() || span->first > at) { // no access yet
+    if (span == spans.end() || span->first > at) {
+      // No operation has accessed these bytes yet.
       uint64_t end = span == spans.end() ? touched.end : std::min(span->first, touched.end);
       span = spans.emplace_hint(span, at, Span{end, {}, {}});
     }
@@ -77,7 +78,8 @@ void Footprints::add(const Stamp &stamp, const Clock &clock, const Touched &touc
 }
 
 void Footprints::add(const Stamp &stamp, const Clock &clock, const std::vector<Touched> &touched) {
-  for (const Touched &each : touched) // reads come first if it also writes the range
+  // Reads are added first, since the operation may write the range that it reads.
+  for (const Touched &each : touched)
     if (!each.isWrite)
       add(stamp, clock, each);
   for (const Touched &each : touched)

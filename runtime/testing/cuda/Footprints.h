@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Two operations on different streams that access the same bytes must be ordered if one of them
-// writes: by an event, by a stream, or by a wait of the host. A vector clock per operation covers
-// the operations before it. Each byte has its last write and the reads since.
+// writes. Events, streams and waits of the host order operations. Each operation has a vector clock
+// of the operations before it. Each range of bytes records its last write and the reads since.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,8 @@
 
 namespace fsdprt::emulated {
 
-/// By number of a stream: how many of its operations precede an operation, or are that operation.
+/// Vector clock of an operation: for each stream, the number of its operations that precede or are
+/// that operation.
 class Clock {
 public:
   uint32_t at(uint32_t stream) const { return stream < times.size() ? times[stream] : 0; }
@@ -33,22 +34,22 @@ private:
 };
 
 struct Touched {
-  uint64_t begin, end; ///< addresses
+  uint64_t begin, end; ///< range of addresses
   bool isWrite;
 };
 
-/// An operation, identified by its stream and its position there.
+/// An operation, identified by its stream and its position in the stream.
 struct Stamp {
-  uint32_t stream = 0, time = 0; ///< time 0: none
+  uint32_t stream = 0, time = 0; ///< position in the stream from 1; 0 if there is no operation
   std::shared_ptr<const std::string> name;
 };
 
 class Footprints {
 public:
-  /// Adds the accesses of an operation. Throws an Error if a conflicting access is not ordered
-  /// before it.
+  /// Adds the accesses of an operation. Throws an Error if an earlier access conflicts with them
+  /// and is not ordered before them.
   void add(const Stamp &stamp, const Clock &clock, const std::vector<Touched> &touched);
-  /// Drops the accesses to freed memory.
+  /// Drops the recorded accesses to freed memory.
   void forget(uint64_t begin, uint64_t end);
 
 private:

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Functions of libfsdp-emulated-cuda.so beyond the driver API, for libraries whose operations on a
-// stream wait for other processes. Whoever waits for the stream calls `attempt` until it succeeds.
-// A graph that captured such work repeats it at each launch.
+// stream wait for other processes. A wait for the stream calls `attempt` until the work has ended.
+// A graph that captured such work repeats the work at each launch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,15 +16,16 @@
 #include <cstdint>
 
 extern "C" {
-/// Work on a stream of the current context: reads `sourceBytes` at `source`, writes `targetBytes`
-/// at `target`. Its functions run under the driver's lock and must not call the driver.
+/// Work on a stream of the current context that reads `sourceBytes` at `source` and writes
+/// `targetBytes` at `target`. Its functions run under the driver's lock and must not call the
+/// driver.
 struct fsdp_emulated_cuda_work {
   const char *name;
   uint64_t source, sourceBytes, target, targetBytes;
   void *user;
-  /// Called for each execution; returns the argument `begun` of `attempt`.
+  /// Called at the start of each execution. Returns the argument `begun` of `attempt`.
   void *(*begin)(void *user);
-  /// Receives the bytes in host memory. Returns 1 when the work has ended, 0 before.
+  /// Receives the host addresses of source and target. Returns 1 when the work has ended, 0 before.
   int (*attempt)(void *begun, const void *source, void *target);
 };
 int fsdp_emulated_cuda_enqueue(void *stream, const fsdp_emulated_cuda_work *work);

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A capture covers the stream on which it began and the streams that wait for one of its events. At
-// its end all of them must be joined to the first stream. A stream under capture executes no other
-// work.
+// A capture covers the stream on which it began and the streams that wait for one of its events.
+// When the capture ends, all of these streams must have been joined to the first stream. A captured
+// stream executes no other work.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,8 +33,8 @@ static void leaveAll(const std::shared_ptr<Capture> &capture) {
   }
 }
 
-/// Invalidates the capture, if there is one, and throws: the host may not wait for a captured
-/// stream.
+/// If the stream is captured, invalidates the capture and throws, because the host must not wait
+/// for a captured stream.
 static void expectNoCapture(Stream &stream, const char *what) {
   if (!stream.capture)
     return;
@@ -43,7 +43,7 @@ static void expectNoCapture(Stream &stream, const char *what) {
                format("%s stream %u while it is captured", what, stream.number));
 }
 
-/// Returns `end` and all operations before it.
+/// Returns `end` and all operations that precede it.
 static std::set<const Operation *> before(const OperationRef &end) {
   std::set<const Operation *> found;
   std::vector<const Operation *> stack;
@@ -181,7 +181,7 @@ Result cuEventRecord(void *event, void *stream) {
     if (found->context != on.context)
       throw Misuse(invalidHandle, format("records an event of device %d on stream %u of device %d",
                                          found->context->device, on.number, on.context->device));
-    // A weak reference: a capture that is abandoned never runs the operation that uses the event.
+    // The reference is weak, because the operation never runs if its capture is abandoned.
     auto note = [noted = std::weak_ptr<Event>(found)] {
       if (std::shared_ptr<Event> event = noted.lock())
         event->time = Clockwork::now();

@@ -13,7 +13,7 @@
 
 using namespace fsdprt;
 
-/// Returns the first reduce-scatter of the program 'step', or else its largest all-reduce.
+/// Returns the first reduce-scatter of the program 'step' or, without one, the largest all-reduce.
 static std::optional<uint32_t> gradientReduction(const RankGroup &ranks) {
   std::optional<uint32_t> largest;
   const fb::Program *step = ranks.getArtifact().program("step");
@@ -34,7 +34,7 @@ static std::optional<uint32_t> gradientReduction(const RankGroup &ranks) {
 }
 
 namespace {
-/// Injects the fault when its rank reaches the place.
+/// Injects the fault when the faulty rank reaches the place of the fault.
 class FaultInjector : public RankObserver {
 public:
   FaultInjector(const RankFault &fault, std::optional<uint32_t> gradient)

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For tests and hidden options of tools; not part of the C interface.
+// Injects faults for tests and hidden options of tools. This is not part of the C interface.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,12 +16,12 @@
 namespace fsdprt {
 
 struct InjectedFaults {
-  /// 1 + the rank whose contribution to the first reduce-scatter of the program 'step', or else to
-  /// its largest all-reduce, is left out; 0: none.
+  /// 1 + the rank whose contribution to the first reduce-scatter of the program 'step' (without
+  /// one, to the largest all-reduce) is left out; 0 for none.
   uint32_t dropGradientOfRank = 0;
-  /// Fault of a rank, in the form of RankFault::parse; empty: none.
+  /// Fault of a rank, in the form of RankFault::parse(); empty for none.
   std::string rankFault;
-  /// The only kinds of kernels to run (execute/SessionHooks.h); empty: all.
+  /// The only kinds of kernels to run (execute/SessionHooks.h); empty for all.
   std::string onlyKinds;
 };
 

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reads an artifact of the compiler, plants one fault in the program `step`, and writes the result
-// for fsdp-run. With `every` it plants each kind of fault at each place that allows it, and counts
-// how many the null device finds.
+// Reads an artifact of the compiler, plants one fault in the program `step`, and writes the
+// artifact for fsdp-run. With `every`, plants each kind of fault at each place that allows it, and
+// counts how many of the faults the null device finds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,10 +33,10 @@ struct Place {
   fb::CommandT &command() const { return *(*block)[index]; }
 };
 
-/// An artifact to plant a fault in.
+/// An artifact in which a fault is planted.
 struct Subject {
   fb::ManifestT manifest;
-  std::vector<Place> places; // of `step`, by command number
+  std::vector<Place> places; // commands of `step`, by their numbers
 
   explicit Subject(const Artifact &artifact) {
     artifact.manifest().UnPackTo(&manifest);
@@ -66,7 +66,7 @@ private:
   }
 };
 
-/// Returns the slices that a command accesses, each with true if it writes.
+/// Returns the slices that a command accesses, each with true if the command writes it.
 std::vector<std::pair<fb::Slice *, bool>> slicesOf(const fb::ManifestT &manifest,
                                                    fb::CommandT &command) {
   std::vector<std::pair<fb::Slice *, bool>> slices;
@@ -98,7 +98,7 @@ void remove(const Place &place) {
   place.block->erase(place.block->begin() + static_cast<ptrdiff_t>(place.index));
 }
 
-/// Replaces a command by an empty fill, so that the others keep their numbers.
+/// Replaces a command by an empty fill, so that other commands keep their numbers.
 void blank(const Place &place) {
   fb::FillT nothing;
   nothing.target = std::make_unique<fb::Slice>(0, 0, 0, 0, 0);
@@ -107,7 +107,7 @@ void blank(const Place &place) {
 
 //===- Faults -------------------------------------------------------------===//
 
-/// Plants a fault at a place; returns false if the place does not allow it.
+/// Plants a fault at a place. Returns false if the place does not allow the fault.
 using Plant = std::function<bool(Subject &, const Place &)>;
 
 bool dropWait(Subject &, const Place &place) {
@@ -228,7 +228,7 @@ bool dropProducer(Subject &subject, const Place &place) {
   return false;
 }
 
-/// Moves a buffer that begins here onto another live buffer.
+/// Moves a buffer whose lifetime begins at the command onto another live buffer.
 bool moveBuffer(Subject &subject, const Place &place) {
   for (auto &buffer : subject.layout().buffers) {
     if (buffer->program != subject.stepNumber() || buffer->first != place.number ||
@@ -252,7 +252,8 @@ bool moveBuffer(Subject &subject, const Place &place) {
   return false;
 }
 
-/// Exchanges this collective with the next one of the block; commands between them stay in place.
+/// Exchanges a collective with the next collective of the block. Commands between them stay in
+/// place.
 bool swapCollectives(Subject &, const Place &place) {
   if (!place.command().body.AsCollective())
     return false;
@@ -297,7 +298,8 @@ std::string firstFinding(const Subject &subject, const Artifact *sound = nullptr
   NullOptions options;
   options.steps = 2;
   std::shared_ptr<const Artifact> planted = rebuild(subject.manifest);
-  if (sound) // only one of several ranks runs it
+  // Only one of several ranks runs the artifact with the fault.
+  if (sound)
     options.peers[sound->getMesh().ranks() - 1] = planted;
   NullResult result = walkPrograms(sound ? *sound : *planted, options);
   return result.findings.empty() ? "" : result.findings[0].text;
@@ -397,8 +399,8 @@ int main(int argc, char **argv) {
       Subject subject(*Artifact::open(argv[1], Rules::form));
       size_t first = std::strtoull(argv[4], nullptr, 10),
              last = argc == 6 ? first + 1 : subject.places.size();
-      for (size_t at = first; at < last;
-           ++at) // the first place from there on that allows the fault
+      // The fault is planted at the first place that allows it, from `first` on.
+      for (size_t at = first; at < last; ++at)
         if (plantOne(subject, argv[3], at)) {
           std::vector<std::byte> file = pack(subject.manifest, {});
           writeFile(argv[2], file.data(), file.size());

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A signal is sent by the process to itself, so that it arrives at the planned place.
+// The process sends a signal to itself, so that the signal arrives at the planned place.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,7 +59,8 @@ void RankFault::inject() const {
     _exit(0);
   case Kind::slow:
     sleep(4);
-    break; // repeated at each launch or collective of the step
+    // The delay is repeated at each launch or collective of the step.
+    break;
   case Kind::hang:
     for (;;)
       pause();

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For tests of the loss of a rank. The rank fails at a place in the program, not at a time.
+// Describes a fault for tests of the loss of a rank. The rank fails at a place in the program, not
+// at a time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,8 +31,8 @@ struct RankFault {
   bool isAt(Phase where, uint32_t which, uint64_t when) const {
     return kind != Kind::none && phase == where && rank == which && step == when;
   }
-  /// Injects the fault. Returns when a stopped process continues. For `nan` it does nothing: the
-  /// caller has the gradient.
+  /// Injects the fault. If the fault stops the process, returns when the process continues. Does
+  /// nothing for `nan`, because the caller has the gradient.
   void inject() const;
 };
 

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Creates and destroys communicators, and checks the calls on them. Streams, memory and transfers
-// are in NcclStubDevice.cpp. One lock protects the state of the process; within it the lock of the
-// shared state is taken briefly. No call waits for anything else, and all progress happens within
-// calls.
+// Creates and destroys communicators, and checks calls on communicators. NcclStubDevice.cpp
+// implements streams, memory and transfers. One lock protects the state of the process; a holder of
+// this lock may briefly take the lock of the shared state. No call waits for anything else.
+// Operations make progress only during calls.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,8 @@ using namespace fsdprt::stub;
 
 State &stub::state() {
   static State *it = [] {
-    auto *made = new State; // never freed: ranks may use it until the process ends
+    // The state is never freed, because ranks may use it until the process ends.
+    auto *made = new State;
     if (const char *given = std::getenv("FSDPRT_NCCL_STUB"))
       made->setFromText(given);
     return made;
@@ -100,10 +101,10 @@ NcclComm handleOf(Comm *comm) { return reinterpret_cast<NcclComm>(comm); }
 
 thread_local int groupDepth = 0;
 thread_local bool groupHasUnderWay = false;
-thread_local uint64_t groupNumber = 0; // calls of one group may be on one communicator
+thread_local uint64_t groupNumber = 0; // several calls of one group may use one communicator
 
-/// Checks a call on a communicator: no other thread is in a call on it, it is alive, and, unless
-/// `anyTime`, no call is under way.
+/// Checks a call on a communicator. The communicator must exist, no other thread may be in a call
+/// on it, and, unless `anyTime` is true, no earlier call may be in progress.
 class CommCall {
 public:
   CommCall(const char *function, NcclComm handle, bool anyTime)
@@ -135,7 +136,7 @@ private:
   Guard guard;
 };
 
-/// Marks a call as under way. The caller holds the world's lock.
+/// Marks a call as in progress. The caller holds the lock of the world.
 NcclResult began(Comm *comm) {
   comm->self().underWay = true;
   comm->group = groupDepth > 0 ? groupNumber : 0;
@@ -143,7 +144,7 @@ NcclResult began(Comm *comm) {
   return ncclInProgress;
 }
 
-/// Ends the call under way of all members.
+/// Ends the call in progress of all members.
 void complete(CommunicatorGroup &clique) {
   for (Member &member : clique.members)
     member.underWay = false;
@@ -156,8 +157,8 @@ NcclResult standsStill() {
 
 Comm *makeComm(std::shared_ptr<World> world, uint32_t clique, uint32_t place, uint32_t worldRank,
                CudaContext context) {
-  static auto &every =
-      *new std::vector<Comm *>; // never freed, so that a late call on one is detected
+  // Communicators are never freed, so that a late call on one of them is detected.
+  static auto &every = *new std::vector<Comm *>;
   Comm *comm = every.emplace_back(new Comm);
   comm->world = std::move(world);
   comm->clique = clique;
@@ -171,7 +172,7 @@ Comm *makeComm(std::shared_ptr<World> world, uint32_t clique, uint32_t place, ui
   return comm;
 }
 
-/// Creates the communicators of a split after all members have called it.
+/// Creates the communicators of a split after all members have called ncclCommSplit.
 bool split(World &world, CommunicatorGroup &parent) {
   std::vector<Member *> members;
   for (uint32_t i = 0; i < parent.size; ++i)
@@ -303,7 +304,7 @@ NcclResult ncclCommSplit(NcclComm handle, int color, int key, NcclComm *newComm,
   return result;
 }
 
-/// Delivers the result of a split, which is over when the parent has no call under way.
+/// Stores the result of a split, if the split has ended.
 static void takeChild(Comm *comm) {
   if (!comm->splitTo || comm->shared().splitRounds == comm->splitRound)
     return;
@@ -369,7 +370,8 @@ NcclResult ncclCommAbort(NcclComm handle) {
   if (call.result != ncclOk)
     return call.result;
   if (WorldLock lock(*call.comm->world); lock)
-    call.comm->shared().isBroken = true; // the collectives of the other members no longer end
+    // Collectives of the other members can no longer end.
+    call.comm->shared().isBroken = true;
   end(call.comm);
   return ncclOk;
 }
@@ -437,12 +439,13 @@ static NcclResult collective(Call what, const void *source, void *target, NcclCo
         all.value("error_at", 1) == static_cast<int64_t>(number)) {
       comm->self().error = static_cast<NcclResult>(all.value("error", 0));
       all.lastError = "net: connection closed by peer";
-      return ncclInProgress; // and the collective never starts
+      return ncclInProgress; // The collective never starts.
     }
   }
   if (!submit(comm, stream, what, source, target))
     return all.wrong(format("%s: the device refuses the collective", what.function));
-  if (number % 3 == 0) // some calls return at once
+  // Some calls return success instead of ncclInProgress.
+  if (number % 3 == 0)
     return ncclOk;
   comm->looks = 2;
   WorldLock lock(*comm->world);

@@ -5,33 +5,33 @@
 //===----------------------------------------------------------------------===//
 //
 // libfsdprt_nccl_stub.so implements the functions of NCCL and of CUDA's driver that the runtime
-// calls. Ranks are threads or processes of one machine, devices are the host, and streams advance
-// during calls of their process. It moves data and adds in rank order, unlike NCCL. It rejects what
-// NCCL leaves undefined:
+// calls. Ranks are threads or processes of one machine, the host acts as the devices, and streams
+// advance during calls of their process. Unlike NCCL, the stub adds in the order of the ranks. It
+// rejects calls whose behaviour NCCL leaves undefined:
 //
-//   - a call on a communicator that has a call under way, was destroyed, or is in use by another
+//   - a call on a communicator that has a call in progress, was destroyed, or is in use by another
 //     thread;
-//   - n-th collectives of the members of a communicator that differ in kind, type, count, operation
-//     or root;
-//   - a blocking communicator, a stream of another device, memory that the device cannot reach.
+//   - collectives with the same index on the members of a communicator that differ in kind, type,
+//     count, operation or root;
+//   - a blocking communicator, a stream of another device, or memory that the device cannot access.
 //
-// Such a call fails, ncclGetLastError returns the reason, and the process counts it: see
-// fsdprt_nccl_stub_violations. Tests load the library like the runtime, and find the functions
-// below by dlsym. FSDPRT_NCCL_STUB sets switches, too: "version=20700,devices=1".
+// A rejected call fails, ncclGetLastError returns the reason, and fsdprt_nccl_stub_violations
+// counts the call. Tests load the library as the runtime does, and find the functions below by
+// dlsym. The environment variable FSDPRT_NCCL_STUB also sets switches: "version=20700,devices=1".
 //
 //   version         result of ncclGetVersion
 //   devices         number of devices
-//   pin             0: registration of host memory with the device fails
-//   pageable        1: the device reaches all host memory
-//   init_error      result of an initialisation ...
-//   init_error_rank ... on this rank
-//   init_hang       1: the first communicator is never ready
-//   error           asynchronous error ...
-//   error_rank      ... of this rank ...
-//   error_at        ... in its n-th collective, from 1
-//   hang_at         the n-th collective that all its ranks have begun, from 1, never ends
-//   late_rank       collectives of this rank ...
-//   late_ms         ... reach their stream this many milliseconds late
+//   pin             if 0, the registration of host memory with the device fails
+//   pageable        if 1, the device can access all host memory
+//   init_error      result of the initialisation on the rank init_error_rank
+//   init_error_rank rank whose initialisation returns init_error
+//   init_hang       if 1, the first communicator never becomes ready
+//   error           asynchronous error of the rank error_rank
+//   error_rank      rank that gets the asynchronous error
+//   error_at        index, from 1, of the rank's collective with the asynchronous error
+//   hang_at         index, from 1, of a collective that never ends after all its ranks have begun
+//   it late_rank       rank whose collectives reach their stream late late_ms         delay of
+//   these collectives in milliseconds
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,14 +44,15 @@ extern "C" {
 /// set() sets a switch; reset() clears switches, counts and violations.
 void fsdprt_nccl_stub_set(const char *name, int64_t value);
 void fsdprt_nccl_stub_reset(void);
-/// Calls of a function, such as "ncclCommAbort"; communicators created so far; communicators alive.
+/// Return the numbers of calls of a function such as "ncclCommAbort", of communicators created so
+/// far, and of communicators that exist.
 uint64_t fsdprt_nccl_stub_calls(const char *function);
 uint64_t fsdprt_nccl_stub_made(void);
 uint64_t fsdprt_nccl_stub_living(void);
-/// Current registrations, and current pinned ranges.
+/// Return the numbers of current registrations and of current pinned ranges.
 uint64_t fsdprt_nccl_stub_registered(void);
 uint64_t fsdprt_nccl_stub_pinned(void);
-/// Returns the number of wrong calls; sets `first` to the message of the first one.
+/// Returns the number of rejected calls. Sets `first` to the message of the first of them.
 uint64_t fsdprt_nccl_stub_violations(const char **first);
 }
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements functions of CUDA's driver for devices that are the host.
+// Implements functions of CUDA's driver. The host acts as all devices.
 //
 //===----------------------------------------------------------------------===//
 

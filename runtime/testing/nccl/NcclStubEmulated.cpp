@@ -6,8 +6,8 @@
 //
 // Uses streams and memory of the emulated driver, which FSDPRT_CUDA_LIBRARY must name. A collective
 // is work on the stream of its member: it runs in stream order, repeats with each launch of a graph
-// that captured it, and takes part in the detection of races. Whoever waits for the stream attempts
-// the work, under the driver's lock. The attempt fails while another thread holds the stub's lock,
+// that captured it, and takes part in the detection of races. A wait for the stream attempts the
+// work, under the driver's lock. The attempt fails while another thread holds the stub's lock,
 // because that thread may be about to take the driver's lock.
 //
 //===----------------------------------------------------------------------===//
@@ -45,7 +45,8 @@ Function *driver(const char *name) {
   return reinterpret_cast<Function *>(found);
 }
 
-/// Never freed: streams may use it until the process ends.
+/// All work and its executions. It is never freed, because streams may use it until the process
+/// ends.
 struct All {
   std::mutex lock;
   std::deque<Work> works;
@@ -132,7 +133,7 @@ bool stub::submit(Comm *comm, CudaStream stream, const Call &call, const void *s
   return enqueue(stream, &asked) == cudaOk;
 }
 
-/// Nothing to do: the driver advances its streams.
+/// Does nothing, because the driver advances its streams.
 void stub::advance() {}
 
 bool stub::hasWork(const Comm *comm) {

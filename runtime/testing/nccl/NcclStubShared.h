@@ -4,18 +4,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A world belongs to one id: the communicator of all ranks, and all communicators split from it. It
-// is an anonymous file in memory (memfd), which its ranks map, whether they are threads or
-// processes. The id names the process and the descriptor that hold it open. Nothing is left behind,
-// however ranks end.
+// A world is the shared state of the communicator of all ranks and of all communicators split from
+// it. It is an anonymous file in memory (memfd), which the ranks map, whether they are threads or
+// processes. The id of the world names the process and the descriptor that hold the file open. The
+// file disappears however ranks end.
 //
-//     [ lock, counts, cliques with their collectives under way
+//     [ lock, counts, cliques with their collectives in progress
 //     | contributions of members: a hole in the file where there are none ]
 //
-// A clique is the state shared by the communicators of its members; their n-th collectives belong
-// together. A member that arrives writes its contribution to the file; after all have arrived, each
-// reads its result. The lock is robust: if its owner dies, the world becomes broken, and no member
-// waits for ever.
+// A clique is the shared state of one communicator. The n-th collectives of its members belong
+// together. A member that arrives at a collective writes its contribution to the file; after all
+// members have arrived, each reads its result. The lock is robust: if its owner dies, the world is
+// marked as broken, and no member waits for ever.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ namespace fsdprt::stub {
 
 constexpr uint32_t mostMembers = 8, mostCliques = 64, mostUnderWay = 64;
 
-/// The arguments of a collective, which must be equal on all members.
+/// The arguments of a collective, which must be equal on all members, and the function's name.
 struct Call {
   fb::CollectiveKind kind = fb::CollectiveKind::all_gather;
   NcclType type = ncclU8;
@@ -42,11 +42,11 @@ struct Call {
   char function[24] = "";
 };
 
-/// A collective under way. Collective n of a clique uses slot n % mostUnderWay, after the earlier
-/// ones of that slot.
+/// A collective in progress. Collective n of a clique uses slot n % mostUnderWay, after the earlier
+/// collectives of that slot have ended.
 struct Slot {
   enum Verdict : uint32_t { open, agreed, hangs };
-  uint64_t uses; // collectives finished in this slot
+  uint64_t uses; // number of collectives that have ended in this slot
   uint32_t arrived, passed;
   Verdict verdict;
   Call calls[mostMembers];
@@ -56,12 +56,12 @@ struct Member {
   uint32_t worldRank; // rank in the communicator of all ranks
   bool isThere, underWay;
   NcclResult error;
-  int color, key;             // arguments of the split under way
+  int color, key;             // arguments of the split in progress
   uint32_t child, childPlace; // clique and rank from the last split
 };
 
 struct CommunicatorGroup {
-  uint32_t size, joined, finalized, splits; // members that have made each call
+  uint32_t size, joined, finalized, splits; // all members; members that have made the calls
   uint64_t splitRounds;
   bool isBroken;     // a member has aborted
   char problem[256]; // how the calls of members differ
@@ -73,15 +73,16 @@ struct SharedNcclState {
   pthread_mutex_t lock;
   bool isBroken; // a process died in the middle of a call
   uint32_t cliques;
-  uint64_t executed, begunBy[mostMembers]; // collectives: completed; begun, by rank
+  uint64_t executed, begunBy[mostMembers]; // collectives completed, and begun by each rank
   CommunicatorGroup clique[mostCliques];
 };
 
 class World {
 public:
-  /// Creates a world; returns null if there is no memory.
+  /// Creates a world. Returns null if there is no memory.
   static std::shared_ptr<World> make();
-  /// Returns the world of an id, mapped once per process; null if it no longer exists.
+  /// Returns the world of an id, which is mapped once per process. Returns null if it no longer
+  /// exists.
   static std::shared_ptr<World> find(const NcclId &id);
   ~World();
   World(const World &) = delete;
@@ -89,11 +90,11 @@ public:
 
   const NcclId &getId() const { return id; }
   SharedNcclState *operator->() const { return shared; }
-  /// Returns the number of the new clique; mostCliques if there are too many.
+  /// Adds a clique and returns its index. Returns mostCliques if there is no room for the clique.
   uint32_t addClique(uint32_t size);
 
-  /// Write a member's contribution to a collective, and read a part of another member's. Return
-  /// false if the data cannot be moved.
+  /// leave() writes a member's contribution to a collective. take() reads a part of a contribution.
+  /// Both return false if the data cannot be moved.
   bool leave(uint32_t clique, uint32_t slot, uint32_t member, const void *data, size_t bytes) const;
   bool take(uint32_t clique, uint32_t slot, uint32_t member, size_t from, void *data,
             size_t bytes) const;
@@ -108,7 +109,7 @@ private:
   SharedNcclState *shared = nullptr;
 };
 
-/// Converts to false if a stopped process holds the lock.
+/// Holds the lock of a world. Converts to false if a stopped process holds the lock.
 class WorldLock {
 public:
   explicit WorldLock(const World &world);

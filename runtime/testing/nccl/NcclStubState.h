@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The state of one process: communicators, streams and counts. State that communicators share is in
-// NcclStubShared.h. A collective is done when it has reached the front of the stream of every
-// member.
+// The state of one process: communicators, streams and counts. NcclStubShared.h declares the state
+// that communicators share. A collective is executed when it has reached the front of the stream of
+// every member.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,13 +30,13 @@ namespace fsdprt::stub {
 struct Comm {
   std::shared_ptr<World> world;
   uint32_t clique = 0, place = 0,
-           worldRank = 0; // place: rank in the clique; worldRank: in the first communicator
+           worldRank = 0; // rank in the clique; rank in the first communicator
   CudaContext context = nullptr;
   std::atomic<bool> inside{false};
   bool isGone = false;
-  uint64_t group = 0;          // group call that contains its call under way; 0: none
-  int looks = 0;               // polls until the call under way ends
-  NcclComm *splitTo = nullptr; // result of the split under way, written after round `splitRound`
+  uint64_t group = 0;          // group that contains the call in progress; 0 for none
+  int looks = 0;               // number of polls until the call in progress ends
+  NcclComm *splitTo = nullptr; // where the split of round `splitRound` stores its result
   uint64_t splitRound = 0;
   uint64_t submitted = 0, registrations = 0;
 
@@ -48,7 +48,7 @@ struct Event {
   uint64_t recorded = 0, reached = 0;
 };
 
-/// A member's part of a collective.
+/// One member's execution of a collective.
 struct Move {
   Comm *comm = nullptr;
   uint64_t number = 0;
@@ -58,15 +58,16 @@ struct Move {
   bool hasArrived = false;
   double notBefore = 0;
 };
-/// Advances a member's part. Returns true when the collective has ended.
+/// Advances a member's execution. Returns true when the collective has ended for the member.
 bool arrive(Move &move);
-/// Returns the seconds by which the stream gets a collective late.
+/// Returns the delay, in seconds, with which collectives reach the stream.
 double delayOf(const Comm &comm);
 
 /// A command of a stream: a collective, an event, a wait for an event, or a fill.
-struct Command : Move { // `number` is the record of the event, if there is one
+// If there is an event, `number` is the index of the event's record.
+struct Command : Move {
   Event *event = nullptr;
-  bool waits = false; // waits for that record instead of making it
+  bool waits = false; // waits for that record instead of executing it
   void *fill = nullptr;
   unsigned char value = 0;
   size_t bytes = 0;
@@ -83,15 +84,14 @@ struct State {
   std::map<std::string, uint64_t> calls;
   uint64_t violations = 0, made = 0, living = 0, registered = 0;
   std::string firstViolation, lastError;
-  std::shared_ptr<World>
-      promised; // of the last id given out, until a rank of this process joins it
+  std::shared_ptr<World> promised; // world of the last new id, until a rank of this process joins
   std::set<Stream *> streams;
   std::map<const char *, size_t> pinned, onDevice;
   static thread_local CudaContext current;
 
   void setFromText(const char *text);
   int64_t value(const char *name, int64_t usual) const;
-  /// Counts a wrong call, and returns its result.
+  /// Counts a rejected call and returns its result.
   NcclResult wrong(const std::string &what);
   Stream *stream(CudaStream handle) const {
     auto *stream = reinterpret_cast<Stream *>(handle);
@@ -101,7 +101,7 @@ struct State {
 
 State &state();
 
-/// Holds the lock, and counts a call.
+/// Holds the lock of the process's state, and counts a call of `function`.
 class Guard {
 public:
   explicit Guard(const char *function) : guard(state().lock) {
@@ -120,13 +120,13 @@ inline uint64_t sizeOf(NcclType type) {
                                                : 4;
 }
 
-/// Functions of the device: in NcclStubDevice.cpp and NcclStubEmulated.cpp.
+/// NcclStubDevice.cpp and NcclStubEmulated.cpp both implement the functions below.
 CudaContext currentContext();
-/// Returns null for an unknown stream.
+/// Returns the context of a stream, or null if the stream is unknown.
 CudaContext contextOf(CudaStream stream);
 bool canReach(const void *base, size_t bytes);
 bool isOnDevice(const void *base, size_t bytes);
-/// Enqueues a member's part of its next collective on a stream.
+/// Enqueues a member's next collective on a stream.
 bool submit(Comm *comm, CudaStream stream, const Call &call, const void *source, void *target);
 /// Executes all commands that can be executed.
 void advance();

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A member writes its contribution on arrival, and reads its result after all have arrived.
+// A member writes its contribution when it arrives, and reads its result after all members have
+// arrived.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +23,7 @@ static DType dtypeOf(NcclType type) {
                            : DType::bf16;
 }
 
-/// Returns the arguments that must be equal on all members.
+/// Returns the arguments that must be equal on all members, as text.
 static std::string textOf(const Call &call) {
   return format("%s(%zu, type %d, op %d, root %d)", call.function, static_cast<size_t>(call.count),
                 static_cast<int>(call.type), static_cast<int>(call.operation), call.root);
@@ -83,7 +84,7 @@ static bool take(const Move &move, uint32_t slot) {
   return isRight;
 }
 
-/// Lets a member arrive at its collective. Returns false if it cannot do so yet.
+/// Marks a member as arrived at its collective. Returns false if the member cannot arrive yet.
 static bool come(Move &move, Slot &slot, uint32_t place) {
   if (move.hasArrived)
     return true;

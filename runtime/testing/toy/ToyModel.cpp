@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// See ToyModel.h. The layouts of the two arenas:
+// Implements ToyModel.h. The layouts of the two arenas are:
 //
 //     ranks      p m | tokens targets | block rank workspace | full gradient shard loss squares
 //     reference  p m | tokens targets (micro-batches) | block workspace | gradient sum loss ...
@@ -22,7 +22,8 @@ using namespace fsdprt;
 using namespace fsdprt::test;
 
 namespace {
-/// Elements of a shard: 128 divided by the number of shards, rounded up to multiples of 16.
+/// Returns the elements of a shard: 128 divided by the number of shards, rounded up to a multiple
+/// of 16.
 uint64_t shardSizeFor(uint64_t shards) { return (128 + shards * 16 - 1) / (shards * 16) * 16; }
 
 /// Allocates ranges aligned to 64 bytes.
@@ -320,7 +321,7 @@ private:
   const ToyOptions options;
   uint64_t ranks, shardSize, flat;
   fb::ManifestT manifest;
-  fb::Slice p, m, tokens, targets, block; // in the current layout
+  fb::Slice p, m, tokens, targets, block; // slices of the current layout
   uint32_t nextId = 0;
 };
 } // namespace
@@ -375,7 +376,8 @@ void test::seal(std::vector<std::byte> &file) {
 std::vector<std::byte> test::toyValues() {
   std::vector<std::byte> values(128 + 2 * 11);
   std::memcpy(values.data() + 64, &toyValue, sizeof toyValue);
-  for (uint16_t i = 0; i < 11; ++i) { // from 1 on, in steps of the last bit
+  for (uint16_t i = 0; i < 11; ++i) {
+    // The values start at 1 and grow by one unit in the last place.
     uint16_t bits = static_cast<uint16_t>(0x3f80 + i);
     std::memcpy(values.data() + 128 + 2 * i, &bits, sizeof bits);
   }

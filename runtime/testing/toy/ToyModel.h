@@ -4,10 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One unit of two parameters (w 13x7 with decay, b 11) in at least 128 elements. The loss pulls
-// each element towards numbers made from the rank's tokens. The artifact has all programs, start
-// and wait forms, loops, two phases and shared scratch, so that the runtime can be tested without
-// the compiler. Tests may change the manifest before they pack it.
+// The model has one unit with two parameters (w 13x7 with decay, b 11) in at least 128 elements.
+// The loss moves each element towards a number made from the rank's tokens. The artifact has all
+// programs, collectives with start and wait, loops, kernels with two phases, and shared scratch, so
+// that tests of the runtime do not need the compiler. Tests may change the manifest before they
+// pack it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,30 +24,31 @@ namespace fsdprt::test {
 
 struct ToyOptions {
   uint64_t replicas = 1, shards = 2;
-  bool asynchronous = true; // start and wait forms
+  bool asynchronous = true; // starts and waits instead of synchronous collectives
   uint32_t workers = 4;
-  bool values = false; // 'w' starts from one f64, 'b' from values in bf16, extra id -100, seed 7
+  bool values = false; // initial values (w: one f64, b: bf16), extra id -100, seed 7
 };
 
 /// Returns a manifest that passes every check.
 fb::ManifestT toyManifest(const ToyOptions &options);
 
-/// Turns its kernels into GPU kernels, as far as the verifier is concerned.
+/// Turns the kernels into GPU kernels that the verifier accepts.
 void makeGpu(fb::ManifestT &manifest);
 
-/// The values that follow the manifest with ToyOptions::values.
+/// The values that follow the manifest in the file with ToyOptions::values.
 constexpr double toyValue = 0.1;
 std::vector<std::byte> toyValues();
 
-/// Returns the bytes of a file: header, manifest, image, values, hash.
+/// Returns the bytes of a file that consists of header, manifest, image, values and hash.
 std::vector<std::byte> pack(const fb::ManifestT &manifest, const std::vector<std::byte> &image,
                             const std::vector<std::byte> &values = {});
-/// Packs the toy's image, and its values if a parameter has any.
+/// Packs the manifest with the toy's image and, if a parameter has initial values, the toy's
+/// values.
 std::vector<std::byte> pack(const fb::ManifestT &manifest);
-/// Updates the hash after a change.
+/// Updates the hash of a file after a change.
 void seal(std::vector<std::byte> &file);
 
-/// Returns the slice, moved to another offset.
+/// Returns the slice with another offset.
 inline fb::Slice at(const fb::Slice &slice, uint64_t offset) {
   return fb::Slice(offset, slice.bytes(), slice.stride(), slice.piece(), slice.split());
 }

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// fsdprt-toy FILE REPLICAS SHARDS: for tests of fsdp-run.
+// "fsdprt-toy FILE REPLICAS SHARDS" writes the toy model to a file, for tests of fsdp-run.
 //
 //===----------------------------------------------------------------------===//
 

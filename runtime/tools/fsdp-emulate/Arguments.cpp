@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Values are converted to the bits of their type from double or from 64-bit integers.
+// Values are parsed as doubles or 64-bit integers, and then converted to the bits of their type.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,7 +63,7 @@ std::string fsdprt::emulate::elementText(const Argument &argument, uint64_t inde
   return std::to_string(bits);
 }
 
-/// Returns whether `value`, or -`value` if `isNegative`, fits the type. Types of bits, such as b32,
+/// Returns true if `value`, or -`value` if `isNegative` is true, fits the type. Types such as b32
 /// take signed and unsigned values.
 static bool fits(uint64_t value, bool isNegative, Type type) {
   unsigned bits = 8 * sizeOf(type);
@@ -74,7 +74,7 @@ static bool fits(uint64_t value, bool isNegative, Type type) {
   return value <= (isSigned(type) ? half - 1 : largest);
 }
 
-/// Returns whether a finite number stays finite in the type.
+/// Returns true if `value` is not finite, or is finite in the type as well.
 static bool fits(double value, Type type) {
   const Format &format = type == Type::F16    ? formatF16
                          : type == Type::BF16 ? formatBF16
@@ -83,7 +83,8 @@ static bool fits(double value, Type type) {
          std::isfinite(decode(static_cast<uint32_t>(bitsOf(value, type)), format));
 }
 
-/// Returns the bits of a number in --arg. Throws Error of bad input if it does not fit the type.
+/// Returns the bits of a number in --arg. Throws Error of bad input if the number does not fit the
+/// type.
 static uint64_t parseNumber(const std::string &text, Type type, const std::string &whole) {
   char *end = nullptr;
   errno = 0;
@@ -115,7 +116,7 @@ static void fillFromFile(Storage &storage, const std::string &path, const std::s
   std::copy(bytes.begin(), bytes.end(), storage.own.begin());
 }
 
-/// Returns the next element of a linear congruential generator: equal on every machine.
+/// Returns the next value of a linear congruential generator, which is equal on every machine.
 static double nextRandom(uint64_t &state, Type type) {
   state = state * 6364136223846793005u + 1442695040888963407u;
   double unit = double(state >> 11) * 0x1p-53;

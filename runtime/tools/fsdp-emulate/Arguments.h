@@ -18,20 +18,21 @@ struct Argument {
   Storage *storage = nullptr; ///< owned by the emulator; null for a number
 };
 
-/// Parses `text`, such as "f32[256]:iota", "u32:5" or "map:...". Allocates its memory in the
-/// emulator and appends its bytes to the launch. `before` are the earlier arguments. Throws Error
-/// of bad input.
+/// Parses `text`, such as "f32[256]:iota", "u32:5" or "map:...". Allocates the argument's memory in
+/// the emulator and appends the argument's bytes to the launch. `before` are the earlier arguments.
+/// Throws Error of bad input.
 Argument addArgument(const std::string &text, const std::vector<Argument> &before,
                      Emulator &emulator, Launch &launch);
-/// Adds a tensor map of new memory, or of the memory of an earlier argument. `text` follows "map:".
+/// Adds a tensor map of new memory, or of the memory of an earlier argument. `text` is the part of
+/// --arg after "map:".
 Argument addTensorMap(const std::string &text, const std::vector<Argument> &before,
                       Emulator &emulator, Launch &launch);
 /// Allocates memory of `count` elements, named after argument `index`, and fills it as `how` says.
-/// `whole` is the text of --arg for messages.
+/// `whole` is the text of --arg, for messages.
 Storage &addMemory(Type type, uint64_t count, const std::string &how, const std::string &whole,
                    unsigned index, Emulator &emulator);
 
-/// Returns the value of an element as text, "?" if it was never written.
+/// Returns the value of an element as text, or "?" if it was never written.
 std::string elementText(const Argument &argument, uint64_t index);
 
 } // namespace fsdprt::emulate

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reads in pieces, because pipes have no size, and stops at the limit, because devices may not end.
+// Reads in chunks, because the size of a pipe is unknown, and stops at the limit, because a device
+// may provide bytes without end.
 //
 //===----------------------------------------------------------------------===//
 

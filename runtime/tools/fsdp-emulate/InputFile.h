@@ -13,7 +13,7 @@
 namespace fsdprt::emulate {
 
 /// Returns the contents of a file. Throws Error of bad input, with a message that begins with
-/// `where`, if it cannot be read or has more than `most` bytes.
+/// `where`, if the file cannot be read or has more than `most` bytes.
 std::string readFile(const std::string &path, uint64_t most, const std::string &where);
 
 } // namespace fsdprt::emulate

@@ -16,7 +16,7 @@
 using namespace fsdprt;
 using namespace fsdprt::emulate;
 
-/// An endless loop reaches this limit in 20 s if it is empty, in about two minutes if it computes.
+/// An empty endless loop reaches this limit in 20 s, a loop that computes in about two minutes.
 static constexpr uint64_t defaultStepLimit = uint64_t(1) << 32;
 
 static const char *const description =
@@ -128,7 +128,8 @@ bool fsdprt::emulate::parseOptions(int argc, char **argv, Options &options, int 
     app.parse(argc, argv);
     return true;
   } catch (const CLI::ParseError &error) {
-    if (error.get_exit_code() == 0) { // --help, --version
+    // The exit code is 0 for --help and --version.
+    if (error.get_exit_code() == 0) {
       exitCode = app.exit(error);
       if (!std::cout.flush())
         exitCode = FSDPRT_FAILED;

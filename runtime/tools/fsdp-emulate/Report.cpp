@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// See Report.h. All output goes to stdout.
+// Implements Report.h. All output goes to stdout.
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,8 +64,8 @@ void fsdprt::emulate::printCounters(const Counters &counters) {
     std::printf("  %-36s %14llu\n", name.c_str(), static_cast<unsigned long long>(count));
 }
 
-/// Returns the argument with memory that "INDEX" or "INDEX:REST" names, and sets `rest`. Throws
-/// Error of bad input; `expected` is the form that the message asks for.
+/// Returns the argument with memory that `text`, "INDEX" or "INDEX:REST", names, and sets `rest`.
+/// Throws Error of bad input, whose message says that the form `expected` is expected.
 static const Argument &memoryOf(const char *option, const char *expected, const std::string &text,
                                 const std::vector<Argument> &arguments, std::string &rest) {
   size_t colon = std::min(text.find(':'), text.size()), index = 0;

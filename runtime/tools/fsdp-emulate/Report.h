@@ -15,7 +15,7 @@ namespace fsdprt::emulate {
 void printList(Emulator &emulator);
 void printCounters(const Counters &counters);
 
-/// --print: the first `count` elements of an argument's memory.
+/// Value of --print: prints the first `count` elements of an argument's memory.
 struct Print {
   Argument argument;
   uint64_t count;
@@ -24,7 +24,7 @@ struct Print {
 Print parsePrint(const std::string &text, const std::vector<Argument> &arguments);
 void printArgument(const Print &print);
 
-/// --save: a file for the bytes of an argument's memory.
+/// Value of --save: writes the bytes of an argument's memory to a file.
 struct Save {
   Argument argument;
   std::string path;

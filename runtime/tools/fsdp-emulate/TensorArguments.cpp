@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// "bf16[64,128]:box=64,32:swizzle=128:random": settings separated by colons. The first part that is
-// no setting, and all after it, says how the memory is filled.
+// Parses text such as "bf16[64,128]:box=64,32:swizzle=128:random": a type with sizes, and settings
+// separated by colons. The first part that is not a setting, with all text after it, says how the
+// memory is filled.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +39,7 @@ static std::vector<uint64_t> numbers(const std::string &list, const std::string 
   return result;
 }
 
-/// Parses `count` numbers into `to`. Throws Error of bad input if the list has another length.
+/// Parses a list of `count` numbers into `to`. Throws Error of bad input if it has another length.
 template <typename T>
 static void copyNumbers(const std::string &list, unsigned count, T *to, const char *what,
                         const std::string &text) {
@@ -74,7 +75,7 @@ static TensorType typeOf(const std::string &name, const std::string &text) {
   wrong(text, format("expected a type such as bf16 or f32, found %s", quoted(name).c_str()));
 }
 
-/// Applies a setting such as "box=64,32". Returns false if the part is no setting.
+/// Applies a setting such as "box=64,32". Returns false if `part` is not a setting.
 static bool takeSetting(const std::string &part, Settings &settings,
                         const std::vector<Argument> &before, const std::string &text) {
   size_t sign = part.find('=');

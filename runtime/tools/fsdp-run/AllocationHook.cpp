@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The executable's malloc, calloc, ... replace those of the C library for every caller, operator
-// new included. They count and then call the C library's internal names. A sanitizer brings its own
-// allocator: there its hooks count.
+// The executable defines malloc, calloc, ..., which replace the C library's functions for every
+// caller, including operator new. They count calls and then call the C library's functions by
+// internal names. With a sanitizer, which has its own allocator, the sanitizer's hooks count.
 //
 //===----------------------------------------------------------------------===//
 

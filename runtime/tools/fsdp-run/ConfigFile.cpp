@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A JSON reader for CLI11, which applies the values of options that the command line does not set.
-// An unknown key is refused, with the nearest known key as a suggestion.
+// An unknown key is an error, whose message suggests the most similar known key.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@
 using namespace fsdprt;
 using nlohmann::json;
 
-/// Option names by the keys of Hugging Face's Trainer.
+/// Names of options by the corresponding keys of Hugging Face's Trainer.
 static const std::map<std::string, std::string> aliases = {{"max_steps", "steps"},
                                                            {"learning_rate", "lr"},
                                                            {"warmup_steps", "warmup"},
@@ -128,7 +128,8 @@ private:
                             : "; did you mean '" + nearest + "'?"));
   }
 
-  /// Returns the words of a list, which stands for an option that is given several times.
+  /// Returns the elements of a list as words. A list stands for an option that is given several
+  /// times.
   std::vector<std::string> writeAll(const std::string &key, const json &list) const {
     if (list.empty())
       refuse("'" + printable(key) + "': expected at least one value, found an empty list");
@@ -145,7 +146,8 @@ private:
       refuse("'" + printable(key) + "': expected a word, a number, true or false");
     if (value.is_number_float() && std::floor(value.get<double>()) == value.get<double>() &&
         std::abs(value.get<double>()) < 1e15)
-      return std::to_string(static_cast<long long>(value.get<double>())); // 1e3 steps
+      // Whole numbers may be written as floats, such as 1e3 steps.
+      return std::to_string(static_cast<long long>(value.get<double>()));
     return value.dump();
   }
 

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Parses options and opens the artifact. Then prints its dump, simulates a step, walks the programs
-// on the null device, trains, or starts one process per rank. Errors are one line on stderr and an
-// exit code. If the reader of stdout closes the pipe, training ends after the current step, writes
-// --export, and the process ends by SIGPIPE without a message.
+// Parses options and opens the artifact. Then prints the artifact, simulates a step, walks the
+// programs on the null device, trains, or starts one process per rank. An error is reported as one
+// line on stderr and an exit code. If the reader of stdout closes the pipe, training ends after the
+// current step, --export is written, and the process ends by SIGPIPE without a message.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,7 +59,8 @@ static uint64_t ranksOf(const fsdprt_artifact *artifact) {
 }
 
 /// Opens the artifact before the rendezvous and checks the number of processes against its ranks.
-/// Returns null if it cannot be opened: that error is reported to all ranks after the rendezvous.
+/// Returns null if the artifact cannot be opened; the run then fails again after the rendezvous,
+/// when the error can be reported to all ranks.
 static ArtifactHandle openEarly(const Options &options) {
   ArtifactHandle artifact;
   try {
@@ -72,7 +73,7 @@ static ArtifactHandle openEarly(const Options &options) {
 }
 
 namespace {
-/// Lets signals end the run after a step.
+/// Ends the run after a step if a signal asks for it.
 class InterruptObserver final : public TrainingObserver {
 public:
   void beforeTraining(const TrainingRun &run) override {
@@ -102,7 +103,8 @@ static int train(const Options &options, fsdprt_artifact *artifact, Printer &pri
   return Trainer(options, artifact, printer, observers).execute();
 }
 
-/// Runs what the options ask for and returns the exit code. `artifact` is null if not yet opened.
+/// Performs the action that the options select and returns the exit code. `artifact` is null if it
+/// has not been opened yet.
 static int run(const Options &options, ArtifactHandle artifact, char **argv, Printer &printer) {
   if (options.processes && !options.launchedRank && options.runs)
     return launch(options, argv,
@@ -121,7 +123,8 @@ static int run(const Options &options, ArtifactHandle artifact, char **argv, Pri
   return train(options, artifact.get(), printer);
 }
 
-/// Reports the error of a run to stderr, or to the process that prints it. Returns the exit code.
+/// Reports the error of a run to stderr, or to the process that prints errors. Returns the exit
+/// code.
 static int report(const Options &options, int channel, fsdprt_status status, const char *message) {
   if (options.needsRendezvous && channel >= 0)
     return reportToHost(options, channel, status, message);
@@ -133,12 +136,13 @@ static int report(const Options &options, int channel, fsdprt_status status, con
   return status == FSDPRT_ABANDONED ? status : failureStatus(status);
 }
 
-/// Reports a usage error to the peer ranks, which would wait for this one. Returns the exit code.
+/// Reports a usage error to the other ranks, which would wait for this rank. Returns the exit code.
 static int endUnparsed(const Options &options, int exitCode) {
   try {
     if (std::optional<LaunchPlace> place = findLaunchPlace(); place && exitCode == FSDPRT_BAD_INPUT)
       reportToPeers(*place, Error(FSDPRT_BAD_INPUT, options.problem));
-  } catch (const Error &) { // no peer waits
+  } catch (const Error &) {
+    // No other rank waits for this rank.
   }
   return exitCode;
 }
@@ -147,8 +151,9 @@ int main(int argc, char **argv) {
   Options options;
   int exitCode = 0;
   fsdprt_register_emulator();
-  std::signal(SIGPIPE, SIG_IGN); // a write to a closed pipe fails
-  std::signal(SIGXFSZ, SIG_IGN); // a write above the file size limit fails
+  // Writes to a closed pipe or above the file size limit then fail, and the error can be reported.
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   if (!parseOptions(argc, argv, options, exitCode))
     return endUnparsed(options, exitCode);
   ArtifactHandle artifact;
@@ -171,8 +176,8 @@ int main(int argc, char **argv) {
     return report(options, -1, error.status, error.what());
   }
   Printer printer(!options.isRoot(), options.place.has_value());
-  int channel =
-      options.launchedChannel >= 0 ? dup(options.launchedChannel) : -1; // outlives the session
+  // The duplicate outlives the session, which closes options.launchedChannel.
+  int channel = options.launchedChannel >= 0 ? dup(options.launchedChannel) : -1;
   try {
     exitCode = run(options, std::move(artifact), argv, printer);
   } catch (const Error &error) {

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What --device=null prints.
+// Walks the programs for --device=null and prints the result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@
 
 namespace fsdprt {
 
-/// Walks the programs and prints the result. Returns 0, or throws Error if faults were found.
+/// Returns 0. Throws Error if faults were found.
 int walk(const Options &options, Printer &printer);
 
 } // namespace fsdprt

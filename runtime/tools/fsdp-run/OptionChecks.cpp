@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// See OptionChecks.h.
+// Implements the checks of OptionChecks.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@ using namespace fsdprt;
 
 //===- Values -------------------------------------------------------------===//
 
-/// Returns the number that is the whole text, or nothing.
+/// Parses a number. Returns nothing unless the whole text is a number.
 template <typename Number>
 static std::optional<Number> parse(const std::string &text) {
   Number value;

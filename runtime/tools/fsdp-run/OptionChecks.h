@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// CLI11 validators of single values, and checks of combinations.
+// Declares CLI11 validators of single values, and checks of combinations of options.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,13 +16,14 @@
 
 namespace fsdprt {
 
-/// Default and maximum number of steps on the null device. Three steps cover what a step leaves to
-/// the next and to the one after; further steps only repeat them.
+/// Default and maximum number of steps on the null device. Three steps cover the values that a step
+/// leaves to the next two steps; further steps only repeat these.
 inline constexpr uint64_t nullSteps = 3, mostNullSteps = 1000;
 
-/// Accepts digits only: no sign, and no number above 64 bits.
+/// Accepts numbers from `least` to `most` that consist only of digits.
 CLI::Validator wholeNumber(uint64_t least, uint64_t most = UINT64_MAX);
-/// Accepts numbers for which `accepts` returns true. `expected` describes them in the message.
+/// Accepts numbers for which `accepts` returns true. `expected` describes these numbers in
+/// messages.
 CLI::Validator number(const char *expected, bool (*accepts)(double));
 /// Accepts a learning rate: a finite f32 of at least 0.
 CLI::Validator aRate();

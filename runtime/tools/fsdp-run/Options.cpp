@@ -210,7 +210,7 @@ static void addExecution(CLI::App &app, Options &options) {
       ->type_name("WHO");
   app.add_option("--peer", options.peers, "With --device=null: a rank that runs another artifact")
       ->type_name("RANK=FILE")
-      ->group(""); // for tests
+      ->group(""); // hidden: for tests
   app.add_option(
          "--backend", options.backend,
          "Communication: local (threads), shm, mpi or nccl (default: local, or by the launcher)")
@@ -219,10 +219,10 @@ static void addExecution(CLI::App &app, Options &options) {
   app.add_flag("--processes", options.processes,
                "Start one process per rank on this machine: docs/how-to/launch.md");
   app.add_option("--launched-rank", options.launchedRank)
-      ->group(""); // of a process that fsdp-run started
+      ->group(""); // hidden: rank of a process that fsdp-run started
   app.add_option("--launched-channel", options.launchedChannel)
-      ->group(""); // descriptor to that process
-  app.add_option("--launched-resume", options.launchedResume)->group(""); // after a restart
+      ->group(""); // hidden: descriptor of the channel to the starting process
+  app.add_option("--launched-resume", options.launchedResume)->group(""); // hidden: for a restart
   app.add_option(
          "--link-bandwidth", options.linkBandwidth,
          "Slow collectives down to this bandwidth of a link, in bytes per second (default: no "
@@ -274,7 +274,7 @@ static void addProcesses(CLI::App &app, Options &options) {
   app.add_option("--flight-record", options.flightRecord,
                  "File for the last collectives of all ranks, written if a rank is lost or hangs")
       ->type_name("FILE");
-  app.add_option("--inject-rank-fault", options.rankFault)->group(""); // for tests: RankFault.h
+  app.add_option("--inject-rank-fault", options.rankFault)->group(""); // hidden: for tests
 }
 
 static void addReports(CLI::App &app, Options &options) {
@@ -313,12 +313,12 @@ static void addReports(CLI::App &app, Options &options) {
          "Run only kernels of these kinds, such as contract, to measure their time; results "
          "are wrong")
       ->type_name("KIND,...")
-      ->group(""); // for benchmarks
+      ->group(""); // hidden: for benchmarks
   app.add_option("--random-extra-ids", options.extraIds,
                  "Fraction of random ids that the loss ignores, if the model has such an id")
       ->check(CLI::Range(0.0, 1.0))
       ->type_name("PART")
-      ->group(""); // for tests
+      ->group(""); // hidden: for tests
   app.add_flag("--assert-no-allocations", options.assertNoAllocations,
                "Exit 1 if a step allocates memory; with --device=cuda this includes driver "
                "allocations");
@@ -327,7 +327,7 @@ static void addReports(CLI::App &app, Options &options) {
           {"skip-shard-element", Options::Fault::skipShardElement},
           {"drop-gradient", Options::Fault::dropGradient},
           {"allocate", Options::Fault::allocate}}))
-      ->group(""); // for tests
+      ->group(""); // hidden: for tests
 }
 
 bool fsdprt::parseOptions(int argc, char **argv, Options &options, int &exitCode) {
@@ -368,7 +368,8 @@ bool fsdprt::parseOptions(int argc, char **argv, Options &options, int &exitCode
       options.init.clear();
     }
   } catch (const CLI::ParseError &error) {
-    if (error.get_exit_code() == 0) { // --help, --version
+    // The exit code is 0 for --help and --version.
+    if (error.get_exit_code() == 0) {
       exitCode = app.exit(error);
       if (!std::cout.flush()) {
         std::fprintf(stderr, "fsdp-run: error: cannot write the output: %s\n", strerror(errno));

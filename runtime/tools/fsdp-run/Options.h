@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Filled in from the command line.
+// Declares the options of fsdp-run, which parseOptions() sets from the command line.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,8 +17,8 @@ namespace fsdprt {
 
 struct Options : TrainingOptions {
   bool dump = false;
-  std::string simulate;           ///< cluster file; empty: no simulation
-  std::vector<std::string> peers; ///< RANK=FILE, with --device=null
+  std::string simulate;           ///< cluster file; empty for no simulation
+  std::vector<std::string> peers; ///< RANK=FILE for each rank with another artifact
   bool isNull() const { return device == "null"; }
   bool assertNoAllocations = false;
   enum class Fault { none, skipShardElement, dropGradient, allocate };
@@ -27,7 +27,7 @@ struct Options : TrainingOptions {
   std::string problem;   ///< error message if the command line was refused
 };
 
-/// Returns true to go on, false if the process ends with `exitCode`.
+/// Parses the command line. Returns false if the process must end with `exitCode`.
 bool parseOptions(int argc, char **argv, Options &options, int &exitCode);
 
 } // namespace fsdprt

@@ -4,11 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Every thread repeats a loop for a fixed time and counts the work of the finished repetitions.
-//  2. Bandwidth: copies between two buffers that are larger than its caches. Multiply-adds: twelve
-//     independent sums in registers, enough for two units with a latency of four cycles, in the
-//     widest vectors of the processor; bf16 by vdpbf16ps, if the processor has it.
-//  3. Takes the best of three rounds, because other processes can only lower a rate.
+//  1. Each thread repeats a loop for a fixed time and counts the work of the finished repetitions.
+//  2. For bandwidth, the loop copies between two buffers that are larger than the thread's caches.
+//     For multiply-adds, it computes twelve independent sums in registers, in the widest vectors of
+//     the processor; two units with a latency of four cycles need eight. bf16 uses vdpbf16ps if the
+//     processor has this instruction.
+//  3. The best of three rounds is the result, because other processes can only lower a rate.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +39,7 @@ double PeakRates::floor(uint64_t movedBytes, uint64_t products, uint64_t bf16Pro
   return std::max(static_cast<double>(movedBytes) / bytes, computing);
 }
 
-//===- Loops of multiply-adds: each returns their number ------------------===//
+//===- Loops, which return the number of their multiply-adds --------------===//
 
 static uint64_t addPlain() {
   float sum[sums] = {};
@@ -93,8 +94,8 @@ FSDP_TARGET("avx512f,avx512bf16") static uint64_t addBf16() {
 
 //===- Measuring ----------------------------------------------------------===//
 
-/// Returns the best sum of the rates of all threads in three rounds, per nanosecond. work(thread)
-/// returns the amount of its work.
+/// Returns the largest total rate of all threads in three rounds, per nanosecond. work(thread) does
+/// some work and returns its amount.
 template <typename Work>
 static double measure(uint32_t threads, Work work) {
   double best = 0;
@@ -102,7 +103,8 @@ static double measure(uint32_t threads, Work work) {
     std::vector<double> rates(threads);
     std::atomic<uint32_t> ready{0};
     auto run = [&](uint32_t thread) {
-      work(thread); // warms up: pages are mapped, the clock rate has risen
+      // The first call maps pages and lets the clock rate rise.
+      work(thread);
       ++ready;
       while (ready < threads)
         std::this_thread::yield();

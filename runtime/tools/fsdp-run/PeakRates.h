@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Measured on the machine at the time of the run, with as many threads as the run has.
+// Measures peak rates of the machine during a run, with as many threads as the run has.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,12 +21,12 @@ struct PeakRates {
   double multiplyAdds = 0;     ///< f32 multiply-adds
   double bf16MultiplyAdds = 0; ///< multiply-adds of bf16 with an f32 sum
 
-  /// Returns the least time at these rates for so many bytes and multiply-adds, in nanoseconds.
+  /// Returns the least time in nanoseconds that the bytes and multiply-adds need at these rates.
   double floor(uint64_t movedBytes, uint64_t products, uint64_t bf16Products) const;
 };
 
 /// Measures with `threads` threads at once and divides the rates by `share`, the number of ranks.
-/// Takes some tenths of a second, and 32 MiB per thread.
+/// Takes several tenths of a second and 32 MiB of memory per thread.
 PeakRates measurePeakRates(uint32_t threads, double share);
 
 } // namespace fsdprt

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// See PlantedFaults.h.
+// Injects the faults of PlantedFaults.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,8 +35,8 @@ void PlantedFaults::beforeTraining(const TrainingRun &run) {
     chooseElement(run);
 }
 
-/// Picks an element of a trainable parameter on the last rank that has one. Prefers vectors,
-/// because all of their elements have gradients.
+/// Selects an element of a trainable parameter on the last rank that has such an element. Prefers
+/// vectors, because all of their elements have gradients.
 void PlantedFaults::chooseElement(const TrainingRun &run) {
   auto nothing = [](void *, void *, size_t) {};
   for (bool vectors : {true, false})
@@ -69,7 +69,8 @@ void PlantedFaults::afterStep(const TrainingRun &run) {
          static_cast<Poke>(restore), static_cast<void *>(savedElement));
   if (fault == Options::Fault::allocate) {
     void *memory = std::malloc(24);
-    asm volatile("" : : "r"(memory) : "memory"); // keeps the compiler from removing the allocation
+    // The asm statement keeps the compiler from removing the allocation.
+    asm volatile("" : : "r"(memory) : "memory");
     std::free(memory);
   }
 }

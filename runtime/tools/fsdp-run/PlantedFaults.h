@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For tests: the faults of --inject-fault and --inject-rank-fault, and --only-kinds.
+// Implements --inject-fault, --inject-rank-fault and --only-kinds, which are for tests.
 //
 //===----------------------------------------------------------------------===//
 

@@ -80,8 +80,8 @@ void Printer::bar(const StepReport &report) {
                            grouped(static_cast<uint64_t>(report.tokensPerSecond + 0.5), speed),
                            (unsigned long long)(left / 60), (unsigned long long)(left % 60));
   winsize window = {};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 &&
-      window.ws_col > 1) // a wrapped line cannot be redrawn
+  // The bar must fit in one line, because a wrapped line cannot be redrawn.
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1)
     size = std::min(size, window.ws_col - 1);
   raw("\r\033[K", 4);
   raw(buffer, std::min<size_t>(size, sizeof buffer - 1));

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Writes with write(2) from buffers on the stack, without allocating memory. On a terminal, a bar
-// on one line is redrawn. Elsewhere about twenty plain lines are printed, and one every ten
-// seconds. After the reader of a pipe has closed it, nothing more is printed.
+// Writes with write(2) from buffers on the stack, without allocating memory. On a terminal, it
+// redraws a progress bar on one line. Otherwise it prints about twenty lines in total, and a line
+// after ten seconds without one. It prints nothing more after the reader of a pipe has closed the
+// pipe.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,17 +20,17 @@ namespace fsdprt {
 
 class Printer final : public RunReporter {
 public:
-  /// `silent`: prints nothing but warnings. `plain`: never draws the bar; launchers give processes
-  /// a terminal and write its output to files.
+  /// With `silent`, prints only warnings. With `plain`, never draws the bar, because launchers may
+  /// give processes a terminal whose output they write to files.
   explicit Printer(bool silent = false, bool plain = false);
 
   /// Writes text to stdout unchanged. Throws Error if this fails.
   void raw(const char *text, size_t size);
-  /// Draws the bar, at most every 0.1 s, or prints a line, if one is due.
+  /// Draws the bar, at most every 0.1 s, or prints a line if a line is due.
   void step(const StepReport &report) override;
   /// Ends the line of the bar.
   void endSteps() override;
-  /// Returns whether stdout is a pipe that its reader closed.
+  /// Returns true if stdout is a pipe that its reader has closed.
   bool isUnread() const override { return unread; }
 
 private:

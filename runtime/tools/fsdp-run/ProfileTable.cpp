@@ -12,11 +12,11 @@
 //        ms/step   share  runs/step    MB/step    GB/s  GMAC/s   floor  kernel
 //        120.456  14.8 %         12      310.2     2.6    44.1  72.1 %  k_3f2a contract, first: ..
 //
-// Floor: the least time that the peak rates allow for the bytes or the multiply-adds, whichever is
-// longer, as a share of the time taken. It is above 100 % where bytes come from a cache, which is
-// faster than memory. The first table has a line for the step's time between commands.
-// MB, GB and GMAC are 10^6 bytes, 10^9 bytes and 10^9 multiply-adds. The peak rates of GPUs are
-// unknown: there are no floors.
+// The column "floor" is the least time in which the peak rates allow the bytes and the
+// multiply-adds, as a share of the time taken. It is above 100 % if bytes come from a cache, which
+// is faster than memory. The first table has a line for the step's time between commands. MB, GB
+// and GMAC are 10^6 bytes, 10^9 bytes and 10^9 multiply-adds. The peak rates of GPUs are unknown,
+// so the column is missing for GPUs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,7 +47,7 @@ public:
 private:
   struct Row {
     Entry entry;
-    double floor; // nanoseconds
+    double floor; // least time in nanoseconds
   };
   bool hasPeaks() const { return peak.bytes > 0; }
   std::vector<Row> byKind() const;
@@ -61,7 +61,8 @@ private:
 };
 } // namespace
 
-/// Returns the sums of each kind, and the time between commands, longest first.
+/// Returns a row with the sums of each kind, and a row for the time between commands, longest
+/// first.
 std::vector<ProfileTable::Row> ProfileTable::byKind() const {
   std::vector<Row> kinds;
   uint64_t left = total;

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The output of --profile.
+// Prints the output of --profile.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ public:
   void afterTraining(const TrainingRun &run) override;
 
 private:
-  PeakRates peak; ///< zeros if unknown: no floors
+  PeakRates peak; ///< zeros if unknown; then there are no floors
 };
 
 } // namespace fsdprt

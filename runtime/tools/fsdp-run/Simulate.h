@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Prints a table, and writes a timeline with --trace.
+// Simulates a step and prints a table. With --trace, writes a timeline.
 //
 //===----------------------------------------------------------------------===//
 

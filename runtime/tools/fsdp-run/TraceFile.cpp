@@ -9,11 +9,13 @@
 //              gather        [all_gather h.1               ]
 //              reduce                                 [reduce_scatter h.1 ]
 //
-// A process of the trace is a rank, a thread is a lane. Slices of a thread have to nest: events of
-// one lane that overlap take further threads, with the lane's name and a number.
+// A process of the trace represents a rank, and a thread represents a lane. Slices of a thread must
+// nest. Events of a lane that overlap therefore use further threads, named after the lane with a
+// number.
 //
-// Overlap: the part of the collectives' time in flight in which the rank did not wait for them. For
-// comparison, the share of bytes with at least one launch between start and wait in the program.
+// The reported overlap is the share of the collectives' time in flight in which the rank did not
+// wait for them. For comparison, the report has the share of the bytes of collectives that have a
+// launch between start and wait in the program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -68,8 +70,8 @@ private:
   uint64_t stepsBefore, start = UINT64_MAX, stepCount = 0;
   bool first = true;
   Overlap overlaps[4];
-  std::map<uint32_t, std::map<uint64_t, std::string>> names;              // of lanes, by rank
-  std::map<std::pair<uint32_t, fsdprt_lane>, std::vector<uint64_t>> busy; // last ends, by sub-lane
+  std::map<uint32_t, std::map<uint64_t, std::string>> names;              // names of lanes, by rank
+  std::map<std::pair<uint32_t, fsdprt_lane>, std::vector<uint64_t>> busy; // last end per sub-lane
 };
 } // namespace
 
@@ -80,8 +82,8 @@ void TraceWriter::put(const json &object) {
   first = false;
 }
 
-/// Returns the first free sub-lane of the event's lane. Compute has one, since its events are
-/// serial.
+/// Returns the first free sub-lane of the event's lane. The compute lane needs only one sub-lane,
+/// since its events do not overlap.
 uint64_t TraceWriter::laneOf(const Event &event) {
   std::vector<uint64_t> &until = busy[{event.rank, event.lane}];
   size_t sub = 0;

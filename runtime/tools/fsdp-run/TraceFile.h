@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// JSON for ui.perfetto.dev and chrome://tracing.
+// Writes JSON for ui.perfetto.dev and chrome://tracing.
 //
 //===----------------------------------------------------------------------===//
 
