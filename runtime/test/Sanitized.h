@@ -9,8 +9,8 @@
 
 namespace fsdprt::test {
 
-/// Sanitizers make a program several times slower and reserve more address space than a limit
-/// on it leaves.
+/// True under sanitizers, which make a program several times slower and reserve so much address
+/// space that it cannot run under a limit of its address space.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool isSanitized = true;
 #elif defined(__has_feature)
@@ -23,7 +23,7 @@ constexpr bool isSanitized = false;
 constexpr bool isSanitized = false;
 #endif
 
-/// ThreadSanitizer's own memory grows while a program runs.
+/// True under ThreadSanitizer, whose own memory grows while a program runs.
 #if defined(__SANITIZE_THREAD__)
 constexpr bool isThreadSanitized = true;
 #elif defined(__has_feature)

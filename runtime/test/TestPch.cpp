@@ -1,1 +1,1 @@
-// The translation unit that owns the precompiled header of the tests.
+// This translation unit is compiled to the precompiled header of the tests.

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Accepted files, refused files and their messages. No file content may crash the process: files
-// truncated at every length and with every byte changed, with the old hash and with a new one.
+// Tests accepted files, and refused files and their messages. No file content may crash the
+// process. This is tested with files truncated at every length and files with every byte changed,
+// each with the old hash and with a new hash.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,12 +22,12 @@
 using namespace fsdprt;
 using namespace fsdprt::test;
 
-/// A file with every part.
+/// Returns a file that has every part.
 static std::vector<std::byte> packWhole() {
   ToyOptions options;
   options.values = true;
   auto manifest = toyManifest(options);
-  // The first gather, among neighbours: here all ranks of the axis.
+  // The first gather is among neighbours, which here are all ranks of the axis.
   manifest.neighbours.push_back(std::make_unique<fb::NeighboursT>());
   manifest.neighbours[0]->axis = 1;
   manifest.neighbours[0]->size = options.shards;
@@ -36,7 +37,7 @@ static std::vector<std::byte> packWhole() {
   return pack(manifest);
 }
 
-/// Returns the distance of tested offsets: larger under sanitizers, which are slow.
+/// Returns the distance between tested offsets. It is larger under sanitizers, which are slow.
 static size_t strideOf() {
   if (std::getenv("FSDP_TEST_ALL"))
     return 1;
@@ -63,7 +64,7 @@ TEST(Sha256, KnownAnswers) {
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-// The same source without hardware instructions for it.
+// These functions are compiled from the same source without hardware instructions for SHA-256.
 extern "C" void portable_sha256_begin(fsdprt_sha256 *hash);
 extern "C" void portable_sha256_update(fsdprt_sha256 *hash, const void *data, size_t size);
 extern "C" void portable_sha256_end(fsdprt_sha256 *hash, uint8_t digest[32]);
@@ -112,7 +113,8 @@ TEST(Artifact, CutAtEveryLength) {
                 sizeof shorter);
     ASSERT_NE(refusal(file), "") << size;
     seal(file);
-    refusal(file); // refused or not, it returns
+    // The file may be refused or not, but the call must return.
+    refusal(file);
   }
 }
 
@@ -135,10 +137,12 @@ TEST(Artifact, EveryByteChangedUnderANewHash) {
     seal(file);
     refused += !refusal(file).empty();
   }
-  EXPECT_GT(refused, whole.size() / strideOf() / 20); // the fields are checked
+  // Enough changes are refused to show that the fields are checked.
+  EXPECT_GT(refused, whole.size() / strideOf() / 20);
 }
 
-TEST(Artifact, RandomDamageUnderANewHash) { // random offsets, lengths and kinds
+// Changes files at random offsets, with random lengths and values.
+TEST(Artifact, RandomDamageUnderANewHash) {
   auto whole = packWhole();
   std::mt19937_64 random(1);
   const uint64_t words[] = {
@@ -153,7 +157,8 @@ TEST(Artifact, RandomDamageUnderANewHash) { // random offsets, lengths and kinds
       std::memcpy(file.data() + at / size * size, &word, size);
     }
     seal(file);
-    refusal(file); // returns
+    // The file may be refused or not, but the call must return.
+    refusal(file);
   }
 }
 
@@ -182,7 +187,7 @@ TEST(Artifact, OldVersionsAndValues) {
   };
   EXPECT_EQ(broken([](auto &) {}), "");
   for (auto change :
-       {+[](fsdprt_artifact_header &h) { h.version = 2; }, // its readers ignore the values
+       {+[](fsdprt_artifact_header &h) { h.version = 2; }, // readers of version 2 ignore values
         +[](fsdprt_artifact_header &h) { h.values_offset -= 4096; },
         +[](fsdprt_artifact_header &h) { h.values_offset += 64; },
         +[](fsdprt_artifact_header &h) { h.values_size += 1; },

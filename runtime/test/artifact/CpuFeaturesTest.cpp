@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Processors given as results of CPUID and XGETBV, and fsdp-run with some features hidden.
+// Tests processors that are described by results of CPUID and XGETBV, and fsdp-run with hidden
+// features.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +36,8 @@ constexpr uint32_t level2 =
 constexpr uint32_t level3 = level2 | bits({12, 22, 28, 29}); // fma, movbe, avx, f16c
 constexpr uint32_t avx512 = bits({5, 16, 17, 28, 30, 31});   // with avx2
 
-/// A processor with CPUID leaf 1, and leaf 7 with two subleaves if given.
+/// Returns a processor with CPUID leaf 1 and, if `leaf7` is not 0, leaf 7 with two subleaves.
+/// `saved` is the result of XGETBV.
 Processor processor(uint32_t leaf1, uint32_t leaf7, uint32_t leaf71, uint32_t saved) {
   return {[=](uint32_t leaf, uint32_t subleaf, uint32_t (&r)[4]) {
             Registers found = {{0, 0, 0, 0}};
@@ -55,7 +57,8 @@ Processor processor(uint32_t leaf1, uint32_t leaf7, uint32_t leaf71, uint32_t sa
 }
 } // namespace
 
-TEST(CpuFeatures, GenericLevel2) { // x86-64-v2: no AVX, no leaf 7
+// Tests x86-64-v2, which has neither AVX nor leaf 7.
+TEST(CpuFeatures, GenericLevel2) {
   Processor generic = processor(level2, 0, 0, 0);
   for (const char *has : {"sse2", "pni", "ssse3", "sse4_1", "sse4_2", "popcnt", "cx16"})
     EXPECT_EQ(cpuFeature(has, generic), Feature::present) << has;
@@ -80,7 +83,7 @@ TEST(CpuFeatures, TheSystemHasToSaveTheRegisters) {
   EXPECT_EQ(cpuFeature("avx512_bf16", onlyAvx), Feature::absent);
   EXPECT_EQ(cpuFeature("avx2", processor(leaf1, avx512, 0, 0x3)), Feature::absent);
   EXPECT_EQ(cpuFeature("avx2", processor(level3, avx512, 0, 0x7)),
-            Feature::absent); // without calling XGETBV
+            Feature::absent); // XGETBV is not called
   EXPECT_EQ(cpuFeature("sse4_2", processor(level3, avx512, 0, 0)), Feature::present);
 }
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For each rule of the verifier, a manifest that breaks only this rule, and the message.
+// Tests, for each rule of the verifier, a manifest that breaks only this rule, and the message.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,13 +55,13 @@ void addNeighbours(fb::ManifestT &m, uint32_t axis, uint64_t size) {
   m.neighbours.back()->size = size;
 }
 
-/// Adds a host arena and moves a binding or an operand into it.
+/// Adds a host arena and moves the range of a binding or an operand into it.
 void moveToHost(fb::ManifestT &m, fb::Slice &slice) {
   m.layouts[0]->host_bytes = 1 << 20;
   slice = moved(slice, (m.layouts[0]->arena_bytes + 4095) / 4096 * 4096);
 }
 
-/// Adds a file of a rank and moves a binding or an operand into it.
+/// Adds a file of a rank and moves the range of a binding or an operand into it.
 void moveToFile(fb::ManifestT &m, fb::Slice &slice) {
   m.layouts[0]->file_bytes = 1 << 20;
   slice = moved(slice, (m.layouts[0]->arena_bytes + 4095) / 4096 * 4096);
@@ -76,7 +76,7 @@ fb::LookupT *addLookup(fb::ManifestT &m) {
   return lookup;
 }
 
-/// Makes all parameters integers; states keep their float types.
+/// Changes all parameters to integers. States keep their float types.
 void makeIntegers(fb::ManifestT &m) {
   m.units[0]->dtype = fb::DType::i16;
   for (auto &param : m.params) {
@@ -117,7 +117,8 @@ fb::TensorMapT &addMaps(fb::ManifestT &m, int count) {
   return *grid(m).maps.front();
 }
 
-/// Adds a first kernel that no command launches: a bf16 product of 2 x 2 by 2 x 2.
+/// Inserts, before the other kernels, a kernel that no command launches: a bf16 product of two 2 x
+/// 2 matrices.
 fb::ProductT &makeProduct(fb::ManifestT &m) {
   makeGpu(m);
   auto kernel = std::make_unique<fb::KernelT>(*m.kernels[0]);
@@ -484,13 +485,13 @@ const Rule rules[] = {
        command(m, "init", 2).body.Set(std::move(fill));
      }},
     {"V15CopyRaceInALoop", "reads a range that copy 500, which has not been waited for, receives",
-     [](auto &m) { // the target, in the reader's fourth iteration
+     [](auto &m) { // The copy reaches the target in the fourth iteration.
        loop(m).count = 4;
        loop(m).body[0]->body.Set(startedCopy({0, 64, 0, 0, 0}, {256, 64, 0, 0, 0}));
        loop(m).body[1]->body.Set(copyOf({64, 64, 64, 0, 0}, {512, 64, 0, 0, 0}));
      }},
     {"V15CopySourceInALoop", "writes a range that copy 500, which has not been waited for, sends",
-     [](auto &m) { // the copy has the larger stride
+     [](auto &m) { // The source of the copy has a larger stride than the fill.
        loop(m).count = 3;
        loop(m).body[0]->body.Set(startedCopy({0, 64, 192, 0, 0}, {1024, 64, 0, 0, 0}));
        fb::FillT fill;
@@ -504,11 +505,11 @@ const Rule rules[] = {
      }},
     {"V16Sizes", "of one size", [](auto &m) { command(m, "init", 2).body.Set(copyOf({0, 64, 0, 0, 0}, {64, 32, 0, 0, 0})); }},
     {"V16Overlap", "overlap", [](auto &m) { command(m, "init", 2).body.Set(copyOf({0, 64, 0, 0, 0}, {32, 64, 0, 0, 0})); }},
-    {"V16OverlapInALoop", "its source and its target overlap", // in its third iteration
+    {"V16OverlapInALoop", "its source and its target overlap", // in the third iteration
      [](auto &m) { loop(m).count = 3, loop(m).body[0]->body.Set(copyOf({0, 64, 64, 0, 0}, {128, 64, 0, 0, 0})); }},
-    {"V16OverlapOfPieces", "its source and its target overlap", // the source of the second shard's ranks
+    {"V16OverlapOfPieces", "its source and its target overlap", // on the ranks of the second shard
      [](auto &m) { command(m, "init", 2).body.Set(copyOf({0, 64, 0, 64, 1}, {64, 64, 0, 0, 0})); }},
-    {"V14OverlapOfPieces", "its source and its target overlap", // the target advances in the loop, the piece of each rank does not
+    {"V14OverlapOfPieces", "its source and its target overlap", // only the target moves in the loop
      [](auto &m) {
        fb::CollectiveT gather = collective(m, 0);
        gather.channel = 0;
@@ -542,7 +543,7 @@ const Rule rules[] = {
        loop(m).body[0]->body.Set(wait);
      }},
     {"V18Wait", "ends without a wait",
-     [](auto &m) { // started in a loop, waited for after the loop
+     [](auto &m) { // The collective starts in a loop, and its wait follows the loop.
        auto &step = program(m, "step").commands;
        fb::LoopT loop;
        loop.count = 1;

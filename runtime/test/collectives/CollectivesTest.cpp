@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Meshes, sums, worker pools, the flight recorder. The collectives themselves: ConformanceTest.cpp.
+// Tests meshes, sums, worker pools and the flight recorder. ConformanceTest.cpp tests the
+// collectives.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +38,7 @@ TEST(Mesh, Groups) {
 TEST(Mesh, NeighboursOnAnAxis) {
   Mesh mesh({{"replicate", 2}, {"shard", 6}, {"other", 2}}, {{1, 3}, {1, 2}});
   EXPECT_EQ(mesh.ranks(), 24u);
-  EXPECT_EQ(mesh.group(19, {3}), (std::vector<uint32_t>{19, 21, 23})); // (1, 3, 1)
+  EXPECT_EQ(mesh.group(19, {3}), (std::vector<uint32_t>{19, 21, 23})); // coordinates (1, 3, 1)
   EXPECT_EQ(mesh.group(19, {4}), (std::vector<uint32_t>{17, 19}));
   EXPECT_EQ(mesh.groupSize({3}), 3u);
   EXPECT_EQ(mesh.pieces(4), 3u);
@@ -51,7 +52,8 @@ TEST(Watchdog, EndsTheLatestCollectiveOfANumber) {
   const CollectiveRecord *numRecords = watchdog.progressOf(0).recorder;
   for (uint32_t collective : {5u, 6u, 5u})
     watchdog.beginCollective(0, collective);
-  watchdog.endCollective(0, 5); // ends the second collective 5
+  // This call ends the second collective of number 5.
+  watchdog.endCollective(0, 5);
   EXPECT_EQ(numRecords[0].end, 0u);
   EXPECT_EQ(numRecords[1].end, 0u);
   EXPECT_NE(numRecords[2].end, 0u);

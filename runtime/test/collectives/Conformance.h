@@ -8,8 +8,9 @@
 //
 //     static RegisterBackend mine(std::make_unique<MyBackend>());
 //
-// meet() calls the body for each rank of this process, on one thread per rank. A backend that needs
-// one process per rank, started by another program, calls it once and skips other mesh sizes.
+// meet() calls `body` for each rank of this process, on one thread per rank. If the backend needs
+// one process per rank, started by another program, meet() calls `body` once, and tests with other
+// mesh sizes are skipped.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,14 +24,14 @@
 
 namespace fsdprt::test {
 
-/// Arguments of a meeting: equal on all ranks.
+/// Arguments of a meeting, which are equal on all ranks.
 struct Meeting {
   Mesh mesh;
   std::vector<CollectiveKey> keys;
   uint64_t arenaBytes = 1 << 20;
   double timeoutSeconds = 60;
   uint32_t workers = 1;
-  std::function<void(Communicator &)> prepare = {}; ///< after add(), in every process; may be empty
+  std::function<void(Communicator &)> prepare = {}; ///< called after add(), if not empty
 };
 
 /// A connected rank of a meeting.
@@ -39,7 +40,7 @@ struct Attendee {
   uint32_t rank;
   const Arena &arena;
   WorkerPool &pool;
-  bool sumsInOrder = true; ///< false: (R5) holds up to rounding
+  bool sumsInOrder = true; ///< if false, (R5) holds up to rounding
 };
 
 class Backend {
@@ -48,7 +49,7 @@ public:
   virtual const char *name() const = 0;
   /// Returns false if tests with meshes of this size are skipped.
   virtual bool canMeet(uint32_t) const { return true; }
-  /// Returns whether this process has all ranks. Then counters of a body cover all ranks.
+  /// Returns true if this process has all ranks, so that counters in `body` cover all ranks.
   virtual bool isOneProcess() const { return true; }
   virtual void meet(const Meeting &meeting, const std::function<void(Attendee &)> &body) = 0;
 };

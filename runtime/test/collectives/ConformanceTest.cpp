@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Rules (R1) to (R8) of Communicator.h on every registered backend, compared bit for bit. Sources
-// are a function of rank and collective, so that each rank can compute what it must receive. Also
-// tests ranks that do not arrive.
+// Tests rules (R1) to (R8) of Communicator.h on every registered backend. Sources are a function of
+// rank and collective, so that each rank can compute the expected target, which is compared bit for
+// bit. Also tests ranks that do not arrive at a collective.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,7 +48,7 @@ CollectiveKey keyOf(CollectiveKind kind, uint64_t count, DType type = DType::f32
   return {kind, reduction, type, count, root, std::move(axes), 42, "test", "h.0"};
 }
 
-/// Returns random values of the type, some of them -0.
+/// Returns random values of the type, some of which are -0.
 Bytes valuesOf(const CollectiveKey &key, uint64_t count, uint32_t rank, uint32_t round) {
   std::mt19937 random(rank * 1000003 + round * 7919 + static_cast<uint32_t>(key.count));
   std::normal_distribution<float> normal;
@@ -63,7 +63,7 @@ Bytes valuesOf(const CollectiveKey &key, uint64_t count, uint32_t rank, uint32_t
   return result;
 }
 
-/// Computes (R5) one element at a time.
+/// Computes a sum by (R5) for one element.
 void expectedSum(const CollectiveKey &key, const std::vector<const std::byte *> &sources,
                  std::byte *to) {
   auto inOrder = [&](auto zero) {
@@ -104,7 +104,7 @@ public:
     at.communicator.start(collective, at.rank, source, target);
   }
   void wait() { at.communicator.wait(collective, at.rank, at.pool); }
-  /// Overwrites the source, which (R2) allows after the wait.
+  /// Overwrites the source. (R2) allows this after the wait.
   void spoilSource() { std::memset(source, 0x55, inPlace ? 0 : sent * sizeOf(key.dtype)); }
 
   bool isRight(uint32_t round) const {
@@ -116,7 +116,7 @@ public:
   uint64_t endOffset() const { return end; }
 
 private:
-  /// Compares with a tolerance for sums in any order; sources have a magnitude of about one.
+  /// Compares sums with a tolerance that permits any order. Sources have a magnitude of about one.
   bool isNear(const Bytes &expected) const {
     double epsilon = key.dtype == DType::f64   ? 0x1p-52
                      : key.dtype == DType::f32 ? 0x1p-23
@@ -210,7 +210,8 @@ protected:
 
 //===- Results ------------------------------------------------------------===//
 
-TEST_P(Conformance, KindsTypesAndSizes) { // (R3) to (R6)
+// Tests rules (R3) to (R6).
+TEST_P(Conformance, KindsTypesAndSizes) {
   for (uint64_t ranks = 1; ranks <= 5; ++ranks) {
     Meeting meeting{meshOf({ranks}), {}};
     for (DType type : {DType::f64, DType::f32, DType::f16, DType::bf16})
@@ -255,7 +256,8 @@ TEST_P(Conformance, LargeOnesOnWorkers) {
   }
 }
 
-TEST_P(Conformance, ManyInFlight) { // (R6): started in one order, waited for in another
+// Tests (R6): collectives start in one order and are waited for in another.
+TEST_P(Conformance, ManyInFlight) {
   Meeting meeting{meshOf({3}), {}, 4 << 20};
   for (uint32_t i = 0; i < 32; ++i)
     meeting.keys.push_back(keyOf(allKinds[i % 4], i % 7 * 113, i % 3 ? DType::f32 : DType::bf16));
@@ -278,8 +280,8 @@ TEST_P(Conformance, ManyInFlight) { // (R6): started in one order, waited for in
   });
 }
 
-TEST_P(Conformance,
-       SourceIsFreeBehindTheWait) { // (R2); a fast rank must not overtake a slow one
+// Tests (R2): a fast rank must not overwrite a source that a slow rank still reads.
+TEST_P(Conformance, SourceIsFreeBehindTheWait) {
   Meeting meeting{meshOf({3}), {}};
   for (CollectiveKind kind : allKinds)
     meeting.keys.push_back(keyOf(kind, 50));
@@ -315,7 +317,8 @@ TEST_P(Conformance, CountsBytes) {
   });
 }
 
-TEST_P(Conformance, DropsAContribution) { // an injected fault is detected
+// Tests that an injected fault is detected.
+TEST_P(Conformance, DropsAContribution) {
   Meeting meeting{meshOf({2}), {keyOf(CollectiveKind::reduce_scatter, 9)}};
   meeting.prepare = [](Communicator &communicator) { communicator.dropContribution(0, 1); };
   meet(meeting, [&](Attendee &at) {
@@ -332,7 +335,8 @@ TEST_P(Conformance, DropsAContribution) { // an injected fault is detected
 TEST_P(Conformance, ExchangesBetweenPrograms) {
   meet({meshOf({4}), {}}, [&](Attendee &at) {
     if (at.rank != at.communicator.firstRank())
-      return; // one thread per process
+      // One thread per process makes the test.
+      return;
     uint32_t processes = at.communicator.processes(), each = 4 / processes;
     EXPECT_EQ(at.communicator.localRanks(), each);
     for (uint32_t round = 0; round < 50; ++round) {
@@ -351,7 +355,8 @@ TEST_P(Conformance, CollectsAtRankZero) {
   meet({meshOf({3}), {}}, [&](Attendee &at) {
     if (at.rank != at.communicator.firstRank())
       return;
-    for (size_t bytes : {0, 5, 3000001}) { // more than one message holds
+    // The largest size exceeds the size of one message.
+    for (size_t bytes : {0, 5, 3000001}) {
       for (uint32_t rank = 0; rank < 3; ++rank) {
         Bytes data(bytes, static_cast<std::byte>(rank + 1)), into(bytes);
         if (bytes)
@@ -367,7 +372,8 @@ TEST_P(Conformance, CollectsAtRankZero) {
 
 //===- Failure ------------------------------------------------------------===//
 
-TEST_P(Conformance, NamesWhoIsMissing) { // (R8)
+// Tests (R8).
+TEST_P(Conformance, NamesWhoIsMissing) {
   Meeting meeting{
       meshOf({3}), {keyOf(CollectiveKind::all_reduce, 1)}, 1 << 20, /*timeoutSeconds=*/1};
   std::atomic<int> done{0};
@@ -379,14 +385,15 @@ TEST_P(Conformance, NamesWhoIsMissing) { // (R8)
       double limit = monotonicSeconds() + 30;
       while (!at.communicator.getWatchdog().hasFailed() && monotonicSeconds() < limit)
         std::this_thread::sleep_for(
-            std::chrono::milliseconds(20)); // the process lives, the rank does not arrive
+            std::chrono::milliseconds(20)); // The process lives, but the rank does not arrive.
       return;
     }
     at.communicator.start(0, at.rank, at.arena.at(0), at.arena.at(64));
     std::string message;
     try {
       at.communicator.wait(0, at.rank, at.pool);
-    } catch (const Abandoned &) { // the other rank failed first
+    } catch (const Abandoned &) {
+      // The other rank reported the failure first.
       EXPECT_TRUE(backend().isOneProcess());
       message = "abandoned";
     } catch (const Error &error) {
@@ -410,7 +417,8 @@ TEST_P(Conformance, WaitsForASlowRankThatMakesProgress) {
   Meeting meeting{
       meshOf({2}), {keyOf(CollectiveKind::all_gather, 3)}, 1 << 20, /*timeoutSeconds=*/3};
   meet(meeting, [&](Attendee &at) {
-    for (int i = 0; at.rank == 1 && i < 70; ++i) { // longer than the limit, but with progress
+    // The rank arrives after the time limit, but reports progress.
+    for (int i = 0; at.rank == 1 && i < 70; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(60));
       at.communicator.getWatchdog().beat(1);
     }

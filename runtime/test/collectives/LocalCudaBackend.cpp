@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Uses the emulated CUDA driver with memory that the host can access, so that the rules of
-// communicators can be checked directly. Each wait is followed by a wait for the rank's streams.
+// Uses the emulated CUDA driver with memory that the host can access, so that the tests can check
+// the rules of communicators. After each wait for a collective, the host also waits for the rank's
+// streams.
 //
 //===----------------------------------------------------------------------===//
 

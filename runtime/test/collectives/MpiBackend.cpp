@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// mpirun starts N processes of this program. Each is a rank and runs the same tests in the same
-// order; meshes of other sizes are skipped. Also tests what only MPI has: sums by the library, and
-// errors of the rendezvous.
+// mpirun starts N processes of this program. Each process is a rank and runs the same tests in the
+// same order. Tests with meshes of other sizes are skipped. Also tests sums by the MPI library and
+// errors of the rendezvous, which only MPI has.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,7 +56,7 @@ static const int paths = setenv("FSDPRT_NCCL_LIBRARY", FSDPRT_NCCL_STUB_LIBRARY,
                          setenv("FSDPRT_CUDA_LIBRARY", FSDPRT_NCCL_STUB_LIBRARY, 1);
 
 namespace {
-/// NCCL, or its test stub, between processes connected by MPI.
+/// Backend with NCCL, or its stub, between processes that MPI connects.
 class NcclOverMpi final : public MpiBackend {
 public:
   const char *name() const override { return "nccl_over_mpi"; }
@@ -72,7 +72,7 @@ static RegisterBackend overNccl(std::make_unique<NcclOverMpi>());
 
 static uint32_t processes() { return MpiLibrary::get(meetingSeconds).size(); }
 
-/// Uses integers, whose sum is equal in every order.
+/// Checks sums of the MPI library. The values are integers, whose sum is equal in every order.
 template <typename Float>
 static void checkLibrarySums(fb::CollectiveKind kind, DType type, fb::Reduction reduction,
                              bool inPlace) {
@@ -181,6 +181,7 @@ TEST(Mpi, OtherNumberOfProcessesIsRefused) {
 int main(int argc, char **argv) {
   testing::InitGoogleTest(&argc, argv);
   int result = RUN_ALL_TESTS();
-  MpiLibrary::get(meetingSeconds).giveUp(false); // the failures were expected
+  // The tests have caused failures on purpose.
+  MpiLibrary::get(meetingSeconds).giveUp(false);
   return result;
 }

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// mpirun detects the end of a process. All processes must end soon after, with an exit code other
-// than 0.
+// Tests the loss of a rank. mpirun detects the end of a process. Soon after, all processes must end
+// with an exit code other than 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,8 @@ protected:
 };
 } // namespace
 
-TEST_F(MpiFaults, AKilledRankEndsAll) { // by mpirun, usually with its own message
+// mpirun ends the other ranks, usually with its own message.
+TEST_F(MpiFaults, AKilledRankEndsAll) {
   for (std::string fault :
        {"kill:1:gather:3", "kill:0:compute:3", "kill:2:reduce:3", "kill:1:start:0"}) {
     Result result = lose(fault);
@@ -40,7 +41,8 @@ TEST_F(MpiFaults, AKilledRankEndsAll) { // by mpirun, usually with its own messa
   }
 }
 
-TEST_F(MpiFaults, ARankThatEndsEarlyEndsAll) { // its own exit code is 0
+// The rank ends with exit code 0, but the run must not.
+TEST_F(MpiFaults, ARankThatEndsEarlyEndsAll) {
   Result result = lose("exit:1:compute:3");
   EXPECT_NE(result.code, 0) << result.output;
 }
@@ -54,7 +56,8 @@ TEST_F(MpiFaults, SurvivorsNameARankThatMpirunPassesOver) {
   EXPECT_NE(result.output.find("for rank 1 (last seen"), std::string::npos) << result.output;
 }
 
-TEST_F(MpiFaults, RefusesAnArtifactForANewerProcessor) { // on all ranks and on one
+// The processors of all ranks or of one rank lack a feature.
+TEST_F(MpiFaults, RefusesAnArtifactForANewerProcessor) {
   ToyOptions options;
   options.shards = 2;
   auto manifest = toyManifest(options);

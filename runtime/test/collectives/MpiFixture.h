@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// mpirun starts a wrapper script per rank, which can treat its rank differently and runs fsdp-run.
+// mpirun starts a wrapper script per rank, which runs fsdp-run and can treat one rank differently.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@
 
 namespace fsdprt::test {
 
-/// Runs fsdp-run under mpirun. Without MPI its tests are skipped.
+/// Runs fsdp-run under mpirun. Without MPI, tests of this fixture are skipped.
 class MpiRun : public Run {
 protected:
   void SetUp() override {
@@ -35,7 +35,7 @@ protected:
   }
   static std::string mpi(int ranks, const std::string &wrapper = "") {
 #ifdef FSDPRT_MPIEXEC
-    // Open MPI's leaks at exit and its lock order are not checked.
+    // Leaks and the lock order of Open MPI are not checked.
     std::string mpiexec =
         isSanitized ? "env " FSDPRT_MPI_SANITIZERS " " FSDPRT_MPIEXEC : FSDPRT_MPIEXEC;
     return mpiexec + " --oversubscribe --allow-run-as-root --bind-to none -n " +

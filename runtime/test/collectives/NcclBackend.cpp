@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Registers two backends over the NCCL stub (NcclStub.h): one communicator for all ranks, and one
-// per rank with the control of processes on one machine.
+// Registers two backends that use the NCCL stub (NcclStub.h): one has a single communicator for all
+// ranks; the other has one per rank, connected by shared memory as between processes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,7 +50,7 @@ public:
   }
 };
 
-/// Uses one communicator per rank as processes do, but in threads.
+/// Uses one communicator per rank, as processes do, but on threads.
 class NcclProcesses final : public NcclBackend {
 public:
   const char *name() const override { return "nccl_over_shm"; }

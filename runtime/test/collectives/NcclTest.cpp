@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Uses the NCCL stub, which injects errors and counts wrong calls: NcclStub.h. Successful runs are
-// tested in ConformanceTest.cpp.
+// Tests failures with the NCCL stub (NcclStub.h), which injects errors and counts wrong calls.
+// ConformanceTest.cpp tests successful runs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,7 +53,7 @@ CollectiveKey keyOf(CollectiveKind kind, std::vector<uint32_t> axes = {0}, uint6
   return {kind, fb::Reduction::sum, DType::f32, count, 0, std::move(axes), 42, "h.0 gather", "h.0"};
 }
 
-/// Ranks that run all collectives of a list for some rounds.
+/// Runs all collectives of a list for some rounds, on one thread per rank.
 class Nccl : public testing::Test {
 protected:
   void SetUp() override { Stub::reset(); }
@@ -102,7 +102,7 @@ protected:
     communicator.releaseArenas();
   }
 
-  /// Returns the errors of the ranks; an error of the set-up is the error of all.
+  /// Returns the errors of the ranks. An error of the set-up is returned for all ranks.
   static std::vector<Outcome> run(const Mesh &mesh, const std::vector<CollectiveKey> &keys,
                                   double timeoutSeconds = 60, uint32_t rounds = 3) {
     std::vector<Outcome> outcomes(mesh.ranks());
@@ -118,7 +118,7 @@ protected:
     return outcomes;
   }
 
-  /// Returns the first error that another rank's error did not cause.
+  /// Returns the first error that is not a consequence of another rank's error.
   static Outcome cause(const std::vector<Outcome> &outcomes) {
     for (const Outcome &outcome : outcomes)
       if (outcome.status != FSDPRT_OK && outcome.status != FSDPRT_ABANDONED)
@@ -134,7 +134,7 @@ protected:
           << "expected '" << part << "', found: " << outcome.text;
   }
 
-  /// Checks that each communicator was aborted once, without a wrong call or a rank inside NCCL.
+  /// Checks that each communicator was aborted once, and that there was no wrong call.
   static void expectAllAborted() {
     EXPECT_EQ(Stub::calls("ncclCommAbort"), Stub::made());
     EXPECT_EQ(Stub::calls("ncclCommDestroy"), 0u);
@@ -155,7 +155,7 @@ TEST_F(Nccl, ACommunicatorForEachAxisAndChannel) {
       keyOf(CollectiveKind::all_reduce, {0}), keyOf(CollectiveKind::all_gather, {1}),
       keyOf(CollectiveKind::all_reduce, {0, 1})};
   EXPECT_EQ(cause(run(mesh, keys)).text, "");
-  EXPECT_EQ(Stub::made(), 4u * (1 + 4)); // all ranks, and four lanes
+  EXPECT_EQ(Stub::made(), 4u * (1 + 4)); // one communicator of all ranks, and four of lanes
   EXPECT_EQ(Stub::calls("ncclGetUniqueId"), 1u);
   EXPECT_EQ(Stub::calls("ncclCommDestroy"), Stub::made());
   EXPECT_EQ(Stub::calls("ncclCommAbort"), 0u);
@@ -205,7 +205,7 @@ TEST_F(Nccl, OneLaunchIsOneGroup) {
 }
 
 /// With arenas on GPUs, a collective runs after earlier and before later work of the rank's stream,
-/// and the host does not wait.
+/// and the host does not wait for the collective.
 TEST_F(Nccl, IsOrderedByTheQueuesOfGpus) {
   constexpr uint32_t ranks = 2, bytes = 400;
   CudaDriver cuda("a test", CudaDriver::Use::transfers);
@@ -244,7 +244,8 @@ TEST_F(Nccl, IsOrderedByTheQueuesOfGpus) {
           communicator.start(0, rank, arena, arena + 1024);
           communicator.wait(0, rank, pool);
           early += cuda.streamQuery(compute) == cudaNotReady;
-          EXPECT_EQ(fill(99), cudaOk); // later writes do not change the result
+          // Later writes must not change the result.
+          EXPECT_EQ(fill(99), cudaOk);
           queues[rank]->finish([] {});
           for (uint32_t from = 0; from < ranks; ++from)
             EXPECT_EQ(arena[1024 + from * bytes + 7], std::byte(10 * round + from));
@@ -292,7 +293,7 @@ TEST_F(Nccl, RefusesMemoryThatTheDeviceCannotReach) {
   expectAllAborted();
   Stub::reset();
   Stub::set("pin", 0);
-  Stub::set("pageable", 1); // the device can access pageable memory
+  Stub::set("pageable", 1); // The device can access pageable memory.
   EXPECT_EQ(cause(run(Mesh({{"shard", 2}}), gatherAndReduce)).text, "");
 }
 
@@ -382,7 +383,7 @@ TEST_F(Nccl, WaitsForALateRank) {
   EXPECT_EQ(Stub::firstViolation(), "");
 }
 
-/// Calls the stub directly: a communicator has equal collectives on all ranks.
+/// Calls the stub directly, because collectives of a Communicator are equal on all ranks.
 TEST_F(Nccl, StandInSeesSizesThatDiffer) {
   NcclLibrary nccl;
   CudaDriver cuda("backend 'nccl'", CudaDriver::Use::transfers);

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Common code of the backends: one communicator for all threads of a process, or one per rank.
+// Common code of backends with one communicator for all threads of a process, or one per rank.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +41,7 @@ inline void attendAlone(Communicator &communicator, const Meeting &meeting, uint
   communicator.releaseArenas();
 }
 
-/// Runs `body` on one thread per rank with a shared communicator. `makeArena` makes and registers
+/// Runs `body` on one thread per rank with a shared communicator. `makeArena` creates and registers
 /// the arena of a rank.
 inline void attendTogether(Communicator &communicator, const Meeting &meeting, bool sumsInOrder,
                            const std::function<void(Attendee &)> &body,
@@ -72,8 +72,7 @@ inline void attendTogether(Communicator &communicator, const Meeting &meeting, b
   });
 }
 
-/// Runs `attend` with each rank and its end of a channel on its own thread, while the host of
-/// processes serves them.
+/// Runs attend(rank, channel) on one thread per rank, while a ShmHost serves the channels.
 inline void meetAtHost(const Meeting &meeting, const std::function<void(uint32_t, int)> &attend) {
   uint32_t ranks = static_cast<uint32_t>(meeting.mesh.ranks());
   ShmHost host(ranks, static_cast<uint32_t>(meeting.keys.size()));

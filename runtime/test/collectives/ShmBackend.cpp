@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One communicator per rank with its own mappings, as in processes, but in threads, so that one
-// process makes all checks. Also tests what the host refuses.
+// Registers a backend with one communicator per rank, each with its own mappings. Ranks are threads
+// instead of processes, so that one process makes all checks. Also tests errors that the host
+// reports.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +41,8 @@ public:
 
 static RegisterBackend registered(std::make_unique<ShmBackend>());
 
-/// Returns the errors of two mismatched ranks. `count` is the count of rank 1's collective.
+/// Returns the error of ranks that do not match. `count` is the element count of rank 1's
+/// collective.
 static std::string refusal(const char *artifactOfRank1, uint64_t count) {
   ShmHost block(2, 4);
   std::atomic<bool> over{false};

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Loads the driver's functions from libfsdp-emulated-cuda.so and makes a context of its GPU
-// current.
+// Loads the driver's functions from libfsdp-emulated-cuda.so and makes a context of its GPU the
+// current context.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,8 @@
 
 namespace fsdprt::test {
 
-/// Loads the emulated driver. Restores the variable, because other tests use another library.
+/// Loads the emulated driver. Restores FSDPRT_CUDA_LIBRARY, because other tests use another
+/// library.
 inline std::unique_ptr<CudaDriver> emulatedCuda() {
   const char *before = std::getenv("FSDPRT_CUDA_LIBRARY");
   std::string kept = before ? before : "";
@@ -34,7 +35,7 @@ inline std::unique_ptr<CudaDriver> emulatedCuda() {
   return driver;
 }
 
-/// Clears errors and pending work.
+/// Clears errors and pending work of the emulated driver.
 inline void resetEmulatedCuda() {
   void *library = dlopen(FSDPRT_EMULATED_CUDA_LIBRARY, RTLD_NOW | RTLD_LOCAL);
   reinterpret_cast<void (*)()>(dlsym(library, "fsdp_emulated_cuda_reset"))();

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Checks that wrong uses of streams, events, memory and graphs are reported, and right ones are
-// not.
+// Checks that wrong uses of streams, events, memory and graphs are reported, and that correct uses
+// are not.
 //
 //===----------------------------------------------------------------------===//
 
@@ -87,7 +87,7 @@ TEST_F(EmulatedCuda, WorkIsDoneLate) {
   EXPECT_EQ(pinned[bytes - 1], std::byte(7));
 }
 
-/// A kernel that is loaded when its function is looked up allocates nothing at launch.
+/// Looking up a function loads its kernel, so that the launch allocates no memory.
 TEST_F(EmulatedCuda, CodeIsLoadedWhenItIsFound) {
   auto freeBytes = [&] {
     size_t free = 0, total = 0;
@@ -146,7 +146,7 @@ TEST_F(EmulatedCuda, StreamsThatNothingOrdersRace) {
   EXPECT_EQ(fill(a, 7, first()), failedForGood) << "as on a GPU";
 }
 
-/// A wait by the host orders work, too.
+/// A wait by the host orders work that is enqueued later.
 TEST_F(EmulatedCuda, TheHostOrdersWhatItHasWaitedFor) {
   ASSERT_EQ(fill(a, 7, first()), cudaOk);
   ASSERT_EQ(await(first()), cudaOk);
@@ -167,7 +167,8 @@ TEST_F(EmulatedCuda, StampsSayWhenWorkWasDone) {
     nanosleep(&nap, nullptr);
     uint64_t enqueued = nanosecondsNow();
     queue.finish([] {});
-    uint64_t over = nanosecondsNow(), slack = 1000000; // of floats
+    // Times are floats, so they are rounded.
+    uint64_t over = nanosecondsNow(), slack = 1000000;
     EXPECT_LE(timeline.timeOf(1), timeline.timeOf(2));
     EXPECT_GE(timeline.timeOf(1) + slack, enqueued) << "done late, and not when it was put there";
     EXPECT_LE(timeline.timeOf(2), over + slack);

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compares products computed here with those of the cuBLASLt stub on the emulated CUDA driver. The
-// stub also checks its arguments.
+// Compares products that the test computes with products of the cuBLASLt stub on the emulated CUDA
+// driver. The stub also checks its arguments.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ using namespace fsdprt;
 using namespace fsdprt::test;
 
 namespace {
-/// Bindings of a product's kernel.
+/// Indices of the bindings of a product's kernel.
 enum Binding : uint32_t {
   lhsBinding,
   rhsBinding,
@@ -70,7 +70,7 @@ const Case cases[] = {
     with("number", [](Case &c) { c.m = c.n = 1, c.k = 33; }),
 };
 
-/// A matrix in its own binding, with padding between rows.
+/// A matrix in a separate binding, with padding between rows.
 struct Tensor {
   fb::MatrixT matrix;
   uint64_t rows, cols;
@@ -133,7 +133,7 @@ void ProductTest::build() {
   tensors[biasBinding] = make(biasBinding, c.result, 1, 1, c.n);
 }
 
-/// Computes element (i, j), before and after the activation.
+/// Returns element (i, j) of the result. `argument` receives its value before the activation.
 float ProductTest::expected(uint64_t batch, uint64_t i, uint64_t j, float *argument) {
   const Case &c = GetParam();
   double sum = 0;
@@ -158,7 +158,7 @@ float ProductTest::expected(uint64_t batch, uint64_t i, uint64_t j, float *argum
 //===- On the emulator's driver -------------------------------------------===//
 
 namespace {
-/// Device memory with the contents of the bindings, followed by the workspace.
+/// Device memory that holds the contents of the bindings, followed by the workspace.
 class DeviceMemory {
 public:
   explicit DeviceMemory(const CudaDriver &cuda) : cuda(cuda) {
@@ -251,7 +251,7 @@ struct Environment {
   }
 };
 
-/// A device whose context is current.
+/// A device whose context is the current context.
 struct Device {
   Device() : cuda("a test", CudaDriver::Use::kernels) {
     int device = 0;

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Control groups of both versions as files in a folder, and a real one where the system allows it.
-// A run under a limit is either refused before its first step or succeeds; it is never killed.
+// Tests control groups of both versions as files in a folder, and a real control group if the
+// system allows it. A run under a limit must either be refused before its first step or succeed; it
+// must not be killed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +23,7 @@ using namespace fsdprt::test;
 static constexpr uint64_t mebibyte = uint64_t(1) << 20;
 
 namespace {
-/// A folder in place of "/", on a machine with 1 GiB of memory.
+/// Uses a folder in place of "/", as on a machine with 1 GiB of memory.
 class ControlGroups : public Run {
 protected:
   void SetUp() override {
@@ -34,8 +35,8 @@ protected:
     ASSERT_EQ(std::system(("mkdir -p " + file.substr(0, file.rfind('/'))).c_str()), 0);
     std::ofstream(file) << content;
   }
-  /// Writes a group with a limit in MiB ("max": none), `used` MiB in use, `cached` of them for
-  /// files.
+  /// Writes a group with a limit in MiB ("max" for none) and `used` MiB in use, of which `cached`
+  /// MiB cache files.
   void group2(const std::string &name, const std::string &limit, uint64_t used,
               uint64_t cached = 0) {
     std::string folder = "/sys/fs/cgroup" + name;
@@ -56,7 +57,7 @@ protected:
 
 TEST_F(ControlGroups, TheMachineAlone) {
   expectLeft(1024, "the machine has");
-  write("/proc/self/cgroup", "0::/\n"); // the root has no limit
+  write("/proc/self/cgroup", "0::/\n"); // The root has no limit.
   expectLeft(1024, "the machine has");
   write("/proc/self/cgroup", "no line of this kind\n\n0:\n");
   expectLeft(1024, "the machine has");
@@ -68,14 +69,14 @@ TEST_F(ControlGroups, Version2) {
   group2("/job/step", "300", 100);
   expectLeft(200,
              "the control group /job/step (memory.max of 300.0 MiB (314,572,800 bytes)) leaves");
-  group2("/job/step", "300", 100, 60); // cached files are evicted first
+  group2("/job/step", "300", 100, 60); // The kernel evicts cached files first.
   expectLeft(260,
              "the control group /job/step (memory.max of 300.0 MiB (314,572,800 bytes)) leaves");
   group2("/job/step", "300", 400);
   expectLeft(0, "the control group /job/step (memory.max of 300.0 MiB (314,572,800 bytes)) leaves");
   group2("/job/step", "max", 100);
   expectLeft(1024, "the machine has");
-  group2("/job/step", "9000", 100); // more than the machine has
+  group2("/job/step", "9000", 100); // The limit exceeds the machine's memory.
   expectLeft(1024, "the machine has");
 }
 
@@ -87,8 +88,8 @@ TEST_F(ControlGroups, TheGroupsAboveCount) {
   expectLeft(250, "the control group /job (memory.max of 600.0 MiB (629,145,600 bytes)) leaves");
 }
 
-TEST_F(ControlGroups,
-       AContainersOwnIsItsRoot) { // the path is seen from outside, the root from inside
+// In a container, /proc/self/cgroup has the path outside of the container.
+TEST_F(ControlGroups, AContainersOwnIsItsRoot) {
   write("/proc/self/cgroup", "0::/system.slice/docker-0123.scope\n");
   group2("", "200", 50);
   expectLeft(150, "the control group / (memory.max of 200.0 MiB (209,715,200 bytes)) leaves");
@@ -107,7 +108,7 @@ TEST_F(ControlGroups, Version1) {
   expectLeft(200, "the control group /job/step (memory.limit_in_bytes of 300.0 MiB (314,572,800 "
                   "bytes)) leaves");
   write(folder + "/memory.limit_in_bytes",
-        "9223372036854771712\n"); // version 1 writes this for no limit
+        "9223372036854771712\n"); // In version 1, this number means no limit.
   expectLeft(1024, "the machine has");
 }
 
@@ -145,9 +146,9 @@ protected:
     Run::TearDown();
   }
 
-  /// Runs with growing limits beyond the arenas, in steps up to a maximum in MiB. Each run succeeds
-  /// or is refused with `words`, and both must occur. `restrict` returns the shell command that
-  /// sets a limit in bytes.
+  /// Runs with limits of the arenas plus 0, `step`, ... `most` MiB. Each run must succeed or be
+  /// refused with `words`, and both must occur. `restrict` returns the shell command that sets a
+  /// limit in bytes.
   void sweep(uint64_t step, uint64_t most, const std::vector<std::string> &words,
              const std::function<std::string(uint64_t)> &restrict) {
     for (std::string how : {"", " --processes"}) {
@@ -170,7 +171,7 @@ protected:
     }
   }
 
-  std::string group, limit; ///< of the control group; empty: none can be made
+  std::string group, limit; ///< folder and limit file; empty if no control group can be made
 };
 } // namespace
 

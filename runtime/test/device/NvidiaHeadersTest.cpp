@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The runtime declares the used parts of the CUDA driver, NCCL and cuBLASLt itself, and the test
-// stubs use the same declarations, so that neither would show a wrong one. If NVIDIA's headers are
-// installed, every function, number and layout is compared with them. Functions are equal if their
-// arguments and results are passed alike: pointers; integers and enumerations of one size;
-// structures of one size.
+// The runtime has its own declarations of the CUDA driver, NCCL and cuBLASLt. The test stubs use
+// the same declarations, so that other tests would not find an error in them. If NVIDIA's headers
+// are installed, every declared function, number and layout is compared with them. Two functions
+// count as equal if arguments and results are passed alike: both are pointers, integers or
+// enumerations of one size, or structures of one size.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,8 @@
 #if __has_include(<cublasLt.h>)
 #include <cublasLt.h>
 #endif
-#undef cudaStreamNonBlocking // driver_types.h has a macro of that name
+// driver_types.h defines a macro with this name.
+#undef cudaStreamNonBlocking
 
 namespace {
 template <typename T>

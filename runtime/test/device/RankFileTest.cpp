@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Compares reads and writes at every alignment with a copy in memory. Also tests unnamed files and
-// full disks. A file size limit makes writes short; truncating an open file makes reads short.
+// full disks. To make writes short, a test limits the file size; to make reads short, it truncates
+// the open file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,7 +47,7 @@ protected:
     now.rlim_cur = bytes;
     ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &now), 0);
   }
-  /// Returns the path in /proc/self/fd of the unnamed file below the folder, or nothing.
+  /// Returns the path in /proc/self/fd of the unnamed file in the folder, or "" if there is none.
   std::string descriptor() const {
     for (const auto &entry : std::filesystem::directory_iterator("/proc/self/fd")) {
       std::error_code error;
@@ -109,7 +110,8 @@ TEST_F(RankFiles, MoveBytesAtEveryAlignment) {
         ASSERT_EQ(std::memcmp(back.data() + shift, expected.data() + offset, bytes), 0)
             << offset << " " << bytes << " " << shift;
       }
-  file.read(0, back.data(), size); // and nothing around it
+  // Bytes around the written ranges must not have changed.
+  file.read(0, back.data(), size);
   EXPECT_EQ(std::memcmp(back.data(), expected.data(), size), 0);
 }
 
@@ -120,7 +122,7 @@ TEST_F(RankFiles, MoveFromMemoryThatBeginsAtABlock) {
       static_cast<std::byte *>(std::aligned_alloc(block, size)), std::free);
   std::vector<std::byte> values = noise(size, 2), back(size);
   std::memcpy(memory.get(), values.data(), size);
-  file.write(0, memory.get(), size - 100); // whole blocks at once, then a part of one
+  file.write(0, memory.get(), size - 100); // Whole blocks precede a partial one.
   file.write(size - 100, values.data() + size - 100, 100);
   file.read(0, back.data(), size);
   EXPECT_EQ(back, values);
@@ -137,7 +139,7 @@ TEST_F(RankFiles, HaveNoName) {
     std::vector<std::byte> values = noise(block, 3), back(block);
     one.write(0, values.data(), block);
     other.read(0, back.data(), block);
-    EXPECT_EQ(back, std::vector<std::byte>(block)); // files are separate
+    EXPECT_EQ(back, std::vector<std::byte>(block)); // The files are separate.
   }
   EXPECT_TRUE(std::filesystem::is_empty(folder));
   EXPECT_EQ(descriptor(), "");
@@ -160,7 +162,7 @@ TEST_F(RankFiles, TakeTheirRoomWhenTheyAreMade) {
                 folder +
                     ": cannot allocate 1.0 MiB (1,052,672 bytes) for the offloaded state of rank "
                     "2: File too large");
-  EXPECT_EQ(descriptor(), ""); // closed
+  EXPECT_EQ(descriptor(), ""); // The file was closed.
   RankFile fits(folder, 2, mebibyte);
   EXPECT_EQ(std::filesystem::file_size(descriptor()), mebibyte);
 }
@@ -169,14 +171,15 @@ TEST_F(RankFiles, FailWhereAWriteIsShort) {
   RankFile file(folder, 1, 4 * block);
   std::vector<std::byte> values = noise(4 * block, 4), back(4 * block);
   file.write(0, values.data(), 4 * block);
-  limit(2 * block); // the next one writes two blocks, and then none
+  // The next write writes two blocks and then fails.
+  limit(2 * block);
   std::vector<std::byte> more = noise(4 * block, 5);
   Error error = refusal([&] { file.write(0, more.data(), 4 * block); });
   expectRefused(error, FSDPRT_FAILED,
                 folder + ": cannot write [0, +16384) of the file for the offloaded state of rank "
                          "1: File too large");
   limit(before.rlim_cur);
-  file.write(0, more.data(), 4 * block); // not broken for ever
+  file.write(0, more.data(), 4 * block); // The file is still usable.
   file.read(0, back.data(), 4 * block);
   EXPECT_EQ(back, more);
 }
@@ -191,7 +194,8 @@ TEST_F(RankFiles, FailWhereTheFileEndsEarly) {
                          "1: unexpected end of file");
 }
 
-TEST_F(RankFiles, AreNotMadeLongerAgain) { // the lost part would be read as zeros
+// If a write extended a truncated file, the lost bytes would be read as zeros.
+TEST_F(RankFiles, AreNotMadeLongerAgain) {
   RankFile file(folder, 1, 4 * block);
   ASSERT_EQ(::truncate(descriptor().c_str(), 0), 0);
   std::vector<std::byte> values = noise(block, 6);

@@ -11,8 +11,8 @@ using namespace fsdprt::emulate;
 
 static TensorKernel pair(const std::string &body, unsigned threads = 32) {
   TensorKernel kernel;
-  // %r2 and %r12 are the address of the lane's word of `tile` in the own block and in the other
-  // one, %r3 and %r13 the address of `full`.
+  // %r2 and %r12 are the addresses of the lane's word of `tile` in its own and in the other block,
+  // %r3 and %r13 those of `full`.
   kernel.body = R"(
     mov.u32 %r0, %tid.x; mov.u32 %r1, %cluster_ctarank; xor.b32 %r11, %r1, 1;
     mov.u32 %r2, tile; mad.lo.u32 %r2, %r0, 4, %r2; mov.u32 %r3, full; mapa.shared::cluster.u32 %r12, %r2, %r11; mapa.shared::cluster.u32 %r13, %r3, %r11;
@@ -33,7 +33,7 @@ TEST(EmulateCluster, BlocksExchange) {
   kernel.run();
   for (unsigned k = 0; k < 64; ++k)
     EXPECT_EQ(kernel.out[k], k ^ 32);
-  // Writes to the other block.
+  // Each lane writes to the other block.
   kernel = pair("st.shared::cluster.b32 [%r12], %r4;" + meet +
                 "ld.shared.b32 %r5, [%r2]; st.global.b32 [%rd1], %r5;");
   kernel.run();
@@ -47,7 +47,8 @@ TEST(EmulateCluster, RacesBetweenBlocksAreFound) {
   EXPECT_EQ(errorOf(write + meet + read + meet), "");
   EXPECT_TRUE(says(errorOf(write + meet + write + read + meet), "data race"));
   EXPECT_TRUE(says(errorOf(write + meet + read + write + meet), "data race"));
-  // Neither a barrier of the block nor a relaxed cluster barrier orders the cluster.
+  // Neither a barrier of the block nor a relaxed barrier of the cluster orders accesses of several
+  // blocks.
   EXPECT_TRUE(says(errorOf(write + meet + "bar.sync 0;" + write + "bar.sync 0;" + read + meet),
                    "data race"));
   const std::string relaxed = "barrier.cluster.arrive.relaxed; barrier.cluster.wait;";
@@ -68,7 +69,7 @@ TEST(EmulateCluster, ABlockThatHasEndedHasNoMemory) {
   EXPECT_EQ(errorOf(write + "@!%p1 bra go;" + later + meet + "exit; go:" + read + meet), "");
 }
 
-/// Block 1 writes, and then signals block 0 through an mbarrier there.
+/// Block 1 writes to block 0, and then signals block 0 through an mbarrier of block 0.
 static std::string remoteArrival(const std::string &fence, const std::string &arrive) {
   return "@%p0 mbarrier.init.shared.b64 [%r3], 32;" + fence + "@%p1 bra wait;\n" +
          "st.shared::cluster.b32 [%r12], %r4; " + arrive + " bra done;\n" +
@@ -98,7 +99,7 @@ TEST(EmulateCluster, ArrivesAtAnMbarrierOfAnotherBlock) {
   EXPECT_TRUE(says(errorOf(remoteArrival("bar.sync 0;", arrive)), "data race: writes 8 bytes"));
 }
 
-/// Each lane stores into the other block, whose mbarrier counts the bytes.
+/// Each lane stores to the other block, whose mbarrier counts the bytes.
 static std::string asyncStores(const std::string &store, const std::string &bytes) {
   return "st.shared.b32 [%r2], 100; @%p0 mbarrier.init.shared.b64 [%r3], 1; @%p0 "
          "mbarrier.arrive.expect_tx.shared.b64 _, [%r3], " +
@@ -142,7 +143,7 @@ TEST(EmulateCluster, StoresThatAnMbarrierWaitsFor) {
       "unsupported vector of f32"));
 }
 
-/// Warps of all blocks of a cluster take turns: a loop that waits for the other block ends.
+/// Warps of all blocks of a cluster take turns, so that a loop ends that waits for the other block.
 TEST(EmulateCluster, BlocksRunInTurn) {
   const std::string spin = R"(
     @%p0 st.shared.b32 [%r2], 0; )" +

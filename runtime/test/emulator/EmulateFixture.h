@@ -15,8 +15,8 @@ namespace fsdprt::test {
 using emulate::Emulator;
 using emulate::Launch;
 
-/// Returns a module with one function `k` and 64-bit parameters p0, p1, ..., whose values are in
-/// %rd0, %rd1, ...
+/// Returns a module with one function `k`, which loads its 64-bit parameters p0, p1, ... to %rd0,
+/// %rd1, ...
 inline std::string kernel(const std::string &body, unsigned parameters = 1,
                           const std::string &globals = "") {
   std::string text =
@@ -29,7 +29,7 @@ inline std::string kernel(const std::string &body, unsigned parameters = 1,
   return text + body + "\nret;\n}\n";
 }
 
-/// Returns the message of the Error that `action` throws, or "".
+/// Returns the message of the Error that `action` throws, or "" if it throws none.
 template <typename Action>
 std::string messageOf(Action action) {
   try {
@@ -40,7 +40,7 @@ std::string messageOf(Action action) {
   return "";
 }
 
-/// Runs `body` in one block. %rd0 points to `out`, the only memory.
+/// Runs `body` in one block and returns the `count` elements of memory to which %rd0 points.
 template <typename T>
 std::vector<T> runBlock(const std::string &body, size_t count, unsigned threads = 32,
                         const std::string &globals = "") {
@@ -60,7 +60,7 @@ inline std::string errorOfBlock(const std::string &body, unsigned threads = 32,
   return messageOf([&] { runBlock<uint32_t>(body, 4096, threads, globals); });
 }
 
-/// %rd10 is the address of element tid (of 4 bytes) in `out`; %r0 is tid.
+/// Sets %r0 to tid, and %rd10 to the address of the 4-byte element tid in the memory at %rd0.
 inline const char *const outElement =
     "mov.u32 %r0, %tid.x;\nmul.wide.u32 %rd9, %r0, 4;\nadd.s64 %rd10, %rd0, %rd9;\n";
 
@@ -69,7 +69,8 @@ const char *bitsType() {
   return sizeof(T) == 2 ? "b16" : sizeof(T) == 4 ? "b32" : "b64";
 }
 
-/// Runs one instruction for every combination of operands: `op` uses %d, %a, %b and %c.
+/// Runs the instruction `op`, whose operands are %d, %a, %b and %c, for all elements of a, b and c.
+/// Returns its results.
 template <typename D, typename A, typename B, typename C>
 std::vector<D> runOp(const std::string &op, const std::vector<A> &a, const std::vector<B> &b,
                      const std::vector<C> &c) {
@@ -114,7 +115,7 @@ std::vector<D> runOp(const std::string &op, const std::vector<A> &a, const std::
   return out;
 }
 
-/// Compares the instruction with `expected` for all triples of values.
+/// Compares the instruction with expected(a, b, c) for all combinations of values.
 template <typename D, typename A, typename B, typename C, typename Expected>
 void expectOp(const std::string &op, const std::vector<A> &as, const std::vector<B> &bs,
               const std::vector<C> &cs, Expected expected) {
@@ -134,14 +135,14 @@ void expectOp(const std::string &op, const std::vector<A> &as, const std::vector
   }
 }
 
-/// Returns success if the message contains `part`.
+/// Checks that the message contains `part`.
 inline testing::AssertionResult says(const std::string &message, const std::string &part) {
   if (message.find(part) != std::string::npos)
     return testing::AssertionSuccess();
   return testing::AssertionFailure() << "expected '" << part << "' in '" << message << "'";
 }
 
-/// Declares shared memory, and sets %r2 to the address of the thread's word in it.
+/// `tile` declares shared memory. `tileElement` sets %r2 to the address of the thread's word in it.
 inline const char *const tile = ".shared .align 4 .b8 tile[4096];";
 inline const std::string tileElement =
     std::string(outElement) + "mov.u32 %r1, tile; mad.lo.u32 %r2, %r0, 4, %r1;\n";

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compares rounding with an exact or wider computation, and conversions with every number of the
-// narrow formats.
+// Compares rounding with an exact or wider computation. Tests conversions for all numbers of narrow
+// formats.
 //
 //===----------------------------------------------------------------------===//
 
@@ -163,14 +163,15 @@ TEST(EmulateFloat, EveryHalfWidensAndComesBack) {
   }
 }
 
-/// Finds the nearest number of a format by search, and compares encode() and the inline conversion
-/// with it.
+/// Compares conversions with encode(), and encode() with the nearest number of a format, which is
+/// found by search.
 TEST(EmulateFloat, NarrowingIsRightForManyFloats) {
   std::mt19937 random(5);
   std::vector<uint32_t> values = floatBits();
   for (int k = 0; k < 20000; ++k)
     values.push_back(random());
-  for (int k = 0; k < 20000; ++k) // around the range of f16, at halves of its last place
+  // These numbers cover the range of f16, at and near halves of its last place.
+  for (int k = 0; k < 20000; ++k)
     values.push_back((100 + random() % 50) << 23 | (random() % 2048) << 12 | random() % 3);
   std::vector<uint32_t> same = values;
   std::vector<uint16_t> f16 = runOp<uint16_t>("cvt.rn.f16.f32 %d, %a;", values, same, same);
@@ -207,7 +208,7 @@ TEST(EmulateFloat, HalfArithmeticRoundsOnce) {
     expectOp<uint16_t>(
         "mul." + type + " %d, %a, %b;", h, h, none,
         [&](uint16_t a, uint16_t b, uint32_t) { return expected(format, number(a) * number(b)); });
-    // The sum is exact, except for an odd last bit if it is inexact.
+    // addToOdd() returns the exact sum, or a neighbour of the sum whose last bit is odd.
     expectOp<uint16_t>("fma.rn." + type + " %d, %a, %b, %c;", h, h, h,
                        [&](uint16_t a, uint16_t b, uint16_t c) {
                          long double exact = (long double)number(a) * number(b) + number(c);
@@ -288,7 +289,7 @@ TEST(EmulateFloat, Conversions) {
   EXPECT_EQ(decode(0x7b, formatE5M2), 57344.0);
 }
 
-/// The error model: results are correctly rounded, and flushed on request.
+/// Tests the error model: results are correctly rounded, and flushed with .ftz.
 TEST(EmulateFloat, ApproximationsAreRounded) {
   auto unary = [&](const std::string &op, bool flushes, double (*exact)(double)) {
     expectFloat(op + " %d, %a;", flushes, [&](float a, float, float) { return float(exact(a)); });

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compares a matrix product and attention, made of tensor copies, mbarriers and wgmma, with f64.
-// Then removes each instruction that orders their parts, one at a time.
+// Compares a matrix product and attention, which use tensor copies, mbarriers and wgmma, with f64.
+// Then removes the instructions that order the kernels' accesses, one at a time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ using namespace fsdprt::test;
 using namespace fsdprt::emulate;
 
 namespace {
-/// Maps a row-major matrix as panels of 64 columns, each with the swizzle of 128 bytes.
+/// Returns a map of a row-major matrix as panels of 64 columns, each with a 128-byte swizzle.
 TensorMap panels(uint64_t rows, uint64_t columns, uint32_t boxRows,
                  TensorSwizzle swizzle = TensorSwizzle::Bytes128) {
   TensorMap map = denseMap(TensorType::BF16, {64, rows, columns / 64},
@@ -38,7 +38,7 @@ struct Gemm {
   static constexpr unsigned m = 128, n = 128, k = 320;
   std::vector<uint16_t> a = randomBrains(m * k, 1), b = randomBrains(n * k, 2);
   std::vector<float> c = std::vector<float>(m * n, NAN);
-  uint32_t boxRows = 64; ///< of B
+  uint32_t boxRows = 64; ///< number of rows in a box of B
   TensorSwizzle swizzle = TensorSwizzle::Bytes128;
 
   Counters run(const std::string &text) {
@@ -92,7 +92,7 @@ TEST(EmulateHopper, ABoxOfAnotherSizeIsFound) {
   };
   EXPECT_TRUE(says(run(63), "deadlock: no thread can continue: "));
   EXPECT_TRUE(says(run(63), "which waits for 0 of 1 arrivals and 128 bytes"));
-  // One more row overwrites the first row of the next buffer.
+  // A box with one more row overwrites the first row of the next buffer.
   EXPECT_TRUE(says(run(65), "data race: writes 16 bytes at shared memory + 0x6400, which a copy "
                             "asynchronously writes at line"));
 }
@@ -122,14 +122,14 @@ struct Attention {
     launch.argument(uint64_t(0));
     launch.argument(length);
     launch.argument(heads);
-    launch.argument(heads); // heads that share a head of K and V
+    launch.argument(heads); // number of heads that share a head of K and V
     launch.argument(float(1.4426950408889634 / std::sqrt(double(size))));
     launch.argument(0.0f);
     launch.argument(0.0f);
     return emulator.launch(launch);
   }
 
-  /// Returns the results of the row, followed by the logarithm of its sum.
+  /// Returns the results of the row, followed by the logarithm of the sum of its weights.
   std::vector<double> expected(unsigned row) const {
     std::vector<double> result(size + 1);
     double total = 0;
@@ -162,7 +162,8 @@ TEST(EmulateHopper, CausalAttention) {
     worstLogarithm =
         std::max(worstLogarithm, std::fabs(attention.logarithms[row] - expected[Attention::size]));
   }
-  EXPECT_LT(worst, 6e-3); // weights and results are rounded to bf16: 2^-9 of numbers up to 1, each
+  // Weights and results, numbers up to 1, are rounded to bf16, each with an error of up to 2^-9.
+  EXPECT_LT(worst, 6e-3);
   EXPECT_LT(worstLogarithm, 1e-5);
 }
 
@@ -170,7 +171,7 @@ namespace {
 struct Fault {
   const char *part, *to;
   std::vector<const char *> messages; ///< one of them is expected
-  unsigned least;                     ///< least number of places to be found
+  unsigned least;                     ///< least number of places in the kernel
   bool isAll = true;                  ///< the fault must be reported at each place
 };
 } // namespace
@@ -194,8 +195,8 @@ static void plant(const std::string &input, const Fault &fault) {
   EXPECT_GE(found, fault.least) << fault.part;
 }
 
-/// "mbarrier.try_wait P1, ..." is replaced by an instruction that does not wait; the rest of the
-/// line becomes a comment.
+/// The replacement of "mbarrier.try_wait P1, ..." does not wait. The rest of the line becomes a
+/// comment.
 static const std::vector<Fault> faults = {
     {"fence.mbarrier_init.release.cluster;", "", {"the async proxy does not see the mbarrier"}, 1},
     {"bar.sync \t0;", "", {"expected an mbarrier", "data race"}, 1},
@@ -203,7 +204,7 @@ static const std::vector<Fault> faults = {
      "mov.pred P1, 1; //",
      {"data race", "never written"},
      2},
-    {"mbarrier.arrive.shared.b64 ", "//", {"deadlock"}, 1, false}, // the last have no waiter
+    {"mbarrier.arrive.shared.b64 ", "//", {"deadlock"}, 1, false}, // nothing awaits the last ones
     {"mbarrier.arrive.expect_tx.shared.b64 ", "//", {"deadlock"}, 1},
     // A fence is redundant if an earlier fence covers the same accesses.
     {"wgmma.fence.sync.aligned;", "", {"with no wgmma.fence"}, 1, false},

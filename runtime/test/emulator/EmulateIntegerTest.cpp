@@ -114,7 +114,7 @@ TEST(EmulateInteger, SignsAndExtremes) {
 }
 
 TEST(EmulateInteger, CarriesGoOn) {
-  // Sums and products of 64 bits from those of 32 bits.
+  // 64-bit sums and products are computed from 32-bit sums and products.
   expectOp<uint64_t>("{ .reg .b32 al, ah, bl, bh, l, h; mov.b64 {al, ah}, %a; mov.b64 {bl, bh}, "
                      "%b; add.cc.u32 l, al, bl; addc.u32 h, ah, bh; mov.b64 %d, {l, h}; }",
                      longs, longs, none, [](uint64_t a, uint64_t b, uint32_t) { return a + b; });
@@ -149,7 +149,8 @@ TEST(EmulateInteger, Bits) {
     return r;
   });
   auto field = [](bool isSigned) {
-    return [isSigned](uint32_t a, uint32_t b, uint32_t c) { // bit by bit, as in the document
+    // The field is computed bit by bit, as in the pseudo-code of PTX ISA.
+    return [isSigned](uint32_t a, uint32_t b, uint32_t c) {
       uint32_t position = b & 255, length = c & 255, sign = 0, r = 0;
       if (isSigned && length)
         sign = a >> std::min(position + length - 1, 31u) & 1;

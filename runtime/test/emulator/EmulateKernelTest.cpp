@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compares a matrix product and attention, as a compiler generates them, with f64. Then removes
-// each barrier and wait, one at a time.
+// Compares generated kernels for a matrix product and attention with f64. Then removes each barrier
+// and wait, one at a time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -105,7 +105,8 @@ TEST(EmulateKernel, CausalAttention) {
             Brain::widen(attention.o[(head * Attention::length + row) * Attention::size + column]);
         worst = std::max(worst, std::fabs(found - attention.expected(head, row, column)));
       }
-  EXPECT_LT(worst, 6e-3); // weights and results are rounded to bf16: 2^-9 of numbers up to 1, each
+  // Weights and results, numbers up to 1, are rounded to bf16, each with an error of up to 2^-9.
+  EXPECT_LT(worst, 6e-3);
 }
 
 /// Checks that the emulator reports every missing barrier and wait of the kernel.
@@ -125,7 +126,7 @@ TEST(EmulateKernel, AnyMissingBarrierOrWaitIsFound) {
   EXPECT_GE(planted, 4u);
 }
 
-/// The last row of K lies outside of its allocation.
+/// The last row of K is outside of the allocation of K.
 TEST(EmulateKernel, ASequenceThatIsTooLongIsOutOfBounds) {
   Attention attention;
   attention.k.resize(attention.k.size() - Attention::size);

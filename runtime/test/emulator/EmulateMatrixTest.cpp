@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Fragments are written as the PTX ISA document lists their elements.
+// The layouts of fragments are written as PTX ISA lists their elements.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,15 +19,16 @@ namespace {
 struct Product {
   const char *opcode;
   unsigned rows, inner, aRegisters, bRegisters, sumRegisters;
-  char type; ///< h f16, b bf16, t tf32, d f64
+  char type; ///< h for f16, b for bf16, t for tf32, d for f64
   bool isHalfSum = false;
 };
 
-/// Returns row and column of element i of A in a lane, from the lists in "Matrix Fragments for
-/// mma.m16n8k16" and its variants.
+/// Returns row and column of element i of A in a lane, by the lists in PTX ISA, "Matrix Fragments
+/// for mma.m16n8k16" and similar sections.
 std::pair<unsigned, unsigned> placeOfA(const Product &p, unsigned lane, unsigned i) {
   unsigned group = lane / 4, inGroup = lane % 4;
-  if (p.type == 'h' || p.type == 'b') // k8: a0..a3, k16: a0..a7
+  // The elements are a0 to a3 for k8, and a0 to a7 for k16.
+  if (p.type == 'h' || p.type == 'b')
     return {i % 4 < 2 ? group : group + 8, inGroup * 2 + (i & 1) + (i < 4 ? 0 : 8)};
   if (p.type == 't')
     return {i == 0 || i == 2 ? group : group + 8, i < 2 ? inGroup : inGroup + 4};
@@ -71,7 +72,8 @@ double numberOfBits(char type, uint64_t bits) {
 class ProductTest : public testing::TestWithParam<Product> {};
 } // namespace
 
-/// Registers of all lanes are consecutive in memory: A, B, C, then D.
+/// Returns a kernel that loads A, B and C and stores D. Registers of all lanes are consecutive in
+/// memory: A, B, C, then D.
 static std::string program(const Product &p) {
   bool isDouble = p.type == 'd';
   std::string type = isDouble ? "b64" : "b32", reg = isDouble ? "%rd1" : "%r1",
@@ -138,7 +140,7 @@ TEST_P(ProductTest, IsTheSumOfProducts) {
   for (unsigned lane = 0; lane < 32; ++lane)
     for (unsigned i = 0; i < p.sumRegisters * perSum; ++i) {
       auto [row, column] = placeOfSum(p, lane, i);
-      double sum = c[row][column]; // exact: numbers are multiples of 2^-16 or less
+      double sum = c[row][column]; // The sum is exact in double.
       for (unsigned k = 0; k < p.inner; ++k)
         sum += a[row][k] * b[k][column];
       uint64_t bits = 0, wanted = bitsOfNumber(sumType, sum);
@@ -172,7 +174,7 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 static const char *const aligned = ".shared .align 16 .b8 tile[1024];";
-/// Fills four matrices with 100 matrix + 8 row + column; their rows are consecutive.
+/// Fills four matrices, whose rows are consecutive, with 100 matrix + 8 row + column.
 static const std::string filled = std::string(outElement) + R"(
   mov.u32 %r1, tile; mad.lo.u32 %r2, %r0, 16, %r1; mov.u32 %r3, 0;
   fill: shr.u32 %r4, %r0, 3; and.b32 %r5, %r0, 7; mul.lo.u32 %r6, %r4, 100; mad.lo.u32 %r6, %r5, 8, %r6; add.u32 %r6, %r6, %r3;

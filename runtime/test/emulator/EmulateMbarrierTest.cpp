@@ -11,7 +11,7 @@ using namespace fsdprt::test;
 static const char *const shared =
     ".shared .align 16 .b8 tile[1024]; .shared .align 8 .b64 full[2]; .shared .align 8 .b64 empty;";
 
-/// One warp produces and another consumes, three times through one buffer.
+/// One warp writes a buffer three times, and another warp reads the buffer each time.
 static std::string pipeline(const std::string &fence, const std::string &fullParity,
                             const std::string &emptyParity, const std::string &arrivals = "32") {
   return std::string(outElement) + R"(
@@ -54,9 +54,9 @@ TEST(EmulateMbarrier, ProducerAndConsumer) {
 
 TEST(EmulateMbarrier, FaultsAreFound) {
   auto run = [](const std::string &body) { return errorOfBlock(body, 64, shared); };
-  // With a wrong parity the consumer reads data that have not arrived.
+  // With a wrong parity, the consumer reads data that have not arrived.
   EXPECT_TRUE(says(run(pipeline("bar.sync 0;", flip, flip)), "never written"));
-  // With a wrong parity the producer waits for a buffer that no consumer has used.
+  // With a wrong parity, the producer waits for a buffer that no consumer has used.
   std::string message = run(pipeline("bar.sync 0;", "", ""));
   EXPECT_TRUE(says(message, "deadlock: no thread can continue: "));
   EXPECT_TRUE(says(message, "the phase of parity 0 of the mbarrier at shared address"));
@@ -90,7 +90,7 @@ TEST(EmulateMbarrier, StatesNamePhases) {
 
 //===- cp.async.bulk ------------------------------------------------------===//
 
-/// Lane 0 copies 128 bytes of `out` into shared memory; each lane reads a word of them.
+/// Lane 0 copies 128 bytes of `out` to shared memory. Each lane reads one word of the copy.
 static std::string bulkLoad(const std::string &expect, const std::string &wait,
                             const std::string &size = "128") {
   return std::string(outElement) + R"(
@@ -118,7 +118,7 @@ TEST(EmulateBulkCopy, CompletesAnMbarrier) {
                    "writes 1040 bytes out of bounds"));
 }
 
-/// Lanes write shared memory; lane 0 copies it to `out` and overwrites it.
+/// Lanes write to shared memory. Lane 0 copies this memory to `out` and then overwrites it.
 static std::string bulkStore(const std::string &fence, const std::string &groups) {
   return std::string(outElement) + R"(
     mov.u32 %r1, tile; mad.lo.u32 %r2, %r0, 4, %r1; st.shared.b32 [%r2], %r0; )" +

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Errors have locations, and arbitrary text does not crash the parser.
+// Tests that errors have locations and that arbitrary text does not crash the parser.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +35,7 @@ TEST(EmulateParser, HeaderIsNeeded) {
 }
 
 TEST(EmulateParser, ErrorsSayWhere) {
-  // The body begins in line 12.
+  // The body begins at line 12.
   EXPECT_EQ(errorOfBody("ad.s32 %r1, %r2, %r3;"),
             "test.ptx:12:1: error: unknown instruction 'ad.s32'");
   EXPECT_EQ(errorOfBody("add.s32 %r1, %r2;"),
@@ -140,7 +140,7 @@ TEST(EmulateParser, DebuggingIsSkipped) {
   EXPECT_EQ(errorOf(text), "");
 }
 
-/// Checks that any text gives an Error or nothing, without a crash or an endless loop.
+/// Checks that parsing and running a text either succeeds or throws an Error.
 static void survives(const std::string &text) {
   try {
     Emulator emulator("fuzz.ptx", text);

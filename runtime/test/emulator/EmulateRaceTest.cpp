@@ -8,7 +8,7 @@
 
 using namespace fsdprt::test;
 
-/// Each thread writes its word and reads the word of the thread `away`.
+/// Each thread writes its word and reads the word of the thread whose index differs by `away`.
 static std::string exchange(const std::string &barrier, const std::string &away) {
   return tileElement + "st.shared.b32 [%r2], %r0;\n" + barrier + "\nxor.b32 %r3, %r0, " + away +
          "; mad.lo.u32 %r4, %r3, 4, %r1; ld.shared.b32 %r5, [%r4]; st.global.b32 [%rd10], %r5;";
@@ -17,7 +17,7 @@ static std::string exchange(const std::string &barrier, const std::string &away)
 TEST(EmulateRace, AMissingBarrierBetweenWarps) {
   EXPECT_EQ(errorOfBlock(exchange("bar.sync 0;", "32"), 64, tile), "");
   EXPECT_TRUE(says(errorOfBlock(exchange("", "32"), 64, tile), "never written"));
-  // If the bytes were written before, only the order is missing.
+  // If the bytes were written before, the fault is a race instead of a read of unwritten bytes.
   std::string cleared = tileElement + "st.shared.b32 [%r2], 0; bar.sync 0;\n{\n";
   std::string message = errorOfBlock(cleared + exchange("", "32") + "}", 64, tile);
   EXPECT_TRUE(says(message, "data race: "));
@@ -29,7 +29,7 @@ TEST(EmulateRace, AMissingBarrierOfAWarp) {
   EXPECT_TRUE(says(errorOfBlock(exchange("", "1"), 32, tile),
                    "ld.shared.b32: data race: reads 4 bytes at shared memory + 0x4, which lane 1 "
                    "of the same warp has written at line"));
-  // Half of the lanes are not enough.
+  // A barrier of half of the lanes is not sufficient.
   EXPECT_TRUE(says(
       errorOfBlock(exchange("setp.lt.u32 %p1, %r0, 16; @%p1 bar.warp.sync 0xffff;", "1"), 32, tile),
       "data race"));
@@ -39,7 +39,8 @@ TEST(EmulateRace, AMissingBarrierOfAWarp) {
 }
 
 TEST(EmulateRace, ABarrierThatIsPassedTooEarly) {
-  // A read, and then an overwrite without a barrier.
+  // In `bad`, each thread overwrites a word that another thread reads, without a barrier in
+  // between.
   std::string good = exchange("bar.sync 0;", "32") + "bar.sync 0; st.shared.b32 [%r2], 7;";
   std::string bad = exchange("bar.sync 0;", "32") + "st.shared.b32 [%r2], 7;";
   EXPECT_EQ(errorOfBlock(good, 64, tile), "");
@@ -81,7 +82,7 @@ TEST(EmulateRace, GlobalMemoryBetweenBlocks) {
       launch.grid[0] = 2;
       launch.argument(emulator.memory().attach("out", out.data(), 256).base);
       emulator.launch(launch);
-      emulator.launch(launch); // launches are ordered
+      emulator.launch(launch); // Launches are ordered.
     });
   };
   EXPECT_EQ(run("mov.u32 %r1, %ctaid.x; mul.wide.u32 %rd1, %r1, 4; add.s64 %rd2, %rd0, %rd1; "
@@ -93,7 +94,8 @@ TEST(EmulateRace, GlobalMemoryBetweenBlocks) {
   EXPECT_TRUE(says(run("red.global.add.u32 [%rd0], 1; ld.global.b32 %r1, [%rd0];"), "data race"));
 }
 
-/// The last block adds the results of all blocks: a fence, then an atomic counter.
+/// Each block executes a fence and increments an atomic counter. The last block then adds the
+/// results of all blocks.
 TEST(EmulateRace, AFenceAndACounterOrderBlocks) {
   auto run = [](const std::string &before, const std::string &after) {
     std::vector<uint32_t> out(8);
@@ -141,7 +143,7 @@ TEST(EmulateRace, FlagsWithReleaseAndAcquire) {
   EXPECT_TRUE(says(run("st.shared.b32", "ld.acquire.cta.shared.b32"), "data race"));
 }
 
-/// A strong write after a weak write of the same thread does not hide the weak one.
+/// A strong write after a weak write of the same thread does not hide the weak write.
 TEST(EmulateRace, AWeakWriteBeforeAStrongOne) {
   auto body = [](const std::string &barrier) {
     return std::string(outElement) + R"(
@@ -171,7 +173,7 @@ TEST(EmulateRace, AnMbarrierThatIsUsedBeforeOthersKnowOfIt) {
                    "data race: writes 8 bytes"));
 }
 
-/// Sixteen bytes are written at once, then word by word, then at once again.
+/// Sixteen bytes are written by one store, then word by word, then by one store again.
 TEST(EmulateRace, SixteenBytesAndTheirWords) {
   auto body = [](const std::string &first, const std::string &second, const std::string &third) {
     return std::string(outElement) + R"(
@@ -196,7 +198,8 @@ TEST(EmulateRace, SixteenBytesAndTheirWords) {
                    "data race: reads 4 bytes at shared memory + 0x8"));
 }
 
-/// A block reads bytes that another block reads and then writes: the reads of both are recorded.
+/// A block reads bytes that another block reads and then writes. The reads of both blocks must be
+/// recorded.
 TEST(EmulateRace, ReadsOfSeveralBlocksBeforeAWrite) {
   auto run = [](const std::string &body) {
     std::vector<uint32_t> out(64);
@@ -221,9 +224,9 @@ TEST(EmulateRace, ReadsOfSeveralBlocksBeforeAWrite) {
   EXPECT_EQ(run("@!%p1 ld.global.b32 %r2, [%rd0]; @!%p1 st.global.b32 [%rd0], 1;"), "");
 }
 
-/// Threads 0 and 1 of one warp and thread 32 read in turns without order. Thread 1 then writes
-/// after the reads of thread 32 alone. The read of thread 0 must still be recorded, although
-/// another lane of its warp read later.
+/// Threads 0 and 1 of one warp and thread 32 read in turns without order. Thread 1 then writes;
+/// only the reads of thread 32 are ordered before the write. The read of thread 0 must still be
+/// recorded, although another lane of its warp read later.
 TEST(EmulateRace, AReadOfALaneIsNotForgottenForThatOfAnother) {
   auto body = [](const std::string &store, const std::string &load) {
     auto awaitTurn = [](const std::string &label, const std::string &load, int turn) {

@@ -10,7 +10,7 @@
 using namespace fsdprt::test;
 using namespace fsdprt::emulate;
 
-/// Each block adds 1024 bytes of `tile`, all words of which are `value`, to the memory at %rd0.
+/// Each block adds 1024 bytes of `tile`, whose words are all `value`, to the memory at %rd0.
 static std::string reduceAll(const std::string &reduction, const std::string &value,
                              const std::string &fence = "fence.proxy.async.shared::cta;") {
   return R"(
@@ -39,8 +39,8 @@ static std::vector<uint32_t> reduceBulk(const std::string &suffix, const std::st
   return {kernel.out[0]};
 }
 
-/// Two blocks of a cluster reduce without order between them: elements are combined by strong
-/// operations.
+/// Two blocks of a cluster reduce without order between them. This is no race, because strong
+/// operations combine the elements.
 TEST(EmulateReduction, CombinesWithGlobalMemory) {
   auto one = [](uint32_t value) { return std::vector<uint32_t>{value}; };
   EXPECT_EQ(reduceBulk("add.u32", "5", 7), one(17));

@@ -78,7 +78,7 @@ TEST(EmulateTensorMap, ArgumentsAreChecked) {
 
 //===- Loads --------------------------------------------------------------===//
 
-/// Lane 0 loads a box; then all lanes copy `bytes` of `tile` to `out`.
+/// Lane 0 loads a box. Then all lanes copy `bytes` bytes of `tile` to `out`.
 static std::string loadBox(const std::string &coordinates, uint64_t bytes,
                            const std::string &expected = "") {
   std::string rank = std::to_string(std::count(coordinates.begin(), coordinates.end(), ',') + 1),
@@ -121,7 +121,7 @@ static std::string joined(const std::vector<int> &numbers) {
   return text;
 }
 
-/// Returns the element at an offset of the box, by the text of the document.
+/// Returns the element at an index in the box, as PTX ISA defines it.
 static uint64_t expectedElement(const LoadCase &load, const TensorMap &map,
                                 const std::vector<uint8_t> &values, std::vector<uint32_t> index) {
   uint64_t element = 0, stride = 1, result = 0;
@@ -155,8 +155,8 @@ TEST_P(LoadTest, PutsTheBoxWhereTheSwizzleSays) {
     uint64_t rest = offset / map.elementBytes(), element = 0;
     for (unsigned d = 0; d < map.rank; ++d)
       index[d] = rest % map.count(d), rest /= map.count(d);
-    // Chunk c of 16 bytes in row r of 128 bytes is at chunk c ^ r % 8 (of half as many for half of
-    // the swizzle).
+    // With a 128-byte swizzle, chunk c of 16 bytes in row r of 128 bytes is stored as chunk c ^ r %
+    // 8. Half of the swizzle uses half of the modulus.
     uint64_t chunk = offset / 16 % 8, row = offset / 128,
              pattern = 1 << static_cast<int>(load.swizzle);
     std::memcpy(&element, found + row * 128 + (chunk ^ row % pattern) * 16 + offset % 16,
@@ -189,8 +189,8 @@ INSTANTIATE_TEST_SUITE_P(
                  TensorSwizzle::Bytes32,
                  {0, 0, 1, 1, 2}}));
 
-/// Rows of 128 columns as two panels of 64: the stride of a dimension is smaller than that of the
-/// previous one.
+/// The map splits rows of 128 columns into two panels of 64 columns, so that the stride of
+/// dimension 2 is smaller than the stride of dimension 1.
 TEST(EmulateTensor, ARowAsPanels) {
   std::vector<uint16_t> values(32 * 128);
   std::iota(values.begin(), values.end(), 0);
@@ -255,7 +255,7 @@ TEST(EmulateTensor, FaultsOfLoadsAreFound) {
     return body.replace(body.find(from), from.size(), to);
   };
   EXPECT_EQ(run(loadBox("0, 0", 512)), "");
-  // A box with one row more or less than announced.
+  // A box has one row less or more than the announced bytes.
   EXPECT_TRUE(says(run(loadBox("0, 0", 512), {16, 7}), "deadlock"));
   EXPECT_TRUE(says(run(loadBox("0, 0", 512), {16, 7}),
                    "shared address 0x0, which waits for 0 of 1 arrivals and 64 bytes"));
@@ -280,7 +280,7 @@ TEST(EmulateTensor, FaultsOfLoadsAreFound) {
 
 //===- Stores -------------------------------------------------------------===//
 
-/// Each lane writes its number into words lane, lane + 32, ...; lane 0 stores a box of 16 rows of
+/// Each lane writes lane + 100 i to word lane + 32 i of `tile`. Lane 0 stores a box of 16 rows of
 /// 32 elements.
 static std::string storeBox(const std::string &fence, const std::string &coordinates,
                             const std::string &wait) {
@@ -327,7 +327,7 @@ TEST(EmulateTensor, FaultsOfStoresAreFound) {
       says(run(proxy, "cp.async.bulk.wait_group.read 1;" + overwrite), "asynchronously reads"));
 }
 
-/// .read waits for the reads of shared memory, not for the writes.
+/// wait_group.read waits for the reads of shared memory, not for the writes.
 TEST(EmulateTensor, WaitingForReadsIsNotWaitingForWrites) {
   auto run = [](const std::string &wait) {
     return errorOfBlock("st.shared.b64 [tile], 0; st.shared.b64 [tile+8], 0; fence.proxy.async;\n"
@@ -343,7 +343,7 @@ TEST(EmulateTensor, WaitingForReadsIsNotWaitingForWrites) {
 
 //===- Clusters -----------------------------------------------------------===//
 
-/// Block 0 loads a box into all blocks of the mask; each copies its own first words to out[8 * rank
+/// Block 0 loads a box to all blocks of the mask. Each block copies its first words to out[8 * rank
 /// ...].
 static std::string multicast(const std::string &mask) {
   return R"(

@@ -16,7 +16,7 @@ using emulate::TensorMap;
 using emulate::TensorSwizzle;
 using emulate::TensorType;
 
-/// Returns a dense tensor, dimension 0 innermost; the launch sets its address.
+/// Returns the map of a dense tensor whose dimension 0 is innermost. The launch sets its address.
 inline TensorMap denseMap(TensorType type, const std::vector<uint64_t> &sizes,
                           const std::vector<uint32_t> &box,
                           TensorSwizzle swizzle = TensorSwizzle::None) {
@@ -32,7 +32,8 @@ inline TensorMap denseMap(TensorType type, const std::vector<uint64_t> &sizes,
   return map;
 }
 
-/// A function `k` with `out` in %rd0 and tensors, whose maps have generic addresses %m0, %m1, ...
+/// A function `k` with the address of `out` in %rd0 and generic addresses of tensor maps in %m0,
+/// %m1, ...
 class TensorKernel {
 public:
   std::string body;

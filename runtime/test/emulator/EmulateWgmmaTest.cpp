@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Uses matrices of small integers, whose products are exact, in the layouts that the document
-// draws.
+// Uses matrices of small integers, whose products are exact, in the layouts that PTX ISA defines.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,16 +21,16 @@ struct ProductCase {
   Kind kind;
   unsigned columns;
   bool aIsShared, transposesA, transposesB;
-  unsigned span; ///< of the swizzle; 16: none
+  unsigned span; ///< span of the swizzle in bytes; 16 for none
   bool sumsAreHalf = false, adds = true;
   int scaleA = 1, scaleB = 1;
 };
 
-/// Layout of a matrix in shared memory.
+/// The layout of a matrix in shared memory.
 struct Layout {
   unsigned span, elementBytes;
-  bool isMajor;    ///< MN-major
-  unsigned kStart; ///< offset in bytes of K within a row of the swizzle
+  bool isMajor;    ///< MN-major instead of K-major
+  unsigned kStart; ///< offset of the first element of K in a row of the swizzle, in bytes
 
   unsigned stride() const {
     return span == 16 ? (isMajor ? 256 : 512) : isMajor ? 8 * span : 16 * span;
@@ -100,8 +99,8 @@ static std::string productText(const ProductCase &c, uint64_t a, uint64_t b) {
   return text + ";\n";
 }
 
-/// %rd0: `out`, 128 threads with all registers of D; %rd1: the image of shared memory; %rd2: A's
-/// fragments, 4 per thread.
+/// Returns a program with the addresses of three buffers: %rd0 of `out`, with all registers of D of
+/// 128 threads; %rd1 of the image of shared memory; %rd2 of the fragments of A, 4 words per thread.
 static std::string program(const ProductCase &c, uint64_t a, uint64_t b, const Parts &parts) {
   unsigned count = c.columns / (c.sumsAreHalf ? 4 : 2);
   std::string text = ".reg .b32 %d<128>, %a<4>; .reg .b64 %at; mov.u32 %r0, %tid.x; shl.b32 %r1, "
@@ -114,7 +113,7 @@ static std::string program(const ProductCase &c, uint64_t a, uint64_t b, const P
                      ", [%rd4];\n";
   for (unsigned k = 0; k < count; ++k)
     text += "mov.b32 %d" + std::to_string(k) +
-            (c.sumsAreHalf ? ", 0x3c004000;\n" : ", 0f3f800000;\n"); // 2 and 1, or 1
+            (c.sumsAreHalf ? ", 0x3c004000;\n" : ", 0f3f800000;\n"); // f16 2 and 1, or f32 1
   text += parts.proxy + parts.barrier + "\n" + parts.fence + "\n" + productText(c, a, b) +
           parts.between + parts.commit + parts.wait + parts.after + "mad.wide.u32 %at, %r0, " +
           std::to_string(4 * count) + ", %rd0;\n";
@@ -148,8 +147,8 @@ struct Product {
     uint32_t bits = bitsOf(c.kind, value);
     std::memcpy(&image[at], &bits, inner() == 8 ? 4 : 2);
   }
-  /// Stores a fragment by the document's table: for 16-bit types a0, a1 are in row g, a2, a3 eight
-  /// rows below, a4 to a7 eight columns to the right.
+  /// Stores an element of a fragment by the table of PTX ISA. For 16-bit types, a0 and a1 are in
+  /// row g, a2 and a3 eight rows below, and a4 to a7 eight columns to the right.
   void putFragment(unsigned m, unsigned k) {
     unsigned perRegister = 16 / inner() == 2 ? 1 : 2, t = k / perRegister % 4,
              r = (m / 8 % 2) + 2 * (k / (4 * perRegister));
@@ -159,8 +158,8 @@ struct Product {
                 &bits, perRegister == 2 ? 2 : 4);
   }
   Counters run(const Parts &parts = {}) {
-    uint64_t start =
-        1024; // the emulator gives dynamic shared memory exactly the requested alignment
+    // Dynamic shared memory begins at 1024, the requested alignment.
+    uint64_t start = 1024;
     Emulator emulator("wgmma.ptx",
                       kernel(program(c, a.descriptor(start), b.descriptor(start + bStart), parts),
                              3, ".extern .shared .align 1024 .b8 dyn[];"));
@@ -225,7 +224,7 @@ INSTANTIATE_TEST_SUITE_P(
                     ProductCase{Kind::Brain, 16, false, false, false, 128, false, true, -1, -1},
                     ProductCase{Kind::Half, 16, true, false, false, 64, true, false, 1, -1}));
 
-/// The descriptor and the memory have different swizzle modes.
+/// The descriptor of B has another swizzle mode than the memory.
 TEST(EmulateWgmma, ASwappedSwizzleGivesOtherNumbers) {
   Product product({Kind::Brain, 64, true, false, false, 128});
   product.b.span = 64;
@@ -264,7 +263,7 @@ TEST(EmulateWgmma, RegistersInFlightAreNobodysElse) {
   EXPECT_TRUE(
       says(errorWith(fromShared, [](Parts &p) { p.wait = "wgmma.wait_group.sync.aligned 1;"; }),
            "uses as accumulator, with no wgmma.wait_group"));
-  // A group that was not committed is not waited for.
+  // wait_group does not wait for products that were not committed.
   EXPECT_TRUE(says(errorWith(fromShared, [](Parts &p) { p.commit = ""; }),
                    "reads %d0, which the product at line"));
   EXPECT_TRUE(says(errorWith(fromShared, [](Parts &p) { p.between = "mov.b32 %d1, 0;"; }),
@@ -293,7 +292,7 @@ TEST(EmulateWgmma, AccessesNeedFences) {
   EXPECT_TRUE(
       says(errorWith(fromShared, [&](Parts &p) { p.between = another; }), "uses %d0, which line"));
   EXPECT_EQ(errorWith(fromShared, [&](Parts &p) { p.between = p.fence + another; }), "");
-  // Accumulators may be A of the next product only after a wait.
+  // Accumulators may be the A of the next product only after a wait.
   Parts parts;
   std::string text = productText(fromRegisters, 0, 0x4000004000400840);
   text.replace(text.find("{%a0, %a1"), 9, "{%d0, %d1").replace(text.find("{%d0"), 4, "{%d9");
@@ -341,8 +340,8 @@ TEST(EmulateWgmma, SharedMemoryIsOfTheAsyncProxy) {
             "");
 }
 
-/// Rows of A belong to one warp: a barrier of the warp is necessary and sufficient. All warps read
-/// B.
+/// A row of A belongs to one warp, so that a barrier of the warp is necessary and sufficient. All
+/// warps read B, which needs a barrier of the block.
 TEST(EmulateWgmma, RowsOfAAreTheWarps) {
   auto rewrite = [](const std::string &what, const std::string &barrier) {
     return errorWith(fromShared, [&](Parts &p) {

@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint32_t count = 1000;
 
-/// `ranks` ranks of one process; each has room for `collectives` gathers of `count` floats.
+/// Ranks of one process, each with memory for `collectives` gathers of `count` floats.
 struct Meeting {
   Meeting(uint32_t ranks, uint32_t collectives, double timeoutSeconds, double bytesPerSecond = 0)
       : communicator(Mesh({{"a", ranks}}, {}), timeoutSeconds, 0), memory(ranks) {
@@ -96,7 +96,8 @@ TEST(AsyncTransferWorker, MovesWhileItsRankDoesSomethingElse) {
   Meeting meeting(2, 1, 60);
   onRanks(2, [&](uint32_t rank) {
     meeting.start(rank, 0, static_cast<float>(rank));
-    while (!meeting.workers[rank]->isDone(0)) // without a wait
+    // The gather ends although no rank waits for it.
+    while (!meeting.workers[rank]->isDone(0))
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     EXPECT_TRUE(meeting.isWhole(rank, 0, 0));
     meeting.workers[rank]->await(0);
@@ -104,7 +105,7 @@ TEST(AsyncTransferWorker, MovesWhileItsRankDoesSomethingElse) {
 }
 
 TEST(AsyncTransferWorker, TakesAsLongAsItsLinksWould) {
-  // Each of two gathers sends 4000 bytes of one rank to the other: 40 ms.
+  // Each of two gathers sends 4000 bytes of one rank to the other, which takes 40 ms.
   Meeting meeting(2, 2, 60, 100e3);
   EXPECT_EQ(meeting.communicator.wireBytes(0), 4000u);
   onRanks(2, [&](uint32_t rank) {
@@ -123,7 +124,8 @@ TEST(AsyncTransferWorker, TakesAsLongAsItsLinksWould) {
 TEST(AsyncTransferWorker, FailsWhereItsRankWaits) {
   Meeting meeting(2, 2, 0.2);
   meeting.start(0, 0, 0);
-  meeting.start(0, 1, 0); // rank 1 never arrives
+  // Rank 1 never arrives.
+  meeting.start(0, 1, 0);
   for (uint32_t i : {0u, 1u, 0u})
     try {
       meeting.workers[0]->await(i);
@@ -149,7 +151,7 @@ TEST(AsyncTransferWorker, CarriesWhateverItIsGivenInOrder) {
   transferWorker.await(0);
   EXPECT_EQ(carried, (std::vector<uint32_t>{1, 0}));
   transferWorker.post(2);
-  transferWorker.post(1); // after a failure nothing is transferred
+  transferWorker.post(1); // After a failure, nothing is transferred.
   for (uint32_t transfer : {2u, 1u})
     try {
       transferWorker.await(transfer);
@@ -163,5 +165,6 @@ TEST(AsyncTransferWorker, CarriesWhateverItIsGivenInOrder) {
 TEST(AsyncTransferWorker, EndsWithWhatNobodyAwaits) {
   Meeting meeting(2, 1, 60);
   meeting.start(0, 0, 0);
-  meeting.communicator.abort(FSDPRT_FAILED); // ends the wait, as an error of a rank does
+  // abort() ends the wait of the worker, as an error of a rank does.
+  meeting.communicator.abort(FSDPRT_FAILED);
 }

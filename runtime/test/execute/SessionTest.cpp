@@ -62,7 +62,7 @@ void setBlock(Session &session, uint32_t rank, int slot, float value) {
   session.writeBlock(rank, block);
 }
 
-/// Trains for some steps and returns all parameters of the ranks.
+/// Trains for `steps` steps and returns all parameters of the ranks.
 std::vector<float> train(Session &session, uint32_t ranks, int steps, bool reference) {
   session.run("init");
   if (reference)
@@ -154,7 +154,7 @@ TEST(Session, InitialValuesDoNotDependOnTheRanks) {
 }
 
 TEST(Session, ValuesOfTheFileForAnyNumberOfRanks) {
-  std::vector<float> expected(91, static_cast<float>(toyValue)); // converted from one f64
+  std::vector<float> expected(91, static_cast<float>(toyValue)); // converted from one f64 value
   for (uint16_t i = 0; i < 11; ++i)
     expected.push_back(bf16ToF32(static_cast<uint16_t>(0x3f80 + i)));
   for (uint64_t shards = 1; shards <= 5; ++shards) {
@@ -182,7 +182,7 @@ TEST(Session, ExtraIds) {
     return "";
   };
   EXPECT_NE(write(1).find("expected ids in [0, 256), found -100 at element 2"), std::string::npos);
-  options.values = true; // then the targets have an extra id
+  options.values = true; // The targets then have an extra id.
   EXPECT_EQ(write(1), "");
   EXPECT_NE(write(0).find("expected ids in [0, 256), found -100 at element 2"), std::string::npos);
   ids[2] = -99;
@@ -311,7 +311,8 @@ TEST(Session, ArenaLargerThanTheMachine) {
 TEST(Session, NamesTheRankThatHangs) {
   auto manifest = toyManifest({});
   for (auto &program : manifest.programs)
-    if (program->name == "step") { // the update of the second step hangs; no collective follows it
+    if (program->name == "step") {
+      // The update of the second step hangs. No collective follows the update.
       program->commands[13]->body.AsLaunch()->bindings = {*manifest.layouts[0]->block};
       auto hang = std::make_unique<fb::KernelT>();
       hang->name = "hang";
@@ -332,20 +333,21 @@ TEST(Session, NamesTheRankThatHangs) {
   auto session = std::make_unique<Session>(artifact, options);
   session->run("init");
   writeInputs(*session, 2, 0, false);
-  session->run("step"); // the counter is 1: the kernel ends
+  session->run("step"); // The kernel ends, because the counter is 1.
   setBlock(*session, 0, 9, 0);
   setBlock(*session, 1, 9, 5);
   std::string message = refusal([&] { session->run("step"); });
   EXPECT_NE(message.find("step 2: no rank made progress"), std::string::npos) << message;
   EXPECT_NE(message.find("rank 1 (last seen in step 2 at command 13, 'update')"), std::string::npos)
       << message;
-  setBlock(*session, 1, 9, 0); // ends the kernel before the memory is freed
+  setBlock(*session, 1, 9, 0); // ends the kernel before its memory is freed
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
 }
 
 //===- Philox -------------------------------------------------------------===//
 
-TEST(Philox, KnownAnswers) { // from Random123
+// The answers are those of Random123.
+TEST(Philox, KnownAnswers) {
   EXPECT_EQ(philox({0, 0, 0, 0}, 0), (PhiloxBlock{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   EXPECT_EQ(philox({~0u, ~0u, ~0u, ~0u}, ~uint64_t(0)),
             (PhiloxBlock{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
@@ -413,8 +415,8 @@ TEST(Initialise, StoredValuesAreConverted) {
   EXPECT_EQ(narrow[2], 0.1f);
   uint16_t bits[3];
   convert(DType::bf16, bits);
-  EXPECT_EQ(bits[0], 0x3dcd); // to nearest
-  EXPECT_EQ(bits[1], 0xbf80); // the tie goes to even
+  EXPECT_EQ(bits[0], 0x3dcd); // rounded to nearest
+  EXPECT_EQ(bits[1], 0xbf80); // tie rounded to even
   double back[3];
   convert(DType::f64, back);
   EXPECT_EQ(std::memcmp(back, wide, sizeof wide), 0);
@@ -425,10 +427,10 @@ TEST(Initialise, StoredValuesAreConverted) {
 
 TEST(DType, Rounding) {
   EXPECT_EQ(f32ToBf16(1.0f), 0x3f80);
-  EXPECT_EQ(f32ToBf16(1.00390625f), 0x3f80);     // a tie goes to even
-  EXPECT_EQ(f32ToBf16(1.01171875f), 0x3f82);     // this tie rounds up
-  EXPECT_EQ(f32ToBf16(3.4e38f), 0x7f80);         // overflows
-  EXPECT_NE(f32ToBf16(std::nanf("")) & 0x7f, 0); // stays a NaN
+  EXPECT_EQ(f32ToBf16(1.00390625f), 0x3f80);     // tie rounded to even, down
+  EXPECT_EQ(f32ToBf16(1.01171875f), 0x3f82);     // tie rounded to even, up
+  EXPECT_EQ(f32ToBf16(3.4e38f), 0x7f80);         // overflow to infinity
+  EXPECT_NE(f32ToBf16(std::nanf("")) & 0x7f, 0); // NaN remains NaN
   EXPECT_EQ(f32ToF16(65520.0f), 0x7c00);
   EXPECT_EQ(f16ToF32(0x3c00), 1.0f);
   EXPECT_EQ(f16ToF32(0x0001), 0x1p-24f);

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Events from known times, the ring buffer, and the events of a session, whose waits and launches
-// do not overlap on a rank.
+// Tests events with known times, the ring buffer, and the events of a session. Waits and launches
+// of a session must not overlap on a rank.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ static std::shared_ptr<const Artifact> toy(const ToyOptions &options) {
 }
 
 namespace {
-/// Returns the instructions of the step with commands of one kind.
+/// Returns the instructions of the step that have one kind of command.
 std::vector<Instruction> commandsOf(const Artifact &artifact, fb::Body kind) {
   std::vector<Instruction> found;
   for (const fb::Command *command : *artifact.program("step")->commands())
@@ -57,14 +57,15 @@ TEST(Trace, CollectivesInFlight) {
     trace.begin(5);
     for (size_t i = 0; i < 4; ++i)
       trace.add(5, i, run * 1000 + i * 100, run * 1000 + i * 100 + 50);
-    trace.add(5, 0, 0, 0); // an instruction that the program lacks: not kept
+    trace.add(5, 0, 0, 0); // ignored, since the program has no such instruction
   }
   std::vector<fsdprt_trace_event> events;
   trace.visit([&](const fsdprt_trace_event &event) {
     events.push_back(event);
     return true;
   });
-  ASSERT_EQ(events.size(), 3u * 4); // of runs 2 to 4: two launches, the collective, its wait
+  // Runs 2 to 4 have two launches, the collective and its wait each.
+  ASSERT_EQ(events.size(), 3u * 4);
   for (size_t i = 0; i < events.size(); ++i) {
     EXPECT_EQ(events[i].rank, 5u);
     EXPECT_EQ(events[i].run, 2 + i / 4);
@@ -100,7 +101,7 @@ TEST(Trace, CopiesInFlight) {
   trace.begin(0);
   trace.add(0, 0, 100, 110);
   trace.add(0, 1, 110, 200);
-  trace.add(0, 2, 200, 260, 120, 250); // moved from 120 to 250
+  trace.add(0, 2, 200, 260, 120, 250); // The copy runs from 120 to 250.
   std::vector<fsdprt_trace_event> events;
   trace.visit([&](const fsdprt_trace_event &event) {
     events.push_back(event);
@@ -118,8 +119,8 @@ TEST(Trace, CopiesInFlight) {
   EXPECT_EQ(events[1].bytes, 8192u);
   EXPECT_EQ(events[2].lane, FSDPRT_LANE_COMPUTE);
   EXPECT_EQ(events[2].waited, 60u);
-  Profile profile(artifact->manifest(),
-                  instructions); // one entry for the copy and its wait
+  // The profile has one entry for the copy and its wait.
+  Profile profile(artifact->manifest(), instructions);
   for (size_t i = 0; i < 3; ++i)
     profile.add(i, 10);
   uint64_t copies = 0;

@@ -24,7 +24,7 @@
 using namespace fsdprt;
 using namespace fsdprt::test;
 
-/// Returns the other names in a file's folder that begin with its name.
+/// Returns the names of other files in the same folder that begin with the file's name.
 static std::vector<std::string> namesBeside(const std::string &path) {
   std::vector<std::string> names;
   size_t slash = path.rfind('/');
@@ -88,7 +88,7 @@ TEST(OutputFile, EachHasATemporaryFileOfItsOwn) {
   EXPECT_EQ(contentOf(file.path), "second");
   EXPECT_EQ(contentOf(victim.path), "untouched");
   ASSERT_EQ(unlink((file.path + ".tmp").c_str()), 0);
-  // A link with this name is replaced; its target stays.
+  // A link with this name is replaced. The target of the link is not changed.
   ASSERT_EQ(unlink(file.path.c_str()), 0);
   ASSERT_EQ(symlink(victim.path.c_str(), file.path.c_str()), 0);
   OutputFile third(file.path, true);
@@ -114,7 +114,7 @@ TEST(OutputFile, RemovesWhatADeadProcessHasLeft) {
   ASSERT_EQ(left.size(), 1u);
   OutputFile alive(file.path, true), next(file.path, true);
   std::vector<std::string> names = namesBeside(file.path);
-  EXPECT_EQ(names.size(), 2u); // files of live processes are kept
+  EXPECT_EQ(names.size(), 2u); // Files of live processes are kept.
   EXPECT_EQ(std::count(names.begin(), names.end(), left[0]), 0);
 }
 
@@ -152,7 +152,8 @@ TEST(InputFile, NoticesChanges) {
   std::string text(10000, 'a');
   Scratch cut(text), written(text), replaced(text), touched(text);
   InputFile a(cut.path, "x"), b(written.path, "x"), c(replaced.path, "x"), d(touched.path, "x");
-  usleep(20000); // file times have the resolution of clock ticks
+  // File times have the resolution of clock ticks, so later changes get another time.
+  usleep(20000);
   ASSERT_EQ(truncate(cut.path.c_str(), 100), 0);
   EXPECT_NE(refusal([&] { a.expectUnchanged(); }).find("expected 10000 bytes, found 100"),
             std::string::npos);
@@ -163,7 +164,7 @@ TEST(InputFile, NoticesChanges) {
   writeFile(written.path, other.data(), other.size());
   EXPECT_NE(refusal([&] { b.expectUnchanged(); }).find("another process wrote to it"),
             std::string::npos);
-  // A file renamed over the name does not change the open file.
+  // A rename of another file to this name does not change the open file.
   writeFile(replaced.path + ".new", other.data(), other.size());
   ASSERT_EQ(rename((replaced.path + ".new").c_str(), replaced.path.c_str()), 0);
   EXPECT_EQ(refusal([&] { c.expectUnchanged(/*strictly=*/true); }), "");
@@ -175,7 +176,8 @@ TEST(InputFile, NoticesChanges) {
   EXPECT_NE(refusal([&] { d.expectUnchanged(/*strictly=*/true); }), "");
 }
 
-// chmod changes no byte; a rewrite changes bytes even if it restores the modification time.
+// If only the change time differs, the content decides: chmod changes no byte, but a rewrite does,
+// even if it restores the modification time.
 TEST(InputFile, LooksAtTheContentWhereOnlyTheChangeTimeIsAnother) {
   std::string text(10000, 'a');
   Scratch file(text);
@@ -195,8 +197,8 @@ TEST(InputFile, LooksAtTheContentWhereOnlyTheChangeTimeIsAnother) {
   ASSERT_EQ(unlink(file.path.c_str()), 0);
 }
 
-// A file with holes: changing a byte at the end, or in the middle of the sampled blocks, is
-// detected.
+// The file has holes. A change of a byte at its end, or in the middle of the sampled blocks, must
+// be detected.
 TEST(InputFile, ComparesASampleOfLargeFiles) {
   Scratch file(std::string("x"));
   uint64_t size = InputFile::wholeLimit + 12345;
@@ -218,7 +220,8 @@ TEST(InputFile, ComparesASampleOfLargeFiles) {
   EXPECT_NE(second, third);
 }
 
-TEST(EventFile, Checksums) { // from RFC 3720
+// The checksums are those of RFC 3720.
+TEST(EventFile, Checksums) {
   EXPECT_EQ(crc32c("123456789", 9), 0xe3069283u);
   EXPECT_EQ(crc32c("", 0), 0u);
   std::vector<uint8_t> ones(32, 0xff);

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Valid files and malformed ones that other readers accepted.
+// Tests valid files, and malformed files that other readers accepted.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ TEST(Safetensors, WritesWhatItReads) {
   std::vector<SafetensorsWriter::Entry> entries = {
       {"b", "BF16", {3}}, {"a", "F32", {2, 2}}, {"s", "F64", {}}, {"none", "F32", {0, 5}}};
   SafetensorsWriter writer(file.path, entries);
-  EXPECT_EQ(entries[0].name, "s"); // wide types first, then by name
+  EXPECT_EQ(entries[0].name, "s"); // sorted by width, widest first, then by name
   std::vector<char> data(8 + 16 + 6, 'd');
   writer.write(data.data(), data.size());
   EXPECT_THROW(SafetensorsFile(file.path), Error); // absent until it is complete
@@ -112,7 +112,7 @@ TEST(Safetensors, NegativeCorpus) {
   EXPECT_EQ(refusal([&] { SafetensorsFile read(fine.path); }), "");
   EXPECT_EQ(refusal([&] { SafetensorsFile read(metadata.path); }), "");
   std::string longHeader = safetensors(good, 8);
-  longHeader[5] = 1; // a length of 2^40
+  longHeader[5] = 1; // header length of 2^40
   Scratch tooLong(longHeader), empty(""), seven("1234567");
   for (const Scratch *file : {&tooLong, &empty, &seven})
     EXPECT_NE(refusal([&] { SafetensorsFile read(file->path); }), "");
@@ -132,7 +132,8 @@ TEST(Safetensors, CutAndChangedAnywhere) {
       std::string changed = whole;
       changed[at] ^= change;
       writeFile(file.path, changed.data(), changed.size());
-      refusal([&] { SafetensorsFile read(file.path); }); // returns
+      // The file may be refused or not, but the call must return.
+      refusal([&] { SafetensorsFile read(file.path); });
     }
 }
 

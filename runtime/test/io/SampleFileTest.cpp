@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Valid and malformed NumPy headers; mismatched shapes, types and ids; the order of rows.
+// Tests valid and malformed NumPy headers; mismatched shapes, types and ids; and the order of rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ using namespace fsdprt;
 using namespace fsdprt::test;
 
 namespace {
-/// A file in the build folder, removed at the end.
+/// A file in the build folder that the destructor removes.
 struct Scratch {
   std::string path;
   explicit Scratch(const std::string &bytes, const std::string &extension = "")
@@ -45,7 +45,7 @@ std::string refusal(const std::function<void()> &body) {
   return "";
 }
 
-/// Owns the shape that an input points to.
+/// An input, with the shape to which it points.
 struct TestInput {
   std::vector<uint64_t> shape;
   fsdprt_input_info info = {};
@@ -135,7 +135,8 @@ TEST(SampleFile, RefusesMalformedHeaders) {
   for (size_t length = 0; length < good.size(); ++length)
     EXPECT_NE(refusalOf(good.substr(0, length), x, {2}), "") << length;
   EXPECT_NE(refusalOf(good + "x", x, {2}), "");
-  for (size_t at = 0; at < good.size() - data.size(); ++at) // must not crash
+  // Damaged files may be refused or not, but must not crash the process.
+  for (size_t at = 0; at < good.size() - data.size(); ++at)
     for (int value : {0, 1, 0x7f, 0xff, int('('), int('9'), int('}'), int('\'')}) {
       std::string damaged = good;
       damaged[at] = static_cast<char>(value);
@@ -244,7 +245,7 @@ TEST(SampleFile, DrawsOneRowForAllInputs) {
   Batches batches({x.info, y.info, t.info}, nullptr, 2, options, {&xs1, &ys1, &table1});
   EXPECT_EQ(batches.trainRows(), 15u);
   EXPECT_EQ(batches.validationRows(), 5u);
-  EXPECT_EQ(batches.validationBatches(), 1u); // of 8 samples
+  EXPECT_EQ(batches.validationBatches(), 1u); // batches of 8 samples
   EXPECT_TRUE(batches.isFixed(2));
   std::set<int64_t> drawn;
   for (uint64_t step = 0; step < 40; ++step)
@@ -263,7 +264,7 @@ TEST(SampleFile, DrawsOneRowForAllInputs) {
   EXPECT_EQ(*drawn.rbegin(), 14);
   auto *last = static_cast<const int64_t *>(batches.validation(0, 1, 0, 1));
   EXPECT_EQ(last[0], 15 + 4);
-  EXPECT_EQ(last[1], 15); // starts over
+  EXPECT_EQ(last[1], 15); // The samples start over.
 }
 
 TEST(SampleFile, RefusesUnequalSamples) {
@@ -278,7 +279,7 @@ TEST(SampleFile, RefusesUnequalSamples) {
       refuse({x.info, t.info}, {&xs, &ts}),
       "input 't' has leading dimension 3, other inputs have 4 samples, so it is the same at "
       "every step: expected a file of 3 rows, found 6");
-  // One-dimensional targets are windows of the tokens' length.
+  // One-dimensional targets consist of windows with the length of the tokens' windows.
   TestInput tokens("tokens", FSDPRT_I64, {4, 2}, 0, FSDPRT_TOKENS),
       flat("targets", FSDPRT_I64, {8}, 0, FSDPRT_TARGETS);
   EXPECT_EQ(sampleShapeOf({tokens.info, flat.info}, 1).samples, 4u);

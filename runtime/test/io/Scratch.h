@@ -15,7 +15,7 @@
 
 namespace fsdprt::test {
 
-/// A file of this test in the build folder, removed at the end.
+/// A file of a test in the build folder that the destructor removes.
 struct Scratch {
   std::string path;
   Scratch()
@@ -28,7 +28,7 @@ private:
   static inline int counter = 0;
 };
 
-/// Returns the error message of `body`, empty if it succeeds.
+/// Returns the error message of `body`, or "" if it succeeds.
 inline std::string refusal(const std::function<void()> &body) {
   try {
     body();

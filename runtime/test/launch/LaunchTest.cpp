@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Environment variables of launchers, refused ones, and the agreement between ranks.
+// Tests valid and refused environment variables of launchers, and the agreement between ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,7 +47,7 @@ static const Variables slurm = {
 
 TEST(Launch, NoLauncher) {
   EXPECT_FALSE(placeIn({}));
-  // A Slurm batch script is no job step: it may start the ranks itself.
+  // A Slurm batch script is not a job step, since it may start the ranks itself.
   EXPECT_FALSE(placeIn({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}}));
 }
 
@@ -78,7 +78,7 @@ TEST(Launch, PmiAndSlurm) {
 TEST(Launch, WhereRanksMeet) {
   Variables variables = torchrun;
   EXPECT_EQ(placeIn(variables)->meetingName, "");
-  // The agent's store uses the port: ranks meet at a name with run id and restart count.
+  // If the agent's store uses the port, ranks meet at a name with run id and restart count.
   variables["TORCHELASTIC_USE_AGENT_STORE"] = "True";
   variables["TORCHELASTIC_RUN_ID"] = "job";
   variables["TORCHELASTIC_RESTART_COUNT"] = "2";
@@ -183,13 +183,14 @@ TEST(Launch, NamesTheJob) {
             "'x' (torchrun)");
   EXPECT_EQ(jobOf({{"TORCHELASTIC_RUN_ID", "x"}, {"TORCHELASTIC_RESTART_COUNT", "2"}}),
             "'x' (torchrun) restarted 2 times");
-  // torchrun's default run id is not unique; its log folder is.
+  // torchrun's default run id is not unique, but its log folder is.
   EXPECT_EQ(jobOf({{"TORCHELASTIC_RUN_ID", "none"}}), "");
   std::map<std::string, std::string> none = {
       {"TORCHELASTIC_RUN_ID", "none"},
       {"TORCHELASTIC_ERROR_FILE", "/tmp/t_1/none_2/attempt_0/1/error.json"}};
   EXPECT_EQ(jobOf(none), "'/tmp/t_1/none_2/attempt_0' (torchrun)");
-  none["LOCAL_WORLD_SIZE"] = "1"; // several torchruns may run, each with its own folder
+  // Several torchrun agents may start the ranks, each with a separate folder.
+  none["LOCAL_WORLD_SIZE"] = "1";
   EXPECT_EQ(jobOf(none), "");
   none["FSDP_RUN_JOB_ID"] = "mine";
   EXPECT_EQ(jobOf(none), "'mine' (FSDP_RUN_JOB_ID)");
@@ -256,7 +257,7 @@ TEST_F(MpiRun, LeavesTheSameFiles) {
               common + "b" + n + " --steps=6 --export=b.st --metrics=b.jsonl --val-every=2");
     expectSame("a.st", "b.st");
     EXPECT_EQ(bash("test $(wc -l < b.jsonl) = 6"), 0);
-    // Each resumes from a save of the other.
+    // Each kind of run resumes from a save of the other kind.
     expectMpi(ranks, 0, "resumed",
               common + "a" + n + " --resume=a" + n + " --steps=9 --export=a.st");
     expect(0, "resumed", common + "b" + n + " --resume=b" + n + " --steps=9 --export=b.st");
@@ -274,8 +275,8 @@ TEST_F(MpiRun, TakesWeightsAndSaysWhoItIs) {
     EXPECT_NE(text("t.json").find(rank), std::string::npos) << rank;
 }
 
-TEST_F(MpiRun,
-       LeavesTheSameFilesOverNccl) { // over the NCCL stub; MPI connects the ranks
+// Collectives use the NCCL stub; MPI connects the ranks.
+TEST_F(MpiRun, LeavesTheSameFilesOverNccl) {
   for (int ranks : {1, 2, 4}) {
     std::string n = std::to_string(ranks),
                 common = "toy" + n + ".fsdp --text=words --save-every=3 --save=";
@@ -298,7 +299,7 @@ TEST_F(MpiRun, NcclFails) {
       << result.output;
 }
 
-// mpirun returns the code of the process that ends first: here one that did not fail.
+// mpirun returns the exit code of the process that ends first, here a process that did not fail.
 TEST_F(MpiRun, OthersEndWithTheStatusOfTheFailure) {
   script("late", "[ $OMPI_COMM_WORLD_RANK = 0 ] && exec \"$@\"; env $FAULT \"$@\"; code=$?; sleep "
                  "2; exit $code");
@@ -324,7 +325,7 @@ TEST_F(MpiRun, RefusesWhatRanksDoNotShare) {
   options.asynchronous = false;
   std::vector<std::byte> file = pack(toyManifest(options));
   writeFile(at("other.fsdp"), file.data(), file.size());
-  // Rank 1 gets another number of steps, or another artifact.
+  // Rank 1 gets another number of steps or another artifact than rank 0.
   script("steps", "[ $OMPI_COMM_WORLD_RANK = 1 ] && set -- \"$1\" \"$2\" --steps=4; exec \"$@\"");
   script("artifact", "run=$1; shift 2; [ $OMPI_COMM_WORLD_RANK = 1 ] && exec $run other.fsdp "
                      "\"$@\"; exec $run toy2.fsdp \"$@\"");

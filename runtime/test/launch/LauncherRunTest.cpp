@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Runs fsdp-run as torchrun does: one process per rank, with its rank and an address in the
-// environment. All processes of a case, and all cases of a test, run at once.
+// environment. All processes of all cases of a test run concurrently.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,13 +23,13 @@ class Meets : public Run {
 protected:
   struct Process {
     std::string environment, arguments;
-    int code; ///< -1: any
+    int code; ///< expected exit code; -1 for any
     std::vector<std::string> words;
   };
   struct Case {
     std::vector<Process> processes;
-    std::string meanwhile =
-        ""; ///< script lines; $p0, $p1, ... are process ids, log.CASE.N their output
+    /// Script lines. $p0, $p1, ... are the ids of the processes, log.CASE.N their outputs.
+    std::string meanwhile = "";
   };
 
   /// Returns the environment of a process started by torchrun.
@@ -108,7 +108,8 @@ TEST_F(Meets, LeavesTheSameFiles) {
     EXPECT_EQ(bash("diff -r a" + n + " b" + n + " && cmp a" + n + ".st b" + n + ".st"), 0);
 }
 
-TEST_F(Meets, OverNccl) { // with the NCCL stub
+// The library is the NCCL stub.
+TEST_F(Meets, OverNccl) {
   expect(0, "", toy(3) + " --steps=4 --export=a.st");
   Case fine = all(3, toy(3) + " --steps=4 --export=b.st --backend=nccl", 0);
   fine.processes[0].words = {"rank 0 of 3 from torchrun's environment, over shm",
@@ -121,7 +122,7 @@ TEST_F(Meets, OverNccl) { // with the NCCL stub
   EXPECT_EQ(bash("cmp a.st b.st"), 0);
 }
 
-/// torchrun's agent listens at the port itself; a Slurm job step has no port.
+/// The agent of torchrun may use the port itself, and a Slurm job step has no port.
 TEST_F(Meets, WhereTheLauncherLeavesNoPort) {
   uint32_t port;
   Descriptor agent = listenSomewhere(port);
@@ -162,7 +163,8 @@ TEST_F(Meets, NamesRanksThatDoNotArrive) {
   check({some, noFirst, alone});
 }
 
-// A restart right after a failure finds the address free and no error of the previous attempt.
+// A restart immediately after a failure can use the address and gets no error of the previous
+// attempt.
 TEST_F(Meets, StartsAgainAtTheSameAddress) {
   uint32_t port = freePort();
   std::string run = " " FSDP_RUN " " + toy(2) + " --steps=2 --rendezvous-timeout=";
@@ -188,7 +190,7 @@ TEST_F(Meets, RefusesRanksThatContradictEachOther) {
   check({twice, size, all(2, arguments, FSDPRT_BAD_INPUT, {"compiled for 3 ranks, but "})});
 }
 
-/// The others are told at once, not after a timeout.
+/// A rank that fails early reports its error to the others immediately, not after a timeout.
 TEST_F(Meets, OneThatDoesNotComeSaysWhy) {
   std::string arguments = toy(2) + " --rendezvous-timeout=60 --steps=2";
   std::vector<Case> cases;
@@ -221,7 +223,7 @@ TEST_F(Meets, OneThatDoesNotComeSaysWhy) {
 TEST_F(Meets, WrongAddress) {
   uint32_t port = freePort();
   std::string arguments = toy(2) + " --rendezvous-timeout=3";
-  // RFC 5737 reserves 192.0.2.0/24, RFC 6761 the domain.
+  // RFC 5737 reserves the addresses 192.0.2.0/24, and RFC 6761 the domain "invalid".
   check({{{{torchrun(0, 2, port, "192.0.2.1"),
             arguments,
             FSDPRT_BAD_INPUT,

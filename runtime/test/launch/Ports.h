@@ -26,16 +26,16 @@ inline sockaddr_in local(uint32_t port) {
   return address;
 }
 
-/// Claims a port for this process among all processes that use this function, for as long as it
-/// lives: tests run side by side. The claim is a socket with a name of its own, which the system
-/// releases when the process ends.
+/// Claims a port among all processes that use this function, because tests run concurrently. The
+/// claim is a socket with a name made from the port. The system releases it when the process ends.
 inline bool claimPort(uint32_t port) {
   static std::vector<Descriptor> claims;
   Descriptor claim(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_un name = {};
   name.sun_family = AF_UNIX;
   std::string text = "fsdp-test-port-" + std::to_string(port);
-  text.copy(name.sun_path + 1, sizeof name.sun_path - 1); // no file: the name begins with 0
+  // The name begins with a zero byte, so the socket has no file.
+  text.copy(name.sun_path + 1, sizeof name.sun_path - 1);
   socklen_t size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
   if (bind(claim.get(), reinterpret_cast<sockaddr *>(&name), size) != 0)
     return false;
@@ -43,7 +43,7 @@ inline bool claimPort(uint32_t port) {
   return true;
 }
 
-/// Listens at a free port that no other test has, below those that the system gives to connections.
+/// Listens at a free port that no other test has claimed, below the ephemeral ports of the system.
 inline Descriptor listenSomewhere(uint32_t &port) {
   static std::random_device random;
   while (true) {
@@ -58,14 +58,14 @@ inline Descriptor listenSomewhere(uint32_t &port) {
   }
 }
 
-/// Returns the number of a port at which nobody listens. It stays this process's: see claimPort.
+/// Returns a port at which no process listens. The port is claimed for this process (claimPort()).
 inline uint32_t freePort() {
   uint32_t port;
   listenSomewhere(port);
   return port;
 }
 
-/// Connects to a port; waits up to 30 s until somebody listens there.
+/// Connects to a port. Waits up to 30 s until a process listens there.
 inline Descriptor connectTo(uint32_t port) {
   for (double limit = monotonicSeconds() + 30; monotonicSeconds() < limit; usleep(20000)) {
     Descriptor file(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests the protocol through connections of the test. LauncherRunTest.cpp tests whole runs.
+// Tests the protocol with connections that the tests make. LauncherRunTest.cpp tests whole runs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,8 +30,8 @@ static LaunchPlace placeOf(uint32_t rank, uint32_t ranks, uint32_t port) {
   return place;
 }
 
-/// Runs the real host and rank 0 with a rank 1 whose hello `change` modifies. Returns the error of
-/// each, host first.
+/// Runs the real host and rank 0 with a rank 1 whose hello message `change` modifies. Returns the
+/// errors of the host, rank 0 and rank 1.
 static std::vector<std::string> meetOddly(const std::function<void(Frame &)> &change,
                                           fsdprt_status status) {
   uint32_t port = freePort();
@@ -113,7 +113,7 @@ TEST(Rendezvous, TellsAllWhyOneDoesNotCome) {
              {"rank 1: no?thanks"});
 }
 
-/// A process of another job has no effect and is told the names of both jobs.
+/// A process of another job has no effect on the rendezvous and receives the names of both jobs.
 TEST(Rendezvous, TurnsAwayOtherJobs) {
   for (uint32_t kind : {uint32_t(Frame::hello), uint32_t(Frame::refusal)}) {
     uint32_t port = freePort();
@@ -130,7 +130,7 @@ TEST(Rendezvous, TurnsAwayOtherJobs) {
     hello.rank = 1;
     hello.ranks = 2;
     hello.status = FSDPRT_BAD_INPUT;
-    hello.secondsLeft = 0.001; // the time limit of this rank only
+    hello.secondsLeft = 0.001; // time limit of this rank only
     std::strcpy(hello.job, "'theirs'");
     std::strcpy(hello.host, "nodeB");
     EXPECT_TRUE(sendFrame(other.get(), hello));
@@ -179,7 +179,8 @@ TEST(Rendezvous, IgnoresWhatFollowsAHello) {
   EXPECT_LT(seconds(after) - seconds(before), 0.5);
 }
 
-/// No status that a listener in rank 0's place sends lets a rank end with exit code 0.
+/// If a process other than rank 0 listens at the port, no status that it sends makes a rank end
+/// with exit code 0.
 TEST(Rendezvous, NoRefusalIsASuccess) {
   for (int32_t status : {0, 1, 2, 3, 4, 5, 99, 255, 256, -1}) {
     uint32_t port;
@@ -207,7 +208,7 @@ TEST(Rendezvous, NoRefusalIsASuccess) {
   }
 }
 
-/// Control characters of names are replaced in messages, and texts need no terminating 0.
+/// Control characters in names are replaced in messages, and texts need no terminating zero byte.
 TEST(Rendezvous, BelievesNoText) {
   expectTold(meetOddly(
                  [](Frame &hello) {
@@ -236,7 +237,7 @@ TEST(Rendezvous, AConnectionThatSaysNothingChangesNothing) {
   other.join();
   hosting.join();
   ASSERT_EQ(members.size(), 2u);
-  // Each rank has the other end of its own channel.
+  // Each rank has the other end of its channel.
   for (int rank : {0, 1}) {
     Message message;
     message.kind = Message::hello;
@@ -263,7 +264,7 @@ TEST(Rendezvous, CountsConnectionsThatSayNothing) {
     }
   });
   Descriptor silent = connectTo(port);
-  Descriptor confused = connectTo(port); // a valid frame, but not from a rank
+  Descriptor confused = connectTo(port); // sends a valid frame, but not one of a rank
   EXPECT_TRUE(sendFrame(confused.get(), Frame::make(Frame::welcome)));
   hosting.join();
   EXPECT_EQ(told,

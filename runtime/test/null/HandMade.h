@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A unit of one parameter over ranks, with the buffers and programs that a test adds:
+// A model with one unit of one parameter, and the buffers and programs that a test adds:
 //
 //     p 256 | ids 64 | block 64 | rank 64 | 64 free | buffers
 //
@@ -30,10 +30,10 @@ struct HandMade {
   fb::Slice parameter() const { return {0, shardBytes, 0, 0, 0}; }
   fb::Slice ids() const { return {256, 64, 0, 0, 0}; }
 
-  /// Adds a buffer of the step, live between two of its commands, after all others.
+  /// Adds a buffer after all others. It is live from command `first` to command `last` of the step.
   fb::Slice buffer(const char *name, uint64_t bytes, uint32_t first, uint32_t last);
 
-  /// Append a command to `to` and return its number.
+  /// The functions below append a command to `to`. launch() returns the number of its command.
   uint32_t launch(Block &to, const char *label, std::vector<fb::Slice> reads,
                   std::vector<fb::Slice> writes, std::vector<fb::Slice> updates = {});
   void gather(Block &to, uint32_t id, fb::Slice source, fb::Slice target, uint32_t channel = 1);
@@ -57,8 +57,8 @@ private:
   uint64_t end = firstFree;
 };
 
-/// Returns a sound step of two ranks: gather, forward, reduction and update, each with its wait, or
-/// with an empty fill in its place.
+/// Returns a valid step of two ranks: gather, forward, reduction and update. Collectives are
+/// followed by their waits or, if `channel` is 0, by empty fills.
 HandMade soundStep(uint32_t channel = 1);
 
 inline bool contains(const std::string &text, const std::string &part) {
@@ -67,7 +67,7 @@ inline bool contains(const std::string &text, const std::string &part) {
 
 } // namespace fsdprt::test
 
-/// Prints the findings if `part` is missing.
+/// Expects `part` among the findings. Prints the findings otherwise.
 #define EXPECT_FOUND(hand, part)                                                                   \
   {                                                                                                \
     std::string text = (hand).findings();                                                          \

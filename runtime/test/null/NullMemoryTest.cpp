@@ -46,7 +46,7 @@ TEST(Null, AStepLeavesStatesToTheNextAndNothingElse) {
   fb::Slice a = hand.buffer("a", 64, 0, 1);
   fb::LoopT loop;
   loop.count = 2;
-  hand.launch(loop.body, "add", {}, {}, {a}); // uninitialised in the first iteration
+  hand.launch(loop.body, "add", {}, {}, {a}); // Bytes are uninitialised in the first iteration.
   auto command = std::make_unique<fb::CommandT>();
   command->body.Set(std::move(loop));
   hand.step().push_back(std::move(command));
@@ -55,7 +55,7 @@ TEST(Null, AStepLeavesStatesToTheNextAndNothingElse) {
                      "0, which nothing has written");
   NullResult result = hand.walk();
   ASSERT_EQ(result.findings.size(), 1u);
-  EXPECT_EQ(result.findings[0].times, 6u); // once in each step, and written later in it
+  EXPECT_EQ(result.findings[0].times, 6u); // once in each step
 }
 
 TEST(Null, AResumedRunHasStatesAndBlocksAlone) {
@@ -76,7 +76,7 @@ TEST(Null, AResumedRunHasStatesAndBlocksAlone) {
 
 TEST(Null, InitialValuesCoverTheStatesOfEveryRank) {
   HandMade hand = soundStep();
-  hand.manifest.params[0]->shape = {100}; // of 128: covers rank 0's piece, but not rank 1's
+  hand.manifest.params[0]->shape = {100}; // less than 128, so rank 1's piece is not covered
   EXPECT_FOUND(
       hand,
       "uninitialised: init, rank 1: the host reads [144, +112) of 'u parameter' as the host, which "
@@ -106,7 +106,8 @@ TEST(Null, ScratchIsWorthNothingBehindItsLaunch) {
 
 //===- GPUs ---------------------------------------------------------------===//
 
-/// Returns a GPU launch that fetches rows of 64 bytes from a binding, and has scratch.
+/// Returns a program with a GPU launch that fetches rows of 64 bytes from a binding and has
+/// scratch.
 static HandMade onGpu() {
   HandMade hand;
   hand.manifest.gpu = std::make_unique<fb::GpuT>();
@@ -206,7 +207,7 @@ TEST(Null, RangesLieInOneLiveBuffer) {
 
 TEST(Null, BuffersThatLiveAtOnceAreApart) {
   HandMade hand = soundStep();
-  hand.layout().buffers[5]->offset = 512 + 448; // gradient
+  hand.layout().buffers[5]->offset = 512 + 448; // the gradient
   hand.step()[2]->body.AsLaunch()->bindings[2] =
       at(hand.step()[2]->body.AsLaunch()->bindings[2], 512 + 448);
   fb::Slice &source = *hand.step()[3]->body.AsCollective()->source;

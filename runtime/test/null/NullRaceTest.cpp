@@ -19,7 +19,7 @@ TEST(Null, FindsNothingInASoundStep) {
     EXPECT_EQ(result.kinds, 1u);
     EXPECT_EQ(result.order.collectives, 2u);
     EXPECT_EQ(result.counts.commands,
-              1 + 1 + 6 * 6u); // init of both ranks; three steps, and three after a resume
+              1 + 1 + 6 * 6u); // init on both ranks, three steps, and three after a resume
   }
 }
 
@@ -81,7 +81,7 @@ TEST(Null, ManyMayReadWhatIsSent) {
   EXPECT_EQ(hand.findings(), "");
   std::swap(hand.step()[2]->body.AsLaunch()->bindings[0],
             hand.step()[2]->body.AsLaunch()->bindings[1]);
-  EXPECT_FOUND(hand, "command 0"); // two distinct findings
+  EXPECT_FOUND(hand, "command 0"); // There are two distinct findings.
 }
 
 TEST(Null, AWaitEndsItsOwnTransferAlone) {
@@ -102,7 +102,7 @@ TEST(Null, CopiesOnChannelsToTheHostAndTheFile) {
   hand.layout().file_bytes = 4096;
   uint64_t host = hostBegin(*hand.artifact()->manifest().layouts()->Get(0)),
            file = fileBegin(*hand.artifact()->manifest().layouts()->Get(0));
-  hand.layout().buffers.clear(); // without lifetimes
+  hand.layout().buffers.clear(); // The layout then has no lifetimes.
   fb::Slice onHost(host, 256, 0, 0, 0), inFile(file, 256, 0, 0, 0);
   hand.copy(hand.step(), 1, hand.parameter(), onHost, 4);
   hand.wait(hand.step(), 1);
@@ -164,6 +164,6 @@ TEST(Null, WhatIsBehindALoopsBeginLivesThroughAllIterations) {
   fb::Slice behind = hand.buffer("behind", 64, 4, 4);
   hand.launch(hand.step(), "behind", {}, {behind});
   EXPECT_EQ(hand.findings(), "");
-  hand.layout().buffers[4]->last = 1; // 'before', in the loop
+  hand.layout().buffers[4]->last = 1; // The lifetime of 'before' ends in the loop.
   EXPECT_FOUND(hand, "command 2 (launch 'first') has binding 0 at [512, +64) of no live buffer");
 }

@@ -16,7 +16,7 @@ using Kind = fb::CollectiveKind;
 
 //===- Order --------------------------------------------------------------===//
 
-/// Returns the findings if `ranks` run another program.
+/// Returns the findings if `ranks` run the program of another artifact.
 static std::string findingsWithPeers(const HandMade &hand, std::vector<uint64_t> ranks,
                                      const HandMade &peer) {
   NullOptions options;
@@ -28,7 +28,7 @@ static std::string findingsWithPeers(const HandMade &hand, std::vector<uint64_t>
   return text;
 }
 
-/// Gathers over both axes, one after another.
+/// Returns a step with a gather over each of the two axes.
 static HandMade twoAxes(bool swapped) {
   HandMade hand(2, 2);
   fb::Slice a = hand.buffer("a", 512, 0, 1), b = hand.buffer("b", 512, 0, 1);
@@ -58,7 +58,7 @@ TEST(Null, MembersOfAGroupStartTheSameCollectives) {
       << text;
 }
 
-/// Changes, on one rank, each property of a collective that members must agree on.
+/// Changes each property of a collective that members must agree on, on one rank.
 TEST(Null, MembersAgreeOnAllOfACollective) {
   auto text = [](void (*change)(fb::CollectiveT &)) {
     HandMade other = soundStep();
@@ -82,7 +82,7 @@ TEST(Null, GroupsThatWaitForEachOtherAreInACircle) {
   EXPECT_EQ(twoAxes(true).findings(), "");
   std::vector<uint64_t> three = {3};
   EXPECT_EQ(findingsWithPeers(twoAxes(false), three, twoAxes(true)),
-            ""); // 0 and 1 meet, then 1 and 3, and so on
+            ""); // Pairs of ranks can advance: 0 and 1, 1 and 3, ...
   std::string text = findingsWithPeers(twoAxes(false), {1, 2}, twoAxes(true));
   EXPECT_TRUE(
       contains(text, "each would wait for ever: expected one order of collectives on all ranks"))
@@ -135,7 +135,7 @@ TEST(Null, TheToyIsSoundOnceItsPaddingIsSet) {
       options.shards = shards;
       options.asynchronous = asynchronous;
       fb::ManifestT manifest = toyManifest(options);
-      for (size_t p : {0, 2}) { // before the initial values
+      for (size_t p : {0, 2}) { // The padding is set before the initial values.
         auto &commands = manifest.programs[p == 0 ? 0 : manifest.programs.size() - 2]->commands;
         const fb::StateT &state = *manifest.layouts[p == 0 ? 0 : 1]->states[0];
         auto command = std::make_unique<fb::CommandT>();
@@ -151,7 +151,7 @@ TEST(Null, TheToyIsSoundOnceItsPaddingIsSet) {
     }
 }
 
-/// Any manifest is refused, or walked to its end.
+/// Every damaged manifest must be refused or be walked to its end.
 TEST(Null, SurvivesDamagedManifests) {
   std::mt19937 random(1);
   fb::ManifestT manifest = soundStep().manifest;

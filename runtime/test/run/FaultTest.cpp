@@ -6,7 +6,7 @@
 //
 // Ranks are lost at a place in the program (--inject-rank-fault), never at a point in time, and
 // time limits are generous. The tests check the reported rank, step and collective. All cases of a
-// test run at once, because they mostly wait.
+// test run concurrently, because they mostly wait.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,12 +22,12 @@ namespace {
 class Faults : public Run {
 protected:
   struct Case {
-    std::string fault, arguments, environment; ///< of fsdp-run
+    std::string fault, arguments, environment; ///< of the fsdp-run process
     int code;
-    std::vector<std::string> words; ///< expected in its output
+    std::vector<std::string> words; ///< words expected in the output
   };
 
-  /// Runs all cases at once, and checks that no process is left.
+  /// Runs all cases concurrently, and checks that no process is left.
   void check(const std::vector<Case> &cases) {
     std::string script;
     for (size_t i = 0; i < cases.size(); ++i) {
@@ -49,7 +49,7 @@ protected:
     EXPECT_NE(bash("pgrep -f " + folder + "/toy"), 0) << "a process is left";
   }
 
-  /// Returns cases with a fault on each rank in each phase.
+  /// Returns a case for each rank and each phase of `phases`, with a fault there.
   std::vector<Case> everywhere(const std::string &kind, const std::string &options, int code,
                                const std::vector<std::string> &phases) {
     std::vector<Case> cases;
@@ -87,7 +87,8 @@ TEST_F(Faults, KilledInEachPhase) {
 TEST_F(Faults, StoppedInEachPhase) {
   std::vector<Case> cases = everywhere("stop", "--processes --heartbeat-seconds=6", FSDPRT_HUNG,
                                        {"gather", "compute", "reduce", "save"});
-  // Between programs ranks check each other's heartbeats and detect this long before the launcher.
+  // Between programs, ranks check each other's heartbeats, and detect the fault long before the
+  // launcher.
   cases.push_back({"stop:1:save:2",
                    at("toy3.fsdp") + " --steps=4 --save=saves.watched --save-every=1 --processes "
                                      "--heartbeat-seconds=60 --timeout-seconds=6",
@@ -97,12 +98,14 @@ TEST_F(Faults, StoppedInEachPhase) {
   check(cases);
 }
 
-TEST_F(Faults, HangsInEachPhase) { // the process lives, its rank makes no progress
+// The process is alive, but its rank makes no progress.
+TEST_F(Faults, HangsInEachPhase) {
   check(everywhere("hang", "--processes --timeout-seconds=6", FSDPRT_HUNG,
                    {"gather", "compute", "reduce"}));
 }
 
-TEST_F(Faults, SlowRanksAreWaitedFor) { // as long as they make progress
+// A slow rank is not lost as long as it makes progress.
+TEST_F(Faults, SlowRanksAreWaitedFor) {
   std::vector<Case> cases;
   for (std::string how : {"", " --processes", " --processes --backend=nccl"})
     cases.push_back({"slow:1:compute:2",
@@ -117,7 +120,8 @@ TEST_F(Faults, ThreadHangsInEachPhase) {
   check(everywhere("hang", "--timeout-seconds=6", FSDPRT_HUNG, {"gather", "compute", "reduce"}));
 }
 
-TEST_F(Faults, OverNcclBetweenProcesses) { // with the NCCL stub
+// The library is the NCCL stub.
+TEST_F(Faults, OverNcclBetweenProcesses) {
   std::string how = "--processes --backend=nccl ";
   check(everywhere("kill", how, FSDPRT_LOST, {"gather", "compute", "reduce", "save"}));
   check(everywhere("stop", how + "--heartbeat-seconds=6", FSDPRT_HUNG, {"gather", "reduce"}));
@@ -125,7 +129,8 @@ TEST_F(Faults, OverNcclBetweenProcesses) { // with the NCCL stub
                    {"gather", "compute", "reduce"}));
 }
 
-TEST_F(Faults, NcclFailsBetweenProcesses) { // errors that the library reports, and calls that hang
+// The NCCL stub reports errors, or its calls hang.
+TEST_F(Faults, NcclFailsBetweenProcesses) {
   std::string toy = at("toy3.fsdp") + " --processes --backend=nccl --steps=4 --timeout-seconds=6";
   check({{"",
           toy,
@@ -210,7 +215,8 @@ TEST_F(Faults, RanksDieWithTheirLauncher) {
             7);
 }
 
-// A closed terminal sends SIGHUP to its session: the run ends after the current step and saves.
+// A terminal that is closed sends SIGHUP to its session. The run must end after the current step
+// and save.
 TEST_F(Faults, AHangupEndsBehindTheStep) {
   for (std::string how : {"", " --processes"}) {
     EXPECT_EQ(bash("rm -rf hung log; setsid " FSDP_RUN " " + at("toy3.fsdp") + how +
@@ -223,7 +229,8 @@ TEST_F(Faults, AHangupEndsBehindTheStep) {
   }
 }
 
-// The whole machine pauses and the launcher resumes first: the pause is not a missing heartbeat.
+// All processes pause, and the launcher continues first. It must not take the pause for a missing
+// heartbeat.
 TEST_F(Faults, APauseOfAllIsNobodysSilence) {
   EXPECT_EQ(bash("rm -f log; " FSDP_RUN " " + at("toy3.fsdp") +
                  " --processes --heartbeat-seconds=3 --steps=100000000 >log 2>&1 & run=$!\n"
@@ -327,8 +334,8 @@ TEST_F(Faults, OtherArtifactOnOneRank) {
        {"", toy, on("toy2.fsdp"), FSDPRT_BAD_INPUT, {"expected rank 1 of 3, found rank 1 of 2"}}});
 }
 
-TEST_F(Faults,
-       FullDiskDuringASave) { // after the first save, for which a process makes fewer calls
+// The disk is full after the first save, for which a process makes fewer calls.
+TEST_F(Faults, FullDiskDuringASave) {
   std::string toy = at("toy3.fsdp") + " --steps=4 --save-every=1 ";
   std::string full = "LD_PRELOAD=" FSDPRT_FAILPOINT " FAIL_HOW=full FAIL_IN=";
   std::vector<std::string> words = {"could not be saved", "No space left on device",
@@ -344,8 +351,8 @@ TEST_F(Faults,
   }
 }
 
-TEST_F(Faults, GoesOnAsIfNeverInterrupted) { // losses, weights and optimizer's state, with
-                                             // threads and processes
+// Compares losses, weights and the optimizer's state, with threads and with processes.
+TEST_F(Faults, GoesOnAsIfNeverInterrupted) {
   std::string words;
   for (int i = 0; i < 3000; ++i)
     words += static_cast<char>('a' + i * i % 23);
@@ -359,7 +366,7 @@ TEST_F(Faults, GoesOnAsIfNeverInterrupted) { // losses, weights and optimizer's 
            common + "7 --save=" + n + " --resume=" + n + " --export=" + n + ".st --metrics=" + n +
                ".jsonl" + how);
     EXPECT_EQ(bash("cmp whole.st " + n + ".st && cmp whole/latest " + n + "/latest"), 0)
-        << how; // the hashes of all files
+        << how; // 'latest' depends on the hashes of all files.
     EXPECT_EQ(bash("for f in whole " + n +
                    "; do grep -o '\"step\":[^,]*,\"loss\":[^,]*' $f.jsonl > $f.losses; done; "
                    "test $(wc -l < whole.losses) = 7 && cmp whole.losses " +
@@ -369,7 +376,8 @@ TEST_F(Faults, GoesOnAsIfNeverInterrupted) { // losses, weights and optimizer's 
   }
 }
 
-TEST_F(Faults, TokensThatAreNone) { // refused by all ranks when the file is opened, with the place
+// All ranks refuse the file when they open it, and report the place of the invalid token.
+TEST_F(Faults, TokensThatAreNone) {
   auto words = [](std::vector<uint16_t> ids) {
     return std::string(reinterpret_cast<char *>(ids.data()), 2 * ids.size());
   };
@@ -429,8 +437,8 @@ TEST_F(Faults, MemoryLimitBelowThePlan) {
           {"the plan needs 4.0 GiB", "the limit of this process (ulimit -v) leaves"}}});
 }
 
-TEST_F(Faults,
-       InstructionsThatTheProcessorLacks) { // refused by all ranks because of its feature bits
+// All ranks refuse an artifact for features that the processor lacks.
+TEST_F(Faults, InstructionsThatTheProcessorLacks) {
   ToyOptions options;
   options.shards = 3;
   auto manifest = toyManifest(options);

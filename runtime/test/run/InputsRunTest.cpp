@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Output and errors of --input, --synthetic and --text; random inputs are always reported.
+// Tests output and errors of --input, --synthetic and --text. Random inputs must always be
+// reported.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +25,7 @@ protected:
     write("short.bin", 8, 0);
   }
 
-  /// Writes `rows` samples of 4 ids.
+  /// Writes a file of `rows` samples of 4 ids each.
   void write(const std::string &name, int64_t rows, int64_t first) {
     std::vector<int64_t> ids;
     for (int64_t i = 0; i < 4 * rows; ++i)

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// fsdp-run --processes does what fsdp-run does, and leaves the same files.
+// Tests that fsdp-run --processes writes the same files as fsdp-run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +38,7 @@ TEST_F(Processes, LeaveTheSameFiles) {
            common + "b" + n + " --steps=6 --export=b.st --processes --tensorboard=tb" + n);
     expectSame("a.st", "b.st");
     expectSame("a" + n, "b" + n);
-    // Each resumes from a save of the other.
+    // Each kind of run resumes from a save of the other kind.
     expect(0, "resumed",
            common + "a" + n + " --resume=a" + n + " --processes --steps=9 --export=a.st");
     expect(0, "resumed", common + "b" + n + " --resume=b" + n + " --steps=9 --export=b.st");
@@ -47,7 +47,7 @@ TEST_F(Processes, LeaveTheSameFiles) {
   }
 }
 
-/// Over the NCCL stub, which adds in the order of ranks.
+/// Uses the NCCL stub, which adds in the order of ranks.
 TEST_F(Processes, LeaveTheSameFilesOverNccl) {
   ToyOptions options;
   options.shards = options.replicas = 2;
@@ -128,7 +128,8 @@ TEST_F(Processes, SayOnceWhatIsWrong) {
   expect(2, "cannot", "toy3.fsdp --processes --export=no/such/folder --steps=2");
 }
 
-TEST_F(Processes, EndBehindAStepWhenAsked) { // one signal, to the launcher
+// Only the launcher receives a signal.
+TEST_F(Processes, EndBehindAStepWhenAsked) {
   EXPECT_EQ(bash(FSDP_RUN
                  " toy3.fsdp --processes --steps=100000000 --save=saves >log 2>&1 & run=$!\n"
                  "for i in $(seq 600); do grep -q '^step' log && break; sleep 0.1; done\n"

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Artifacts in a temporary folder of the test, and the output and exit code of processes.
+// Writes artifacts to a temporary folder, and runs processes in it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ struct Result {
   std::string output;
 };
 
-/// A folder with the toy model for 1 to 4 ranks, and fsdp-run in it.
+/// A test with a folder that has the toy model for 1 to 4 ranks.
 class Run : public testing::Test {
 protected:
   void SetUp() override {
@@ -42,7 +42,7 @@ protected:
 
   std::string at(const std::string &name) const { return folder + "/" + name; }
 
-  /// Writes the toy model for 3 ranks with another seed, and a copy with one flipped bit.
+  /// Writes the toy model for 3 ranks twice: with another seed, and with one flipped bit.
   void writeOtherArtifacts(const std::string &other, const std::string &damaged) {
     ToyOptions options;
     options.shards = 3;
@@ -68,7 +68,7 @@ protected:
     return result;
   }
 
-  /// Runs a script in the folder, for ten minutes at most, and returns its exit code.
+  /// Runs a script in the folder for at most ten minutes. Returns its exit code.
   int bash(const std::string &script) {
     writeFile(at("script"), script.data(), script.size());
     return WEXITSTATUS(

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Exit codes, messages, metrics, weights in and out, planted faults, full disks.
+// Tests exit codes, messages, metrics, import and export of weights, planted faults, and full
+// disks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -91,7 +92,7 @@ TEST_F(Run, WritesMetrics) {
   expect(0, "",
          "toy2.fsdp --steps=3 --metrics=again.jsonl --overfit --lr=0.25 --seed=7 "
          "--threads-per-rank=3");
-  std::string again = text("again.jsonl"); // equal except for the speed
+  std::string again = text("again.jsonl"); // equal to `metrics` except for the speed
   EXPECT_EQ(again.substr(0, again.find("\"tokens_per")),
             metrics.substr(0, metrics.find("\"tokens_per")));
 }
@@ -122,7 +123,7 @@ TEST_F(Run, WeightsInAndOut) {
          "toy2.fsdp --steps=4 --export=a.safetensors --lr=0");
   expect(0, "", "toy3.fsdp --steps=4 --export=b.safetensors --lr=0");
   EXPECT_EQ(text("a.safetensors"),
-            text("b.safetensors")); // initial values are equal for any number of ranks
+            text("b.safetensors")); // Initial values do not depend on the number of ranks.
   expect(0, "weights: 2 parameters from a.safetensors",
          "toy4.fsdp --seed=99 --init=a.safetensors --steps=1 --export=c.safetensors --lr=0");
   EXPECT_EQ(text("a.safetensors"), text("c.safetensors"));
@@ -152,7 +153,7 @@ TEST_F(Run, ValuesOfTheModel) {
     expect(0, "check against unsharded passed",
            "all" + std::string(ranks) + ".fsdp --steps=3 --check-against=unsharded");
   }
-  // The model's seed, unless --seed is given.
+  // The seed is the model's seed unless --seed is given.
   expect(
       0,
       "weights: 1 parameter from the model's own values, 1 from their distributions with seed 7\n",
@@ -161,7 +162,7 @@ TEST_F(Run, ValuesOfTheModel) {
   expect(0, "with seed 8\n", "some2.fsdp --seed=8" + still + "c");
   EXPECT_EQ(text("a"), text("b"));
   EXPECT_NE(text("a"), text("c"));
-  // --init first, then the model's values; parameters with neither are refused.
+  // Values of --init take precedence over the model's values. Parameters with neither are refused.
   float ones[91];
   std::fill_n(ones, 91, 1.0f);
   auto write = [&](const char *file, const char *name, std::vector<uint64_t> shape, size_t size) {
@@ -353,7 +354,7 @@ TEST_F(Run, KeepsItsInputs) {
   expect(2, "other.fsdp: --export would overwrite the artifact", "toy2.fsdp --export=other.fsdp");
   expect(2, "toy2.fsdp: --metrics would overwrite the artifact", "toy2.fsdp --metrics=toy2.fsdp");
   expect(2, "t.txt: --metrics would overwrite --text", "toy2.fsdp --text=t.txt --metrics=t.txt");
-  // Temporary files have unique names: an existing x.safetensors.tmp stays.
+  // Temporary files have unique names, so an existing x.safetensors.tmp is not changed.
   expect(0, "written to x.safetensors",
          "toy2.fsdp --steps=1 --init=x.safetensors.tmp --export=x.safetensors");
   EXPECT_EQ(bash("cmp w.safetensors x.safetensors.tmp"), 0);
@@ -376,7 +377,8 @@ TEST_F(Run, ChecksOutputsBeforeItTrains) {
 }
 
 TEST_F(Run, EndsOnRequestWithItsWeights) {
-  std::signal(SIGINT, SIG_DFL); // ignored, and inherited, if the tests run in the background
+  // If the tests run in the background, SIGINT is ignored, and fsdp-run would inherit that.
+  std::signal(SIGINT, SIG_DFL);
   for (auto [signal, code] : {std::pair("INT", 130), std::pair("TERM", 143)}) {
     int status = bash("set -m; rm -f log e.safetensors; " FSDP_RUN
                       " toy2.fsdp --steps=1000000000 --metrics=m.jsonl"

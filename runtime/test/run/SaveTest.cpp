@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The index; 10 steps against 5 and 5; kinds of damage to a save; a killed process, or a full disk,
-// at every system call of a save.
+// Tests the index; 10 steps compared with 5 steps and 5 more after a resume; kinds of damage to a
+// save; and a killed process, or a full disk, at every system call of a save.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ using namespace fsdprt::test;
 static SaveIndex someIndex() {
   SaveIndex index;
   index.artifactHash = std::string(64, 'a');
-  index.modelSource = "m\xff\"odel.mlir"; // not UTF-8
+  index.modelSource = "m\xff\"odel.mlir"; // not valid UTF-8
   index.run.step = 7;
   index.run.seed = UINT64_MAX;
   index.run.rate = {0.1, 1e-300, 3, 9};
@@ -72,7 +72,7 @@ TEST(SaveIndex, ComesBackAsItWas) {
 }
 
 TEST(SaveIndex, IsRefusedWhenNestedTooDeep) {
-  // Each of these would be copied, compared or printed level by level, on the stack.
+  // Code that copies, compares or prints these values recursively would overflow the stack.
   size_t levels = 200000;
   std::string deep = std::string(levels, '[') + std::string(levels, ']');
   for (std::string text : {"{\"version\":" + deep + "}", "{\"format\":" + deep + "}", deep})
@@ -98,7 +98,7 @@ TEST(SaveIndex, IsRefusedWhenDamaged) {
       << refusal(later);
 }
 
-/// The hash is right, but the contents are malformed.
+/// The hash of the index is correct, but the contents are malformed.
 TEST(SaveIndex, IsRefusedWhenMalformed) {
   SaveIndex index = someIndex();
   const std::string text = writeIndex(index);
@@ -113,8 +113,8 @@ TEST(SaveIndex, IsRefusedWhenMalformed) {
     size_t at = odd.size() - 68;
     odd.replace(at, 64, std::string(64, '0'));
     odd.replace(at, 64, sha256Text(odd.data(), odd.size()));
-    bool empty = std::strcmp(to, "\"files\":{}") ==
-                 0; // no piece: detected by the comparison with the artifact
+    // A state without pieces is only detected by the comparison with the artifact.
+    bool empty = std::strcmp(to, "\"files\":{}") == 0;
     EXPECT_EQ(refusal(odd) == "", empty) << to << refusal(odd);
   }
 }
@@ -125,7 +125,8 @@ namespace {
 class Save : public Run {
 protected:
   Save() {
-    if (access("/dev/shm", W_OK) == 0) // a file system where flushing is fast
+    // On this file system, flushing is fast.
+    if (access("/dev/shm", W_OK) == 0)
       root = "/dev/shm";
   }
   void expectSame(const std::string &a, const std::string &b) {
@@ -159,7 +160,7 @@ TEST_F(Save, GoesOnBitForBit) {
                ranks);
     expect(0, "saved step 5: b" + ranks + "/step-00000005",
            base + " --steps=5 --lr-decay-steps=9 --min-lr=0.01 --metrics=b --save=b" + ranks);
-    // Options that the save contains need not be repeated.
+    // Options that the save contains are not repeated.
     expect(0, "resumed after step 5 of b" + ranks + "/step-00000005",
            "toy" + ranks +
                ".fsdp --text=book.txt --val-every=3 --steps=10 --metrics=b --export=b.st "
@@ -167,7 +168,8 @@ TEST_F(Save, GoesOnBitForBit) {
                ranks + " --save=b" + ranks + " --check-against=unsharded");
     EXPECT_EQ(numbers("a"), numbers("b"));
     expectSame("a.st", "b.st");
-    expectSame("a" + ranks + "/latest", "b" + ranks + "/latest"); // it has the hashes of all files
+    // 'latest' has a hash of the index, which has the hashes of all files.
+    expectSame("a" + ranks + "/latest", "b" + ranks + "/latest");
     expectSame("a" + ranks + "/step-00000010/index.json",
                "b" + ranks + "/step-00000010/index.json");
     expect(0, "all steps of --steps=10 are done",
@@ -185,7 +187,7 @@ TEST_F(Save, KeepsWholeStatesOnce) {
   for (int rank = 0; rank < 4; ++rank) {
     SafetensorsFile saved(at("s/step-00000002/" + rankFileName(rank)));
     EXPECT_EQ(saved.getTensors().size(), rank < 2 ? 3u : 1u)
-        << rank; // replicas save only their step blocks
+        << rank; // Replicas save only their step blocks.
   }
   expect(0, "resumed", "hsdp.fsdp --steps=4 --save=s --resume=s");
   expectSame("s/latest", "t/latest");
@@ -257,13 +259,13 @@ TEST_F(Save, RefusesBadUsage) {
   expect(2, "toy2.fsdp: cannot write to the folder: Not a directory", "toy2.fsdp --save=toy2.fsdp");
   expect(2, "no/such/s: cannot create the folder for saves: No such file",
          "toy2.fsdp --save=no/such/s");
-  expect(2, "compiled for 2 ranks", "toy2.fsdp --ranks=3 --save=new"); // no folder is left
+  expect(2, "compiled for 2 ranks", "toy2.fsdp --ranks=3 --save=new"); // leaves no folder
   EXPECT_EQ(bash("[ ! -e new ]"), 0);
   write("m", "not metrics\n");
   expect(0, "saved step 1", "toy2.fsdp --steps=1 --save=s");
   expect(2, "m: expected lines of metrics to append to, found other content at byte 0",
          "toy2.fsdp --steps=2 --resume=s --metrics=m");
-  // One process at a time.
+  // Only one process may save to a folder at a time.
   EXPECT_EQ(bash("exec 9<s && flock -n 9 && " FSDP_RUN
                  " toy2.fsdp --steps=2 --save=s --resume=s 2>err; [ $? = 2 ]"),
             0);
@@ -271,8 +273,8 @@ TEST_F(Save, RefusesBadUsage) {
       << text("err");
 }
 
-/// From a folder of saves the newest undamaged one is used, with a warning. A damaged save that is
-/// named by --resume is refused.
+/// From a folder of saves, the newest undamaged save is used, with a warning. A damaged save that
+/// --resume names is refused.
 TEST_F(Save, LeavesDamageOut) {
   expect(0, "saved step 4", "toy2.fsdp --steps=4 --save=s --save-every=2");
   const std::string folder = "s/step-00000004/", resume = "toy2.fsdp --steps=5 --resume=s";
@@ -334,9 +336,9 @@ TEST_F(Save, LeavesDamageOut) {
       "s/latest", "s/step-00000009/index.json: cannot open the index of the save: No such file",
       [](std::string &text) { text[12] = '9'; }, 4);
   ASSERT_EQ(bash("mkdir t && cp -r s/step-00000002 s/step-00000004 t"),
-            0); // no 'latest': the newest
+            0); // Without 'latest', the newest save is used.
   expect(0, "resumed after step 4 of t/step-00000004", "toy2.fsdp --steps=5 --resume=t");
-  ASSERT_EQ(bash("cp s/step-00000002/rank-00000.safetensors " + folder), 0); // of another step
+  ASSERT_EQ(bash("cp s/step-00000002/rank-00000.safetensors " + folder), 0); // file of another step
   fallsBack(folder + "rank-00000.safetensors: expected SHA-256", 2);
   ASSERT_EQ(bash("for s in s/step-*; do echo >$s/index.json; done"), 0);
   expect(2, "s: all of its 2 saves are damaged: s/step-00000004/index.json: ", resume);
@@ -344,7 +346,7 @@ TEST_F(Save, LeavesDamageOut) {
 
 TEST_F(Save, FullDisk) {
   expect(0, "saved step 1", "toy2.fsdp --steps=1 --save=s");
-  // A file size limit that the files of the second save exceed.
+  // The files of the second save exceed the file size limit.
   EXPECT_EQ(bash("ulimit -f 1; " FSDP_RUN
                  " toy2.fsdp --steps=3 --save=s --resume=s >log 2>&1; [ $? = 1 ]"),
             0)
@@ -389,7 +391,7 @@ protected:
     std::getline(file, line);
     return line;
   }
-  /// Resumes from the last save, or starts anew if there is none, as a user would.
+  /// Resumes from the last save, or starts a new run if there is no save, as a user would.
   void goOn(const std::string &where) {
     bool any = !readLatest().empty();
     Result result = run("toy2.fsdp --steps=2 --resume=" + saves + options);
@@ -409,7 +411,8 @@ protected:
 } // namespace
 
 TEST_F(SaveCalls, AreInTheOrderThatSurvives) {
-  // The second save is flushed before it is renamed, and renamed before the old one is removed.
+  // The second save must be flushed before it is renamed, and renamed before the old save is
+  // removed.
   std::vector<std::string> words = {"fsync .step-00000002.tmp/index.json",
                                     "fsync .step-00000002.tmp",
                                     "rename step-00000002",
@@ -455,11 +458,12 @@ TEST_F(SaveCalls, MayBeTheLast) {
 TEST_F(SaveCalls, MayFindTheDiskFull) {
   for (size_t k = 1; k <= calls.size(); ++k) {
     Result result = run("toy2.fsdp --steps=2" + options, preload("full", k));
-    if (result.code == 0) { // only removals or the flush of a folder were left
+    if (result.code == 0) {
+      // Only removals or the flush of a folder follow the failing call.
       EXPECT_EQ(readLatest(), golden) << calls[k - 1];
     } else {
       EXPECT_EQ(result.code, k == 1 ? 2 : 1) << calls[k - 1] << "\n"
-                                             << result.output; // the first call creates the folder
+                                             << result.output; // The first call creates the folder.
       EXPECT_NE(result.output.find("No space left"), std::string::npos) << calls[k - 1] << "\n"
                                                                         << result.output;
       EXPECT_NE(result.output.find("error: " + std::string(k == 1 ? "" : "step ")),

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Compares rings and shared links with closed forms, and bandwidths with a published curve. Checks
-// that bad files are refused, and that every step lies within bounds.
+// that invalid files are refused, and that the duration of every step is within bounds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,13 +55,13 @@ TEST(Transfer, RingsOfOneLevel) {
   EXPECT_EQ(planTransfer(cluster, Kind::all_gather, 8e8, {1, 1}).aloneSeconds(), 0);
 }
 
-// 16 ranks on nodes of 8: 14 steps within nodes and one between them (the ring's last step is not
-// needed); 8 uplinks are shared.
+// 16 ranks on nodes of 8 make 14 steps within nodes and one step between nodes, since the last step
+// of the ring is not needed. They share 8 uplinks.
 TEST(Transfer, RingsOfTwoLevels) {
   Cluster cluster = plainCluster({link("in", 8, 1e-6, 4e9), link("out", 64, 1e-4, 1e8)});
   EXPECT_NEAR(planTransfer(cluster, Kind::all_gather, 16e8, {16, 1}).aloneSeconds(),
               14e-6 + 1e-4 + 15e8 / 8e8, 1e-9);
-  // A single member per node has one uplink.
+  // With one member per node, each member has one uplink.
   EXPECT_NEAR(planTransfer(cluster, Kind::all_gather, 4e8, {4, 8}).aloneSeconds(), 3e-4 + 3e8 / 1e8,
               1e-9);
 }
@@ -88,7 +88,8 @@ TEST(Links, OneChannelIsAQueueTwoShare) {
   EXPECT_NEAR(queue.finish(second), 4, 1e-9);
   EXPECT_NEAR(queue.flight(first).end, 2, 1e-9);
   EXPECT_NEAR(queue.flight(second).begin, 2, 1e-9);
-  Links shared(1); // the shorter one ends after having half of the links for twice its time
+  // The shorter collective has half of the links, so that it takes twice as long as alone.
+  Links shared(1);
   first = shared.start(work(200, 0.01), 1, 0, 0);
   second = shared.start(work(100, 0.01), 2, 0, 0);
   EXPECT_NEAR(shared.finish(second), 2, 0.011);
@@ -105,7 +106,7 @@ TEST(Links, LatencyLeavesTheLinksToOthers) {
   EXPECT_NEAR(links.finish(waits), 2, 1e-9);
 }
 
-// The host issues a collective while the previous one of the channel is in flight.
+// The host issues a collective while the previous collective of the channel is in flight.
 TEST(Links, DelaysHideBehindAQueue) {
   Links links(1);
   size_t first = links.start(work(10, 0.1), 1, 0, 0.5),
@@ -123,7 +124,7 @@ TEST(Links, ACollectiveThatEndsLaterThanItsLastChunkBeginsHoldsItsChannel) {
   EXPECT_NEAR(links.finish(next), 2, 1e-9);
 }
 
-// This also holds if the two are on different levels, so that the links themselves are free.
+// A collective also waits for the previous one of its channel if the two use different levels.
 TEST(Links, AChannelIsHeldWhateverTheLevel) {
   Links links(2);
   size_t first = links.start({"", 0, 1, {1, 0}, 0}, 1, 0, 0),
@@ -144,11 +145,12 @@ TEST(Links, LevelsWorkAtTheSameTime) {
 
 //===- A published curve --------------------------------------------------===//
 
-// Bus bandwidth of an all-reduce over 8 x H200 by payload, in GB/s (10^9), with NCCL 2.27.7:
-// github.com/stas00/ml-engineering (744d01e, 2026-08), network/README.md, "all_reduce_bench.py".
-// Each payload is timed alone, after a barrier. The cluster file's constants are NCCL's own
-// (2.30.7: src/graph/tuning.cc, src/graph/search.cc, src/enqueue.cc). The time that torch needs to
-// issue a collective is taken from the smallest payload; no other payload is used for calibration.
+// The test uses the bus bandwidth of an all-reduce over 8 x H200 by payload, in GB/s (10^9), with
+// NCCL 2.27.7: github.com/stas00/ml-engineering (744d01e, 2026-08), network/README.md,
+// "all_reduce_bench.py". Each payload is timed alone, after a barrier. The cluster file's constants
+// are NCCL's own (2.30.7: src/graph/tuning.cc, src/graph/search.cc, src/enqueue.cc). The time that
+// torch needs to issue a collective is taken from the smallest payload; no other payload is used
+// for calibration.
 TEST(Curve, AllReduceOfEightH200) {
   Cluster cluster = readCluster(FSDPRT_CLUSTERS "/8xH200.json");
   auto seconds = [&](double bytes, double issue) {
@@ -171,14 +173,14 @@ TEST(Curve, AllReduceOfEightH200) {
                 1.75 * bytes / seconds(bytes, issue) / 1e9, 100 * (ratio - 1));
     EXPECT_NEAR(ratio, 1, 0.1) << bytes;
   }
-  // Two payloads in between are predicted too slow, since the measurement overlaps host and device
-  // (docs/explanation/simulator.md).
+  // The prediction for two intermediate payloads is too slow, since the measurement overlaps host
+  // and device (docs/explanation/simulator.md).
   EXPECT_NEAR(seconds(1 << 19, issue) / measured(1 << 19, 23.94), 1.19, 0.02);
   EXPECT_NEAR(seconds(1 << 20, issue) / measured(1 << 20, 39.93), 1.14, 0.02);
 }
 
-// NCCL's choice of algorithm, from its log in the same source: a ring by LL up to 1 MiB, NVLS from
-// 2 MiB.
+// The log in the same source shows NCCL's choice of algorithm: a ring with protocol LL up to 1 MiB,
+// and NVLS from 2 MiB.
 TEST(Curve, WaysOfEightH200) {
   Cluster cluster = readCluster(FSDPRT_CLUSTERS "/8xH200.json");
   for (int power = 15; power <= 34; ++power)
@@ -187,8 +189,8 @@ TEST(Curve, WaysOfEightH200) {
         << power;
 }
 
-// The same source: rings of the other collectives at 16 GiB, and 1000 consecutive all-reduces of 4
-// MB.
+// The same source has rings of the other collectives at 16 GiB, and 1000 consecutive all-reduces of
+// 4 MB.
 TEST(Curve, RingsAndQueuesOfEightH200) {
   Cluster cluster = readCluster(FSDPRT_CLUSTERS "/8xH200.json");
   double bytes = std::ldexp(1, 34);
@@ -300,7 +302,7 @@ TEST(ClusterFile, PlainOneIsRead) {
 
 //===- Steps --------------------------------------------------------------===//
 
-/// Returns the toy artifact without code, so that it may have any number of ranks.
+/// Returns the toy artifact without code, which may have any number of ranks.
 static std::shared_ptr<const Artifact> toy(const ToyOptions &options) {
   auto file = pack(toyManifest(options), {});
   return Artifact::fromMemory(file.data(), file.size(), "toy.fsdp");
@@ -336,8 +338,8 @@ TEST(Simulation, NeedsRanksThatAreAlike) {
       "");
 }
 
-// On all clusters a step takes at least its compute and at least its communication, and at most
-// their sum.
+// On all clusters, a step takes at least the time of its compute, at least the time of its
+// communication, and at most the sum of both.
 TEST(Simulation, StaysBetweenItsBounds) {
   std::mt19937 random(1);
   auto draw = [&](double low, double high) {
@@ -369,7 +371,7 @@ TEST(Simulation, StaysBetweenItsBounds) {
   }
 }
 
-// Slices of the compute lane follow one another, as in the trace of a session.
+// Slices of the compute lane follow one another without gaps, as in the trace of a session.
 TEST(Simulation, EventsCoverTheStep) {
   auto artifact = toy({1, 2});
   Simulation step = simulate(*artifact, plainCluster({link("a", 2, 1e-5, 1e6)}));
@@ -386,7 +388,8 @@ TEST(Simulation, EventsCoverTheStep) {
               static_cast<double>(step.events.size()));
 }
 
-// A kernel takes the time of the bytes that it reports, or else of its bindings.
+// A kernel takes the time of the bytes that its `moved_bytes` states or, if that is 0, of the bytes
+// of its bindings.
 TEST(Simulation, CountsWhatKernelsMove) {
   Cluster cluster = plainCluster({link("a", 2, 1e-5, 1e6)});
   cluster.memoryBytesPerSecond = 1e3;
