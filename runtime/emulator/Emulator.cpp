@@ -25,8 +25,7 @@ Emulator::~Emulator() {
     memory().release(*storage);
 }
 
-/// Allocates the module's variables. A variable without an initial value is zero (PTX ISA,
-/// "Initializers").
+/// Allocates the module's variables, which are zero by default (PTX ISA, "Initializers").
 void Emulator::placeVariables() {
   std::vector<const Variable *> all = parsed->globals;
   for (const auto &function : parsed->functions)

@@ -10,8 +10,7 @@
 //  2. A collective completes when all members of its group have stopped at it.
 //  3. Ranks that can no longer advance are reported.
 // If no rank is reported, members start equal collectives in equal order, and there is no cycle of
-// waits across communicators. The rules are those of a rank's transfer worker; every backend
-// permits more.
+// waits across communicators. A rank's transfer worker obeys these rules; backends permit more.
 //
 // The check takes time O(ranks * collectives).
 //
@@ -30,8 +29,7 @@ struct OrderCounts {
   uint64_t collectives = 0, communicators = 0; // completed collectives; pairs of axes and channel
 };
 
-/// Checks the program `name`; `manifests` holds the manifest of each rank. Appends at most one
-/// finding.
+/// Checks the program `name`. `manifests` has each rank's manifest. Appends at most one finding.
 OrderCounts checkOrder(const std::vector<const fb::Manifest *> &manifests, const Mesh &mesh,
                        const std::string &name, Findings &findings);
 

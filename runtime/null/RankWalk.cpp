@@ -152,7 +152,7 @@ void RankWalk::checkClash(const fb::Command &command) {
                 Accesses::nameOf(a).c_str(), Accesses::nameOf(b).c_str()));
 }
 
-/// Checks the memory of each access. All bindings of a kernel must be in the same memory, for a GPU
+/// Checks the memory of each access. All bindings of a kernel must be in one memory, of a GPU
 /// kernel on the device. Collectives must be on the device, and at most one end of a copy in the
 /// file.
 void RankWalk::checkMemories(const fb::Command &command) {

@@ -24,8 +24,7 @@
 
 namespace fsdprt {
 
-/// Time of an access. Stream 0 computes. Each transfer in flight (collective or copy) has its own
-/// stream.
+/// Time of an access. Stream 0 computes. Each transfer (collective or copy) has its own stream.
 struct Epoch {
   uint32_t stream = 0, time = 0;
 };

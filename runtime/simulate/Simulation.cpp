@@ -107,9 +107,8 @@ void Simulator::checkRanks() const {
              artifact.getMesh().text().c_str(), (ull)cluster.ranks());
 }
 
-/// Returns the group of a collective. Throws an Error unless the group's span and stride each
-/// divide the size of every level of links or are multiples of it. Otherwise ranks would behave
-/// differently.
+/// Returns the group of a collective. Throws an Error unless the group's span and stride divide the
+/// size of each level of links or are multiples of it. Otherwise ranks would behave differently.
 CollectiveGroup Simulator::groupOf(const fb::Collective &collective) {
   std::vector<uint32_t> axes;
   if (collective.axes())

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A transfer moves chunks one after another. Each chunk occupies all levels of links that it
-// crosses:
+// A transfer moves chunks one after another. A chunk occupies all levels of links that it crosses:
 //
 //   |  head  | chunk | gap | chunk | gap | chunk | gap |
 //    latency   links         links         links        other transfers use the links in gaps
@@ -37,9 +36,8 @@ struct Transfer {
   double aloneSeconds() const;
 };
 
-/// Plans the fastest transfer of a collective: a ring with one of the protocols, or a reduction in
-/// a switch. `bytes` is the size of the full buffer: the source of a reduce-scatter, otherwise the
-/// result.
+/// Plans the fastest transfer of a collective: a ring with a protocol, or a reduction in a switch.
+/// `bytes` is the size of the full buffer: the source of a reduce-scatter, otherwise the result.
 Transfer planTransfer(const Cluster &cluster, fb::CollectiveKind kind, double bytes,
                       CollectiveGroup group);
 

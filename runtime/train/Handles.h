@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Owning handles for objects of the C interface, and call(), which turns its errors into
-// exceptions.
+// Owning handles for objects of the C interface, and call(), which throws its errors.
 //
 //===----------------------------------------------------------------------===//
 

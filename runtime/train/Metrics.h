@@ -5,8 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Writes the numbers of a step to a line of JSON (--metrics) and to an event (--tensorboard). An
-// event uses the whole tag of a number, such as train/loss; the JSON key is the tag without its
-// group.
+// event uses a number's tag, such as train/loss; the JSON key is the tag without its group.
 //
 //===----------------------------------------------------------------------===//
 

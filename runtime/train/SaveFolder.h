@@ -63,8 +63,7 @@ public:
   bool isOpen() const { return lock >= 0; }
   /// Creates the temporary folder of a save and returns its path.
   std::string begin(uint64_t step);
-  /// Completes a save whose files are written and flushed. Keeps the newest `keep` saves, or all if
-  /// it is 0.
+  /// Completes a save whose files are flushed. Keeps the newest `keep` saves, or all if it is 0.
   void commit(uint64_t step, const std::string &indexHash, uint64_t keep);
   /// Removes the temporary folder of a save. Ignores errors.
   void abandon() noexcept;

@@ -33,8 +33,7 @@ struct RunState {
   uint64_t nonfiniteSteps = 0; ///< non-finite steps in a row
   LearningRate rate;
 
-  // The source of the samples. The samples of a step depend only on the source, the seed and the
-  // step.
+  // The source of the samples. Samples of a step depend only on the source, the seed and the step.
   std::string source = "random"; ///< "random", "text", "tokens" or "inputs"
   std::string dataType;          ///< type of the tokens, such as "uint8"; or empty
   std::string dataHash;

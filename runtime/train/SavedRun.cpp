@@ -128,8 +128,7 @@ void SavedRun::checkLayout(const std::string &artifactFile, const fsdprt_artifac
                rankFileName(rank).c_str(), (ull)rank, printable(index.files[rank].name).c_str());
 }
 
-/// Checks all files. For a large save, a process that has only rank `rank` checks only that rank's
-/// file.
+/// Checks all files. For a large save, a process that has only `rank` checks only that rank's file.
 void SavedRun::checkFiles(std::optional<uint32_t> rank) {
   files.clear();
   uint64_t bytes = 0;

@@ -164,8 +164,7 @@ bool Trainer::isToEnd() {
   return agreed.signal != 0 || agreed.unread || agreed.spoiled;
 }
 
-/// Ends a run whose input files have changed. All processes report the reason of the first process
-/// that has one.
+/// Ends a run whose input files have changed. All processes report the first reason among them.
 void Trainer::failSpoiled() {
   std::vector<char> all(sizeof spoiled * run.processes);
   call(fsdprt_session_exchange, run.session.get(), static_cast<const void *>(spoiled),
@@ -213,8 +212,7 @@ bool Trainer::writeInputs(uint64_t number, bool validating) {
   return !agreed.spoiled;
 }
 
-/// Runs a step. Returns false, without running it, if input files have changed, so that the run
-/// must end.
+/// Runs a step. If input files have changed, returns false instead, because the run must end.
 bool Trainer::step(uint64_t number) {
   if (!writeInputs(number - 1, false))
     return false;
@@ -249,8 +247,7 @@ double Trainer::validate() {
   return sum / static_cast<double>(data->validationBatches());
 }
 
-/// Validates if a validation is due after step `number`. Returns true if there is a new validation
-/// loss.
+/// Validates if this is due after step `number`. Returns true if there is a new validation loss.
 bool Trainer::validateAfter(uint64_t number) {
   bool last = number == options.steps;
   if (!data->validationBatches() ||

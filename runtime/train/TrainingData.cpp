@@ -35,8 +35,7 @@ static const char *describeSynthetic(const fsdprt_input_info &input) {
   return input.limit ? "random ids" : "0 throughout";
 }
 
-/// Throws Error if an option names something that is not an input, or if two options name the same
-/// input.
+/// Throws Error if an option names an unknown input, or if two options name the same input.
 void TrainingData::checkNames() const {
   std::vector<std::string> known;
   for (const fsdprt_input_info &input : inputs)
@@ -71,8 +70,7 @@ void TrainingData::openFiles() {
             std::make_unique<SampleFile>(source.path, inputs[i], sampleShapeOf(inputs, i).row);
 }
 
-/// Throws Error if an input would be random although other inputs have data, unless --synthetic
-/// names the input.
+/// Throws Error if an input that --synthetic does not name would be random while others have data.
 void TrainingData::checkFed() const {
   if (!options.hasData())
     return;

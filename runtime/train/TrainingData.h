@@ -33,8 +33,7 @@ public:
   uint64_t tokensPerStep() const { return stepTokens; }
   /// Returns the number of batches of a validation; 0 if there is no validation.
   uint64_t validationBatches() const { return batchesToValidate; }
-  /// Returns the number of tokens in the file of tokens. Without one, returns the number of
-  /// samples.
+  /// Returns the number of tokens in the token file or, without one, the number of samples.
   uint64_t samples() const;
   /// Returns `text` if all inputs are random, "`text` for a, b" if inputs a and b are, or "".
   std::string describeRandom(const char *text) const;
@@ -53,8 +52,8 @@ public:
   void expectDataOf(const RunState &saved, const RunState &own, const std::string &folder) const;
 
   /// Writes the inputs of step `number` or of a validation batch, both counted from 0, for the
-  /// ranks of this process and, with `reference`, for the reference. Allocates no memory. Throws
-  /// InputChanged.
+  /// ranks of this process and, with `reference`, for the reference. Throws InputChanged. Allocates
+  /// no memory.
   void writeInputs(uint64_t number, bool validating, bool reference);
   /// Returns true if inputs come from files.
   bool readsFiles() const { return batches->readFiles(); }

@@ -25,8 +25,7 @@ public:
 
   /// Throws Error unless each of `inputs` of the reference holds the batches of all ranks.
   void expectInputs(const std::vector<fsdprt_input_info> &inputs) const;
-  /// Initialises the reference's states. initialise() and step() do nothing in processes without
-  /// rank 0.
+  /// Initialises the reference's states. Like step(), does nothing in a process without rank 0.
   void initialise() const;
   /// Runs the reference's step `number`. Returns true if its loss and norm equal those of `block`,
   /// the step block of rank 0. Otherwise reports the difference and returns false.

@@ -108,8 +108,7 @@ double toDouble(Integer value, Rounding rounding) {
   return nearest;
 }
 
-/// Returns the value as an integer. Values that come from a float are always saturated, others only
-/// with .sat.
+/// Returns the value as an integer. Floats are always saturated, integers only with .sat.
 uint64_t integerOf(const Value &value, const Conversion &how) {
   unsigned bits = 8 * sizeOf(how.to);
   Integer least = isSigned(how.to) ? -(Integer(1) << (bits - 1)) : 0;

@@ -62,8 +62,8 @@ struct Shr {
     return a >> b;
   }
 };
-/// Shifts the 64-bit number b:a. Returns the high word after a left shift, the low word after a
-/// right shift.
+/// Shifts the 64-bit number b:a. Returns the high word of a left shift, or the low word of a right
+/// shift.
 template <bool isLeft, bool wraps>
 struct Shf {
   static FSDPRT_INLINE uint32_t apply(uint32_t a, uint32_t b, uint32_t c) {

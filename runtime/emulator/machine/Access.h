@@ -25,8 +25,7 @@ struct Place {
 
 enum class Touch : uint8_t { Reads, Writes, Updates };
 
-/// The accesses to memory of one warp instruction. No thread acquires anything during the lifetime
-/// of an Access.
+/// The accesses to memory of one warp instruction. No thread acquires anything during its lifetime.
 class Access {
 public:
   Access(Warp &warp, Touch touch) : warp(warp), touch(touch) {}

@@ -71,8 +71,7 @@ void Block::completeIfAllCame(unsigned number) {
   barrier = {};
 }
 
-/// Checks that all accesses of other blocks to this block's shared memory are ordered before the
-/// end of this block.
+/// Checks that accesses of other blocks to this block's shared memory are ordered before its end.
 void Block::checkEnd(const Warp &last) const {
   if (shared.visits.empty() || !cluster.grid.launch.checks.races)
     return;

@@ -278,8 +278,7 @@ Step indexOutOfRange(Warp &warp, const Instruction &i, LaneMask active) {
             static_cast<unsigned>(i.payload));
 }
 
-/// Decodes brx.idx (PTX ISA, "Control Flow Instructions: brx.idx") to a comparison and a branch per
-/// target.
+/// Decodes brx.idx (PTX ISA, "Control Flow Instructions") to a comparison and a branch per target.
 void Decoder::decodeIndexedBranch() {
   modifiers.take("idx");
   modifiers.take("uni");
@@ -327,8 +326,7 @@ void Decoder::passArguments(const Operand *list, const std::vector<const Variabl
   }
 }
 
-/// Decodes call (PTX ISA, "Control Flow Instructions: call"). Its operands are (results), function,
-/// (arguments).
+/// Decodes call (PTX ISA, "Control Flow Instructions"): (results), function, (arguments).
 void Decoder::decodeCall() {
   modifiers.take("uni");
   operandCount(1, 3);

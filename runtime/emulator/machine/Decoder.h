@@ -170,8 +170,7 @@ bool decodeMbarrier(Decoder &);
 /// Marks the instructions that share a register with a wgmma, directly or through copies.
 void watchRegisters(Program &program);
 
-/// Sets the immediate post-dominator ("meet") of each branch; `nowhere` if it is the end of the
-/// program.
+/// Sets "meet" of each branch to its immediate post-dominator, or `nowhere` for the program's end.
 void findMeetingPoints(std::vector<Instruction> &code);
 
 } // namespace fsdprt::emulate

@@ -61,14 +61,12 @@ struct Split {
   bool isReady() const { return !isOver && !children && waiting.kind == Waiting::Nothing; }
 };
 
-/// Groups of cp.async that a thread has not waited for. Each has the agent's time at the group's
-/// end.
+/// Groups of cp.async that a thread has not waited for: the agent's time at each group's end.
 struct AsyncCopies {
   std::deque<Time> groups;
 };
 
-/// Groups of cp.async.bulk. Each copy has its agent and the agent's times after the reads and
-/// writes.
+/// Groups of cp.async.bulk. A copy has its agent and the agent's times after reads and writes.
 struct BulkGroups {
   struct Copy {
     uint32_t agent;
@@ -83,8 +81,7 @@ struct BulkGroups {
 class Warp {
 public:
   Warp(Block &block, unsigned index, LaneMask lanes);
-  /// Runs at most `turn` instructions. Returns false if no instruction ran because all lanes wait
-  /// or have exited.
+  /// Runs at most `turn` instructions. Returns false if all lanes wait or have exited.
   bool run(uint64_t turn);
   bool isOver() const { return !live; }
 
@@ -211,8 +208,8 @@ public:
     return 2 * threads + firstThread / (4 * warpSize);
   }
   uint32_t liveThreads() const;
-  /// Returns true if `other`, an access of another cluster, is ordered before the current accesses
-  /// of this cluster.
+  /// Returns true if `other`, an access of another cluster, precedes current accesses of this
+  /// cluster.
   bool isBefore(const Cell::Access &other) const;
   /// Releases of other clusters that this cluster has acquired, by Cluster::number.
   std::map<uint32_t, RowRef> foreign;

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For the checks, each byte has a flag whether it was written, and each Cell records the last
-// accesses.
+// For the checks, bytes have a flag whether they were written, and Cells record the last accesses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -123,8 +122,7 @@ public:
   const Storage *nearest(uint64_t address) const;
   /// Cluster::number of the next cluster.
   uint32_t nextGroup = 1;
-  /// Cluster::number of the first cluster of the current launch. Earlier launches are ordered
-  /// before it.
+  /// Cluster::number of the current launch's first cluster. Earlier launches are ordered before it.
   uint32_t firstGroup = 1;
   std::map<const uint8_t *, Published> published;
 

@@ -75,8 +75,7 @@ static uint32_t component(const Dim &dim, char axis) {
   return axis == 'x' ? dim.x : axis == 'y' ? dim.y : dim.z;
 }
 
-/// Returns the value of a special register that is equal in all lanes (PTX ISA, "Special
-/// Registers").
+/// Returns the value of a special register that all lanes share (PTX ISA, "Special Registers").
 static uint64_t specialValue(const std::string &name, const Warp &warp) {
   const Block &block = warp.block;
   const Cluster &cluster = block.cluster;

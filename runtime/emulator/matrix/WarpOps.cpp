@@ -16,8 +16,8 @@
 using namespace fsdprt::emulate;
 
 namespace {
-/// Returns the mask of participating lanes. Fails unless all of these lanes have the same mask and
-/// take part.
+/// Returns the mask of participating lanes. Fails unless these lanes have equal masks and take
+/// part.
 LaneMask members(Warp &warp, const Instruction &i, Slot slot, LaneMask active) {
   const LaneMask *masks = warp.at<LaneMask>(slot);
   unsigned first = __builtin_ctz(active);

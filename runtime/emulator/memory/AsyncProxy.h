@@ -39,8 +39,7 @@ public:
   /// Resolves bytes that the copy writes. The copy may not read after this call.
   Place writeTo(Space space, uint64_t address, unsigned bytes, unsigned alignment);
   void write(const Place &place, const uint8_t *data, unsigned bytes);
-  /// Writes data. With a reduction, combines each element with its value in memory by a strong
-  /// operation.
+  /// Writes data. With a reduction, combines elements with values in memory by strong operations.
   void write(const Place &place, const uint8_t *data, unsigned bytes,
              const std::optional<Reduction> &reduction);
   /// Completes the copy by adding `bytes` to an mbarrier in shared memory.

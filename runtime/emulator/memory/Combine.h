@@ -18,8 +18,7 @@ namespace fsdprt::emulate {
 
 enum class Combination : uint8_t { Add, Min, Max, Inc, Dec, Exch, Cas, And, Or, Xor };
 
-/// Returns the new value in memory, where `old` is the old one. `b` is the operand, `c` the second
-/// operand of cas.
+/// Returns the new value in memory. `b` is the operand, `c` the second operand of cas.
 uint64_t combine(Combination op, Type type, bool isGlobal, uint64_t old, uint64_t b,
                  uint64_t c = 0);
 bool isCombination(Combination op, Type type);

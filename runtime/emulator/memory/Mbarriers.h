@@ -30,8 +30,7 @@ public:
   void expect(int64_t bytes);
   /// Counts received bytes.
   void complete(int64_t bytes) { expect(-bytes); }
-  /// Orders the accesses of `thread` before the accesses of threads that acquire the end of the
-  /// phase.
+  /// Orders accesses of `thread` before accesses of threads that acquire the end of the phase.
   void release(uint32_t thread);
   /// Fails unless a fence orders mbarrier.init before the accesses of `agent` in the async proxy.
   void checkVisible(uint32_t agent) const;

@@ -32,8 +32,7 @@ struct Source {
       __attribute__((format(printf, 3, 4)));
 };
 
-/// Returns a word of the source for messages. Control characters become '?', and long words are
-/// truncated.
+/// Returns a word of the source for messages. Control characters become '?'; long words are cut.
 inline std::string quoted(std::string_view text) {
   return "'" + printable(text.data(), text.size()) + "'";
 }

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The result of the parser. Registers and variables are resolved to their declarations, which
-// precede their uses in PTX. Labels and functions are stored as names. String views point into the
+// precede their uses in PTX. Labels and functions are stored as names. Strings are views of the
 // source.
 //
 //===----------------------------------------------------------------------===//
@@ -74,8 +74,7 @@ struct Statement {
   std::vector<Operand> operands;
 };
 
-/// A declaration of numbered registers, such as .reg .b32 %r<4> for %r0 to %r3, or of a single
-/// register.
+/// A declaration of numbered registers, such as .reg .b32 %r<4> for %r0 to %r3, or of one register.
 struct RegisterRange {
   std::string_view name;
   Type type;

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests processors that are described by results of CPUID and XGETBV, and fsdp-run with hidden
-// features.
+// Tests processors described by results of CPUID and XGETBV, and fsdp-run with hidden features.
 //
 //===----------------------------------------------------------------------===//
 

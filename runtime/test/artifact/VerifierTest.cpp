@@ -117,8 +117,7 @@ fb::TensorMapT &addMaps(fb::ManifestT &m, int count) {
   return *grid(m).maps.front();
 }
 
-/// Inserts, before the other kernels, a kernel that no command launches: a bf16 product of two 2 x
-/// 2 matrices.
+/// Inserts, as first kernel, a bf16 product of two 2 x 2 matrices that no command launches.
 fb::ProductT &makeProduct(fb::ManifestT &m) {
   makeGpu(m);
   auto kernel = std::make_unique<fb::KernelT>(*m.kernels[0]);

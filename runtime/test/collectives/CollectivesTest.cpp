@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests meshes, sums, worker pools and the flight recorder. ConformanceTest.cpp tests the
-// collectives.
+// Tests meshes, sums, worker pools and the flight recorder. Collectives are in ConformanceTest.cpp.
 //
 //===----------------------------------------------------------------------===//
 

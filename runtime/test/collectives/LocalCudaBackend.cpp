@@ -5,8 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Uses the emulated CUDA driver with memory that the host can access, so that the tests can check
-// the rules of communicators. After each wait for a collective, the host also waits for the rank's
-// streams.
+// the rules of communicators. After each collective, the host also waits for the rank's streams.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Loads the driver's functions from libfsdp-emulated-cuda.so and makes a context of its GPU the
-// current context.
+// Loads the driver's functions from libfsdp-emulated-cuda.so and makes a context of its GPU
+// current.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +21,7 @@
 
 namespace fsdprt::test {
 
-/// Loads the emulated driver. Restores FSDPRT_CUDA_LIBRARY, because other tests use another
-/// library.
+/// Loads the emulated driver. Restores FSDPRT_CUDA_LIBRARY, since other tests use another library.
 inline std::unique_ptr<CudaDriver> emulatedCuda() {
   const char *before = std::getenv("FSDPRT_CUDA_LIBRARY");
   std::string kept = before ? before : "";

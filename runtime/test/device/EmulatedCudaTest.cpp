@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Checks that wrong uses of streams, events, memory and graphs are reported, and that correct uses
-// are not.
+// Checks that only wrong uses of streams, events, memory and graphs are reported.
 //
 //===----------------------------------------------------------------------===//
 

@@ -35,8 +35,8 @@ protected:
     ASSERT_EQ(std::system(("mkdir -p " + file.substr(0, file.rfind('/'))).c_str()), 0);
     std::ofstream(file) << content;
   }
-  /// Writes a group with a limit in MiB ("max" for none) and `used` MiB in use, of which `cached`
-  /// MiB cache files.
+  /// Writes a group with a limit in MiB ("max" for none), `used` MiB in use, and `cached` of them
+  /// for files.
   void group2(const std::string &name, const std::string &limit, uint64_t used,
               uint64_t cached = 0) {
     std::string folder = "/sys/fs/cgroup" + name;

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Compares reads and writes at every alignment with a copy in memory. Also tests unnamed files and
-// full disks. To make writes short, a test limits the file size; to make reads short, it truncates
-// the open file.
+// full disks. A limit of the file size makes writes short; truncation of the open file makes reads
+// short.
 //
 //===----------------------------------------------------------------------===//
 

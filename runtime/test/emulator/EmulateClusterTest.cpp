@@ -47,7 +47,7 @@ TEST(EmulateCluster, RacesBetweenBlocksAreFound) {
   EXPECT_EQ(errorOf(write + meet + read + meet), "");
   EXPECT_TRUE(says(errorOf(write + meet + write + read + meet), "data race"));
   EXPECT_TRUE(says(errorOf(write + meet + read + write + meet), "data race"));
-  // Neither a barrier of the block nor a relaxed barrier of the cluster orders accesses of several
+  // Neither a block's barrier nor a relaxed barrier of the cluster orders accesses of several
   // blocks.
   EXPECT_TRUE(says(errorOf(write + meet + "bar.sync 0;" + write + "bar.sync 0;" + read + meet),
                    "data race"));

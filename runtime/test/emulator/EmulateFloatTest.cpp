@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compares rounding with an exact or wider computation. Tests conversions for all numbers of narrow
-// formats.
+// Compares rounding with exact or wider computations. Tests all numbers of narrow formats.
 //
 //===----------------------------------------------------------------------===//
 
@@ -163,8 +162,7 @@ TEST(EmulateFloat, EveryHalfWidensAndComesBack) {
   }
 }
 
-/// Compares conversions with encode(), and encode() with the nearest number of a format, which is
-/// found by search.
+/// Compares conversions with encode(), and encode() with the nearest number, found by search.
 TEST(EmulateFloat, NarrowingIsRightForManyFloats) {
   std::mt19937 random(5);
   std::vector<uint32_t> values = floatBits();

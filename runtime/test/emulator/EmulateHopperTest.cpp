@@ -195,8 +195,7 @@ static void plant(const std::string &input, const Fault &fault) {
   EXPECT_GE(found, fault.least) << fault.part;
 }
 
-/// The replacement of "mbarrier.try_wait P1, ..." does not wait. The rest of the line becomes a
-/// comment.
+/// The replacement of "mbarrier.try_wait P1, ..." does not wait; the line's rest becomes a comment.
 static const std::vector<Fault> faults = {
     {"fence.mbarrier_init.release.cluster;", "", {"the async proxy does not see the mbarrier"}, 1},
     {"bar.sync \t0;", "", {"expected an mbarrier", "data race"}, 1},

@@ -39,8 +39,7 @@ TEST(EmulateRace, AMissingBarrierOfAWarp) {
 }
 
 TEST(EmulateRace, ABarrierThatIsPassedTooEarly) {
-  // In `bad`, each thread overwrites a word that another thread reads, without a barrier in
-  // between.
+  // In `bad`, threads overwrite words that other threads read, without a barrier in between.
   std::string good = exchange("bar.sync 0;", "32") + "bar.sync 0; st.shared.b32 [%r2], 7;";
   std::string bad = exchange("bar.sync 0;", "32") + "st.shared.b32 [%r2], 7;";
   EXPECT_EQ(errorOfBlock(good, 64, tile), "");
@@ -198,8 +197,7 @@ TEST(EmulateRace, SixteenBytesAndTheirWords) {
                    "data race: reads 4 bytes at shared memory + 0x8"));
 }
 
-/// A block reads bytes that another block reads and then writes. The reads of both blocks must be
-/// recorded.
+/// A block reads bytes that another block reads and then writes. Both reads must be recorded.
 TEST(EmulateRace, ReadsOfSeveralBlocksBeforeAWrite) {
   auto run = [](const std::string &body) {
     std::vector<uint32_t> out(64);

@@ -280,8 +280,8 @@ TEST(EmulateTensor, FaultsOfLoadsAreFound) {
 
 //===- Stores -------------------------------------------------------------===//
 
-/// Each lane writes lane + 100 i to word lane + 32 i of `tile`. Lane 0 stores a box of 16 rows of
-/// 32 elements.
+/// Each lane writes lane + 100 i to word lane + 32 i of `tile`. Lane 0 stores a box of 16 x 32
+/// elements.
 static std::string storeBox(const std::string &fence, const std::string &coordinates,
                             const std::string &wait) {
   return R"(
@@ -343,8 +343,7 @@ TEST(EmulateTensor, WaitingForReadsIsNotWaitingForWrites) {
 
 //===- Clusters -----------------------------------------------------------===//
 
-/// Block 0 loads a box to all blocks of the mask. Each block copies its first words to out[8 * rank
-/// ...].
+/// Block 0 loads a box to all blocks of the mask. Each copies its first words to out[8 * rank ...].
 static std::string multicast(const std::string &mask) {
   return R"(
     mov.u32 %r0, %tid.x; mov.u32 %r9, %cluster_ctarank; mbarrier.init.shared.b64 [full], 1; fence.mbarrier_init.release.cluster;

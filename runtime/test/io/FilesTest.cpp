@@ -197,8 +197,7 @@ TEST(InputFile, LooksAtTheContentWhereOnlyTheChangeTimeIsAnother) {
   ASSERT_EQ(unlink(file.path.c_str()), 0);
 }
 
-// The file has holes. A change of a byte at its end, or in the middle of the sampled blocks, must
-// be detected.
+// The file has holes. A changed byte at its end or in the middle of sampled blocks must be found.
 TEST(InputFile, ComparesASampleOfLargeFiles) {
   Scratch file(std::string("x"));
   uint64_t size = InputFile::wholeLimit + 12345;

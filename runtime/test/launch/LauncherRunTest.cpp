@@ -163,8 +163,7 @@ TEST_F(Meets, NamesRanksThatDoNotArrive) {
   check({some, noFirst, alone});
 }
 
-// A restart immediately after a failure can use the address and gets no error of the previous
-// attempt.
+// A restart right after a failure can use the address and gets no error of the previous attempt.
 TEST_F(Meets, StartsAgainAtTheSameAddress) {
   uint32_t port = freePort();
   std::string run = " " FSDP_RUN " " + toy(2) + " --steps=2 --rendezvous-timeout=";

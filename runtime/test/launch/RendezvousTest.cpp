@@ -179,8 +179,8 @@ TEST(Rendezvous, IgnoresWhatFollowsAHello) {
   EXPECT_LT(seconds(after) - seconds(before), 0.5);
 }
 
-/// If a process other than rank 0 listens at the port, no status that it sends makes a rank end
-/// with exit code 0.
+/// If another process listens at rank 0's port, no status that it sends lets a rank end with code
+/// 0.
 TEST(Rendezvous, NoRefusalIsASuccess) {
   for (int32_t status : {0, 1, 2, 3, 4, 5, 99, 255, 256, -1}) {
     uint32_t port;

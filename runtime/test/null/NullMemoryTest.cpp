@@ -106,8 +106,7 @@ TEST(Null, ScratchIsWorthNothingBehindItsLaunch) {
 
 //===- GPUs ---------------------------------------------------------------===//
 
-/// Returns a program with a GPU launch that fetches rows of 64 bytes from a binding and has
-/// scratch.
+/// Returns a program whose GPU launch fetches rows of 64 bytes from a binding and has scratch.
 static HandMade onGpu() {
   HandMade hand;
   hand.manifest.gpu = std::make_unique<fb::GpuT>();

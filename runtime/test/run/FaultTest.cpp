@@ -87,8 +87,7 @@ TEST_F(Faults, KilledInEachPhase) {
 TEST_F(Faults, StoppedInEachPhase) {
   std::vector<Case> cases = everywhere("stop", "--processes --heartbeat-seconds=6", FSDPRT_HUNG,
                                        {"gather", "compute", "reduce", "save"});
-  // Between programs, ranks check each other's heartbeats, and detect the fault long before the
-  // launcher.
+  // Between programs, ranks check each other's heartbeats, and find the fault before the launcher.
   cases.push_back({"stop:1:save:2",
                    at("toy3.fsdp") + " --steps=4 --save=saves.watched --save-every=1 --processes "
                                      "--heartbeat-seconds=60 --timeout-seconds=6",
@@ -215,8 +214,7 @@ TEST_F(Faults, RanksDieWithTheirLauncher) {
             7);
 }
 
-// A terminal that is closed sends SIGHUP to its session. The run must end after the current step
-// and save.
+// A closed terminal sends SIGHUP to its session. The run must end after the current step and save.
 TEST_F(Faults, AHangupEndsBehindTheStep) {
   for (std::string how : {"", " --processes"}) {
     EXPECT_EQ(bash("rm -rf hung log; setsid " FSDP_RUN " " + at("toy3.fsdp") + how +
@@ -229,8 +227,7 @@ TEST_F(Faults, AHangupEndsBehindTheStep) {
   }
 }
 
-// All processes pause, and the launcher continues first. It must not take the pause for a missing
-// heartbeat.
+// All processes pause. The launcher, which continues first, must not report missing heartbeats.
 TEST_F(Faults, APauseOfAllIsNobodysSilence) {
   EXPECT_EQ(bash("rm -f log; " FSDP_RUN " " + at("toy3.fsdp") +
                  " --processes --heartbeat-seconds=3 --steps=100000000 >log 2>&1 & run=$!\n"

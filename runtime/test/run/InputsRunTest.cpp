@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests output and errors of --input, --synthetic and --text. Random inputs must always be
-// reported.
+// Tests output and errors of --input, --synthetic and --text. Random inputs must be reported.
 //
 //===----------------------------------------------------------------------===//
 

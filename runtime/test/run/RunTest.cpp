@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests exit codes, messages, metrics, import and export of weights, planted faults, and full
-// disks.
+// Tests exit codes, messages, metrics, import and export of weights, planted faults, full disks.
 //
 //===----------------------------------------------------------------------===//
 

@@ -411,8 +411,7 @@ protected:
 } // namespace
 
 TEST_F(SaveCalls, AreInTheOrderThatSurvives) {
-  // The second save must be flushed before it is renamed, and renamed before the old save is
-  // removed.
+  // A save must be flushed before it is renamed, and renamed before the old save is removed.
   std::vector<std::string> words = {"fsync .step-00000002.tmp/index.json",
                                     "fsync .step-00000002.tmp",
                                     "rename step-00000002",

@@ -189,8 +189,7 @@ TEST(Curve, WaysOfEightH200) {
         << power;
 }
 
-// The same source has rings of the other collectives at 16 GiB, and 1000 consecutive all-reduces of
-// 4 MB.
+// The same source has rings of other collectives at 16 GiB, and 1000 all-reduces of 4 MB in a row.
 TEST(Curve, RingsAndQueuesOfEightH200) {
   Cluster cluster = readCluster(FSDPRT_CLUSTERS "/8xH200.json");
   double bytes = std::ldexp(1, 34);
@@ -388,8 +387,7 @@ TEST(Simulation, EventsCoverTheStep) {
               static_cast<double>(step.events.size()));
 }
 
-// A kernel takes the time of the bytes that its `moved_bytes` states or, if that is 0, of the bytes
-// of its bindings.
+// A kernel takes the time of its `moved_bytes` or, if they are 0, of the bytes of its bindings.
 TEST(Simulation, CountsWhatKernelsMove) {
   Cluster cluster = plainCluster({link("a", 2, 1e-5, 1e6)});
   cluster.memoryBytesPerSecond = 1e3;

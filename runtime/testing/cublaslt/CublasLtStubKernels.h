@@ -31,8 +31,7 @@ struct StubProduct {
 /// A module of the current context, with one kernel per combination of types.
 class StubKernels {
 public:
-  /// Loads the module if it is not loaded yet. Returns a description of the failure, or an empty
-  /// string.
+  /// Loads the module at the first call. Returns a description of the failure, or an empty string.
   std::string load();
   /// Launches a product. Returns a description of the failure, or an empty string.
   std::string launch(const StubProduct &product, LtType factors, LtType result, CudaStream stream);

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Operations are executed with an explicit stack, since chains of thousands of operations are
-// possible.
+// Operations are executed with an explicit stack, since chains may have thousands of operations.
 //
 //===----------------------------------------------------------------------===//
 
@@ -299,8 +298,7 @@ static bool mayBegin(const Operation &operation) {
                      [](const OperationRef &before) { return before->isDone; });
 }
 
-/// Tries to execute the ready operations that wait for peers. Returns true after one of them has
-/// ended.
+/// Tries to execute ready operations that wait for peers. Returns true after one of them has ended.
 bool Driver::executeOther() {
   for (size_t i = 0; i < pending.size(); ++i)
     if (OperationRef each = pending[i]; each->attempt && mayBegin(*each) && execute(*each))

@@ -15,8 +15,7 @@
 // operations. With FSDPRT_EMULATED_CUDA_ORDER=N, a wait runs randomly chosen ready operations, with
 // seed N. FSDPRT_EMULATED_CUDA_FAULT plants a fault: with hang:N, kernel N never ends; with fail:N,
 // kernel N fails; with slow:N, each kernel takes N ms longer; with unordered, streams ignore
-// events. cuInit fails for other values of these variables, so that a typing error does not make a
-// test pass.
+// events. cuInit fails for other values of these variables, so that typing errors are detected.
 //
 //===----------------------------------------------------------------------===//
 
@@ -139,8 +138,7 @@ struct LoadedModule {
   std::map<std::string, Entry> entries;
 };
 
-/// Host memory for device memory, at equal addresses, in a range that only emulated allocations
-/// use.
+/// Host memory that acts as device memory, in a range that only emulated allocations use.
 class HostMapping {
 public:
   explicit HostMapping(size_t bytes);
@@ -175,8 +173,7 @@ public:
   void expectRoom(int device, uint64_t bytes) const;
   uint64_t add(Allocation allocation);
   void free(uint64_t address, bool isPinned);
-  /// Returns the allocation that contains [address, address + count). Throws Misuse if there is
-  /// none.
+  /// Returns the allocation that has [address, address + count). Throws Misuse if there is none.
   Storage &range(uint64_t address, uint64_t count, const char *what);
 
   //===- Handles --------------------------------------------------------------===//
@@ -202,8 +199,8 @@ public:
   /// host is then ordered after the operation.
   void await(const OperationRef &operation,
              std::chrono::milliseconds limit = std::chrono::hours(1000));
-  /// Returns true if the operation was done before the call. Otherwise executes it, within the time
-  /// limit of a query.
+  /// Returns true if the operation was done before the call. Otherwise executes it within a query's
+  /// time limit.
   bool query(const OperationRef &operation);
   void awaitAll();
   OperationRef launchGraph(ExecutableGraph &graph, Stream &stream);
@@ -213,8 +210,7 @@ public:
   /// after the kernel has ended.
   bool blocksLaunches() const { return isBlocking; }
   bool ignoresEvents() const { return fault == "unordered"; }
-  /// Counts kernels if the planted fault is of this kind. Returns true for the kernel with the
-  /// fault.
+  /// Counts kernels if the planted fault has this kind. Returns true for the kernel with the fault.
   bool isFaulty(const char *kind);
   std::chrono::milliseconds delay() const {
     return std::chrono::milliseconds(fault == "slow" ? faultAt : 0);

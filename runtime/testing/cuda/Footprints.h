@@ -21,8 +21,7 @@
 
 namespace fsdprt::emulated {
 
-/// Vector clock of an operation: for each stream, the number of its operations that precede or are
-/// that operation.
+/// Vector clock of an operation: the number of operations, per stream, that precede or are it.
 class Clock {
 public:
   uint32_t at(uint32_t stream) const { return stream < times.size() ? times[stream] : 0; }

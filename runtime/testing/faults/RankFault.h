@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Describes a fault for tests of the loss of a rank. The rank fails at a place in the program, not
-// at a time.
+// A fault for tests of the loss of a rank. The rank fails at a place in the program, not at a time.
 //
 //===----------------------------------------------------------------------===//
 

@@ -81,8 +81,7 @@ class World {
 public:
   /// Creates a world. Returns null if there is no memory.
   static std::shared_ptr<World> make();
-  /// Returns the world of an id, which is mapped once per process. Returns null if it no longer
-  /// exists.
+  /// Returns the world of an id, mapped once per process. Returns null if it no longer exists.
   static std::shared_ptr<World> find(const NcclId &id);
   ~World();
   World(const World &) = delete;

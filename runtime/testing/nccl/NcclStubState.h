@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The state of one process: communicators, streams and counts. NcclStubShared.h declares the state
-// that communicators share. A collective is executed when it has reached the front of the stream of
-// every member.
+// that communicators share. A collective runs when it has reached the front of every member's
+// stream.
 //
 //===----------------------------------------------------------------------===//
 

@@ -22,8 +22,7 @@ using namespace fsdprt;
 using namespace fsdprt::test;
 
 namespace {
-/// Returns the elements of a shard: 128 divided by the number of shards, rounded up to a multiple
-/// of 16.
+/// Returns the size of a shard: 128 / `shards` elements, rounded up to a multiple of 16.
 uint64_t shardSizeFor(uint64_t shards) { return (128 + shards * 16 - 1) / (shards * 16) * 16; }
 
 /// Allocates ranges aligned to 64 bytes.

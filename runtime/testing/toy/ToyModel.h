@@ -7,8 +7,7 @@
 // The model has one unit with two parameters (w 13x7 with decay, b 11) in at least 128 elements.
 // The loss moves each element towards a number made from the rank's tokens. The artifact has all
 // programs, collectives with start and wait, loops, kernels with two phases, and shared scratch, so
-// that tests of the runtime do not need the compiler. Tests may change the manifest before they
-// pack it.
+// that tests do not need the compiler. Tests may change the manifest before they pack it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,8 +41,7 @@ std::vector<std::byte> toyValues();
 /// Returns the bytes of a file that consists of header, manifest, image, values and hash.
 std::vector<std::byte> pack(const fb::ManifestT &manifest, const std::vector<std::byte> &image,
                             const std::vector<std::byte> &values = {});
-/// Packs the manifest with the toy's image and, if a parameter has initial values, the toy's
-/// values.
+/// Packs the manifest with the toy's image and, if a parameter has initial values, its values.
 std::vector<std::byte> pack(const fb::ManifestT &manifest);
 /// Updates the hash of a file after a change.
 void seal(std::vector<std::byte> &file);

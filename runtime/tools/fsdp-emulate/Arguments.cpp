@@ -83,8 +83,7 @@ static bool fits(double value, Type type) {
          std::isfinite(decode(static_cast<uint32_t>(bitsOf(value, type)), format));
 }
 
-/// Returns the bits of a number in --arg. Throws Error of bad input if the number does not fit the
-/// type.
+/// Returns the bits of a number in --arg. Throws Error of bad input if it does not fit.
 static uint64_t parseNumber(const std::string &text, Type type, const std::string &whole) {
   char *end = nullptr;
   errno = 0;

@@ -18,8 +18,7 @@ using namespace fsdprt::emulate;
 
 static constexpr size_t maxSourceBytes = size_t(256) << 20;
 
-/// Returns the only entry function of the module. Throws Error of bad input unless there is exactly
-/// one.
+/// Returns the module's only entry function. Throws Error of bad input unless there is exactly one.
 static std::string chooseEntry(const Module &module) {
   const Function *only = nullptr;
   for (const auto &function : module.functions) {

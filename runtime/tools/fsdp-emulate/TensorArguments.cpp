@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Parses text such as "bf16[64,128]:box=64,32:swizzle=128:random": a type with sizes, and settings
-// separated by colons. The first part that is not a setting, with all text after it, says how the
-// memory is filled.
+// separated by colons. The text from the first part on that is no setting says how memory is
+// filled.
 //
 //===----------------------------------------------------------------------===//
 

@@ -18,8 +18,7 @@ namespace fsdprt {
 
 void countAllocations(bool on);
 uint64_t countedAllocations();
-/// Return the size in bytes of the first counted allocation, and the return address of the call
-/// (for addr2line).
+/// Return the size in bytes of the first counted allocation, and its return address for addr2line.
 size_t firstAllocationSize();
 const void *firstAllocationPlace();
 

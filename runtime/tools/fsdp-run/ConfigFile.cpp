@@ -128,8 +128,7 @@ private:
                             : "; did you mean '" + nearest + "'?"));
   }
 
-  /// Returns the elements of a list as words. A list stands for an option that is given several
-  /// times.
+  /// Returns the elements of a list as words. A list denotes an option that is given several times.
   std::vector<std::string> writeAll(const std::string &key, const json &list) const {
     if (list.empty())
       refuse("'" + printable(key) + "': expected at least one value, found an empty list");

@@ -123,8 +123,7 @@ static int run(const Options &options, ArtifactHandle artifact, char **argv, Pri
   return train(options, artifact.get(), printer);
 }
 
-/// Reports the error of a run to stderr, or to the process that prints errors. Returns the exit
-/// code.
+/// Reports a run's error to stderr, or to the process that prints errors. Returns the exit code.
 static int report(const Options &options, int channel, fsdprt_status status, const char *message) {
   if (options.needsRendezvous && channel >= 0)
     return reportToHost(options, channel, status, message);

@@ -22,8 +22,7 @@ inline constexpr uint64_t nullSteps = 3, mostNullSteps = 1000;
 
 /// Accepts numbers from `least` to `most` that consist only of digits.
 CLI::Validator wholeNumber(uint64_t least, uint64_t most = UINT64_MAX);
-/// Accepts numbers for which `accepts` returns true. `expected` describes these numbers in
-/// messages.
+/// Accepts numbers for which `accepts` returns true. `expected` describes them in messages.
 CLI::Validator number(const char *expected, bool (*accepts)(double));
 /// Accepts a learning rate: a finite f32 of at least 0.
 CLI::Validator aRate();

@@ -6,8 +6,7 @@
 //
 // Writes with write(2) from buffers on the stack, without allocating memory. On a terminal, it
 // redraws a progress bar on one line. Otherwise it prints about twenty lines in total, and a line
-// after ten seconds without one. It prints nothing more after the reader of a pipe has closed the
-// pipe.
+// after ten seconds without one. It prints nothing after the reader of a pipe has closed it.
 //
 //===----------------------------------------------------------------------===//
 

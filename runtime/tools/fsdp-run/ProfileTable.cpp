@@ -61,8 +61,7 @@ private:
 };
 } // namespace
 
-/// Returns a row with the sums of each kind, and a row for the time between commands, longest
-/// first.
+/// Returns rows with the sums of each kind, and one for the time between commands, longest first.
 std::vector<ProfileTable::Row> ProfileTable::byKind() const {
   std::vector<Row> kinds;
   uint64_t left = total;

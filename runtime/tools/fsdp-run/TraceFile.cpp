@@ -10,8 +10,7 @@
 //              reduce                                 [reduce_scatter h.1 ]
 //
 // A process of the trace represents a rank, and a thread represents a lane. Slices of a thread must
-// nest. Events of a lane that overlap therefore use further threads, named after the lane with a
-// number.
+// nest. Overlapping events of a lane therefore use further threads, named after the lane.
 //
 // The reported overlap is the share of the collectives' time in flight in which the rank did not
 // wait for them. For comparison, the report has the share of the bytes of collectives that have a
