@@ -17,6 +17,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -213,11 +214,11 @@ def describe(python):
 def page(results, versions, processor, rounds):
     tokens = lambda r, ranks: ranks * LENGTH / min(r)
     lines = ["# Training on a CPU, beside PyTorch and JAX", "",
-             "This page is for readers who compare CPU training. It shows GPT-2 124M, one sequence of 1024 tokens per",
-             "rank, a whole step with clipping and AdamW. `benchmarks/peers/cpu_train.py` wrote it.", "",
-             f"- Date: {datetime.date.today()}", f"- CPU: {processor}", f"- Versions: {versions}",
-             f"- Programs took turns in {rounds} rounds of {STEPS} steps; the best step counts. Spread: worst / best time of a step.",
-             "", "| ranks x threads | type | program | tokens/s | fsdp-mlir / program | spread | resident |", "|---|---|---|---|---|---|---|"]
+             "This page is for readers who compare CPU training. It shows GPT-2 124M, one sequence of 1024 tokens",
+             "per rank, a whole step with clipping and AdamW. `benchmarks/peers/cpu_train.py` wrote it.", "",
+             f"- Date: {datetime.date.today()}", *textwrap.wrap(f"- CPU: {processor}", 100, subsequent_indent="  "),
+             f"- Versions: {versions}", f"- Programs took turns in {rounds} rounds of {STEPS} steps; the best step counts.",
+             "- Spread: worst / best time of a step.", "", "| ranks x threads | type | program | tokens/s | fsdp-mlir / program | spread | resident |", "|---|---|---|---|---|---|---|"]
     for (name, ranks, threads, dtype), (seconds, size) in results.items():
         own = results.get(("fsdp-mlir", ranks, threads, dtype))
         ratio = f"{min(seconds) / min(own[0]):.2f}" if own else "-"

@@ -218,9 +218,7 @@ def export_jax(loss: Callable, params: Any, *example_batch: Any,
         lowered = jax.jit(loss, keep_unused=True).lower(params, *example_batch)
         text = str(lowered.compiler_ir(dialect="stablehlo"))
     jax.clear_caches()
-    is_frozen = lambda n, leaf: (frozen is not None and frozen(n)
-                                 or not np.issubdtype(leaf.dtype, np.floating)
-                                 and leaf.dtype.name != "bfloat16")
+    is_frozen = lambda n, leaf: frozen is not None and frozen(n) or not _is_float(leaf.dtype)
     arguments = [{"fsdp.param": n, **({"fsdp.frozen": True} if is_frozen(n, leaf) else {})}
                  for n, (_, leaf) in zip(names, leaves)]
     arguments += [{"fsdp.batch": n} for n in inputs]
@@ -231,6 +229,10 @@ def export_jax(loss: Callable, params: Any, *example_batch: Any,
         [BatchInput(n, tuple(leaf.shape), _type_name(leaf))
          for n, (_, leaf) in zip(inputs, batch_leaves)],
         _weights(names, leaves), source=name or getattr(loss, "__name__", "loss"))
+
+
+def _is_float(dtype) -> bool:
+    return np.issubdtype(dtype, np.floating) or np.dtype(dtype).name == "bfloat16"
 
 
 def _weights(names, leaves):
@@ -255,6 +257,9 @@ def _batch_names(leaves, given: Sequence[str] | None) -> list[str]:
 
 def _check_result(jaxpr) -> None:
     outs = jaxpr.out_avals
-    if len(outs) != 1 or outs[0].shape != () or not np.issubdtype(outs[0].dtype, np.floating):
+    if len(outs) != 1 or outs[0].shape != () or not _is_float(outs[0].dtype):
         raise ExportError("the loss returns " + ", ".join(map(str, outs))
                           + "; expected one float scalar")
+    if outs[0].dtype.itemsize < 4:
+        raise ExportError(f"the loss is {outs[0].dtype}; expected float32: convert the logits, or "
+                          "the loss, with astype(jnp.float32)")

@@ -65,15 +65,19 @@ def attention(q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=
 
 @entry("topk.default", "torch-mlir's sort is an op of its own dialect; k maxima, one by one")
 def topk(x, k, dim=-1, largest=True, sorted=True):
+    if not x.dtype.is_floating_point:
+        return NotImplemented
     x = x.movedim(dim, -1) if largest else -x.movedim(dim, -1)
-    at, rest = torch.arange(x.shape[-1], device=x.device), x
+    at, free = torch.arange(x.shape[-1], device=x.device), torch.ones_like(x, dtype=torch.bool)
     values, indices = [], []
     for _ in range(k):
-        index = rest.argmax(-1, keepdim=True)
+        rest = torch.where(free, x, float("-inf"))
+        best = rest.amax(-1, keepdim=True)
+        index = (free & (rest >= best)).to(torch.int64).argmax(-1, keepdim=True)  # also if all are -inf
         chosen = at == index
         values.append(torch.where(chosen, x, 0.0).sum(-1, keepdim=True))
         indices.append(index)
-        rest = torch.where(chosen, float("-inf"), rest)
+        free = free & ~chosen
     value = torch.cat(values, -1) if largest else -torch.cat(values, -1)
     return value.movedim(-1, dim), torch.cat(indices, -1).movedim(-1, dim)
 

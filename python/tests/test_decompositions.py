@@ -1,0 +1,154 @@
+# Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Each decomposition of the exporter has the values and the gradients of torch's own op."""
+
+import inspect
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from fsdp_mlir.torch_export import decompositions  # noqa: E402
+
+aten = torch.ops.aten
+INF = float("inf")
+
+
+def floats(*shape, seed=0):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def ids(limit, *shape, seed=0):
+    return torch.randint(0, limit, shape, generator=torch.Generator().manual_seed(seed))
+
+
+def distinct(limit, *shape):
+    """Returns ids that differ along the last dim."""
+    rows = torch.stack([torch.randperm(limit, generator=torch.Generator().manual_seed(r))
+                        for r in range(int(torch.tensor(shape[:-1]).prod()))])
+    return rows[:, :shape[-1]].reshape(shape)
+
+
+MASK = ids(2, 5, 7).bool()
+MASK[2] = True
+BIAS = torch.where(MASK, 0.0, -1e9).double()
+HEADS = (floats(2, 4, 5, 3), floats(2, 4, 7, 3, seed=1), floats(2, 4, 7, 6, seed=2))
+GROUPS = (floats(2, 4, 5, 3), floats(2, 2, 7, 3, seed=1), floats(2, 2, 7, 6, seed=2))
+IMAGE, KERNEL = floats(2, 4, 9, 7), floats(6, 2, 3, 2, seed=1)
+# Arguments and keywords of each overload. Cases cover every dim order, ends, ties and odd extents.
+CASES = {
+    "squeeze.dims": [((floats(1, 3, 1, 2), [0, 2]), {}), ((floats(1, 3, 1, 2), [-2, 1]), {}),
+                     ((floats(1, 1), [0, 1]), {})],
+    "cumsum.default": [((floats(3, 5), 0), {}), ((floats(3, 5), -1), {}), ((ids(9, 2, 4), 1), {}),
+                       ((ids(2, 4).bool(), 0), {}), ((floats(1), 0), {})],
+    "scaled_dot_product_attention.default": [
+        (HEADS, {}), (HEADS, {"scale": 0.3}), (HEADS, {"is_causal": True}),
+        (HEADS, {"attn_mask": MASK}), (HEADS, {"attn_mask": BIAS, "scale": 2.0}),
+        (HEADS, {"attn_mask": floats(4, 1, 7)}), (GROUPS, {"enable_gqa": True})],
+    "topk.default": [((floats(3, 6), 2), {}), ((floats(3, 6), 4, 0 - 1, False), {}),
+                     ((floats(4, 3, 2), 2, 0), {}), ((floats(5), 5), {}),
+                     ((torch.tensor([-INF, 1.0, -INF, -INF]), 3), {})],
+    "gelu.default": [((floats(40) * 4,), {}), ((floats(40) * 4,), {"approximate": "tanh"})],
+    "scatter.value": [((floats(3, 5), 1, ids(5, 3, 2), 7.0), {}),
+                      ((floats(3, 5), 0, ids(3, 2, 5), -INF), {})],
+    "scatter.src": [((floats(3, 5), 1, distinct(5, 3, 4), floats(3, 4, seed=1)), {}),
+                    ((floats(3, 5), -1, distinct(5, 3, 1), floats(3, 1, seed=1)), {})],
+    "roll.default": [((floats(4, 5), [1, -2], [0, 1]), {}), ((floats(4, 5), [7], [1]), {}),
+                     ((floats(4, 5), [3]), {}), ((floats(4, 5), [0], [0]), {})],
+    "slice_scatter.default": [((floats(5, 4), floats(2, 4, seed=1), 0, 1, 3), {}),
+                              ((floats(5, 4), floats(5, 2, seed=1), 1, -2), {}),
+                              ((floats(5, 4), floats(5, 4, seed=1), 1), {}),
+                              ((floats(5, 4), floats(3, 4, seed=1), 0, None, -2), {})],
+    "select_scatter.default": [((floats(5, 4), floats(4, seed=1), 0, 2), {}),
+                               ((floats(5, 4), floats(5, seed=1), 1, -1), {})],
+    "copy.default": [((floats(3, 4), floats(4, seed=1)), {}),
+                     ((floats(3, 4).float(), floats(3, 4, seed=1)), {})],
+    "any.dim": [((ids(2, 3, 4).bool(), 1), {}), ((floats(3, 4) > 1.5, 0, True), {}),
+                ((torch.zeros(2, 3), -1), {})],
+    "_native_batch_norm_legit_no_training.default": [
+        ((floats(2, 3, 4), floats(3), floats(3, seed=1), floats(3, seed=2), floats(3).abs() + 1, 0.1,
+          1e-5), {}),
+        ((floats(2, 3), None, None, floats(3), floats(3).abs() + 1, 0.1, 1e-3), {})],
+    "instance_norm.default": [
+        ((floats(2, 3, 4, 5), floats(3), floats(3, seed=1), None, None, True, 0.1, 1e-5, False), {}),
+        ((floats(2, 3, 6), None, None, None, None, True, 0.1, 1e-3, False), {})],
+    "convolution.default": [
+        ((IMAGE, KERNEL, floats(6), [4, 7], [0, 0], [1, 1], False, [0, 0], 2), {}),
+        ((IMAGE, KERNEL, None, [9, 8], [1, 0], [2, 1], False, [0, 0], 2), {}),
+        ((floats(2, 3, 8), floats(4, 3, 6), floats(4), [5], [0], [1], False, [0], 1), {})],
+    "upsample_bilinear2d.vec": [((floats(1, 2, 3, 4), [6, 5], False, None), {}),
+                                ((floats(1, 2, 5, 4), [2, 1], True, None), {}),
+                                ((floats(1, 2, 3, 4), None, False, [2.0, 1.5]), {})],
+    "upsample_bicubic2d.vec": [((floats(1, 2, 5, 6), [7, 9], False, None), {}),
+                               ((floats(1, 2, 5, 6), [9, 3], True, None), {}),
+                               ((floats(1, 2, 4, 4), None, False, [2.0, 2.0]), {})],
+}
+# Random numbers have no equal; tests of the exporter cover dropout. Memory that was not written has no value.
+WITHOUT_CASE = {"empty.memory_format"}
+# Arguments that torch differentiates, where these are not all floats.
+DIFFERENTIABLE = {"copy.default": (), "_native_batch_norm_legit_no_training.default": (0, 1, 2)}
+PAIRS = [(name, i) for name, cases in CASES.items() for i in range(len(cases))]
+
+
+def functions():
+    return {name: function for name, _, function in decompositions._ENTRIES}
+
+
+def overload(name):
+    op, kind = name.split(".")
+    return getattr(getattr(aten, op), kind)
+
+
+def test_each_entry_has_a_reason_and_a_case():
+    assert set(CASES) | WITHOUT_CASE == set(decompositions.reasons())
+    assert all(len(reason) > 10 for reason in decompositions.reasons().values())
+    missing = [name for name in decompositions.reasons() if not hasattr(aten, name.split(".")[0])]
+    assert not missing, "an op that this torch does not have"
+
+
+@pytest.mark.parametrize("name, case", PAIRS)
+def test_values_and_gradients(name, case):
+    arguments, keywords = CASES[name][case]
+    wanted, found = [], []
+    for function, results in ((overload(name), wanted), (functions()[name], found)):
+        wanted_gradients = DIFFERENTIABLE.get(name, range(len(arguments)))
+        own = [a.clone().requires_grad_(i in wanted_gradients)
+               if isinstance(a, torch.Tensor) and a.is_floating_point() else a
+               for i, a in enumerate(arguments)]
+        out = function(*own, **keywords)
+        assert out is not NotImplemented, "the case is left to torch"
+        outs = out if isinstance(out, (tuple, list)) else (out,)
+        outs = [o for o in outs if o.numel()]
+        results += [o.detach() for o in outs]
+        floating = [o for o in outs if o.is_floating_point() and o.requires_grad]
+        if floating:
+            finite = [torch.where(o.isfinite(), o, 0.0) for o in floating]
+            sum((o * torch.linspace(1, 2, o.numel(), dtype=o.dtype).view(o.shape)).sum()
+                for o in finite).backward()
+            results += [torch.zeros_like(a) if a.grad is None else a.grad for a in own
+                        if isinstance(a, torch.Tensor) and a.requires_grad]
+    assert len(found) == len(wanted)
+    for a, b in zip(found, wanted):
+        assert a.shape == b.shape and a.dtype == b.dtype
+        is_float = a.is_floating_point()
+        if name == "topk.default" and not is_float:
+            continue  # of equal values torch may return another place; the values are compared
+        torch.testing.assert_close(a, b, rtol=1e-5 if "upsample" in name else 1e-10, atol=1e-6 if
+                                   "upsample" in name else 1e-10)
+
+
+def test_places_of_topk_are_different():
+    x = torch.tensor([[1.0, 1.0, 1.0, -INF], [-INF, -INF, -INF, -INF]])
+    values, places = decompositions.topk(x, 3)
+    assert all(len(set(row)) == 3 for row in places.tolist())
+    assert torch.equal(x.gather(1, places), values)
+
+
+def test_signatures_are_those_of_torch():
+    """Names of the arguments agree, because callers may pass them by name."""
+    for name, function in functions().items():
+        theirs = [a.name for a in overload(name)._schema.arguments]
+        own = list(inspect.signature(function).parameters)
+        keyword_only = [a.name for a in overload(name)._schema.arguments if a.kwarg_only]
+        assert len(own) >= len(theirs) - len(keyword_only), name
+        assert set(keyword_only) <= set(own) | {"generator"}, name
