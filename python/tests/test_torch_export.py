@@ -163,6 +163,22 @@ def test_gradients_of_their_own_are_refused():
     assert caught.value.file == __file__ and caught.value.line
 
 
+def test_gradients_of_their_own_are_refused_if_apply_was_kept():
+    """Modules often keep ``MyFunction.apply``, and call it later."""
+    class Model(Small):
+        def __init__(self):
+            super().__init__()
+            self.round = Straight.apply
+
+        def middle(self, x):
+            return self.round(x)
+
+    with pytest.raises(fm.ExportError, match="'Straight' is a torch.autograd.Function"):
+        fm.export_torch(Model(), (example(), example()), loss=loss_fn)
+    module = Model()
+    assert module(example()).grad_fn is not None, "the class works after a refusal"
+
+
 def test_control_flow_on_values_is_refused_with_its_line():
     class Model(Small):
         def middle(self, x):

@@ -126,8 +126,13 @@ def _roles(names: Sequence[str]) -> list[str]:
 
 @contextlib.contextmanager
 def _refuse_custom_gradients():
-    """Refuses torch.autograd.Function while tracing: its own backward would be left out."""
+    """Refuses torch.autograd.Function while tracing: its own backward would be left out.
+
+    A module may have kept ``MyFunction.apply`` before, which is not looked up again. Every call
+    creates a context, an instance of the class's backward: that is refused as well.
+    """
     original = torch.autograd.Function.__dict__.get("apply")
+    context = torch.autograd.function.BackwardCFunction
 
     def apply(cls, *args, **kwargs):
         file = inspect.getsourcefile(cls)
@@ -140,10 +145,15 @@ def _refuse_custom_gradients():
             "export would replace by the derivative of its forward; write it with torch ops and "
             "detach, or pass custom_gradients=\"differentiate\" if the two are equal", file, line)
 
+    def create(self, *args, **kwargs):
+        apply(type(self)._forward_cls)
+
     torch.autograd.Function.apply = classmethod(apply)
+    context.__init__ = create
     try:
         yield
     finally:
+        del context.__init__
         if original is not None:
             torch.autograd.Function.apply = original
         else:

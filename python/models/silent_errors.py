@@ -1,0 +1,297 @@
+# Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Plants in exported models what could go wrong without a message, and looks for one.
+
+    python python/models/silent_errors.py [--only=GPT2,Bert] [--plants=detach,padding]
+
+Each plant changes a module, or what it is given, in a way that an exporter could lose: a detached
+value, rows of an embedding without a gradient, tied, frozen or unused parameters, a buffer, targets
+that do not count, one tensor for two inputs, dropout, a rule of differentiation of a user, ids that
+are out of range. The outcome must be a refusal, a warning, or the losses and weights of PyTorch's own
+training of the changed module. Prints a table; exit code 1 if one outcome is none of these.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import pathlib
+import sys
+import warnings
+
+import numpy as np
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+MODELS = ("GPT2", "Llama", "OPT", "Gemma2", "Mixtral", "Bert", "T5", "Bart", "LSTM", "nn.Transformer")
+STEPS, RANKS, RATE = 3, 2, 1e-2
+NEAR = 2e-5  # relative, of losses
+# Of the largest step that SGD takes in a tensor.
+NEAR_WEIGHTS = 2e-3
+PLANTS: dict = {}
+
+
+class Unsuitable(Exception):
+    """The module has no place for the plant."""
+
+
+def plant(function):
+    PLANTS[function.__name__] = function
+    return function
+
+
+def largest(module, kind):
+    """Returns the first submodule of a kind after half of them. Raises Unsuitable if there is none."""
+    found = [m for m in module.modules() if isinstance(m, kind)]
+    if not found:
+        raise Unsuitable(kind.__name__)
+    return found[len(found) // 2]
+
+
+def hook(module, change):
+    module.register_forward_hook(lambda _, arguments, output: change(output))
+
+
+@plant
+def detach(module, batch):
+    """x + y with y detached, in the middle of the model."""
+    from torch import nn
+
+    hook(largest(module, nn.Linear), lambda y: 0.5 * y + 0.5 * y.detach())
+
+
+@plant
+def padding(module, batch):
+    """A row of the embedding has no gradient, and occurs in the batch."""
+    from torch import nn
+
+    table = next((m for m in module.modules() if isinstance(m, nn.Embedding)), None)
+    if table is None:
+        raise Unsuitable("Embedding")
+    table.padding_idx = int(np.asarray(batch[0]).flat[0]) % table.num_embeddings
+
+
+@plant
+def tied(module, batch):
+    """Two layers share one weight."""
+    from torch import nn
+
+    shapes: dict = {}
+    for layer in (m for m in module.modules() if isinstance(m, nn.Linear)):
+        if tuple(layer.weight.shape) in shapes:
+            layer.weight = shapes[tuple(layer.weight.shape)].weight
+            return
+        shapes[tuple(layer.weight.shape)] = layer
+    raise Unsuitable("two Linear of one shape")
+
+
+@plant
+def frozen(module, batch):
+    """A weight of the middle is not trained."""
+    from torch import nn
+
+    largest(module, nn.Linear).weight.requires_grad_(False)
+
+
+@plant
+def buffer(module, batch):
+    """A buffer scales a layer's output, and must not be trained."""
+    import torch
+    from torch import nn
+
+    layer = largest(module, nn.Linear)
+    layer.register_buffer("planted", torch.linspace(0.5, 1.5, layer.out_features))
+    hook(layer, lambda y: y * layer.planted)
+
+
+@plant
+def unused(module, batch):
+    """A parameter that the loss does not use."""
+    import torch
+    from torch import nn
+
+    module.register_parameter("planted", nn.Parameter(torch.ones(3)))
+
+
+@plant
+def no_grad(module, batch):
+    """A part is computed without gradients."""
+    import torch
+    from torch import nn
+
+    def change(y):
+        with torch.no_grad():
+            scale = 1 + torch.tanh(y.mean(-1, keepdim=True))
+        return y * scale
+
+    hook(largest(module, nn.Linear), change)
+
+
+@plant
+def ignored(module, batch):
+    """Some targets are -100."""
+    targets = np.asarray(batch[-1])
+    if targets.ndim < 2:
+        raise Unsuitable("targets of tokens")
+    targets[..., ::3] = -100
+
+
+@plant
+def one_tensor(module, batch):
+    """The example has one tensor for two inputs, which differ in training."""
+    return "one tensor"
+
+
+@plant
+def rule(module, batch):
+    """A torch.autograd.Function with a gradient of its own."""
+    import torch
+    from torch import nn
+
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1.0
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return 2 * gradient
+
+    hook(largest(module, nn.Linear), Doubled.apply)
+
+
+@plant
+def dropout(module, batch):
+    """Dropout in training: no equal losses, but off in evaluation, and drawn in a step."""
+    import torch.nn.functional as F
+    from torch import nn
+
+    hook(largest(module, nn.Linear), lambda y: F.dropout(y, 0.5, module.training))
+    return "random"
+
+
+@plant
+def out_of_range(module, batch):
+    """An id beyond the embedding."""
+    ids = np.asarray(batch[0])
+    if ids.dtype.kind not in "iu":
+        raise Unsuitable("ids")
+    ids.flat[-1] = 1 << 20
+    return "bad batch"
+
+
+def reference(module, loss, batches):
+    """Trains by PyTorch's SGD. Returns losses, weights, and the largest change of each tensor."""
+    import torch
+
+    before = {n: p.detach().clone() for n, p in module.named_parameters()}
+    losses = []
+    for batch in batches:
+        halves = [[torch.from_numpy(np.split(a, RANKS)[rank].copy()) for a in batch]
+                  for rank in range(RANKS)]
+        for p in module.parameters():
+            p.grad = None
+        value = sum(loss(module, *half) for half in halves) / RANKS
+        value.backward()
+        with torch.no_grad():
+            for p in module.parameters():
+                if p.requires_grad and p.grad is not None:
+                    p -= RATE * p.grad
+        losses.append(float(value.detach()))
+    after = {n: p.detach().numpy() for n, p in module.named_parameters()}
+    moved = {n: float(np.abs(after[n] - before[n].numpy()).max()) for n in after}
+    return losses, after, moved
+
+
+def outcome(name: str, planted: str) -> str:
+    """Returns "refused: ..", "warned: ..", "equal", "unsuitable: .." or "SILENT: .."."""
+    import torch
+
+    import families
+    import fsdp_mlir as fm
+    from initial import draw_batches, limits_of
+
+    torch.manual_seed(0)
+    module, example, loss = families.FAMILIES[name][1]()
+    names = list(example) if isinstance(example, dict) else None
+    if names:
+        return "unsuitable: a batch by names"
+    arrays = [t.numpy() for t in example]
+    batches = draw_batches(arrays, limits_of(arrays), RANKS, STEPS)
+    try:
+        kind = PLANTS[planted](module, batches[1])
+    except Unsuitable as error:
+        return f"unsuitable: {error}"
+    if kind == "one tensor":
+        if len(example) < 2 or example[0].shape != example[-1].shape:
+            return "unsuitable: inputs of one shape"
+        example = (*example[:-1], example[0])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            model = fm.export_torch(module, example, loss=loss, **families.OPTIONS.get(name, {}))
+            step = fm.compile(model, mesh=f"shard={RANKS}", optimizer=fm.SGD(lr=RATE))
+            with step.train(weights=copy.deepcopy(module), seed=1,
+                            check_against_unsharded=True) as run:
+                if kind == "random":
+                    return dropout_outcome(module, loss, run, batches[0])
+                losses = [run.step(batch).loss for batch in batches]
+                run.compare()
+                found = dict(run.parameters())
+        except fm.errors.FsdpError as error:
+            return "refused: " + str(error).splitlines()[0][:90]
+    own = [w for w in caught if "fsdp_mlir" in str(w.category) or "does not" in str(w.message)]
+    if kind == "bad batch":
+        return "SILENT: an id that is out of range was accepted"
+    expected, weights, moved = reference(module, loss, batches)
+    far = max(abs(a - b) / max(abs(b), 1e-3) for a, b in zip(losses, expected))
+    apart = [n for n, w in weights.items() if n in found and
+             np.abs(found[n] - w).max() > NEAR_WEIGHTS * max(moved[n], 1e-6)]
+    if far < NEAR and not apart:
+        return "equal"
+    if own:
+        return f"warned: {str(own[0].message).splitlines()[0][:90]}"
+    return f"SILENT: losses differ by {far:.0e}, weights of {apart[:2]}"
+
+
+def dropout_outcome(module, loss, run, batch) -> str:
+    """Evaluation has no dropout, and two steps of one batch at rate 0 have other losses."""
+    import torch
+
+    plain = run.evaluate(batch)
+    steps = [run.step(batch, lr=0.0).loss for _ in range(2)]
+    module.eval()
+    with torch.no_grad():
+        halves = [[torch.from_numpy(np.split(a, RANKS)[rank].copy()) for a in batch]
+                  for rank in range(RANKS)]
+        expected = float(sum(loss(module, *half) for half in halves)) / RANKS
+    if abs(plain - expected) > NEAR * abs(expected):
+        return f"SILENT: an evaluation is {plain}, expected {expected}"
+    return "equal" if steps[0] != steps[1] != plain else "SILENT: no dropout in a step"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default=",".join(MODELS), help="families, separated by commas")
+    parser.add_argument("--plants", default=",".join(PLANTS), help="plants, separated by commas")
+    options = parser.parse_args()
+    import torch
+
+    torch.set_num_threads(1)
+    silent = 0
+    for name in options.only.split(","):
+        for planted in options.plants.split(","):
+            if planted not in PLANTS:
+                parser.error(f"unknown plant '{planted}'; expected {', '.join(PLANTS)}")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                result = outcome(name, planted)
+            silent += result.startswith("SILENT")
+            print(f"{name:15} {planted:13} {result}", flush=True)
+    print(f"{silent} silent")
+    return int(silent > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
