@@ -18,9 +18,9 @@
 //  2. Backward: trace the loss through values that do not flow. The first flowing values on each
 //     path are outputs, and so are the maps before them up to a product, if they have no other
 //     reader.
-//  3. A flowing value is narrow unless it is an output, a batch argument, a parameter that
-//     --keep-f32 names or a view of it, a product whose only reader is a sum, or a map with a
-//     number that the narrow type cannot hold.                                               O(ops)
+//  3. A flowing value is narrow, except: an output; a batch argument; a parameter that --keep-f32
+//     names. Products whose only reader is a sum, and maps with a number that the narrow type
+//     cannot hold, stay f32 as well.                                                         O(ops)
 //
 //===----------------------------------------------------------------------===//
 
