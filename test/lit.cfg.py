@@ -1,3 +1,4 @@
+import ctypes
 import os
 import shutil
 import subprocess
@@ -36,10 +37,10 @@ if shutil.which("ip") and shutil.which("tc") and subprocess.call(probe, stderr=s
 # %cpu: this machine without AMX, whose products of bf16 have an arithmetic of their own; %amx: this machine, or the same
 # arithmetic as loops where it has no AMX.
 flags = open("/proc/cpuinfo").read() if os.path.exists("/proc/cpuinfo") else ""
-if "amx_bf16" in flags:
-    config.available_features.add("amx")
-config.substitutions.append(("%cpu", "x86-64-v4" if "amx_bf16" in flags else "native"))
-config.substitutions.append(("%amx", "native" if "amx_bf16" in flags else "amx-loops"))
+arch_prctl, request_permission, tile_data = 158, 0x1023, 18
+amx = "amx_bf16" in flags and ctypes.CDLL(None).syscall(arch_prctl, request_permission, tile_data) == 0
+config.substitutions.append(("%cpu", "x86-64-v4" if amx else "native"))
+config.substitutions.append(("%amx", "native" if amx else "amx-loops"))
 if subprocess.call([sys.executable, "-c", "import numpy"], stderr=subprocess.DEVNULL) == 0:
     config.available_features.add("numpy")
 # NVIDIA's assembler: ptxas-13.0.88, the version of the register tables; ptxas-sm_100a if it supports that chip.
