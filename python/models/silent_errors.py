@@ -41,8 +41,11 @@ def plant(function):
 
 
 def largest(module, kind):
-    """Returns the first submodule of a kind after half of them. Raises Unsuitable if there is none."""
-    found = [m for m in module.modules() if isinstance(m, kind)]
+    """Returns the first submodule of a kind after half of them. Raises Unsuitable if there is none.
+
+    Subclasses do not count: nn.MultiheadAttention uses the weight of its own one without a call.
+    """
+    found = [m for m in module.modules() if type(m) is kind]
     if not found:
         raise Unsuitable(kind.__name__)
     return found[len(found) // 2]
