@@ -22,6 +22,7 @@ static void addCleanUp(OpPassManager &pm) {
 
 /// Selects the function and makes weights arguments, before any pass may merge equal constants.
 static void addInterface(OpPassManager &pm, const StepOptions &options) {
+  pm.addPass(createLowerStablehloPass());
   pm.addPass(createRefuseForeignPass());
   pm.addPass(createReadStopMarkersPass());
   pm.addPass(configure(createSelectEntryPass(), options));

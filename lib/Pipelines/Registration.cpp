@@ -11,6 +11,7 @@
 #include "fsdp/Differentiate/Passes.h"
 #include "fsdp/Fuse/Passes.h"
 #include "fsdp/IR/FSDP.h"
+#include "fsdp/Import/ParseModel.h"
 #include "fsdp/Import/Passes.h"
 #include "fsdp/Options/PassConfiguration.h"
 #include "fsdp/Plan/Passes.h"
@@ -27,6 +28,7 @@ void fsdp::registerDialects(DialectRegistry &registry) {
   registerAllDialects(registry);
   registerAllExtensions(registry);
   registry.insert<FSDPDialect>();
+  registerHloDialects(registry);
 }
 
 /// Returns an error about the options of a pipeline of fsdp-opt, or nothing.

@@ -5,8 +5,9 @@
 1. The loss is traced to a jaxpr. Rules of differentiation that a user wrote (``custom_vjp``,
    ``custom_jvp`` outside of JAX itself) are refused: the compiler differentiates the forward.
 2. ``stop_gradient`` is lowered to a call of a function without a body, which Import reads.
-3. jaxlib's own passes lower StableHLO to linalg on tensors.
-4. Arguments get ``fsdp.param`` and ``fsdp.batch``; names are the paths in the tree of parameters.
+3. Arguments get ``fsdp.param`` and ``fsdp.batch``; names are the paths in the tree of parameters.
+
+The text is StableHLO, which the compiler reads itself (its pass fsdp-lower-stablehlo).
 """
 
 from __future__ import annotations
@@ -21,10 +22,6 @@ from .arrays import dtype_name, to_numpy
 from .errors import ExportError
 from .model import BatchInput, Model, Parameter
 
-_INLINE = "builtin.module(inline,symbol-dce)"
-_PIPELINE = ("builtin.module("
-             "func.func(chlo-legalize-to-stablehlo,shape-legalize-to-stablehlo),"
-             "stablehlo-legalize-to-linalg{enable-primitive-ops=true},canonicalize,cse)")
 _MARKER = "fsdp.stop_gradient"
 
 
@@ -142,29 +139,13 @@ def _count_stops(ir, module) -> int:
     return count
 
 
-def _to_linalg(text: str, arguments: Sequence[dict]) -> str:
-    """Lowers StableHLO text and marks the arguments of its public function."""
-    from jax._src.interpreters import mlir as jax_mlir
+def _mark_arguments(text: str, arguments: Sequence[dict]) -> str:
+    """Sets the attributes of the public function's arguments, and counts the markers."""
+    from jax._src.interpreters import mlir
     from jaxlib.mlir import ir
-    from jaxlib.mlir.dialects import chlo, stablehlo
-    from jaxlib.mlir.passmanager import PassManager
 
-    with ir.Context() as context:
-        context.append_dialect_registry(jax_mlir.upstream_dialects)
-        context.allow_unregistered_dialects = True
-        stablehlo.register_dialect(context)
-        chlo.register_dialect(context)
-        stablehlo.register_stablehlo_passes()
+    with mlir.make_ir_context():
         module = ir.Module.parse(text)
-        try:
-            # A function that is called twice has its markers twice from here on.
-            PassManager.parse(_INLINE).run(module.operation)
-            stops = _count_stops(ir, module)
-            PassManager.parse(_PIPELINE).run(module.operation)
-        except Exception as error:
-            first = str(error).strip().split("\n")[:3]
-            raise ExportError("jaxlib cannot lower the loss to linalg: " + " ".join(first)
-                              + "; write it with other ops") from error
         for function in module.body.operations:
             if function.operation.name != "func.func" or not len(function.regions[0].blocks):
                 continue
@@ -174,9 +155,8 @@ def _to_linalg(text: str, arguments: Sequence[dict]) -> str:
                     ir.DictAttr.get({name: ir.StringAttr.get(value) if isinstance(value, str)
                                      else ir.UnitAttr.get() for name, value in one.items()})
                     for one in arguments])
-        if stops:
-            module.operation.attributes["fsdp.num_stop_gradients"] = ir.IntegerAttr.get(
-                ir.IntegerType.get_signless(64), stops)
+        module.operation.attributes["fsdp.num_stop_gradients"] = ir.IntegerAttr.get(
+            ir.IntegerType.get_signless(64), _count_stops(ir, module))
         return module.operation.get_asm(enable_debug_info=True)
 
 
@@ -223,7 +203,7 @@ def export_jax(loss: Callable, params: Any, *example_batch: Any,
                  for n, (_, leaf) in zip(names, leaves)]
     arguments += [{"fsdp.batch": n} for n in inputs]
     return Model(
-        _to_linalg(text, arguments),
+        _mark_arguments(text, arguments),
         [Parameter(n, tuple(leaf.shape), _type_name(leaf), is_frozen(n, leaf))
          for n, (_, leaf) in zip(names, leaves)],
         [BatchInput(n, tuple(leaf.shape), _type_name(leaf))

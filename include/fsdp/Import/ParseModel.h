@@ -16,6 +16,10 @@ namespace mlir::fsdp {
 /// parse the file, the error has notes on the expected form and how to export it.
 OwningOpRef<ModuleOp> parseModel(StringRef path, MLIRContext *context);
 
+/// Registers two dialects that parse the text of StableHLO and CHLO, in generic and in custom form.
+/// Their ops are not registered; fsdp-lower-stablehlo reads them.
+void registerHloDialects(DialectRegistry &registry);
+
 } // namespace mlir::fsdp
 
 #endif // FSDP_IMPORT_PARSEMODEL_H

@@ -16,6 +16,23 @@ class ImportPass<string flag, string on> : Pass<flag, on> {
                            "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def LowerStablehloPass : ImportPass<"fsdp-lower-stablehlo", "::mlir::ModuleOp"> {
+  let summary = "Lower StableHLO to linalg on tensors";
+  let description = [{
+    - Requires: nothing. Runs first.
+    - Ensures: no op of StableHLO or CHLO is left that this pass knows: elementwise ops, constants,
+      views, slices, joins, `gather`, updates at constant places, `dot_general`, `convolution`,
+      `reduce`, `reduce_window` and composites. Attributes and shapes that do not fit are errors. A
+      warning says that the text does not record `stop_gradient`, unless
+      `fsdp.num_stop_gradients` counts the markers.
+    - Keeps: all other ops, and the names of arguments.
+  }];
+  let dependentDialects = ["::mlir::func::FuncDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+                           "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+  let statistics = [Statistic<"numLowered", "num-lowered", "StableHLO ops lowered">,
+                    Statistic<"numErfc", "num-erfc", "Expansions of erfc that became one op">];
+}
+
 def ReadStopMarkersPass : ImportPass<"fsdp-read-stop-markers", "::mlir::ModuleOp"> {
   let summary = "Replace an exporter's markers by fsdp.stop_gradient";
   let description = [{

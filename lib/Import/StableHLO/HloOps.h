@@ -1,0 +1,73 @@
+//===- HloOps.h - Access to ops of StableHLO, and their lowerings -*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_IMPORT_STABLEHLO_HLOOPS_H
+#define FSDP_IMPORT_STABLEHLO_HLOOPS_H
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+
+namespace mlir::fsdp {
+
+/// The values that replace an op; failure behind an error.
+using HloResult = FailureOr<SmallVector<Value>>;
+
+/// Returns the type of an operand or result as a tensor of static shape. LowerStablehlo.cpp has
+/// checked that it is one.
+RankedTensorType tensorOf(Value value);
+
+/// Returns the integers of an attribute (`array<i64>`, `dense<..>`, a list, or one integer);
+/// `missing` if the op has no such attribute. `holder` is null or the dictionary that holds it.
+SmallVector<int64_t> getInts(Operation *op, StringRef name, ArrayRef<int64_t> missing = {},
+                             DictionaryAttr holder = nullptr);
+
+/// Returns the text of an attribute; empty if there is none.
+StringRef getWord(Operation *op, StringRef name);
+
+/// Emits an error unless `dims` are different numbers in [0, rank).
+LogicalResult checkDims(Operation *op, StringRef name, ArrayRef<int64_t> dims, int64_t rank);
+
+/// Emits an error unless `found` has `expected` elements.
+LogicalResult checkCount(Operation *op, StringRef name, size_t found, size_t expected);
+
+/// Emits an error unless the first result has the given shape.
+LogicalResult checkShape(Operation *op, ArrayRef<int64_t> expected);
+
+/// Returns the scalar that a tensor of rank 0 holds.
+Value getScalar(OpBuilder &b, Location loc, Value value);
+
+/// Returns a tensor of `type` with all elements equal to a scalar.
+Value buildFilled(OpBuilder &b, Location loc, RankedTensorType type, Value scalar);
+
+/// Returns the op on `operands`, which are tensors or scalars; a null value if the op is not
+/// elementwise. `result` is the type of the result in the same form.
+FailureOr<Value> lowerElementwise(OpBuilder &b, Operation *op, ValueRange operands, Type result);
+
+/// Lowers the body of a reduction, which holds elementwise ops on tensors of rank 0, on the scalars
+/// `arguments`. Returns the values that the body returns.
+HloResult lowerBody(OpBuilder &b, Operation *op, ValueRange arguments);
+
+// Lowerings by op. Each expects static shapes and verifies everything else.
+HloResult lowerBroadcast(OpBuilder &b, Operation *op);
+HloResult lowerReshape(OpBuilder &b, Operation *op);
+HloResult lowerTranspose(OpBuilder &b, Operation *op);
+HloResult lowerReverse(OpBuilder &b, Operation *op);
+HloResult lowerIota(OpBuilder &b, Operation *op);
+HloResult lowerSlice(OpBuilder &b, Operation *op);
+HloResult lowerConcatenate(OpBuilder &b, Operation *op);
+HloResult lowerPad(OpBuilder &b, Operation *op);
+HloResult lowerDynamicSlice(OpBuilder &b, Operation *op);
+HloResult lowerDynamicUpdateSlice(OpBuilder &b, Operation *op);
+HloResult lowerGather(OpBuilder &b, Operation *op);
+HloResult lowerScatter(OpBuilder &b, Operation *op);
+HloResult lowerDotGeneral(OpBuilder &b, Operation *op);
+HloResult lowerConvolution(OpBuilder &b, Operation *op);
+HloResult lowerReduce(OpBuilder &b, Operation *op);
+HloResult lowerReduceWindow(OpBuilder &b, Operation *op);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_IMPORT_STABLEHLO_HLOOPS_H
