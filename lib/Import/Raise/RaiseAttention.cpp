@@ -120,7 +120,7 @@ static SmallVector<ReassociationIndices> groupUnits(ArrayRef<SmallVector<unsigne
   ReassociationIndices leading;
   for (auto [d, parts] : llvm::enumerate(dims)) {
     if (!parts.empty()) {
-      groups.emplace_back(std::move(leading));
+      groups.push_back(leading);
       leading.clear();
       groups.back().push_back(d);
     } else {
