@@ -15,8 +15,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
-#include <unordered_map>
 
 namespace fsdprt {
 
@@ -36,7 +36,7 @@ private:
   friend class ImageLoader;
   std::byte *base = nullptr;
   size_t span = 0;
-  std::unordered_map<std::string, uint64_t> functions; // offsets from base
+  std::map<std::string, uint64_t> functions; // offsets from base
 };
 
 } // namespace fsdprt

@@ -237,17 +237,3 @@ TEST(Artifact, HeaderIsCheckedBeforeTheRestIsRead) {
   EXPECT_NE(refusalOf(whole.size(), size).find("expected the end of the file at byte"),
             std::string::npos);
 }
-
-//===- Images -------------------------------------------------------------===//
-
-TEST(Image, RefusesWhatKernelsDoNotNeed) {
-  auto manifest = toyManifest({});
-  EXPECT_NE(refusal(pack(manifest, readFile(FSDPRT_IMAGE_UNDEFINED)))
-                .find("symbol 'missing_function' is undefined"),
-            std::string::npos);
-  EXPECT_NE(refusal(pack(manifest, readFile(FSDPRT_IMAGE_CONSTRUCTOR)))
-                .find("expected no initialiser, found one"),
-            std::string::npos);
-  EXPECT_NE(refusal(pack(manifest, std::vector<std::byte>(300))).find("no ELF magic"),
-            std::string::npos);
-}
