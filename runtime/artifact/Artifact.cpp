@@ -187,14 +187,15 @@ void Artifact::check(Rules rules) {
   checkHash();
   const auto *manifestBytes =
       reinterpret_cast<const uint8_t *>(bytes.get() + header.manifest_offset);
+  // A table takes 8 bytes with the reference to it, unless it is referred to from several places.
   flatbuffers::Verifier verifier(manifestBytes, header.manifest_size, /*max_depth=*/64,
-                                 /*max_tables=*/50'000'000);
+                                 /*max_tables=*/header.manifest_size / 8 + 1);
   // The check of the identifier reads 8 bytes.
   if (header.manifest_size < 8 || !fb::VerifyManifestBuffer(verifier))
     badInput("%s: the manifest is not a well-formed FlatBuffer of this release's schema",
              file.c_str());
   root = fb::GetManifest(manifestBytes);
-  mesh = verifyManifest(file, *root, header.values_size, rules);
+  mesh = verifyManifest(file, *root, header.manifest_size, header.values_size, rules);
   if (root->gpu())
     verifyGpuImage(file, *root->gpu(), header.image_size);
   else if (rules == Rules::all)
