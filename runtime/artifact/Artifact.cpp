@@ -9,11 +9,14 @@
 // 3. manifest    FlatBuffers' own verifier, then every rule of Verifier.h
 // 4. image       loaded by Image.cpp; each phase's symbol is looked up. Without an image, programs
 //                can be read but not run
+//    (V23)       a phase has the extent and tile, and its kernel the sizes, of a launch record of
+//                its function (fsdprt/launch_record.h)
 //
 //===----------------------------------------------------------------------===//
 
 #include "artifact/Artifact.h"
 #include "core/Error.h"
+#include "fsdprt/launch_record.h"
 #include "fsdprt/sha256.h"
 #include <algorithm>
 #include <cerrno>
@@ -162,6 +165,46 @@ void Artifact::checkHash() {
              file.c_str());
 }
 
+/// Returns the words of the launch record that a phase needs.
+static std::vector<uint64_t> recordOf(const fb::Kernel &kernel, const fb::Phase &phase) {
+  std::vector<uint64_t> record = {phase.extent(), phase.tile(), kernel.shared_bytes(),
+                                  kernel.worker_bytes(), 0};
+  for (uint32_t i = 0; kernel.binding_bytes() && i < kernel.binding_bytes()->size(); ++i)
+    record.push_back(kernel.binding_bytes()->Get(i));
+  record[4] = record.size() - 5;
+  return record;
+}
+
+static std::string textOfRecord(const uint64_t *record) {
+  std::string text = format("extent %llu, tile %llu, scratch of %llu and %llu bytes, bindings of",
+                            (unsigned long long)record[0], (unsigned long long)record[1],
+                            (unsigned long long)record[2], (unsigned long long)record[3]);
+  constexpr uint64_t most = 8;
+  for (uint64_t i = 0; i < std::min(record[4], most); ++i)
+    text += " " + std::to_string(record[5 + i]);
+  return text + (record[4] > most ? " … bytes" : " bytes");
+}
+
+/// Returns what is wrong with a phase, given the content of its function's launch object; empty if
+/// nothing is. (V23)
+static std::string problemOfLaunch(Image::Words object, const std::vector<uint64_t> &needed) {
+  constexpr uint64_t mostRecords = 64;
+  size_t at = 1;
+  for (uint64_t i = 0; object.size && i < std::min(object.data[0], mostRecords); ++i) {
+    if (object.size - at < 5 || object.size - at - 5 < object.data[at + 4])
+      break;
+    size_t size = 5 + object.data[at + 4];
+    if (size == needed.size() && std::equal(needed.begin(), needed.end(), object.data + at))
+      return "";
+    at += size;
+  }
+  if (at == 1)
+    return "expected a record of the launch that its code is for, found none; compile the model "
+           "again with this release";
+  return "its code is for " + textOfRecord(object.data + 1) + "; found " +
+         textOfRecord(needed.data());
+}
+
 void Artifact::resolveKernels() {
   if (header.image_size == 0)
     return;
@@ -176,6 +219,11 @@ void Artifact::resolveKernels() {
         badInput("%s: kernel %u ('%s'): expected function '%s' in the image, found none",
                  file.c_str(), i, printable(table.name()->str()).c_str(),
                  printable(phase->symbol()->str()).c_str());
+      std::string problem = problemOfLaunch(
+          image->words(phase->symbol()->str() + FSDPRT_LAUNCH_SUFFIX), recordOf(table, *phase));
+      if (!problem.empty())
+        badInput("%s: kernel %u ('%s'), phase %zu: %s", file.c_str(), i,
+                 printable(table.name()->str()).c_str(), phases.size(), problem.c_str());
       phases.push_back({reinterpret_cast<KernelFunction>(const_cast<void *>(function)),
                         phase->extent(), phase->tile()});
     }

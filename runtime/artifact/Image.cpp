@@ -10,8 +10,8 @@
 // 3. dynamic    tables are found through PT_DYNAMIC. Refused: initialisers, text relocations,
 //               and needed libraries other than libc and libm
 // 4. symbols    counted by DT_HASH or DT_GNU_HASH. An undefined symbol is refused unless it
-//               is one of MathFunctions.h. Functions inside executable segments are kept by
-//               name. Names may share bytes, but together they are no longer than the image
+//               is one of MathFunctions.h. Functions inside executable segments, and objects, are
+//               kept by name. Names may share bytes, but together they are no longer than the image
 // 5. relocate   RELATIVE, and relocations against these symbols; only in writable segments
 // 6. protect    each segment according to its flags, and the relocated read-only data (RELRO)
 // Linear in the image's size. No lazy binding, no thread-local storage, no RELR.
@@ -317,6 +317,8 @@ void ImageLoader::readSymbols() {
     }
     if (type == STT_FUNC && find(symbol.st_value, 1, PF_X))
       image.functions.emplace(name, symbol.st_value - lowest);
+    else if (type == STT_OBJECT && find(symbol.st_value, symbol.st_size))
+      image.objects.emplace(name, Image::Object{symbol.st_value - lowest, symbol.st_size});
   }
 }
 
@@ -391,4 +393,12 @@ Image::~Image() {
 const void *Image::function(const std::string &name) const {
   auto found = functions.find(name);
   return found == functions.end() ? nullptr : base + found->second;
+}
+
+Image::Words Image::words(const std::string &name) const {
+  auto found = objects.find(name);
+  if (found == objects.end() || found->second.offset % sizeof(uint64_t) != 0)
+    return {};
+  return {reinterpret_cast<const uint64_t *>(base + found->second.offset),
+          found->second.bytes / sizeof(uint64_t)};
 }

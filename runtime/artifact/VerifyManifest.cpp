@@ -256,7 +256,7 @@ void ManifestVerifier::verifyKernels() { // (V4)
       refuse("kernel '%s': the sizes of its bindings are not aligned", name.c_str());
     for (uint32_t p = 0; p < count(kernel.phases()); ++p) {
       const fb::Phase &phase = *kernel.phases()->Get(p);
-      work.spend(name.size());
+      work.spend(name.size() + count(kernel.binding_bytes()));
       nameOrRefuse(phase.symbol(), ("the function of kernel '" + name + "', phase").c_str(), p);
       if (phase.extent() < 1 || phase.tile() < 1 || phase.extent() > maxElements ||
           phase.tile() > maxElements)

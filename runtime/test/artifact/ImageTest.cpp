@@ -130,3 +130,30 @@ TEST(Image, WorkIsLinear) {
   counted.hash = {1, 0, (1 << 20) / 8, 0}; // the chain begins in the zeros, and has no end
   EXPECT_NE(refusalOf(counted.build(DT_GNU_HASH)).find("symbols in"), std::string::npos);
 }
+
+// Code does not check the addresses that it uses, so an extent or a size that it was not compiled
+// for would end the process by a signal.
+TEST(Image, LaunchesAreThoseOfTheCode) {
+  const auto original = toyManifest({});
+  std::vector<std::byte> image = imageFor(original);
+  EXPECT_EQ(refusal(pack(original, image)), "");
+  auto changed = [&](void (*change)(fb::KernelT &)) {
+    auto manifest = original;
+    change(*manifest.kernels[1]);
+    return refusal(pack(manifest, image));
+  };
+  EXPECT_EQ(changed([](auto &kernel) { kernel.phases[1]->extent = 1 << 20; }),
+            "toy.fsdp: kernel 1 ('loss'), phase 1: its code is for extent 8, tile 8, scratch of 64 "
+            "and 64 bytes, bindings of 512 512 4 bytes; found extent 1048576, tile 8, scratch of "
+            "64 and 64 bytes, bindings of 512 512 4 bytes");
+  for (auto change : {+[](fb::KernelT &kernel) { kernel.phases[0]->extent = 7; },
+                      +[](fb::KernelT &kernel) { kernel.phases[0]->tile = 2; },
+                      +[](fb::KernelT &kernel) { kernel.shared_bytes = 0; },
+                      +[](fb::KernelT &kernel) { kernel.worker_bytes = 0; },
+                      +[](fb::KernelT &kernel) { kernel.binding_bytes[1] = 448; },
+                      +[](fb::KernelT &kernel) { kernel.phases[0]->symbol = "toy_gradient"; }})
+    EXPECT_NE(changed(change).find("phase 0: its code is for "), std::string::npos)
+        << changed(change);
+  EXPECT_NE(refusal(pack(original, toyImage())).find("expected a record of the launch"),
+            std::string::npos);
+}
