@@ -16,6 +16,7 @@
 #include "fsdpcommon/LocatedJson.h"
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
@@ -33,6 +34,42 @@ const JsonMember *JsonValue::find(std::string_view name) const {
   return found == members.end() ? nullptr : &*found;
 }
 
+template <typename T>
+static std::optional<T> readNumber(const JsonValue &value) {
+  T number = 0;
+  const char *end = value.text.data() + value.text.size();
+  auto [at, error] = std::from_chars(value.text.data(), end, number);
+  return error == std::errc() && at == end ? std::optional<T>(number) : std::nullopt;
+}
+
+std::optional<int64_t> JsonValue::asSigned() const {
+  return is(Kind::integer) ? readNumber<int64_t>(*this) : std::nullopt;
+}
+
+std::optional<uint64_t> JsonValue::asUnsigned() const {
+  return is(Kind::integer) ? readNumber<uint64_t>(*this) : std::nullopt;
+}
+
+std::optional<double> JsonValue::asDouble() const {
+  if (!is(Kind::integer) && !is(Kind::number))
+    return std::nullopt;
+  // The parser has refused numbers that are too large, so one out of range is almost 0.
+  return readNumber<double>(*this).value_or(0);
+}
+
+std::string fsdpcommon::shortText(std::string_view text) {
+  constexpr size_t most = 80;
+  std::string result;
+  for (char c : text.substr(0, most))
+    result += static_cast<unsigned char>(c) < ' ' || c == '\x7f' ? '?' : c;
+  if (text.size() <= most)
+    return result;
+  // Do not cut a character of UTF-8 in two.
+  while (!result.empty() && (static_cast<unsigned char>(text[result.size()]) & 0xc0) == 0x80)
+    result.pop_back();
+  return result + "...";
+}
+
 std::string JsonValue::describe() const {
   switch (kind) {
   case Kind::null:
@@ -41,9 +78,9 @@ std::string JsonValue::describe() const {
     return text;
   case Kind::integer:
   case Kind::number:
-    return "the number " + text;
+    return "the number " + shortText(text);
   case Kind::string:
-    return "the string \"" + text + "\"";
+    return "the string \"" + shortText(text) + "\"";
   case Kind::array:
     return elements.empty() ? "an empty list" : "a list of " + std::to_string(elements.size());
   case Kind::object:
@@ -121,7 +158,7 @@ public:
   bool key(string_t &name) override {
     auto [line, column] = locate(openingQuote());
     if (!names.back().insert(name).second) {
-      problem = {line, column, "\"" + name + "\" is given twice in one object"};
+      problem = {line, column, "\"" + shortText(name) + "\" is given twice in one object"};
       return false;
     }
     stack.back()->members.push_back({name, line, column, {}});
@@ -133,15 +170,19 @@ public:
     constexpr int outOfRange = 406;
     if (error.id == outOfRange) {
       auto [line, column] = locate(position - token.size());
-      problem = {line, column, "expected a number that a double can hold, found " + token};
+      problem = {line, column,
+                 "expected a number that a double can hold, found " + shortText(token)};
       return false;
     }
     // The text is "[json.exception.parse_error.101] parse error at line 1, column 2: DETAILS".
     size_t begin = what.find(": ");
     auto [line, column] = locate(position ? position - 1 : 0);
-    problem = {line, column,
-               "not JSON: " +
-                   std::string(what.substr(begin == std::string_view::npos ? 0 : begin + 2))};
+    what = what.substr(begin == std::string_view::npos ? 0 : begin + 2);
+    // Its end, "last read: '...'", is as long as the string or number in the text.
+    size_t last = what.find("; last read: ");
+    problem = {line, column, "not JSON: " + std::string(what.substr(0, last))};
+    if (last != std::string_view::npos)
+      problem.message += shortText(what.substr(last));
     return false;
   }
 
@@ -154,11 +195,12 @@ private:
   size_t openingQuote() const {
     size_t at = offset - 1;
     while (at > 0) {
-      --at;
+      if (text[--at] != '"')
+        continue;
       size_t slashes = 0;
       while (slashes < at && text[at - 1 - slashes] == '\\')
         ++slashes;
-      if (text[at] == '"' && slashes % 2 == 0)
+      if (slashes % 2 == 0)
         break;
     }
     return at;

@@ -4,16 +4,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// 1. read        the whole file, 64-byte aligned
-// 2. header      magic, version, sizes and sections in bounds, then the hash
+// 1. header      magic, version, sizes and sections in bounds, before more of the file is read
+// 2. read        the whole file, 64-byte aligned, and check the hash
 // 3. manifest    FlatBuffers' own verifier, then every rule of Verifier.h
 // 4. image       loaded by Image.cpp; each phase's symbol is looked up. Without an image, programs
 //                can be read but not run
+//    (V23)       a phase has the extent and tile, and its kernel the sizes, of a launch record of
+//                its function (fsdprt/launch_record.h)
 //
 //===----------------------------------------------------------------------===//
 
 #include "artifact/Artifact.h"
 #include "core/Error.h"
+#include "fsdprt/launch_record.h"
 #include "fsdprt/sha256.h"
 #include <algorithm>
 #include <cerrno>
@@ -44,6 +47,19 @@ struct Descriptor {
 };
 } // namespace
 
+/// Reads `size` bytes of the file. Throws Error if it cannot.
+static void readBytes(int fd, std::byte *to, size_t size, const std::string &path) {
+  for (size_t done = 0; done < size;) {
+    ssize_t got = ::read(fd, to + done, size - done);
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got <= 0)
+      badInput("%s: cannot read the artifact: %s", path.c_str(),
+               got < 0 ? strerror(errno) : "the file shrank while it was read");
+    done += got;
+  }
+}
+
 std::unique_ptr<Artifact> Artifact::open(const std::string &path, Rules rules) {
   // Without O_NONBLOCK, opening a named pipe that has no writer would wait.
   Descriptor descriptor{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
@@ -55,16 +71,13 @@ std::unique_ptr<Artifact> Artifact::open(const std::string &path, Rules rules) {
   std::unique_ptr<Artifact> artifact(new Artifact);
   artifact->file = path;
   artifact->size = status.st_size;
+  std::byte beginning[sizeof artifact->header];
+  size_t begun = std::min(artifact->size, sizeof beginning);
+  readBytes(descriptor.fd, beginning, begun, path);
+  artifact->checkHeader(beginning);
   artifact->bytes.reset(allocate(artifact->size, path));
-  for (size_t done = 0; done < artifact->size;) {
-    ssize_t got = ::read(descriptor.fd, artifact->bytes.get() + done, artifact->size - done);
-    if (got < 0 && errno == EINTR)
-      continue;
-    if (got <= 0)
-      badInput("%s: cannot read the artifact: %s", path.c_str(),
-               got < 0 ? strerror(errno) : "the file shrank while it was read");
-    done += got;
-  }
+  std::memcpy(artifact->bytes.get(), beginning, begun);
+  readBytes(descriptor.fd, artifact->bytes.get() + begun, artifact->size - begun, path);
   artifact->check(rules);
   return artifact;
 }
@@ -74,23 +87,21 @@ std::unique_ptr<Artifact> Artifact::fromMemory(const void *bytes, size_t size,
   std::unique_ptr<Artifact> artifact(new Artifact);
   artifact->file = name;
   artifact->size = size;
+  artifact->checkHeader(bytes);
   artifact->bytes.reset(allocate(size, name));
-  if (size)
-    std::memcpy(artifact->bytes.get(), bytes, size);
+  std::memcpy(artifact->bytes.get(), bytes, size);
   artifact->check(rules);
   return artifact;
 }
 
-static bool inside(uint64_t offset, uint64_t bytes, uint64_t limit) {
-  return bytes <= limit && offset <= limit - bytes;
-}
-
-void Artifact::checkHeader() {
+/// Checks the header at `beginning`, which has the first bytes of the file, as many as it has up to
+/// the size of a header.
+void Artifact::checkHeader(const void *beginning) {
   const char *name = file.c_str();
   if (size < sizeof header)
     badInput("%s: expected an artifact, which begins with %zu bytes of header, found %zu bytes",
              name, sizeof header, size);
-  std::memcpy(&header, bytes.get(), sizeof header);
+  std::memcpy(&header, beginning, sizeof header);
   if (std::memcmp(header.magic, FSDPRT_ARTIFACT_MAGIC, sizeof header.magic) != 0)
     badInput("%s: expected an artifact of fsdp-compile, which begins with \"" FSDPRT_ARTIFACT_MAGIC
              "\", found \"%s\"",
@@ -109,37 +120,89 @@ void Artifact::checkHeader() {
   for (uint8_t byte : header.reserved)
     if (byte != 0)
       badInput("%s: expected zeros in the header's reserved bytes", name);
-  if (header.manifest_offset % FSDPRT_ARTIFACT_MANIFEST_ALIGNMENT != 0 ||
-      header.manifest_offset < sizeof header ||
-      !inside(header.manifest_offset, header.manifest_size, size))
-    badInput("%s: the manifest [%llu, +%llu) is not an aligned part of the file's %zu bytes", name,
-             (unsigned long long)header.manifest_offset, (unsigned long long)header.manifest_size,
-             size);
-  bool absent = header.image_offset == 0 && header.image_size == 0;
-  if (!absent && (header.image_offset % FSDPRT_ARTIFACT_IMAGE_ALIGNMENT != 0 ||
-                  header.image_offset < header.manifest_offset + header.manifest_size ||
-                  !inside(header.image_offset, header.image_size, size)))
-    badInput("%s: the image [%llu, +%llu) is not an aligned part of the file's %zu bytes after "
-             "the manifest",
-             name, (unsigned long long)header.image_offset, (unsigned long long)header.image_size,
-             size);
-  bool plain = header.values_offset == 0 && header.values_size == 0;
-  uint64_t before = std::max(header.manifest_offset + header.manifest_size,
-                             header.image_offset + header.image_size);
-  if (!plain &&
-      (header.version == FSDPRT_ARTIFACT_PLAIN_VERSION || header.values_size == 0 ||
-       header.values_offset % FSDPRT_ARTIFACT_VALUES_ALIGNMENT != 0 ||
-       header.values_offset < before || !inside(header.values_offset, header.values_size, size)))
-    badInput("%s: the values [%llu, +%llu) are not an aligned part of the file's %zu bytes after "
-             "the image",
-             name, (unsigned long long)header.values_offset, (unsigned long long)header.values_size,
-             size);
+  if (header.manifest_size >= uint64_t(1) << 30)
+    badInput("%s: expected a manifest of less than 1 GiB, found %llu bytes", name,
+             (unsigned long long)header.manifest_size);
+  uint64_t end = sizeof header;
+  checkSection("manifest", header.manifest_offset, header.manifest_size,
+               FSDPRT_ARTIFACT_MANIFEST_ALIGNMENT, end);
+  if (header.image_offset != 0 || header.image_size != 0)
+    checkSection("image", header.image_offset, header.image_size, FSDPRT_ARTIFACT_IMAGE_ALIGNMENT,
+                 end);
+  if (header.values_offset != 0 || header.values_size != 0) {
+    if (header.version == FSDPRT_ARTIFACT_PLAIN_VERSION || header.values_size == 0)
+      badInput("%s: expected format version %u and at least one byte of values, found version %u "
+               "and %llu bytes",
+               name, FSDPRT_ARTIFACT_VERSION, header.version,
+               (unsigned long long)header.values_size);
+    checkSection("values", header.values_offset, header.values_size,
+                 FSDPRT_ARTIFACT_VALUES_ALIGNMENT, end);
+  }
+  if (end != size)
+    badInput("%s: expected the end of the file at byte %llu, after its last part, found %zu bytes",
+             name, (unsigned long long)end, size);
+}
+
+/// Checks that a part of the file follows the previous one, which ends at `end`, and advances `end`
+/// to its end.
+void Artifact::checkSection(const char *what, uint64_t offset, uint64_t bytes, uint64_t alignment,
+                            uint64_t &end) {
+  uint64_t expected = (end + alignment - 1) / alignment * alignment;
+  if (offset != expected || offset > size || bytes > size - offset)
+    badInput("%s: expected the %s at byte %llu and within the file's %zu bytes, found [%llu, "
+             "+%llu)",
+             file.c_str(), what, (unsigned long long)expected, size, (unsigned long long)offset,
+             (unsigned long long)bytes);
+  end = offset + bytes;
+}
+
+void Artifact::checkHash() {
   uint8_t digest[32];
   fsdprt_sha256_artifact(bytes.get(), size, digest);
   if (std::memcmp(digest, header.sha256, sizeof digest) != 0)
     badInput("%s: the file's content does not match its SHA-256; it was changed or damaged after "
              "it was compiled",
-             name);
+             file.c_str());
+}
+
+/// Returns the words of the launch record that a phase needs.
+static std::vector<uint64_t> recordOf(const fb::Kernel &kernel, const fb::Phase &phase) {
+  std::vector<uint64_t> record = {phase.extent(), phase.tile(), kernel.shared_bytes(),
+                                  kernel.worker_bytes(), 0};
+  for (uint32_t i = 0; kernel.binding_bytes() && i < kernel.binding_bytes()->size(); ++i)
+    record.push_back(kernel.binding_bytes()->Get(i));
+  record[4] = record.size() - 5;
+  return record;
+}
+
+static std::string textOfRecord(const uint64_t *record) {
+  std::string text = format("extent %llu, tile %llu, scratch of %llu and %llu bytes, bindings of",
+                            (unsigned long long)record[0], (unsigned long long)record[1],
+                            (unsigned long long)record[2], (unsigned long long)record[3]);
+  constexpr uint64_t most = 8;
+  for (uint64_t i = 0; i < std::min(record[4], most); ++i)
+    text += " " + std::to_string(record[5 + i]);
+  return text + (record[4] > most ? " … bytes" : " bytes");
+}
+
+/// Returns what is wrong with a phase, given the content of its function's launch object; empty if
+/// nothing is. (V23)
+static std::string problemOfLaunch(Image::Words object, const std::vector<uint64_t> &needed) {
+  constexpr uint64_t mostRecords = 64;
+  size_t at = 1;
+  for (uint64_t i = 0; object.size && i < std::min(object.data[0], mostRecords); ++i) {
+    if (object.size - at < 5 || object.size - at - 5 < object.data[at + 4])
+      break;
+    size_t size = 5 + object.data[at + 4];
+    if (size == needed.size() && std::equal(needed.begin(), needed.end(), object.data + at))
+      return "";
+    at += size;
+  }
+  if (at == 1)
+    return "expected a record of the launch that its code is for, found none; compile the model "
+           "again with this release";
+  return "its code is for " + textOfRecord(object.data + 1) + "; found " +
+         textOfRecord(needed.data());
 }
 
 void Artifact::resolveKernels() {
@@ -156,6 +219,11 @@ void Artifact::resolveKernels() {
         badInput("%s: kernel %u ('%s'): expected function '%s' in the image, found none",
                  file.c_str(), i, printable(table.name()->str()).c_str(),
                  printable(phase->symbol()->str()).c_str());
+      std::string problem = problemOfLaunch(
+          image->words(phase->symbol()->str() + FSDPRT_LAUNCH_SUFFIX), recordOf(table, *phase));
+      if (!problem.empty())
+        badInput("%s: kernel %u ('%s'), phase %zu: %s", file.c_str(), i,
+                 printable(table.name()->str()).c_str(), phases.size(), problem.c_str());
       phases.push_back({reinterpret_cast<KernelFunction>(const_cast<void *>(function)),
                         phase->extent(), phase->tile()});
     }
@@ -164,20 +232,18 @@ void Artifact::resolveKernels() {
 }
 
 void Artifact::check(Rules rules) {
-  checkHeader();
+  checkHash();
   const auto *manifestBytes =
       reinterpret_cast<const uint8_t *>(bytes.get() + header.manifest_offset);
-  if (header.manifest_size >= uint64_t(1) << 30)
-    badInput("%s: expected a manifest of less than 1 GiB, found %llu bytes", file.c_str(),
-             (unsigned long long)header.manifest_size);
+  // A table takes 8 bytes with the reference to it, unless it is referred to from several places.
   flatbuffers::Verifier verifier(manifestBytes, header.manifest_size, /*max_depth=*/64,
-                                 /*max_tables=*/50'000'000);
+                                 /*max_tables=*/header.manifest_size / 8 + 1);
   // The check of the identifier reads 8 bytes.
   if (header.manifest_size < 8 || !fb::VerifyManifestBuffer(verifier))
     badInput("%s: the manifest is not a well-formed FlatBuffer of this release's schema",
              file.c_str());
   root = fb::GetManifest(manifestBytes);
-  mesh = verifyManifest(file, *root, header.values_size, rules);
+  mesh = verifyManifest(file, *root, header.manifest_size, header.values_size, rules);
   if (root->gpu())
     verifyGpuImage(file, *root->gpu(), header.image_size);
   else if (rules == Rules::all)

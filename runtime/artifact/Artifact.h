@@ -71,7 +71,10 @@ public:
 private:
   Artifact() = default;
   void check(Rules rules);
-  void checkHeader();
+  void checkHeader(const void *beginning);
+  void checkSection(const char *what, uint64_t offset, uint64_t bytes, uint64_t alignment,
+                    uint64_t &end);
+  void checkHash();
   void resolveKernels();
 
   struct Free {

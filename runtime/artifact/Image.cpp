@@ -5,13 +5,13 @@
 //===----------------------------------------------------------------------===//
 //
 // 1. headers    ELF64, little-endian, ET_DYN, this machine
-// 2. segments   PT_LOADs on separate pages, none both writable and executable;
-//               copied into one anonymous mapping
+// 2. segments   PT_LOADs on separate pages, none both writable and executable, together no longer
+//               than the image; copied into one anonymous mapping
 // 3. dynamic    tables are found through PT_DYNAMIC. Refused: initialisers, text relocations,
 //               and needed libraries other than libc and libm
 // 4. symbols    counted by DT_HASH or DT_GNU_HASH. An undefined symbol is refused unless it
-//               is one of MathFunctions.h. Functions inside executable segments are kept by
-//               name
+//               is one of MathFunctions.h. Functions inside executable segments, and objects, are
+//               kept by name. Names may share bytes, but together they are no longer than the image
 // 5. relocate   RELATIVE, and relocations against these symbols; only in writable segments
 // 6. protect    each segment according to its flags, and the relocated read-only data (RELRO)
 // Linear in the image's size. No lazy binding, no thread-local storage, no RELR.
@@ -43,7 +43,6 @@ static constexpr uint32_t relative = R_AARCH64_RELATIVE, absolute = R_AARCH64_AB
 #endif
 
 static constexpr uint64_t maxSpan = uint64_t(1) << 30;
-static constexpr uint32_t maxSymbols = 1u << 22;
 
 namespace fsdprt {
 
@@ -107,7 +106,7 @@ private:
   void readDynamic();
   uint32_t countSymbols();
   void readSymbols();
-  std::string stringAt(uint64_t offset);
+  std::string_view stringAt(uint64_t offset);
   uint64_t addressOf(uint32_t symbol);
   void relocate(uint64_t table, uint64_t tableSize);
   void protect();
@@ -119,10 +118,10 @@ private:
   uint64_t page;
   std::vector<Elf64_Phdr> segments;
   Elf64_Phdr dynamic = {}, relro = {};
-  uint64_t lowest = 0;
+  uint64_t lowest = 0, segmentBytes = 0;
   uint64_t strings = 0, stringsSize = 0, symbols = 0, hash = 0, gnuHash = 0;
   uint64_t rela = 0, relaSize = 0, jumps = 0, jumpsSize = 0;
-  uint32_t symbolCount = 0;
+  std::vector<uint64_t> addresses; // of each symbol in this process; 0: it has none
   std::vector<uint64_t> needed;
 };
 
@@ -163,6 +162,10 @@ void ImageLoader::addSegment(const Elf64_Phdr &header) {
       header.p_filesz > size - header.p_offset)
     refuse(format("a segment's bytes [%llu, +%llu) are not within the image's %zu",
                   (unsigned long long)header.p_offset, (unsigned long long)header.p_filesz, size));
+  segmentBytes += header.p_filesz;
+  if (segmentBytes > size)
+    refuse(format("expected segments that have at most the image's %zu bytes together, found %llu",
+                  size, (unsigned long long)segmentBytes));
   if (header.p_vaddr > maxSpan || header.p_memsz > maxSpan)
     refuse("a segment is larger than 1 GiB");
   if ((header.p_flags & PF_W) && (header.p_flags & PF_X))
@@ -246,65 +249,86 @@ void ImageLoader::readDynamic() {
       fromMemory<char>(strings + stringsSize - 1, "the names of symbols") != '\0')
     refuse("the names of symbols do not lie in one segment or are not terminated");
   for (uint64_t name : needed)
-    if (std::string library = stringAt(name); library != "libm.so.6" && library != "libc.so.6")
-      refuse("needs the library '" + printable(library) + "'; expected libm.so.6 or libc.so.6");
+    if (std::string_view library = stringAt(name); library != "libm.so.6" && library != "libc.so.6")
+      refuse("needs the library '" + printable(std::string(library)) +
+             "'; expected libm.so.6 or libc.so.6");
 }
 
-std::string ImageLoader::stringAt(uint64_t offset) {
+std::string_view ImageLoader::stringAt(uint64_t offset) {
   if (offset >= stringsSize)
     refuse("a name is beyond the end of the table of names");
   return reinterpret_cast<const char *>(find(strings, stringsSize)) + offset;
 }
 
-/// Returns the number of symbols, read from a hash table.
+/// Returns the number of symbols, read from a hash table. Refuses more than the image has room for.
 uint32_t ImageLoader::countSymbols() {
+  uint64_t most = size / sizeof(Elf64_Sym);
+  auto checked = [&](uint64_t count) {
+    if (count > most)
+      refuse(format("expected at most %llu symbols in %zu bytes, found %llu",
+                    (unsigned long long)most, size, (unsigned long long)count));
+    return static_cast<uint32_t>(count);
+  };
   if (hash)
-    return fromMemory<uint32_t>(hash + 4, "the hash table");
+    return checked(fromMemory<uint32_t>(hash + 4, "the hash table"));
   if (!gnuHash)
     refuse("expected a hash table of symbols");
   struct {
     uint32_t buckets, first, bloom, shift;
   } header = fromMemory<decltype(header)>(gnuHash, "the hash table");
+  if (header.buckets > size / sizeof(uint32_t))
+    refuse(
+        format("expected a hash table within %zu bytes, found %u buckets", size, header.buckets));
   uint64_t buckets = gnuHash + sizeof header + uint64_t(header.bloom) * 8;
   uint64_t chains = buckets + uint64_t(header.buckets) * 4;
-  uint32_t last = 0;
+  uint64_t last = 0;
   for (uint32_t i = 0; i < header.buckets; ++i)
-    last = std::max(last, fromMemory<uint32_t>(buckets + uint64_t(i) * 4, "the hash table"));
+    last =
+        std::max<uint64_t>(last, fromMemory<uint32_t>(buckets + uint64_t(i) * 4, "the hash table"));
   if (last < header.first)
-    return header.first;
-  while (!(fromMemory<uint32_t>(chains + uint64_t(last - header.first) * 4, "the hash table") & 1))
+    return checked(header.first);
+  while (checked(last + 1) &&
+         !(fromMemory<uint32_t>(chains + (last - header.first) * 4, "the hash table") & 1))
     ++last;
-  return last + 1;
+  return checked(last + 1);
 }
 
 void ImageLoader::readSymbols() {
-  symbolCount = countSymbols();
-  if (symbolCount > maxSymbols || !find(symbols, uint64_t(symbolCount) * sizeof(Elf64_Sym)))
-    refuse(format("%u symbols do not lie in a segment", symbolCount));
-  for (uint32_t i = 1; i < symbolCount; ++i) {
+  uint32_t count = countSymbols();
+  if (!find(symbols, uint64_t(count) * sizeof(Elf64_Sym)))
+    refuse(format("%u symbols do not lie in a segment", count));
+  addresses.assign(count, 0);
+  uint64_t nameBytes = 0;
+  for (uint32_t i = 1; i < count; ++i) {
     auto symbol = fromMemory<Elf64_Sym>(symbols + uint64_t(i) * sizeof(Elf64_Sym), "a symbol");
-    std::string name = stringAt(symbol.st_name);
-    if (symbol.st_shndx == SHN_UNDEF && ELF64_ST_BIND(symbol.st_info) != STB_LOCAL &&
-        !findMathFunction(name))
-      refuse("symbol '" + printable(name) + "' is undefined");
-    if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && find(symbol.st_value, 1, PF_X))
-      image.functions.emplace(std::move(name), symbol.st_value - lowest);
+    std::string_view name = stringAt(symbol.st_name);
+    nameBytes += name.size();
+    if (nameBytes > size)
+      refuse(format("the names of its first %u symbols are longer than the image's %zu bytes", i,
+                    size));
+    uint32_t type = ELF64_ST_TYPE(symbol.st_info);
+    if (symbol.st_shndx == SHN_UNDEF) {
+      const void *function = findMathFunction(name);
+      if (!function && ELF64_ST_BIND(symbol.st_info) != STB_LOCAL)
+        refuse("symbol '" + printable(std::string(name)) + "' is undefined");
+      addresses[i] = reinterpret_cast<uint64_t>(function);
+    } else if (type != STT_TLS && type != STT_GNU_IFUNC && find(symbol.st_value, 0)) {
+      addresses[i] = reinterpret_cast<uint64_t>(image.base) - lowest + symbol.st_value;
+    }
+    if (type == STT_FUNC && find(symbol.st_value, 1, PF_X))
+      image.functions.emplace(name, symbol.st_value - lowest);
+    else if (type == STT_OBJECT && find(symbol.st_value, symbol.st_size))
+      image.objects.emplace(name, Image::Object{symbol.st_value - lowest, symbol.st_size});
   }
 }
 
 /// Returns the address of a symbol in this process.
 uint64_t ImageLoader::addressOf(uint32_t index) {
-  if (index == 0 || index >= symbolCount)
-    refuse(format("a relocation names symbol %u of %u", index, symbolCount));
-  auto symbol = fromMemory<Elf64_Sym>(symbols + uint64_t(index) * sizeof(Elf64_Sym), "a symbol");
-  uint32_t type = ELF64_ST_TYPE(symbol.st_info);
-  if (symbol.st_shndx == SHN_UNDEF)
-    if (const void *function = findMathFunction(stringAt(symbol.st_name)))
-      return reinterpret_cast<uint64_t>(function);
-  if (symbol.st_shndx == SHN_UNDEF || type == STT_TLS || type == STT_GNU_IFUNC ||
-      !find(symbol.st_value, 0))
+  if (index == 0 || index >= addresses.size())
+    refuse(format("a relocation names symbol %u of %zu", index, addresses.size()));
+  if (addresses[index] == 0)
     refuse(format("a relocation names symbol %u, which has no address", index));
-  return reinterpret_cast<uint64_t>(image.base) - lowest + symbol.st_value;
+  return addresses[index];
 }
 
 void ImageLoader::relocate(uint64_t table, uint64_t tableSize) {
@@ -369,4 +393,12 @@ Image::~Image() {
 const void *Image::function(const std::string &name) const {
   auto found = functions.find(name);
   return found == functions.end() ? nullptr : base + found->second;
+}
+
+Image::Words Image::words(const std::string &name) const {
+  auto found = objects.find(name);
+  if (found == objects.end() || found->second.offset % sizeof(uint64_t) != 0)
+    return {};
+  return {reinterpret_cast<const uint64_t *>(base + found->second.offset),
+          found->second.bytes / sizeof(uint64_t)};
 }

@@ -15,8 +15,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
-#include <unordered_map>
 
 namespace fsdprt {
 
@@ -31,12 +31,22 @@ public:
 
   /// Returns the function `name`, or null.
   const void *function(const std::string &name) const;
+  struct Words {
+    const uint64_t *data = nullptr;
+    size_t size = 0;
+  };
+  /// Returns the 64-bit words of the object `name`; none if there is no such object, aligned to 8.
+  Words words(const std::string &name) const;
 
 private:
   friend class ImageLoader;
   std::byte *base = nullptr;
   size_t span = 0;
-  std::unordered_map<std::string, uint64_t> functions; // offsets from base
+  struct Object {
+    uint64_t offset, bytes;
+  };
+  std::map<std::string, uint64_t> functions; // offsets from base
+  std::map<std::string, Object> objects;
 };
 
 } // namespace fsdprt

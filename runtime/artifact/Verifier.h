@@ -15,6 +15,7 @@
 
 #include "artifact/Arenas.h"
 #include "artifact/Mesh.h"
+#include "core/Error.h"
 #include "fsdprt/artifact_generated.h"
 #include <string>
 #include <vector>
@@ -26,14 +27,44 @@ namespace fsdprt {
 /// (V5), (V6), (V15), and the parts of (V12), (V13), (V14), (V16) and (V19) about where ranges lie.
 enum class Rules { all, form };
 
-/// Checks a manifest, including its programs, and returns its mesh. `valuesBytes` is the size of
-/// the file's section of values. Throws Error with file, location, expected and found value.
-Mesh verifyManifest(const std::string &file, const fb::Manifest &manifest, uint64_t valuesBytes,
-                    Rules rules);
+/// Limits the work of the checks to a multiple of the manifest's size. A FlatBuffer may refer to
+/// one string or vector from many places, so reading each reference takes work without limit.
+class WorkLimit {
+public:
+  WorkLimit(const std::string &file, uint64_t manifestBytes)
+      : file(file), manifestBytes(manifestBytes), left((uint64_t(1) << 28) + 64 * manifestBytes) {}
+
+  /// Throws Error if more than the limit is spent. A step reads a byte of a name, or compares two
+  /// ranges.
+  void spend(uint64_t steps) {
+    if (steps > left)
+      badInput("%s: manifest: checking it takes more than %llu steps for its %llu bytes: too many "
+               "transfers are in flight at once, or its parts are referred to too often",
+               file.c_str(), static_cast<unsigned long long>((1 << 28) + 64 * manifestBytes),
+               static_cast<unsigned long long>(manifestBytes));
+    left -= steps;
+  }
+
+private:
+  const std::string &file;
+  uint64_t manifestBytes, left;
+};
+
+/// Checks a manifest of `manifestBytes`, including its programs, and returns its mesh.
+/// `valuesBytes` is the size of the file's section of values. Throws Error with file, location,
+/// expected and found value.
+Mesh verifyManifest(const std::string &file, const fb::Manifest &manifest, uint64_t manifestBytes,
+                    uint64_t valuesBytes, Rules rules);
 
 /// Checks programs. Called by verifyManifest after everything else.
 void verifyPrograms(const std::string &file, const fb::Manifest &manifest, const Mesh &mesh,
-                    Rules rules);
+                    Rules rules, WorkLimit &work);
+
+/// Returns true if two ranges overlap in an iteration of a loop that runs `times` times. In the
+/// first iteration, range A of `bytesA` begins `distance` bytes after range B of `bytesB`; each
+/// iteration adds `step` to the distance.
+bool overlapInLoop(int64_t distance, int64_t step, uint64_t times, uint64_t bytesA,
+                   uint64_t bytesB);
 
 /// Alignment in bytes of the scratch of kernels on a GPU.
 constexpr uint64_t gpuScratchAlignment = 256;

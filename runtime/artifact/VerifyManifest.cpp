@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// (V1)  the mesh has axes with distinct names and factors of at least 1, and at most 16384 ranks;
-//       the size of neighbours divides their axis
+// (V1)  the mesh has at most 64 axes, with distinct names and factors of at least 1, and at most
+//       16384 ranks; the size of neighbours, at most 64 of them, divides their axis
 // (V2)  a unit has a dtype, 1 or S shards (S: size of the axis "shard"), a size without overflow
 // (V3)  a parameter lies in its unit, does not overlap others, and has a unique name. Its values,
 //       if the file has them, are floats for all elements or one, aligned to 64, within the section
@@ -23,6 +23,8 @@
 // (V22) at most 2^20 lookups are checked; each has a location, a description and an extent from 1
 //       to 2^63 - 1
 //
+// Linear in the size of the manifest, apart from sorting; WorkLimit counts what is read repeatedly.
+//
 //===----------------------------------------------------------------------===//
 
 #include "artifact/CpuFeatures.h"
@@ -36,7 +38,8 @@
 
 using namespace fsdprt;
 
-static constexpr uint64_t maxRanks = 16384, maxWorkers = 4096, maxElements = uint64_t(1) << 48;
+static constexpr uint64_t maxRanks = 16384, maxWorkers = 4096, maxElements = uint64_t(1) << 48,
+                          maxAxes = 64;
 
 bool fsdprt::elementsOf(const flatbuffers::Vector<uint64_t> *shape, uint64_t &elements) {
   elements = 1;
@@ -54,8 +57,8 @@ using ull = unsigned long long;
 class ManifestVerifier {
 public:
   ManifestVerifier(const std::string &file, const fb::Manifest &manifest, uint64_t valuesBytes,
-                   Rules rules)
-      : file(file), manifest(manifest), valuesBytes(valuesBytes), rules(rules) {}
+                   Rules rules, WorkLimit &work)
+      : file(file), manifest(manifest), valuesBytes(valuesBytes), rules(rules), work(work) {}
 
   Mesh verify() {
     verifyMesh();
@@ -91,6 +94,7 @@ private:
   }
 
   std::string nameOrRefuse(const flatbuffers::String *name, const char *what, uint32_t index) {
+    work.spend(name ? name->size() : 0);
     if (!name || name->size() == 0 || std::find(name->begin(), name->end(), '\0') != name->end())
       refuse("%s %u: expected a name", what, index);
     return name->str();
@@ -114,6 +118,7 @@ private:
   const fb::Manifest &manifest;
   const uint64_t valuesBytes;
   const Rules rules;
+  WorkLimit &work;
   Mesh mesh;
   std::vector<Range> ranges;
 };
@@ -123,6 +128,9 @@ void ManifestVerifier::verifyMesh() { // (V1)
   std::vector<Mesh::Axis> axes;
   std::set<std::string> names;
   uint64_t ranks = 1;
+  if (count(manifest.mesh()) > maxAxes || count(manifest.neighbours()) > maxAxes)
+    refuse("expected a mesh of at most %llu axes and %llu neighbours, found %u and %u",
+           (ull)maxAxes, (ull)maxAxes, count(manifest.mesh()), count(manifest.neighbours()));
   for (uint32_t i = 0; i < count(manifest.mesh()); ++i) {
     const fb::Axis &axis = *manifest.mesh()->Get(i);
     std::string name = nameOrRefuse(axis.name(), "mesh axis", i);
@@ -190,6 +198,7 @@ void ManifestVerifier::verifyParams() { // (V3)
       refuse(
           "parameter '%s': expected a dtype and a kind of initial values, found numbers %d and %d",
           name.c_str(), static_cast<int>(param.dtype()), static_cast<int>(param.init()));
+    work.spend(count(param.shape()));
     const fb::Unit &unit = *manifest.units()->Get(param.unit());
     if (isFloat(param.dtype()) != isFloat(unit.dtype()))
       refuse("parameter '%s': expected floats in a unit of floats, integers in one of integers",
@@ -247,6 +256,7 @@ void ManifestVerifier::verifyKernels() { // (V4)
       refuse("kernel '%s': the sizes of its bindings are not aligned", name.c_str());
     for (uint32_t p = 0; p < count(kernel.phases()); ++p) {
       const fb::Phase &phase = *kernel.phases()->Get(p);
+      work.spend(name.size() + count(kernel.binding_bytes()));
       nameOrRefuse(phase.symbol(), ("the function of kernel '" + name + "', phase").c_str(), p);
       if (phase.extent() < 1 || phase.tile() < 1 || phase.extent() > maxElements ||
           phase.tile() > maxElements)
@@ -344,6 +354,7 @@ void ManifestVerifier::verifyInputs(const fb::Layout &layout, uint32_t index) { 
       refuse("%s: expected a role and a dtype, found numbers %d and %d", what.c_str(),
              static_cast<int>(input.role()), static_cast<int>(input.dtype()));
     uint64_t elements;
+    work.spend(count(input.shape()));
     if (!elementsOf(input.shape(), elements) || elements * sizeOf(input.dtype()) != input.bytes())
       refuse("%s: expected the bytes of its shape and dtype, found %llu", what.c_str(),
              (ull)input.bytes());
@@ -453,8 +464,9 @@ void ManifestVerifier::verifyLookups() { // (V22)
 }
 
 Mesh fsdprt::verifyManifest(const std::string &file, const fb::Manifest &manifest,
-                            uint64_t valuesBytes, Rules rules) {
-  Mesh mesh = ManifestVerifier(file, manifest, valuesBytes, rules).verify();
-  verifyPrograms(file, manifest, mesh, rules);
+                            uint64_t manifestBytes, uint64_t valuesBytes, Rules rules) {
+  WorkLimit work(file, manifestBytes);
+  Mesh mesh = ManifestVerifier(file, manifest, valuesBytes, rules, work).verify();
+  verifyPrograms(file, manifest, mesh, rules, work);
   return mesh;
 }

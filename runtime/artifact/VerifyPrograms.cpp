@@ -19,7 +19,7 @@
 // (V17) initial values go to a parameter or master state of the parameter's unit
 // (V18) loops run 1 to 2^20 times and are not nested
 //
-// Linear in the commands, times the number of transfers in flight.
+// Linear in the commands, times the number of transfers in flight; WorkLimit limits the product.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,8 +46,8 @@ uint32_t count(const flatbuffers::Vector<T> *vector) {
 class ProgramVerifier {
 public:
   ProgramVerifier(const std::string &file, const fb::Manifest &manifest, const fb::Program &program,
-                  const Mesh &mesh, Rules rules)
-      : rules(rules), file(file), manifest(manifest), program(program),
+                  const Mesh &mesh, Rules rules, WorkLimit &work)
+      : rules(rules), file(file), manifest(manifest), program(program), work(work),
         layout(*manifest.layouts()->Get(program.layout())),
         mesh(isReferenceProgram(program.name()->str()) ? mesh.solo() : mesh) {}
 
@@ -88,6 +88,7 @@ private:
   const std::string &file;
   const fb::Manifest &manifest;
   const fb::Program &program;
+  WorkLimit &work;
   const fb::Layout &layout;
   Mesh mesh;
   uint32_t number = 0; // of the command; bodies of loops are counted once
@@ -108,6 +109,7 @@ void ProgramVerifier::verifyBlock(const Commands *commands) {
 }
 
 void ProgramVerifier::verifyCommand(const fb::Command &command) {
+  work.spend(command.label() ? command.label()->size() : 0);
   label = command.label() ? command.label()->str() : std::string();
   if (!command.body())
     refuse("expected a command, found none");
@@ -153,17 +155,27 @@ uint64_t ProgramVerifier::spanOf(const fb::Slice &slice) const {
   return slice.piece() * (mesh.pieces(slice.split()) - 1) + slice.bytes();
 }
 
+bool fsdprt::overlapInLoop(int64_t distance, int64_t step, uint64_t times, uint64_t bytesA,
+                           uint64_t bytesB) {
+  // They overlap while -bytesA < distance < bytesB. Let the distance grow, and find its first value
+  // above the lower bound.
+  int64_t last = static_cast<int64_t>(times - 1);
+  if (step < 0) {
+    distance += last * step;
+    step = -step;
+  }
+  int64_t below = -static_cast<int64_t>(bytesA) - distance, first = 0;
+  if (below >= 0)
+    first = step == 0 ? last + 1 : below / step + 1;
+  return first <= last && distance + first * step < static_cast<int64_t>(bytesB);
+}
+
 /// Returns true if two slices overlap in some iteration of the loop around them, on some rank.
 bool ProgramVerifier::overlap(const fb::Slice &a, const fb::Slice &b) const {
   if (a.bytes() == 0 || b.bytes() == 0)
     return false;
-  uint64_t times = a.stride() == b.stride() ? 1 : iterations;
-  for (uint64_t k = 0; k < times; ++k) {
-    uint64_t x = a.offset() + k * a.stride(), y = b.offset() + k * b.stride();
-    if (x < y + spanOf(b) && y < x + spanOf(a))
-      return true;
-  }
-  return false;
+  uint64_t step = iterations == 1 ? 0 : a.stride() - b.stride();
+  return overlapInLoop(a.offset() - b.offset(), step, iterations, spanOf(a), spanOf(b));
 }
 
 /// Checks (V12) and (V15) for a slice and returns it; `what` is for messages.
@@ -197,6 +209,7 @@ const fb::Slice &ProgramVerifier::verifySlice(const fb::Slice *slice, const char
   if (!inLoop && slice->stride() != 0)
     refuse(
         format("%s: expected stride 0 outside of a loop, found %llu", what, (ull)slice->stride()));
+  work.spend(1 + pending.size());
   for (const Pending &start : pending) // (V15)
     if (overlap(*slice, start.target) || (access == writes && overlap(*slice, start.source)))
       refuse(format("%s: %s a range that %s %u, which has not been waited for, %s", what,
@@ -210,6 +223,7 @@ void ProgramVerifier::verifyLaunch(const fb::Launch &launch) { // (V13)
     refuse(format("expected one of %u kernels, found number %u", count(manifest.kernels()),
                   launch.kernel()));
   const fb::Kernel &kernel = *manifest.kernels()->Get(launch.kernel());
+  work.spend(kernel.name()->size());
   std::string name = printable(kernel.name()->str());
   uint32_t bindings = count(kernel.binding_bytes());
   if ((launch.bindings() ? launch.bindings()->size() : 0) != bindings)
@@ -303,6 +317,7 @@ void ProgramVerifier::begin(const char *what, uint32_t id, const fb::Slice &sour
                             const fb::Slice &target) {
   if (rules == Rules::form)
     return;
+  work.spend(pending.size());
   for (const Pending &start : pending)
     if (start.id == id)
       refuse(format("%s %u is started again before its wait", start.what, id));
@@ -312,6 +327,7 @@ void ProgramVerifier::begin(const char *what, uint32_t id, const fb::Slice &sour
 void ProgramVerifier::verifyWait(const fb::Wait &wait) { // (V15)
   if (rules == Rules::form)
     return;
+  work.spend(pending.size());
   auto start = std::find_if(pending.begin(), pending.end(),
                             [&](const Pending &start) { return start.id == wait.id(); });
   if (start == pending.end())
@@ -361,6 +377,7 @@ void ProgramVerifier::verifyLoop(const fb::Loop &loop) { // (V18)
   ++number;
   for (uint32_t i = 0; i < count(loop.body()); ++i, ++number) {
     const fb::Command &command = *loop.body()->Get(i);
+    work.spend(outer);
     if (command.body_type() == fb::Body::Wait && command.body())
       for (size_t p = 0; p < outer; ++p)
         if (pending[p].id == command.body_as_Wait()->id())
@@ -398,12 +415,13 @@ static void verifySharing(const std::string &file, const fb::Manifest &manifest)
 }
 
 void fsdprt::verifyPrograms(const std::string &file, const fb::Manifest &manifest, const Mesh &mesh,
-                            Rules rules) {
+                            Rules rules, WorkLimit &work) {
   std::set<std::string> names;
   if (count(manifest.programs()) == 0)
     badInput("%s: expected at least one program, found none", file.c_str());
   for (uint32_t i = 0; i < manifest.programs()->size(); ++i) {
     const fb::Program &program = *manifest.programs()->Get(i);
+    work.spend(program.name() ? program.name()->size() : 0);
     if (!program.name() || program.name()->size() == 0 ||
         !names.insert(program.name()->str()).second)
       badInput("%s: program %u: expected a unique name", file.c_str(), i);
@@ -414,5 +432,5 @@ void fsdprt::verifyPrograms(const std::string &file, const fb::Manifest &manifes
   }
   verifySharing(file, manifest);
   for (const fb::Program *program : *manifest.programs())
-    ProgramVerifier(file, manifest, *program, mesh, rules).verify();
+    ProgramVerifier(file, manifest, *program, mesh, rules, work).verify();
 }

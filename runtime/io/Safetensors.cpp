@@ -10,7 +10,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "io/Safetensors.h"
-#include "core/JsonText.h"
+#include "core/Error.h"
+#include "fsdpcommon/LocatedJson.h"
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -216,18 +217,21 @@ void SafetensorsFile::checkTiling() const {
 }
 
 std::vector<std::string> fsdprt::readSafetensorsIndex(const std::string &path) {
+  using Kind = fsdpcommon::JsonValue::Kind;
   std::string text = InputFile(path, "the index of weights").readAll();
-  checkJsonDepth(path, text.data(), text.size());
-  auto index = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object())
+  fsdpcommon::JsonProblem problem;
+  std::optional<fsdpcommon::JsonValue> index = fsdpcommon::parseJson(text, problem);
+  if (!index)
+    badInput("%s:%u:%u: %s", path.c_str(), problem.line, problem.column, problem.message.c_str());
+  const fsdpcommon::JsonMember *files = index->find("weight_map");
+  if (!files || !files->value.is(Kind::object))
     badInput("%s: expected a JSON object with a weight_map from names to files", path.c_str());
   std::set<std::string> names;
-  for (const auto &entry : index["weight_map"]) {
-    std::string name = entry.is_string() ? entry.get<std::string>() : "";
-    if (name.empty() || name.find('/') != std::string::npos)
-      badInput("%s: expected the name of a file in the same folder, found '%s'", path.c_str(),
-               printable(name).c_str());
-    names.insert(name);
+  for (const auto &[weight, line, column, file] : files->value.members) {
+    if (!file.is(Kind::string) || file.text.empty() || file.text.find('/') != std::string::npos)
+      badInput("%s:%u:%u: expected the name of a file in the same folder, found %s", path.c_str(),
+               file.line, file.column, file.describe().c_str());
+    names.insert(file.text);
   }
   size_t slash = path.rfind('/');
   std::string directory = slash == std::string::npos ? "" : path.substr(0, slash + 1);

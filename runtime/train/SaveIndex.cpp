@@ -11,7 +11,8 @@
 
 #include "train/SaveIndex.h"
 #include "core/DType.h"
-#include "core/JsonText.h"
+#include "core/Error.h"
+#include "fsdpcommon/LocatedJson.h"
 #include "fsdprt/sha256.h"
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -202,22 +203,67 @@ bool SaveIndex::hasLayoutOf(const SaveIndex &other) const {
 
 //===- Reading ------------------------------------------------------------===//
 
-static uint64_t number(const json &from, const char *key) {
-  const json &value = from.at(key);
-  if (!value.is_number_unsigned())
-    badInput("expected a whole number for '%s', found %s", key, printable(value.dump()).c_str());
-  return value.get<uint64_t>();
+namespace {
+using fsdpcommon::JsonValue;
+using Kind = JsonValue::Kind;
+
+/// Throws Error with the location of a value.
+[[noreturn]] void refuse(const JsonValue &value, const std::string &why) {
+  badInput("line %u, column %u: %s", value.line, value.column, why.c_str());
 }
 
-static double real(const json &from, const char *key) {
-  double value = from.at(key).get<double>();
-  if (!std::isfinite(value))
-    badInput("expected a finite number for '%s'", key);
+/// Returns a member of an object. Throws Error if there is none.
+const JsonValue &member(const JsonValue &from, const char *key) {
+  if (!from.is(Kind::object))
+    refuse(from, std::string("expected an object with '") + key + "', found " + from.describe());
+  const fsdpcommon::JsonMember *found = from.find(key);
+  if (!found)
+    refuse(from, std::string("expected '") + key + "' in this object, found none");
+  return found->value;
+}
+
+const JsonValue &ofKind(const JsonValue &value, Kind kind, const char *expected) {
+  if (!value.is(kind))
+    refuse(value, std::string("expected ") + expected + ", found " + value.describe());
   return value;
 }
 
-static RunState readRun(const json &root) {
-  const json &from = root.at("run"), &data = from.at("data"), &rate = from.at("rate");
+const std::vector<JsonValue> &elements(const JsonValue &from, const char *key) {
+  return ofKind(member(from, key), Kind::array, "a list").elements;
+}
+
+std::string text(const JsonValue &from, const char *key) {
+  return ofKind(member(from, key), Kind::string, "a string").text;
+}
+
+uint64_t unsignedOf(const JsonValue &value) {
+  std::optional<uint64_t> number = value.asUnsigned();
+  if (!number)
+    refuse(value, "expected a whole number that fits 64 bits, found " + value.describe());
+  return *number;
+}
+
+uint64_t number(const JsonValue &from, const char *key) { return unsignedOf(member(from, key)); }
+
+double real(const JsonValue &from, const char *key) {
+  const JsonValue &value = member(from, key);
+  std::optional<double> number = value.asDouble();
+  if (!number)
+    refuse(value, "expected a number, found " + value.describe());
+  return *number;
+}
+
+std::vector<uint64_t> numbers(const JsonValue &from, const char *key) {
+  std::vector<uint64_t> result;
+  for (const JsonValue &value : elements(from, key))
+    result.push_back(unsignedOf(value));
+  return result;
+}
+} // namespace
+
+static RunState readRun(const JsonValue &root) {
+  const JsonValue &from = member(root, "run"), &data = member(from, "data"),
+                  &rate = member(from, "rate");
   RunState run;
   run.step = number(root, "step");
   run.seed = number(from, "seed");
@@ -226,58 +272,45 @@ static RunState readRun(const json &root) {
   run.rate.minimum = real(rate, "minimum");
   run.rate.warmupSteps = number(rate, "warmup_steps");
   run.rate.decaySteps = number(rate, "decay_steps");
-  run.source = data.at("source").get<std::string>();
-  run.overfit = data.at("overfit").get<bool>();
+  run.source = text(data, "source");
+  run.overfit = ofKind(member(data, "overfit"), Kind::boolean, "true or false").text == "true";
   run.extraIds = real(data, "extra_ids");
   run.validationFraction = real(data, "val_fraction");
-  if (data.contains("inputs"))
-    for (const json &input : data.at("inputs"))
-      run.inputs.push_back({input.at("name").get<std::string>(),
-                            input.at("sha256").get<std::string>(), number(input, "samples"),
+  if (data.find("inputs"))
+    for (const JsonValue &input : elements(data, "inputs"))
+      run.inputs.push_back({text(input, "name"), text(input, "sha256"), number(input, "samples"),
                             number(input, "train_samples")});
-  if (data.contains("synthetic"))
-    run.synthetic = data.at("synthetic").get<std::vector<std::string>>();
-  if (!data.contains("sha256"))
+  if (data.find("synthetic"))
+    for (const JsonValue &name : elements(data, "synthetic"))
+      run.synthetic.push_back(ofKind(name, Kind::string, "a string").text);
+  if (!data.find("sha256"))
     return run;
-  run.dataType = data.at("type").get<std::string>();
+  run.dataType = text(data, "type");
   run.tokens = number(data, "tokens");
   run.trainTokens = number(data, "train_tokens");
-  run.dataHash = data.at("sha256").get<std::string>();
+  run.dataHash = text(data, "sha256");
   return run;
 }
 
-static std::vector<uint64_t> numbers(const json &from, const char *key) {
-  std::vector<uint64_t> result;
-  for (const json &value : from.at(key)) {
-    if (!value.is_number_unsigned())
-      badInput("expected whole numbers in '%s', found %s", key, printable(value.dump()).c_str());
-    result.push_back(value.get<uint64_t>());
-  }
-  return result;
-}
-
-static void readLayout(const json &root, SaveIndex &index) {
-  for (const json &axis : root.at("mesh"))
-    index.mesh.push_back({axis.at("name").get<std::string>(), number(axis, "size")});
-  for (const json &unit : root.at("units")) {
-    index.units.push_back({unit.at("name").get<std::string>(),
-                           unit.at("dtype").get<std::string>(),
+static void readLayout(const JsonValue &root, SaveIndex &index) {
+  for (const JsonValue &axis : elements(root, "mesh"))
+    index.mesh.push_back({text(axis, "name"), number(axis, "size")});
+  for (const JsonValue &unit : elements(root, "units")) {
+    index.units.push_back({text(unit, "name"),
+                           text(unit, "dtype"),
                            number(unit, "shards"),
                            number(unit, "shard_size"),
                            {}});
-    for (const json &param : unit.at("params"))
-      index.units.back().params.push_back({param.at("name").get<std::string>(),
-                                           param.at("dtype").get<std::string>(),
+    for (const JsonValue &param : elements(unit, "params"))
+      index.units.back().params.push_back({text(param, "name"), text(param, "dtype"),
                                            number(param, "offset"), numbers(param, "shape")});
   }
-  for (const json &state : root.at("states"))
-    index.states.push_back({state.at("tensor").get<std::string>(),
-                            state.at("role").get<std::string>(),
-                            state.at("dtype").get<std::string>(), number(state, "unit"),
-                            number(state, "elements"), numbers(state, "files")});
-  for (const json &file : root.at("files"))
-    index.files.push_back({file.at("name").get<std::string>(), file.at("sha256").get<std::string>(),
-                           number(file, "bytes")});
+  for (const JsonValue &state : elements(root, "states"))
+    index.states.push_back({text(state, "tensor"), text(state, "role"), text(state, "dtype"),
+                            number(state, "unit"), number(state, "elements"),
+                            numbers(state, "files")});
+  for (const JsonValue &file : elements(root, "files"))
+    index.files.push_back({text(file, "name"), text(file, "sha256"), number(file, "bytes")});
 }
 
 /// Returns the hash at the end of the text. Throws Error if it differs from the hash of the text.
@@ -296,34 +329,41 @@ static std::string checkHash(const std::string &text) {
 }
 
 static SaveIndex parseIndex(const std::string &text) {
-  json root = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!root.is_object())
-    badInput("expected the JSON object of a save; it is cut short or damaged");
-  if (root.value("format", json()) != formatName)
+  fsdpcommon::JsonProblem problem;
+  std::optional<JsonValue> parsed = fsdpcommon::parseJson(text, problem);
+  if (!parsed)
+    badInput("expected the JSON object of a save; it is cut short or damaged (line %u, column %u: "
+             "%s)",
+             problem.line, problem.column, problem.message.c_str());
+  const JsonValue &root = *parsed;
+  if (!root.is(Kind::object))
+    badInput("expected the JSON object of a save, found %s", root.describe().c_str());
+  const fsdpcommon::JsonMember *format = root.find("format"), *version = root.find("version");
+  if (!format || !format->value.is(Kind::string) || format->value.text != formatName)
     badInput("expected the index of a save, with format '%s'", formatName);
-  if (root.value("version", json()) != SaveIndex::version)
+  if (!version || version->value.asUnsigned() != SaveIndex::version)
     badInput("expected version %llu of the format, found %s", (ull)SaveIndex::version,
-             printable(root.value("version", json()).dump()).c_str());
+             version ? version->value.describe().c_str() : "none");
   SaveIndex index;
   index.sha256 = checkHash(text);
-  index.artifactHash = root.at("artifact").at("sha256").get<std::string>();
-  index.modelSource = root.at("artifact").at("source").get<std::string>();
-  index.compiler = root.at("artifact").at("compiler").get<std::string>();
+  const JsonValue &artifact = member(root, "artifact");
+  index.artifactHash = ::text(artifact, "sha256");
+  index.modelSource = ::text(artifact, "source");
+  index.compiler = ::text(artifact, "compiler");
   index.run = readRun(root);
-  const json &block = root.at("step_block");
-  for (size_t i = 0; i < index.block.size(); ++i)
-    index.block[i] = block.at(i).is_number() ? block.at(i).get<float>() : NAN;
+  const std::vector<JsonValue> &block = elements(root, "step_block");
+  if (block.size() != index.block.size())
+    badInput("expected %zu numbers in 'step_block', found %zu", index.block.size(), block.size());
+  for (size_t i = 0; i < block.size(); ++i)
+    index.block[i] = static_cast<float>(block[i].asDouble().value_or(NAN));
   readLayout(root, index);
   return index;
 }
 
 SaveIndex fsdprt::readIndex(const std::string &path, const std::string &text) {
-  checkJsonDepth(path, text.data(), text.size());
   try {
     return parseIndex(text);
   } catch (const Error &error) {
     badInput("%s: %s", path.c_str(), error.what());
-  } catch (const nlohmann::json::exception &error) {
-    badInput("%s: not the index of a save: %s", path.c_str(), printable(error.what()).c_str());
   }
 }

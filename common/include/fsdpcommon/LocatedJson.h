@@ -4,14 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Parses hand-written files, so that diagnostics can give line and column. Uses neither LLVM nor
-// exceptions.
+// The one JSON reader of compiler and runtime, apart from headers of safetensors. Diagnostics can
+// give line and column. Uses neither LLVM nor exceptions.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef FSDPCOMMON_LOCATEDJSON_H
 #define FSDPCOMMON_LOCATEDJSON_H
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,6 +36,10 @@ struct JsonValue {
   bool isScalar() const { return kind != Kind::array && kind != Kind::object; }
   /// Returns the member `name`, or null.
   const JsonMember *find(std::string_view name) const;
+  /// Return the number; nothing if this is something else, or out of the type's range.
+  std::optional<int64_t> asSigned() const;
+  std::optional<uint64_t> asUnsigned() const;
+  std::optional<double> asDouble() const;
   /// Returns a description for diagnostics: `the string "abc"`, `the number 4`, `a list of 2`.
   std::string describe() const;
 };
@@ -50,6 +55,10 @@ struct JsonProblem {
   unsigned line = 0, column = 0;
   std::string message;
 };
+
+/// Returns text of a file for a diagnostic: without control characters, and cut after about 80
+/// bytes.
+std::string shortText(std::string_view text);
 
 /// Parses a file of at most 16 MiB, nested at most 64 deep, without a name twice in one object.
 /// Returns nothing and sets `problem` on failure. Reading from a pipe fails after 10 seconds

@@ -14,6 +14,7 @@
 #include "fsdprt/sha256.h"
 #include "test/Sanitized.h"
 #include "test/artifact/Refusal.h"
+#include "test/io/Scratch.h"
 #include "testing/toy/ToyModel.h"
 #include <cstring>
 #include <gtest/gtest.h>
@@ -163,7 +164,7 @@ TEST(Artifact, RandomDamageUnderANewHash) {
 }
 
 TEST(Artifact, RefusesOtherFiles) {
-  EXPECT_NE(refusal({}).find("found 0 bytes"), std::string::npos);
+  EXPECT_NE(refusal(std::vector<std::byte>()).find("found 0 bytes"), std::string::npos);
   std::vector<std::byte> elf(200, std::byte{0});
   std::memcpy(elf.data(), "\177ELF", 4);
   EXPECT_NE(refusal(elf).find("expected an artifact of fsdp-compile"), std::string::npos);
@@ -186,29 +187,53 @@ TEST(Artifact, OldVersionsAndValues) {
     return refusal(file);
   };
   EXPECT_EQ(broken([](auto &) {}), "");
-  for (auto change :
-       {+[](fsdprt_artifact_header &h) { h.version = 2; }, // readers of version 2 ignore values
-        +[](fsdprt_artifact_header &h) { h.values_offset -= 4096; },
-        +[](fsdprt_artifact_header &h) { h.values_offset += 64; },
-        +[](fsdprt_artifact_header &h) { h.values_size += 1; },
-        +[](fsdprt_artifact_header &h) { h.values_size = ~uint64_t(0); },
-        +[](fsdprt_artifact_header &h) { h.values_size = 0; }})
-    EXPECT_NE(broken(change).find("are not an aligned part of the file's"), std::string::npos)
-        << broken(change);
-  EXPECT_NE(broken([](auto &h) { h.values_size -= 64; }).find("parameter 'b': expected its values"),
+  EXPECT_NE(broken([](auto &h) { h.version = 2; }) // readers of version 2 ignore values
+                .find("expected format version 3 and at least one byte of values, found version 2"),
             std::string::npos);
+  EXPECT_NE(broken([](auto &h) { h.values_size = 0; }).find("found version 3 and 0 bytes"),
+            std::string::npos);
+  for (auto change : {+[](fsdprt_artifact_header &h) { h.values_offset -= 4096; },
+                      +[](fsdprt_artifact_header &h) { h.values_offset += 64; },
+                      +[](fsdprt_artifact_header &h) { h.values_size += 1; },
+                      +[](fsdprt_artifact_header &h) { h.values_size = ~uint64_t(0); }})
+    EXPECT_NE(broken(change).find("expected the values at byte"), std::string::npos)
+        << broken(change);
+  EXPECT_NE(
+      broken([](auto &h) { h.values_size -= 64; }).find("expected the end of the file at byte"),
+      std::string::npos);
 }
 
-//===- Images -------------------------------------------------------------===//
+TEST(Artifact, ValuesLieInTheirSection) {
+  auto file = packWhole();
+  fsdprt_artifact_header header;
+  std::memcpy(&header, file.data(), sizeof header);
+  header.values_size -= 64;
+  header.file_size -= 64;
+  file.resize(header.file_size);
+  std::memcpy(file.data(), &header, sizeof header);
+  seal(file);
+  EXPECT_NE(refusal(file).find("parameter 'b': expected its values"), std::string::npos);
+}
 
-TEST(Image, RefusesWhatKernelsDoNotNeed) {
-  auto manifest = toyManifest({});
-  EXPECT_NE(refusal(pack(manifest, readFile(FSDPRT_IMAGE_UNDEFINED)))
-                .find("symbol 'missing_function' is undefined"),
+// The file is 8 TiB long. Reading it would fail for lack of memory, or take hours.
+TEST(Artifact, HeaderIsCheckedBeforeTheRestIsRead) {
+  constexpr uint64_t size = uint64_t(1) << 43;
+  auto whole = packWhole();
+  auto refusalOf = [&](size_t kept, uint64_t fileSize) {
+    if (fileSize)
+      std::memcpy(whole.data() + offsetof(fsdprt_artifact_header, file_size), &fileSize,
+                  sizeof fileSize);
+    Scratch file(whole.data(), kept);
+    if (truncate(file.path.c_str(), size) != 0)
+      return std::string(); // a file system without files of this size
+    return refusal([&] { Artifact::open(file.path); });
+  };
+  Scratch probe("");
+  if (truncate(probe.path.c_str(), size) != 0)
+    GTEST_SKIP() << "this file system has no files of 8 TiB";
+  EXPECT_NE(refusalOf(0, 0).find("which begins with \"FSDPMLIR\""), std::string::npos);
+  EXPECT_NE(refusalOf(whole.size(), 0).find("as its header says, found 8796093022208"),
             std::string::npos);
-  EXPECT_NE(refusal(pack(manifest, readFile(FSDPRT_IMAGE_CONSTRUCTOR)))
-                .find("expected no initialiser, found one"),
-            std::string::npos);
-  EXPECT_NE(refusal(pack(manifest, std::vector<std::byte>(300))).find("no ELF magic"),
+  EXPECT_NE(refusalOf(whole.size(), size).find("expected the end of the file at byte"),
             std::string::npos);
 }

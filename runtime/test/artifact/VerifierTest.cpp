@@ -147,6 +147,13 @@ const Rule rules[] = {
     {"V1Factors", "expected factors", [](auto &m) { m.mesh[1]->factors = {}; }},
     {"V1Many", "at most 16384 ranks", [](auto &m) { m.mesh[1]->factors = {4096, 4096}; }},
     {"V1Twice", "two axes called 'shard'", [](auto &m) { m.mesh[0]->name = "shard"; }},
+    {"V1Axes", "expected a mesh of at most 64 axes and 64 neighbours, found 65 and 0",
+     [](auto &m) {
+       while (m.mesh.size() < 65) {
+         m.mesh.push_back(std::make_unique<fb::AxisT>(*m.mesh[0]));
+         m.mesh.back()->name = "axis" + std::to_string(m.mesh.size());
+       }
+     }},
     {"V1None", "mesh with at least one axis", [](auto &m) { m.mesh.clear(); }},
     {"V1NeighboursSize", "neighbours 0: expected a number that divides an axis", [](auto &m) { addNeighbours(m, 1, 3); }},
     {"V1NeighboursNone", "neighbours 0: expected a number that divides an axis", [](auto &m) { addNeighbours(m, 1, 0); }},

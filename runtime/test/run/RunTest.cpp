@@ -272,11 +272,13 @@ TEST_F(Run, RefusesNumbersOutOfRange) {
 
 TEST_F(Run, NamesTheFileOfItsOptions) {
   for (auto [content, says] :
-       {std::pair("{\"steps\": }", "not JSON: "), std::pair("[1]", "expected an object of options"),
-        std::pair("{\"stebs\": 2}", "unknown key 'stebs'; did you mean 'steps'?"),
-        std::pair("{\"steps\": [2]}", "'steps': expected a word, a number, true or false")}) {
+       {std::pair("{\"steps\": }", ":1:11: not JSON: "),
+        std::pair("[1]", ": expected an object of options, found a list of 1"),
+        std::pair("{\"stebs\": 2}", ":1:2: unknown key 'stebs'; did you mean 'steps'?"),
+        std::pair("{\"steps\": [2]}", ":1:11: 'steps': expected a word, a number, true or false, "
+                                      "found a list of 1")}) {
     writeFile(at("run.json"), content, std::strlen(content));
-    expect(2, std::string("fsdp-run: error: --config=run.json: ") + says,
+    expect(2, std::string("fsdp-run: error: --config=run.json") + says,
            "toy2.fsdp --config=run.json");
   }
   expect(2, "missing.json", "toy2.fsdp --config=missing.json");

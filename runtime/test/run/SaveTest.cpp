@@ -76,7 +76,7 @@ TEST(SaveIndex, IsRefusedWhenNestedTooDeep) {
   size_t levels = 200000;
   std::string deep = std::string(levels, '[') + std::string(levels, ']');
   for (std::string text : {"{\"version\":" + deep + "}", "{\"format\":" + deep + "}", deep})
-    EXPECT_NE(refusal(text).find("expected JSON nested at most 64 deep"), std::string::npos);
+    EXPECT_NE(refusal(text).find("nested more than 64 deep"), std::string::npos);
   // Brackets inside strings do not count.
   EXPECT_EQ(refusal("{\"a\": \"" + deep + "\"}").find("nested"), std::string::npos);
 }
@@ -94,7 +94,7 @@ TEST(SaveIndex, IsRefusedWhenDamaged) {
   EXPECT_NE(refusal(text + "\n"), "");
   std::string later = text;
   later.replace(later.find("\"version\": 1"), 12, "\"version\": 2");
-  EXPECT_NE(refusal(later).find("expected version 1 of the format, found 2"), std::string::npos)
+  EXPECT_NE(refusal(later).find("expected version 1 of the format, found the number 2"), std::string::npos)
       << refusal(later);
 }
 
@@ -113,9 +113,7 @@ TEST(SaveIndex, IsRefusedWhenMalformed) {
     size_t at = odd.size() - 68;
     odd.replace(at, 64, std::string(64, '0'));
     odd.replace(at, 64, sha256Text(odd.data(), odd.size()));
-    // A state without pieces is only detected by the comparison with the artifact.
-    bool empty = std::strcmp(to, "\"files\":{}") == 0;
-    EXPECT_EQ(refusal(odd) == "", empty) << to << refusal(odd);
+    EXPECT_NE(refusal(odd).find("index.json: line "), std::string::npos) << to << refusal(odd);
   }
 }
 

@@ -441,5 +441,5 @@ std::vector<std::byte> test::pack(const fb::ManifestT &manifest) {
   bool any = false;
   for (const auto &param : manifest.params)
     any |= param->value != nullptr;
-  return pack(manifest, toyImage(), any ? toyValues() : std::vector<std::byte>());
+  return pack(manifest, imageFor(manifest), any ? toyValues() : std::vector<std::byte>());
 }

@@ -41,7 +41,9 @@ std::vector<std::byte> toyValues();
 /// Returns the bytes of a file that consists of header, manifest, image, values and hash.
 std::vector<std::byte> pack(const fb::ManifestT &manifest, const std::vector<std::byte> &image,
                             const std::vector<std::byte> &values = {});
-/// Packs the manifest with the toy's image and, if a parameter has initial values, its values.
+/// Returns the toy's image with launch records for the kernels of the manifest.
+std::vector<std::byte> imageFor(const fb::ManifestT &manifest);
+/// Packs the manifest with its image and, if a parameter has initial values, its values.
 std::vector<std::byte> pack(const fb::ManifestT &manifest);
 /// Updates the hash of a file after a change.
 void seal(std::vector<std::byte> &file);

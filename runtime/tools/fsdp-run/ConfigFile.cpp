@@ -10,17 +10,17 @@
 //===----------------------------------------------------------------------===//
 
 #include "ConfigFile.h"
-#include "core/JsonText.h"
+#include "core/Error.h"
+#include "fsdpcommon/LocatedJson.h"
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <numeric>
-#include <set>
 
 using namespace fsdprt;
-using nlohmann::json;
+using fsdpcommon::JsonValue;
+using Kind = JsonValue::Kind;
 
 /// Names of options by the corresponding keys of Hugging Face's Trainer.
 static const std::map<std::string, std::string> aliases = {{"max_steps", "steps"},
@@ -62,54 +62,44 @@ public:
   std::vector<CLI::ConfigItem> from_config(std::istream &input) const override {
     std::map<std::string, std::string> origins;
     std::vector<CLI::ConfigItem> items;
-    json root = parse(input);
-    if (!root.is_object())
-      refuse("expected an object of options");
-    for (auto &[key, value] : root.items()) {
-      if (value.is_null() || value == "auto")
+    std::string text(std::istreambuf_iterator<char>(input), {});
+    fsdpcommon::JsonProblem problem;
+    std::optional<JsonValue> root = fsdpcommon::parseJson(text, problem);
+    if (!root)
+      refuse(problem.message, problem.line, problem.column);
+    if (!root->is(Kind::object))
+      refuse("expected an object of options, found " + root->describe());
+    for (const fsdpcommon::JsonMember &member : root->members) {
+      const JsonValue &value = member.value;
+      if (value.is(Kind::null) || (value.is(Kind::string) && value.text == "auto"))
         continue;
-      auto alias = aliases.find(key);
+      auto alias = aliases.find(member.name);
       CLI::ConfigItem item;
-      item.name = find(key, alias == aliases.end() ? spell(key) : alias->second);
-      bool isList = value.is_array() && app.get_option("--" + item.name)->get_expected_max() > 1;
-      item.inputs = isList ? writeAll(key, value) : std::vector<std::string>{write(key, value)};
-      auto [other, isNew] = origins.emplace(item.name, key);
+      item.name = find(member, alias == aliases.end() ? spell(member.name) : alias->second);
+      bool isList =
+          value.is(Kind::array) && app.get_option("--" + item.name)->get_expected_max() > 1;
+      item.inputs = isList ? writeAll(member) : std::vector<std::string>{write(member.name, value)};
+      auto [other, isNew] = origins.emplace(item.name, member.name);
       if (!isNew)
-        refuse("'" + printable(key) + "' and '" + printable(other->second) + "' both set --" +
-               item.name);
+        refuse("'" + printable(member.name) + "' and '" + printable(other->second) +
+                   "' both set --" + item.name,
+               member.line, member.column);
       items.push_back(std::move(item));
     }
     return items;
   }
 
 private:
-  [[noreturn]] void refuse(const std::string &why) const {
-    throw CLI::ConfigError("--config=" + app.get_config_ptr()->as<std::string>() + ": " + why,
+  [[noreturn]] void refuse(const std::string &why, unsigned line = 0, unsigned column = 0) const {
+    std::string place =
+        line ? ":" + std::to_string(line) + ":" + std::to_string(column) : std::string();
+    throw CLI::ConfigError("--config=" + app.get_config_ptr()->as<std::string>() + place + ": " +
+                               why,
                            CLI::ExitCodes::ConfigError);
   }
 
-  json parse(std::istream &input) const {
-    std::set<std::string> keys;
-    auto check = [&](int depth, json::parse_event_t event, json &parsed) {
-      if (event == json::parse_event_t::key && depth == 1 &&
-          !keys.insert(parsed.get<std::string>()).second)
-        refuse("'" + printable(parsed.get<std::string>()) + "' is given twice");
-      return true;
-    };
-    std::string text(std::istreambuf_iterator<char>(input), {});
-    try {
-      checkJsonDepth("the file", text.data(), text.size());
-    } catch (const Error &error) {
-      refuse(error.what());
-    }
-    try {
-      return json::parse(text, check);
-    } catch (const json::exception &error) {
-      refuse("not JSON: " + whyNotJson(text, error));
-    }
-  }
-
-  std::string find(const std::string &key, const std::string &name) const {
+  std::string find(const fsdpcommon::JsonMember &member, const std::string &name) const {
+    const std::string &key = member.name;
     std::string nearest;
     size_t least = std::max<size_t>(2, key.size() / 3) + 1;
     for (const CLI::Option *option : app.get_options())
@@ -124,30 +114,32 @@ private:
         }
       }
     refuse("unknown key '" + printable(key) + "'" +
-           (nearest.empty() ? "; fsdp-run --help lists the options"
-                            : "; did you mean '" + nearest + "'?"));
+               (nearest.empty() ? "; fsdp-run --help lists the options"
+                                : "; did you mean '" + nearest + "'?"),
+           member.line, member.column);
   }
 
   /// Returns the elements of a list as words. A list denotes an option that is given several times.
-  std::vector<std::string> writeAll(const std::string &key, const json &list) const {
-    if (list.empty())
-      refuse("'" + printable(key) + "': expected at least one value, found an empty list");
+  std::vector<std::string> writeAll(const fsdpcommon::JsonMember &list) const {
+    if (list.value.elements.empty())
+      refuse("'" + printable(list.name) + "': expected at least one value, found an empty list",
+             list.line, list.column);
     std::vector<std::string> words;
-    for (const json &element : list)
-      words.push_back(write(key, element));
+    for (const JsonValue &element : list.value.elements)
+      words.push_back(write(list.name, element));
     return words;
   }
 
-  std::string write(const std::string &key, const json &value) const {
-    if (value.is_string())
-      return value.get<std::string>();
-    if (value.is_structured())
-      refuse("'" + printable(key) + "': expected a word, a number, true or false");
-    if (value.is_number_float() && std::floor(value.get<double>()) == value.get<double>() &&
-        std::abs(value.get<double>()) < 1e15)
+  std::string write(const std::string &key, const JsonValue &value) const {
+    if (!value.isScalar())
+      refuse("'" + printable(key) + "': expected a word, a number, true or false, found " +
+                 value.describe(),
+             value.line, value.column);
+    std::optional<double> number = value.is(Kind::number) ? value.asDouble() : std::nullopt;
+    if (number && std::floor(*number) == *number && std::abs(*number) < 1e15)
       // Whole numbers may be written as floats, such as 1e3 steps.
-      return std::to_string(static_cast<long long>(value.get<double>()));
-    return value.dump();
+      return std::to_string(static_cast<long long>(*number));
+    return value.text;
   }
 
   CLI::App &app;

@@ -10,6 +10,7 @@
 //   void k(ptr bindings, i64 begin, i64 end, ptr workspace) {
 //     call @k.body(bindings[0], bindings[1], ..., begin, end, workspace)   ; inlined
 //   }
+//   @k.launch = constant [n x i64] [...]            ; fsdprt/launch_record.h
 //
 // Loop unrolling is off. Otherwise unrolled short column loops make LICM hoist every vector
 // of weights out of the row loop, where registers spill. Library functions are disabled,
@@ -18,8 +19,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "CpuLowering.h"
+#include "fsdprt/launch_record.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/IR/Constants.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
@@ -62,6 +65,22 @@ static void addWrapper(llvm::Module &module, StringRef symbol) {
   b.CreateRetVoid();
 }
 
+/// Adds the object that says for which launch a phase is compiled.
+static void addLaunchRecord(llvm::Module &module, const KernelInfo &info, const PhaseInfo &phase) {
+  SmallVector<int64_t> words = {
+      /*records=*/1,    phase.extent,
+      phase.tile,       info.sharedBytes,
+      info.workerBytes, static_cast<int64_t>(info.bindingBytes.size())};
+  llvm::append_range(words, info.bindingBytes);
+  SmallVector<uint64_t> bits(words.begin(), words.end());
+  llvm::Constant *content =
+      llvm::ConstantDataArray::get(module.getContext(), ArrayRef<uint64_t>(bits));
+  auto *record = new llvm::GlobalVariable(module, content->getType(), /*isConstant=*/true,
+                                          llvm::GlobalValue::ExternalLinkage, content,
+                                          phase.symbol + FSDPRT_LAUNCH_SUFFIX);
+  record->setAlignment(llvm::Align(8));
+}
+
 static void setFunctionAttributes(llvm::Module &module, const CpuTarget &target) {
   std::string bits = std::to_string(target.vectorBits);
   for (llvm::Function &function : module) {
@@ -92,8 +111,10 @@ FailureOr<Object> fsdp::emitObject(ModuleOp module, const KernelInfo &info, cons
     return module.emitError("this LLVM has no code generator for ") << target.triple;
   ir->setTargetTriple(machine->getTargetTriple());
   ir->setDataLayout(machine->createDataLayout());
-  for (const PhaseInfo &phase : info.phases)
+  for (const PhaseInfo &phase : info.phases) {
     addWrapper(*ir, phase.symbol);
+    addLaunchRecord(*ir, info, phase);
+  }
   setFunctionAttributes(*ir, target);
   if (optimised)
     optimise(*ir, *machine);

@@ -1,0 +1,23 @@
+/*===- launch_record.h - What a kernel's code was compiled for ----*- C -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Code for a CPU addresses its bindings without checks, so the manifest must not launch it with an
+// extent or with sizes other than those that it was compiled for. For each function k, the image has
+// an object "k.launch" of 64-bit words: the number of its records, and then the records. Each is
+//
+//     extent, tile, shared bytes, worker bytes, number of bindings n, n least sizes of bindings
+//
+// A function of the compiler has one record. A handwritten function may be for several launches.
+//
+//===----------------------------------------------------------------------===*/
+
+#ifndef FSDPRT_LAUNCH_RECORD_H
+#define FSDPRT_LAUNCH_RECORD_H
+
+/* Appended to the name of a function. */
+#define FSDPRT_LAUNCH_SUFFIX ".launch"
+
+#endif /* FSDPRT_LAUNCH_RECORD_H */
