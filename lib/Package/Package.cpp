@@ -17,6 +17,7 @@
 #include "fsdp/Package/Package.h"
 #include "Manifest.h"
 #include "fsdp/Analysis/Packing.h"
+#include "fsdpcommon/Signature.h"
 #include "fsdprt/artifact_header.h"
 #include "fsdprt/sha256.h"
 #include <cstring>
@@ -94,5 +95,20 @@ FailureOr<ArtifactPieces> fsdp::buildArtifact(ModuleOp module, const CompiledKer
 LogicalResult fsdp::packArtifact(ModuleOp module, const CompiledKernels &kernels,
                                  const StepOptions &options, StringRef path) {
   FailureOr<ArtifactPieces> file = buildArtifact(module, kernels, options);
-  return failed(file) ? failure() : writeFile(path, *file, module.getLoc());
+  if (failed(file))
+    return failure();
+  fsdpcommon::Signature signature;
+  if (const std::string &key = options.driver.signKey; !key.empty()) {
+    fsdprt_artifact_header header;
+    std::memcpy(&header, file->head.data(), sizeof header);
+    if (std::string error = fsdpcommon::signHeader(header, key, signature); !error.empty())
+      return emitError(module.getLoc(), "--sign-key=") << error;
+  }
+  if (failed(writeFile(path, *file, module.getLoc())))
+    return failure();
+  if (options.driver.signKey.empty())
+    return success();
+  return writeFile(fsdpcommon::signatureFile(path.str()),
+                   ArrayRef(reinterpret_cast<const char *>(signature.data()), signature.size()),
+                   module.getLoc());
 }

@@ -27,6 +27,12 @@ fsdprt_status fsdprt_artifact_open(const char *path, fsdprt_artifact **out, fsdp
   return guard(error, [&] { *out = new fsdprt_artifact{Artifact::open(path)}; });
 }
 
+fsdprt_status fsdprt_artifact_open_signed(const char *path, const char *public_key,
+                                          fsdprt_artifact **out, fsdprt_error *error) {
+  return guard(error,
+               [&] { *out = new fsdprt_artifact{Artifact::open(path, Rules::all, public_key)}; });
+}
+
 fsdprt_status fsdprt_artifact_open_memory(const void *bytes, size_t size, const char *name,
                                           fsdprt_artifact **out, fsdprt_error *error) {
   return guard(error, [&] { *out = new fsdprt_artifact{Artifact::fromMemory(bytes, size, name)}; });

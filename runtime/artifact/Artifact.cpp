@@ -16,6 +16,7 @@
 
 #include "artifact/Artifact.h"
 #include "core/Error.h"
+#include "fsdpcommon/Signature.h"
 #include "fsdprt/launch_record.h"
 #include "fsdprt/sha256.h"
 #include <algorithm>
@@ -60,7 +61,8 @@ static void readBytes(int fd, std::byte *to, size_t size, const std::string &pat
   }
 }
 
-std::unique_ptr<Artifact> Artifact::open(const std::string &path, Rules rules) {
+std::unique_ptr<Artifact> Artifact::open(const std::string &path, Rules rules,
+                                         const std::string &verifyKey) {
   // Without O_NONBLOCK, opening a named pipe that has no writer would wait.
   Descriptor descriptor{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   struct stat status;
@@ -75,6 +77,11 @@ std::unique_ptr<Artifact> Artifact::open(const std::string &path, Rules rules) {
   size_t begun = std::min(artifact->size, sizeof beginning);
   readBytes(descriptor.fd, beginning, begun, path);
   artifact->checkHeader(beginning);
+  if (!verifyKey.empty())
+    if (std::string error =
+            fsdpcommon::verifyHeader(artifact->header, fsdpcommon::signatureFile(path), verifyKey);
+        !error.empty())
+      badInput("%s", error.c_str());
   artifact->bytes.reset(allocate(artifact->size, path));
   std::memcpy(artifact->bytes.get(), beginning, begun);
   readBytes(descriptor.fd, artifact->bytes.get() + begun, artifact->size - begun, path);

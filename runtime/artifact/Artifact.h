@@ -35,7 +35,9 @@ struct KernelPhase {
 class Artifact {
 public:
   /// Read and check an artifact, from a file or from memory. Throw Error on failure.
-  static std::unique_ptr<Artifact> open(const std::string &path, Rules rules = Rules::all);
+  /// With `verifyKey`, a PEM file of a public key, the signature in PATH.sig must be of this key.
+  static std::unique_ptr<Artifact> open(const std::string &path, Rules rules = Rules::all,
+                                        const std::string &verifyKey = "");
   static std::unique_ptr<Artifact> fromMemory(const void *bytes, size_t size,
                                               const std::string &name, Rules rules = Rules::all);
 

@@ -18,7 +18,8 @@ namespace fsdprt {
 struct LaunchOptions {
   const char *program = "fsdp-run"; ///< name of the program, for messages
   std::string artifact;
-  uint64_t ranks = 0; ///< required number of ranks of the artifact; 0: any
+  std::string verifyKey; ///< PEM file of the key that must have signed the artifact; may be empty
+  uint64_t ranks = 0;    ///< required number of ranks of the artifact; 0: any
   std::string device = "cpu", backend = "local";
   bool runs = true; ///< programs are run; false for --dump and others
 

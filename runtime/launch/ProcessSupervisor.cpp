@@ -62,7 +62,7 @@ static ShmHost makeHost(const Artifact &artifact, const LaunchOptions &options,
 }
 
 ProcessSupervisor::ProcessSupervisor(const LaunchOptions &options, const std::vector<int> &ends)
-    : options(options), artifact(Artifact::open(options.artifact)),
+    : options(options), artifact(Artifact::open(options.artifact, Rules::all, options.verifyKey)),
       host(makeHost(*artifact, options, ends)), watch(host.getBoard().watchdog(0)),
       heartbeats(host.ranks()) {
   watch->setStringBase(&artifact->manifest());

@@ -178,6 +178,10 @@ FSDPRT_API fsdprt_status fsdprt_artifact_open(const char *path, fsdprt_artifact 
 FSDPRT_API fsdprt_status fsdprt_artifact_open_memory(const void *bytes, size_t size,
                                                      const char *name, fsdprt_artifact **out,
                                                      fsdprt_error *error);
+/* Opens the artifact `path` if the file PATH.sig has a signature of it by the Ed25519 key in the PEM
+ * file `public_key`. The signature is verified before any other part of the file is read. */
+FSDPRT_API fsdprt_status fsdprt_artifact_open_signed(const char *path, const char *public_key,
+                                                     fsdprt_artifact **out, fsdprt_error *error);
 /* Frees the handle. */
 FSDPRT_API void fsdprt_artifact_close(fsdprt_artifact *artifact);
 

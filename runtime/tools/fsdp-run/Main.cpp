@@ -47,7 +47,10 @@ static int dump(fsdprt_artifact *artifact, Printer &printer) {
 
 static ArtifactHandle open(const Options &options) {
   fsdprt_artifact *opened = nullptr;
-  call(fsdprt_artifact_open, options.artifact.c_str(), &opened);
+  if (options.verifyKey.empty())
+    call(fsdprt_artifact_open, options.artifact.c_str(), &opened);
+  else
+    call(fsdprt_artifact_open_signed, options.artifact.c_str(), options.verifyKey.c_str(), &opened);
   return ArtifactHandle(opened);
 }
 

@@ -128,7 +128,7 @@ std::optional<std::string> fsdprt::contradiction(const CLI::App &app, const Opti
         return option->get_lnames()[0];
     return "";
   };
-  if (std::string other = firstBeside({"simulate", "trace", "config"});
+  if (std::string other = firstBeside({"simulate", "trace", "config", "verify-key"});
       !options.simulate.empty() && !other.empty())
     return "--simulate trains nothing: it cannot be combined with --" + other;
   if (std::string other = firstBeside({"device", "steps", "peer", "dump", "config"});

@@ -336,6 +336,9 @@ bool fsdprt::parseOptions(int argc, char **argv, Options &options, int &exitCode
   app.add_option("artifact", options.artifact, "A model compiled by fsdp-compile")
       ->required()
       ->type_name("FILE.fsdp");
+  app.add_option("--verify-key", options.verifyKey,
+                 "Refuse the artifact unless FILE.fsdp.sig is its signature by this Ed25519 key")
+      ->type_name("PUBLIC.pem");
   addData(app, options);
   addTraining(app, options);
   addSaving(app, options);

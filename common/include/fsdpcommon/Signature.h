@@ -1,0 +1,38 @@
+//===- Signature.h - Ed25519 signatures of artifacts ------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A signature covers the 128 bytes of an artifact's header. The header has the SHA-256 of the whole
+// file, so it covers the file. It is 64 bytes in a file of its own, OUT.fsdp.sig. Keys are files in
+// PEM, as `openssl genpkey -algorithm ed25519` and `openssl pkey -pubout` write them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPCOMMON_SIGNATURE_H
+#define FSDPCOMMON_SIGNATURE_H
+
+#include "fsdprt/artifact_header.h"
+#include <array>
+#include <string>
+
+namespace fsdpcommon {
+
+using Signature = std::array<unsigned char, 64>;
+
+/// Returns the name of the file that has the signature of an artifact.
+inline std::string signatureFile(const std::string &artifact) { return artifact + ".sig"; }
+
+/// Signs a header with the private key in the PEM file `key`. Returns an error, or an empty text.
+std::string signHeader(const fsdprt_artifact_header &header, const std::string &key,
+                       Signature &signature);
+
+/// Verifies the signature in the file `file` with the public key in the PEM file `key`. Returns an
+/// error, or an empty text if the signature is that of the header.
+std::string verifyHeader(const fsdprt_artifact_header &header, const std::string &file,
+                         const std::string &key);
+
+} // namespace fsdpcommon
+
+#endif // FSDPCOMMON_SIGNATURE_H
