@@ -23,6 +23,7 @@ struct RankGroupOptions {
   double timeoutSeconds = 60;
   uint64_t seed = 0;
   DeviceKind device = DeviceKind::cpu;
+  bool restrictCalls = false;         ///< filter the system calls of threads that run kernels
   bool cudaGraph = false;             ///< record 'step' once and launch it as a whole
   std::string offloadDirectory;       ///< for the ranks' offload files
   double linkBytesPerSecond = 0;      ///< slows collectives down to such links; 0: no limit

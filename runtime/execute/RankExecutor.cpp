@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "execute/RankExecutor.h"
+#include "core/SystemCalls.h"
 
 using namespace fsdprt;
 
@@ -43,6 +44,20 @@ void RankExecutor::stop() {
   transferWorker.reset();
   device->detach();
   fileWorker.reset();
+}
+
+void RankExecutor::restrictCalls() {
+  std::vector<std::exception_ptr> errors(pool.size());
+  pool.run([&](uint32_t worker) {
+    try {
+      restrictThread(file != nullptr);
+    } catch (...) {
+      errors[worker] = std::current_exception();
+    }
+  });
+  for (const std::exception_ptr &error : errors)
+    if (error)
+      std::rethrow_exception(error);
 }
 
 //===- Runs ---------------------------------------------------------------===//

@@ -53,6 +53,8 @@ public:
   std::byte *memoryOf(const fb::State &state) const;
   /// Allocates the arena's memory, and writes the rank block and neutral values of the step block.
   void prepare();
+  /// Restricts the system calls of the calling thread and of the rank's workers.
+  void restrictCalls();
 
   //===- Execution ----------------------------------------------------------===//
 

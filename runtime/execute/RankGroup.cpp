@@ -65,6 +65,8 @@ RankGroup::RankGroup(std::shared_ptr<const Artifact> shared,
       threads.emplace_back([this, rank] { serve(rank); });
     currentName = "start";
     onEveryRank(&RankGroup::prepare, false);
+    if (options.restrictCalls)
+      onEveryRank(&RankGroup::restrictCalls, false);
   } catch (...) {
     stop();
     throw;

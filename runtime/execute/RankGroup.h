@@ -93,6 +93,7 @@ private:
   void serve(uint32_t rank);
 
   void prepare(RankExecutor &rank) { rank.prepare(); }
+  void restrictCalls(RankExecutor &rank) { rank.restrictCalls(); }
   void execute(RankExecutor &rank) { rank.execute(); }
   void finishDevices();
   std::string progressReport() const;

@@ -104,6 +104,11 @@ Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_op
                  : isDevice(options, "cuda") ? DeviceKind::cuda
                                              : DeviceKind::emulated;
   group.cudaGraph = options.cuda_graph != 0;
+  group.restrictCalls = options.restrict_calls != 0;
+  if (group.restrictCalls && (artifact.gpu() || isControl(options, "mpi")))
+    badInput("%s: system calls can be restricted on a CPU with the backend local or shm, not with "
+             "GPUs or MPI, whose libraries make others",
+             artifact.getFile().c_str());
   if (group.threadsPerRank > layout->workers())
     badInput("%s: has scratch memory for %u threads per rank, asked to run with %u; compile with "
              "more --threads-per-rank",

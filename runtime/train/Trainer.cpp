@@ -12,6 +12,7 @@
 #include "core/FutexEvent.h"
 #include "core/NumberText.h"
 #include "core/Stack.h"
+#include "core/SystemCalls.h"
 #include "launch/LaunchPlan.h"
 #include "train/OutputPaths.h"
 #include <algorithm>
@@ -83,6 +84,7 @@ void Trainer::createSession() {
   wanted.steps_before = run.stepsBefore;
   wanted.device = options.device.c_str();
   wanted.cuda_graph = options.cudaGraph;
+  wanted.restrict_calls = options.restrictCalls;
   wanted.gemm = options.gemm.empty() ? nullptr : options.gemm.c_str();
   wanted.backend = options.backend.c_str();
   if (options.backend == "nccl") {
@@ -111,6 +113,8 @@ void Trainer::createSession() {
   wanted.own_sums = options.mpiReduce == "library";
   wanted.ranks_on_machine = options.place ? options.place->localRanks.value_or(0) : 0;
   tell([&](TrainingObserver &observer) { observer.beforeSession(run, wanted); });
+  if (options.restrictCalls)
+    restrictProcess();
   fsdprt_session *created = nullptr;
   call(fsdprt_session_create, static_cast<const fsdprt_artifact *>(run.artifact), &wanted,
        &created);

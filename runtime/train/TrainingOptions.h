@@ -20,7 +20,8 @@ namespace fsdprt {
 
 struct TrainingOptions : LaunchOptions {
   uint32_t threadsPerRank = 0;
-  std::string gemm; ///< required GEMM backend on GPUs; empty for any
+  std::string gemm;           ///< required GEMM backend on GPUs; empty for any
+  bool restrictCalls = false; ///< restrict system calls, see core/SystemCalls.h
   bool cudaGraph = false;
   double linkBandwidth = 0;     ///< limit of collectives, in bytes per second; 0 for none
   std::string offloadDirectory; ///< if empty, $TMPDIR or /tmp

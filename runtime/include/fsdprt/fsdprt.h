@@ -287,6 +287,9 @@ typedef struct fsdprt_session_options {
   /* cuda, emulate: required GEMM backend of the artifact: "nvptx" (generated kernels only),
      "cublaslt" (uses the library), NULL or "auto" (either) */
   const char *gemm;
+  /* cpu with "local" or "shm": 1: the threads that run kernels may make no system calls beyond those
+     that they need; another call ends the process with exit code 1 and a message on stderr */
+  uint32_t restrict_calls;
 } fsdprt_session_options;
 
 typedef struct fsdprt_session_info {

@@ -13,6 +13,7 @@
 #include "core/Error.h"
 #include "core/Initialise.h"
 #include "core/Philox.h"
+#include "test/Sanitized.h"
 #include "testing/faults/FaultInjection.h"
 #include "testing/toy/ToyModel.h"
 #include <cmath>
@@ -308,26 +309,52 @@ TEST(Session, ArenaLargerThanTheMachine) {
   EXPECT_NE(message.find("the plan needs 256.0 TiB"), std::string::npos) << message;
 }
 
-TEST(Session, NamesTheRankThatHangs) {
+/// Returns the toy with another kernel in place of the update of parameters.
+static std::shared_ptr<const Artifact> toyWithUpdate(const char *symbol) {
   auto manifest = toyManifest({});
   for (auto &program : manifest.programs)
     if (program->name == "step") {
-      // The update of the second step hangs. No collective follows the update.
-      program->commands[13]->body.AsLaunch()->bindings = {*manifest.layouts[0]->block};
-      auto hang = std::make_unique<fb::KernelT>();
-      hang->name = "hang";
-      hang->binding_bytes = {64};
-      hang->writes = {true};
-      hang->phases.push_back(std::make_unique<fb::PhaseT>());
-      hang->phases[0]->symbol = "toy_hang";
-      hang->phases[0]->extent = hang->phases[0]->tile = 1;
-      program->commands[13]->body.AsLaunch()->kernel =
-          static_cast<uint32_t>(manifest.kernels.size());
-      manifest.kernels.push_back(std::move(hang));
+      // No collective follows the update.
+      fb::LaunchT &update = *program->commands[13]->body.AsLaunch();
+      update.bindings = {*manifest.layouts[0]->block};
+      auto kernel = std::make_unique<fb::KernelT>();
+      kernel->name = symbol;
+      kernel->binding_bytes = {64};
+      kernel->writes = {true};
+      kernel->phases.push_back(std::make_unique<fb::PhaseT>());
+      kernel->phases[0]->symbol = symbol;
+      kernel->phases[0]->extent = kernel->phases[0]->tile = 1;
+      update.kernel = static_cast<uint32_t>(manifest.kernels.size());
+      manifest.kernels.push_back(std::move(kernel));
     }
   auto file = pack(manifest);
-  std::shared_ptr<const Artifact> artifact =
-      Artifact::fromMemory(file.data(), file.size(), "toy.fsdp");
+  return Artifact::fromMemory(file.data(), file.size(), "toy.fsdp");
+}
+
+TEST(Session, RefusesSystemCallsOfKernels) {
+  if (isSanitized)
+    GTEST_SKIP() << "sanitizers make system calls of their own";
+  auto run = [](const char *symbol, bool restricts) {
+    fsdprt_session_options options = sessionOptions(2, false);
+    options.restrict_calls = restricts;
+    Session session(toyWithUpdate(symbol), options);
+    session.run("init");
+    writeInputs(session, 2, 0, false);
+    session.run("step");
+  };
+  EXPECT_EXIT(run("toy_call", true), testing::ExitedWithCode(FSDPRT_FAILED),
+              "refused the system call 'socket'");
+  auto passes = [&](const char *symbol, bool restricts) {
+    run(symbol, restricts);
+    std::exit(0);
+  };
+  EXPECT_EXIT(passes("toy_call", false), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(passes("toy_hang", true), testing::ExitedWithCode(0), ""); // it returns in step 1
+}
+
+// The update of the second step hangs.
+TEST(Session, NamesTheRankThatHangs) {
+  std::shared_ptr<const Artifact> artifact = toyWithUpdate("toy_hang");
   fsdprt_session_options options = sessionOptions(1, false);
   options.timeout_seconds = 0.3;
   auto session = std::make_unique<Session>(artifact, options);

@@ -74,6 +74,9 @@ CLI::Validator fsdprt::oneOf(std::vector<std::string> names) {
 /// Returns an error message if options do not apply to the device.
 static std::optional<std::string> contradictionOfDevice(const CLI::App &app,
                                                         const Options &options) {
+  if (options.restrictCalls && (options.device != "cpu" || options.backend == "mpi"))
+    return std::string("--restrict-calls needs --device=cpu and --backend=local or shm: the "
+                       "libraries of GPUs and MPI make other system calls");
   if (options.cudaGraph && options.device != "cuda")
     return "--cuda-graph needs --device=cuda, found --device=" + options.device;
   if (!options.gemm.empty() && options.device != "cuda" && options.device != "emulate")

@@ -319,6 +319,9 @@ static void addReports(CLI::App &app, Options &options) {
       ->check(CLI::Range(0.0, 1.0))
       ->type_name("PART")
       ->group(""); // hidden: for tests
+  app.add_flag(
+      "--restrict-calls", options.restrictCalls,
+      "Exit 1 if a kernel makes a system call that training does not need; CPU ranks only");
   app.add_flag("--assert-no-allocations", options.assertNoAllocations,
                "Exit 1 if a step allocates memory; with --device=cuda this includes driver "
                "allocations");
