@@ -42,7 +42,7 @@ public:
   /// Returns an equal, simpler expression: quotients and remainders that the ranges decide
   /// are removed, and (x floordiv c) * c + x mod c becomes x.
   AffineExpr simplify(AffineExpr expr) const;
-  /// Returns the expression as a sum of atoms, simplified likewise.
+  /// Returns the simplified expression as a sum of atoms.
   LinearForm linearise(AffineExpr expr) const;
 
   AffineExpr floorDiv(AffineExpr expr, int64_t divisor) const;
