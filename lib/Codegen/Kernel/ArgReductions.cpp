@@ -196,8 +196,8 @@ static std::optional<ArgReduction> readPair(linalg::GenericOp op, unsigned v) {
   return pair;
 }
 
+//===----------------------------------------------------------------------===//
 // Emission
-// Writing
 //===----------------------------------------------------------------------===//
 
 namespace {

@@ -341,8 +341,7 @@ void BackwardEmitter::emitTile(const Head &head, Value group, Value rowBlock, Va
          plan.blockRows, plan.blockCols, plan.valueSteps(), CpuTiles::Sums::Zero);
   auto change = [&](bool masked) { emitScores(head, group, firstRow, firstCol, unit, masked); };
   if (hasMask())
-    b.when(
-        isFree, [&] { change(false); }, [&] { change(true); });
+    b.when(isFree, [&] { change(false); }, [&] { change(true); });
   else
     change(false);
   auto accumulate = [&](const Matrix &to, const Matrix &left, const Matrix &right, int64_t rows,

@@ -129,8 +129,8 @@ void Captures::takeParts(Plan &plan, const Units &units, int64_t rows) {
   }
 }
 
+//===----------------------------------------------------------------------===//
 // Locations of sums
-// Places
 //===----------------------------------------------------------------------===//
 
 Pointer Captures::sharedAt(Emitter &e, int64_t offset, Type type) {

@@ -242,8 +242,7 @@ void ForwardEmitter::emitBlock(const Head &head, Value firstRow, Value rows, Val
   bool always = !score->function.empty() || !foldsScale();
   auto change = [&](bool masked) { modify(head, firstRow, rows, firstCol, masked); };
   if (hasMask())
-    b.when(
-        isFree, [&] { always ? change(false) : void(); }, [&] { change(true); });
+    b.when(isFree, [&] { always ? change(false) : void(); }, [&] { change(true); });
   else if (always)
     change(false);
   softmax(head, firstRow, rows, firstCol);

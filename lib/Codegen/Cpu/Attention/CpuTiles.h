@@ -111,10 +111,10 @@ public:
 
   //===--- Tiles -----------------------------------------------------------===//
   enum class Sums { Zero, Kept };
-  /// Emits c = start + a · b, fragment by fragment. `start` is 0, or c times `factor` of its row (a
-  /// vector of equal lanes; no factor if null). The number of rows is rounded up to rowsOf(rows,
-  /// cols): `a` must be readable and `c` writable up to there. With Tiles, the steps of a row of
-  /// `a` must be contiguous.
+  // Emits c = start + a · b, fragment by fragment. `start` is 0, or c times `factor` of its row (a
+  // vector of equal lanes), or c without `factor`. The number of rows is rounded up to rowsOf(rows,
+  // cols): `a` must be readable and `c` writable up to there. With Tiles, the steps of a row of `a`
+  // must be contiguous.
   void gemm(const Matrix &c, const Matrix &a, const Matrix &b, int64_t rows, int64_t cols,
             int64_t steps, Sums start, function_ref<Value(Value)> factor = nullptr);
   static int64_t rowsOf(const Numbers &numbers, int64_t rows, int64_t cols);

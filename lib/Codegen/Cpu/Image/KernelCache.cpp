@@ -52,7 +52,7 @@ static constexpr size_t hashDigits = 16;
 
 /// Returns the build id in the notes of a loaded object, or an empty string if it has none.
 static StringRef findBuildId(const dl_phdr_info &object) {
-  for (const ElfW(Phdr) & segment : ArrayRef(object.dlpi_phdr, object.dlpi_phnum)) {
+  for (const ElfW(Phdr) &segment : ArrayRef(object.dlpi_phdr, object.dlpi_phnum)) {
     if (segment.p_type != PT_NOTE)
       continue;
     StringRef notes(reinterpret_cast<const char *>(object.dlpi_addr + segment.p_vaddr),
