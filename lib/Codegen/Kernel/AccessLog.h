@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Decides whether a phase may update arguments in place. Private to the stage.
+// Decides whether a phase may update arguments in place. This header is private to Codegen.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Builds code on pointers: 64-bit arithmetic, scf loops, vector loads and stores with and
-// without masks. Private to the stage.
+// Builds code on pointers: 64-bit arithmetic, scf loops, vector loads and stores with and without
+// masks. This header is private to Codegen.
 //
 //===----------------------------------------------------------------------===//
 

@@ -13,7 +13,7 @@
 //                           (l/4, 2 (l%4) + {0, 1}), (l/4 + 8, 2 (l%4) + {0, 1});
 //                           tiles along a row, then the next 16 rows
 //
-// Elementwise and row-wise code depends on the layout only. Private to the stage.
+// Elementwise and row-wise code depends only on the layout. This header is private to Codegen.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Private to the stage.
+// This header is private to Codegen.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Affine index expressions over the surrounding loops, simplified with the ranges of the loop
-// variables. Private to the stage.
+// variables. This header is private to Codegen.
 //
 //===----------------------------------------------------------------------===//
 

@@ -73,7 +73,7 @@ void GpuEpilogue::forEachStrip(const StagedSums &staged, Value thread, int64_t t
 }
 
 //===----------------------------------------------------------------------===//
-// Places
+// Positions
 //===----------------------------------------------------------------------===//
 
 Position GpuEpilogue::positionOf(const Strip &strip) {

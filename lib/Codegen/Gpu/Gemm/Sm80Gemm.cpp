@@ -68,7 +68,7 @@ private:
 } // namespace
 
 //===----------------------------------------------------------------------===//
-// Places
+// Positions
 //===----------------------------------------------------------------------===//
 
 void Sm80Gemm::placeBlock() {
@@ -79,7 +79,7 @@ void Sm80Gemm::placeBlock() {
   std::tie(firstRow, firstCol) = emitTile(b, plan, b.rem(b.block(), tiles));
 }
 
-/// Sets the range of tiles of k for this block: a part of the same size as all other parts.
+/// Sets this block's range of tiles of k. The lengths of the ranges differ by at most one tile.
 void Sm80Gemm::placeParts() {
   if (plan.splits == 1) {
     kFirst = b.i32(0);
