@@ -30,8 +30,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// A CPU with fast products of bf16. There, reading and writing the gradient of the logits' weight
-/// once per chunk takes longer than the products, so the chunks are larger.
+/// A CPU with fast products of bf16. On such a CPU, reading and writing the gradient of the logits'
+/// weight once per chunk takes longer than the products, so the chunks are larger.
 struct TileCpuInfo : TargetInfo {
   ChunkLimits getChunkLimits() const override { return {128 << 20, 16}; }
 };

@@ -22,7 +22,7 @@ public:
   /// code of one loop body or of one pass over a row.
   int64_t stage = 0, body = 0;
 
-  /// Forgets the accesses of the last phase, but remembers the arguments that phase overwrote.
+  /// Forgets the accesses of the last phase, but remembers the arguments that the phase overwrote.
   void begin();
   /// Records that the destinations of `written` are overwritten.
   void finish(ArrayRef<Step> written);

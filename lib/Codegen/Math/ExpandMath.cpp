@@ -13,8 +13,8 @@
 //   log    x = 2^e (1 + f);  e ln2 + 2 atanh(f / (2 + f)), as a sum of two numbers
 //   tanh   m / (m + 2) of m = exp(2|x|) - 1
 //   erf    |x| <= 1: x + x p(x^2);  otherwise 1 - exp(-q(x))
-//   erfc   likewise; above 6: exp(-x^2) / x p(1 / x^2), x^2 as a sum of two numbers
-//   sin    x = n pi/2 + r in three parts, polynomials in r^2, quadrant from n mod 4
+//   erfc   up to 6 by the forms of erf; above: exp(-x^2) / x p(1 / x^2), x^2 in two terms
+//   sin    x = n pi/2 + r (pi/2 in three terms), polynomials in r^2, quadrant from n mod 4
 //   pow    exp(y log x), with the logarithm as a sum of two numbers
 //
 // exp, tanh and erf have f32 versions. The other functions compute f32 in f64.
@@ -267,7 +267,7 @@ std::pair<Value, Value> Real::logTwo(Value x) const {
   lo = add(lo, mul(eFloat, constant(0x1.a39ef35793c76p-33)));
   lo = add(lo, add(sLow, sLow));
   Value rest = add(tail, tail);
-  // This addition loses nothing that the next line does not recover, because |hi| >= |rest|.
+  // The next line computes the exact error of this addition, because |hi| >= |rest|.
   Value sum = add(hi, rest);
   lo = add(lo, sub(rest, sub(sum, hi)));
 
@@ -373,7 +373,7 @@ Value Real::atan2(Value y, Value x) const {
 }
 
 //===----------------------------------------------------------------------===//
-// One table row per op
+// Patterns
 //===----------------------------------------------------------------------===//
 
 namespace {

@@ -58,7 +58,7 @@ struct GpuLaunch {
 struct GpuKernel {
   KernelInfo info; ///< name, bindingBytes and writes; no phases
   std::vector<GpuLaunch> launches;
-  int64_t scratchBytes = 0; ///< in global memory; 256-byte aligned, uninitialised
+  int64_t scratchBytes = 0; ///< scratch in global memory: 256-byte aligned, uninitialised
 };
 
 /// Resource use of an entry as reported by ptxas, and instruction counts of its machine code.
@@ -92,9 +92,10 @@ struct GpuImage {
 /// Returns the reason why `kernel` has no GPU kernel on the chip, or nothing if it has one.
 std::optional<std::string> whyNoGpuKernel(func::FuncOp kernel, const GpuTarget &target);
 
-/// Compiles each supported kernel (fsdp.kernel) of `module`, which is not changed. Emits a
-/// warning with the reason at each unsupported kernel. Fails if a kernel breaks the contract,
-/// if ptxas rejects the text, or, when the options ask for it, if registers spill.
+/// Compiles each supported kernel (fsdp.kernel) of `module`, which is not changed. Emits a warning
+/// with the reason at each unsupported kernel. Fails if a kernel breaks the contract of
+/// docs/explanation/pipeline.md §6, if ptxas rejects the PTX, or if registers spill and the options
+/// forbid it.
 FailureOr<GpuImage> compileGpuImage(ModuleOp module, const GpuTarget &target,
                                     const CodegenOptions &options = {},
                                     GpuOutput output = GpuOutput::Cubin);

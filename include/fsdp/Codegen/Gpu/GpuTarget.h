@@ -28,11 +28,11 @@ struct GpuTarget {
   int64_t registersPerSm;  ///< number of 32-bit registers of a multiprocessor
   int64_t multiprocessors; ///< number of multiprocessors of the largest GPU with this chip
   int64_t registersPerThread = 255;
-  /// Shared memory that each block takes in addition to its own, in bytes.
+  /// Shared memory that the system reserves in each block, in bytes.
   int64_t sharedReserved = 1024;
-  /// Implementation of matrix products. Auto means generated kernels: they cover every
-  /// contraction and run wherever the artifact runs, also emulated. It is not yet known for
-  /// which shapes a library is faster on a GPU.
+  /// Implementation of matrix products. Auto means generated kernels: they cover every contraction
+  /// and run wherever the artifact runs, including the emulator. It is not yet known for which
+  /// shapes a library is faster on a GPU.
   GemmSource gemm = GemmSource::Auto;
   int64_t gemmWorkspace = 0; ///< workspace for a library's product, in bytes
 

@@ -14,9 +14,9 @@
 // Sums of heads, rows and columns are kept in shared scratch. A last phase adds them to the
 // elements that the indices name, in the order of (b, h, q or k, chunk). A table is private to a
 // unit if that costs little memory; the last phase then adds the units' tables in order. Otherwise
-// no two units may write the same element: units are divided only along those of b, h and k that
-// are the same index of every contribution to the table. Each unit processes the other dimensions
-// in order. No sum depends on how workers divide the units.
+// no two units may write the same element: units are divided only along an argument (b, h or k)
+// that is an index at the same position in every contribution to the table. Each unit processes the
+// other dimensions in order. No sum depends on how workers divide the units.
 //
 // A learned bias of full size uses no scratch: it is summed in the result.
 //

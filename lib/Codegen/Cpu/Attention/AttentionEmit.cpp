@@ -1,4 +1,4 @@
-//===- AttentionEmit.cpp - Parts shared by forward and backward --*- C++ -*-===//
+//===- AttentionEmit.cpp - Code shared by forward and backward --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

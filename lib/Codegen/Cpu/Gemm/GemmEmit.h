@@ -1,4 +1,4 @@
-//===- GemmEmit.h - Pieces of a contraction kernel's code -------*- C++ -*-===//
+//===- GemmEmit.h - Emitters of a contraction kernel ------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

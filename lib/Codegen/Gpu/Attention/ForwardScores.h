@@ -22,7 +22,6 @@ public:
   ForwardScores(GpuBuilder &b, AttentionOp op, const Shape &shape, tile::Layout layout,
                 const Head &head);
 
-  /// Running values of a lane's rows while it traverses the keys.
   /// Running values of a lane's rows while the lane visits the keys. `max` holds values of toMax();
   /// `sum` holds sums over this lane's columns.
   struct State {

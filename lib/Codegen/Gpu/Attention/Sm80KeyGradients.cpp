@@ -71,7 +71,7 @@ private:
   Layout keyLayout, valueLayout;
 
   GlobalRows qRows, doutRows, kRows, vRows;
-  Pointer lse, delta; ///< of the current head
+  Pointer lse, delta; ///< norms of the current head
   SharedTile kTile, vTile, qTile, doutTile;
   Value lseTile, deltaTile;
 };

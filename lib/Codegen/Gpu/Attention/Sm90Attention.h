@@ -38,7 +38,7 @@ bool hasTensorMap(RankedTensorType type);
 /// Returns the map of a [batch, heads, rows, cols] tensor as [batch · heads, rows, cols].
 /// Boxes are panels of `boxRows` rows.
 GpuTensorMap mapOfHeads(func::FuncOp kernel, Value tensor, int64_t boxRows);
-/// Returns the map of the argument in which the kernel returns `result`, or nothing if it does not.
+/// Returns the map of the argument in which the kernel returns `result`, or nothing without one.
 std::optional<GpuTensorMap> mapOfResult(func::FuncOp kernel, Value result, int64_t boxRows);
 
 /// Starts to copy the rows of head `number` that begin at `firstRow` to `to`, in panels for `cols`

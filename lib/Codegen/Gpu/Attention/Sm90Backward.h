@@ -56,7 +56,7 @@ struct QuerySums {
         cols(byColumns ? Sm90Builder::panelCols : paddedDim(shape.dim)), groups(config.groups) {}
 
   bool byColumns;
-  int64_t cols, groups; ///< columns per warpgroup
+  int64_t cols, groups; ///< columns per warpgroup, and number of warpgroups
   int64_t registers() const { return cols / 2; }
   int64_t floatsOfGroup() const { return Sm90Builder::groupRows * cols; }
   int64_t floats() const { return groups * floatsOfGroup(); }

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The first warpgroup of Sm90KeyGradients.cpp. Warp 0 copies. lse and δ are in scratch. In it each
-// head starts at a multiple of a block of queries, so that copies are aligned and queries that do
-// not exist have lse = inf.
+// The first warpgroup of Sm90KeyGradients.cpp. Warp 0 copies. In scratch, lse and δ of each head
+// start at a multiple of a block of queries, so that copies are aligned and queries that do not
+// exist have lse = inf.
 //
 // Warp 1 adds the consumers' dQ from shared memory to the sums in a fixed order. For each block of
 // queries, a count in scratch holds the number of blocks of keys that have added. A block of keys
@@ -59,7 +59,7 @@ void KeyProducer::copyNorms(int64_t place, int64_t from, Value firstRow, const S
              b.i32(places.normsBytes), barrier);
 }
 
-/// Copies block `turn` of the queries of a head. It is block `number` over all heads.
+/// Copies block `turn` of the queries of a head. `number` counts the blocks of all heads.
 void KeyProducer::copyBlock(Value turn, Value number) {
   Stage stage = stageOf(number);
   Value firstRow = b.mul(scores.blocks->at(turn), config.blockQueries),

@@ -90,7 +90,7 @@ private:
 
 /// A position in a ring of `stages` buffers.
 struct Stage {
-  Value index, parity; ///< parity of the phase that fills the buffer
+  Value index, parity; ///< number of the buffer, and parity of the phase that fills it
 };
 
 /// Code that producer and consumers share.

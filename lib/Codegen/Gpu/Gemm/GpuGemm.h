@@ -32,12 +32,12 @@ struct GpuConfig {
 /// contiguous along k. Otherwise its rows are values of k and contiguous along the result.
 struct GpuSide {
   SmallVector<int> digits; ///< digits of the rows (or columns) of the result
-  int64_t size = 1;        ///< product of their sizes
+  int64_t size = 1;        ///< product of the sizes of `digits`
   int64_t width = 0;       ///< number of rows (or columns) of the result in a tile
   bool alongK = true;
   int64_t unit = 1;   ///< number of contiguous elements that one copy transfers
   bool async = false; ///< true if cp.async copies the side without conversion
-  int64_t tileRows = 0, rowBytes = 0, bytes = 0, offset = 0; ///< of the tile; `offset` in a stage
+  int64_t tileRows = 0, rowBytes = 0, bytes = 0, offset = 0; ///< tile and its offset in a stage
 };
 
 /// The plan of a contraction kernel. All numbers of its code are decided here.

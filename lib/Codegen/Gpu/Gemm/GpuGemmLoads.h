@@ -49,7 +49,7 @@ private:
   /// The elements that one copy of a thread transfers.
   struct Unit {
     Value target; ///< offset from the start of the tile, in bytes
-    Value source; ///< element offset, without the digits of k
+    Value source; ///< offset in elements, without the terms of k
     Value rows;   ///< number of its elements that exist; null if all exist
     Value k;      ///< its first value of k within the tile
   };

@@ -10,7 +10,7 @@
 //  2. Read the pipe until the program ends, the time limit passes or the text is too long.
 //  3. Kill the group, including processes that the program started and did not end.
 //
-// The kernel kills the program if the thread that called runBounded() ends.
+// The operating system kills the program if the thread that called runBounded() ends.
 //
 //===----------------------------------------------------------------------===//
 

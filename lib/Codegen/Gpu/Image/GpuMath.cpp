@@ -8,7 +8,7 @@
 //
 //   exp2    ex2.approx.ftz                    2 ulp; 0 below 2^-126
 //   tanh    1 - 2 / (1 + e), e = 2^(2 log2(e) |x|); x + x^3 p(x^2) up to 0.6     4 ulp
-//           with `afn`: the first form for all x, with its sign       2^-21, absolute
+//           with `afn`: the first form with x for |x|         2^-21, absolute
 //   rsqrt   rsqrt.approx.ftz                  2 ulp
 //   /       div.full; by a constant, multiplication by its inverse     2 ulp
 //

@@ -194,7 +194,7 @@ void GpuNests::emitToken(Entry &entry, const Step &step, Evaluator &at, AffineEx
     Values sums = b.choose(
         active, types,
         [&] {
-          // A copy is needed, because values emitted in the branch are not available after it.
+          // A copy is needed: values emitted in the branch are not available after the branch.
           Evaluator own(inner);
           Values old;
           for (int64_t j = 0; j < width; ++j)

@@ -206,7 +206,7 @@ void GpuNests::emitScalars(Entry &entry, ArrayRef<Step> group, Evaluator &at,
     if (readsWhatItWrites())
       synchronise(threads.perRow);
     whenFirst(threads, [&] {
-      // A copy is needed, because values emitted in the branch are not available after it.
+      // A copy is needed: values emitted in the branch are not available after the branch.
       Evaluator own(at);
       storeAll(entry, step, own, indices, value);
     });
@@ -256,7 +256,7 @@ void GpuNests::emitGroup(Entry &entry, ArrayRef<Step> group, ArrayRef<int64_t> r
     if (readsWhatItWrites())
       synchronise(threads.perRow);
     whenFirst(threads, [&] {
-      // A copy is needed, because values emitted in the branch are not available after it.
+      // A copy is needed: values emitted in the branch are not available after the branch.
       Evaluator own(at);
       storeAll(entry, step, own, indices, value);
     });

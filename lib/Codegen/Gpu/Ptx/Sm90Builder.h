@@ -101,7 +101,8 @@ public:
   /// matrix.
   void storeMatrices(Value place, ArrayRef<Value> words);
   /// Starts to copy shared memory to a box; elements outside the tensor are skipped. One thread
-  /// calls this, after fenceAsync() in all threads that wrote the memory and a barrier.
+  /// calls this. All threads that wrote the memory must have called fenceAsync() and passed a
+  /// barrier.
   void storeBox(Value map, ValueRange coordinates, Value source);
   /// Starts to copy `bytes` bytes of shared memory to global memory. Alignment as for copyBulk().
   void storeBulk(Value target, Value source, Value bytes);

@@ -287,7 +287,7 @@ static tensor::InsertSliceOp getPlacement(Value value) {
 }
 
 LogicalResult Reader::readStores(func::ReturnOp op) {
-  // Result i belongs to the argument that is marked with i.
+  // Result i is written to the argument whose attribute fsdp.out or fsdp.inout is i.
   SmallVector<int> destination(op.getNumOperands(), -1);
   for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
     for (StringRef name : {outAttr, inoutAttr})
