@@ -17,9 +17,9 @@
 //   sin    x = n pi/2 + r (pi/2 in three terms), polynomials in r^2, quadrant from n mod 4
 //   pow    exp(y log x), with the logarithm as a sum of two numbers
 //
-// exp, tanh and erf have f32 versions. The other functions compute f32 in f64.
-// test/Codegen/math.mlir measures the error against libm: at most 2 ulp in f32 and 1e-14 in f64.
-// sin, cos and tan require |x| < 2^30, because for larger |x| the reduction loses digits.
+// Functions without an f32 version (all except exp, tanh and erf) compute f32 in f64. The errors
+// against libm are at most 2 ulp in f32 and 1e-14 in f64 (test/Codegen/math.mlir). Arguments of
+// sin, cos and tan must have |x| < 2^30, because for larger |x| the reduction loses digits.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. Chooses the kernel of dK and dV: with wgmma if chip and shapes allow it (Sm90Backward.cpp),
-//     otherwise with mma (Sm80KeyGradients.cpp). dQ has a kernel with mma, unless the kernel of dK
-//     and dV computes the sums of dQ.
+//     otherwise with mma (Sm80KeyGradients.cpp). The kernel of dQ uses mma. It is not needed if the
+//     kernel of dK and dV computes the sums of dQ.
 //  2. Sets the scratch offsets and emits the launches in order. If gradients of captured tensors
 //     are needed, these include the launches of Sm80Captures.cpp.
 //

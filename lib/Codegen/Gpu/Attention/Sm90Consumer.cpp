@@ -256,8 +256,8 @@ Consumer::State Consumer::addLast(State state, const Stage &stage) {
 // Blocks of queries
 //===----------------------------------------------------------------------===//
 
-/// Stores O / l of a warp's rows through shared memory. If O uses the memory of Q, releases Q after
-/// O has been read from there.
+/// Stores O / l of a warp's rows through shared memory. If O uses the memory of Q, signals that Q's
+/// tile is empty once the store has read O.
 void Consumer::finish(const QueryTile &tile, const State &state) {
   SmallVector<Value> inverses =
       scores->finish(state.rows, b.destination(problem.kernel, problem.op.getLse()));

@@ -13,9 +13,9 @@
 //   /       div.full; by a constant, multiplication by its inverse     2 ulp
 //
 // ExpandMath.cpp expands all other functions with arithmetic only: exp and erf in f32; logarithms,
-// powers, trigonometric and inverse functions in f64. tanh.approx would be a single instruction,
-// but its error of 2^-11 is 0.02 for a score capped at 50. The five instructions used here have an
-// error of 0.00002. test/Unit/GpuMathTest.cpp measures the errors.
+// powers, trigonometric and inverse functions in f64. A single instruction, tanh.approx, would
+// compute tanh, but its error of 2^-11 is 0.02 for a score capped at 50. The five instructions used
+// here have an error of 0.00002. The test GpuMathTest.cpp measures the errors.
 //
 //===----------------------------------------------------------------------===//
 

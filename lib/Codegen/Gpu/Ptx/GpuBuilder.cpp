@@ -26,8 +26,8 @@ Value fsdp::callIntrinsic(OpBuilder &b, Location loc, StringRef name, ValueRange
 // Entries
 //===----------------------------------------------------------------------===//
 
-/// Returns a name of which no kernel's name is a prefix. Names of launches begin with a kernel's
-/// name.
+/// Returns a name that is not a prefix of any kernel's name, because names of launches begin with a
+/// kernel's name.
 static std::string nameShared(func::FuncOp kernel) {
   std::string name = "shared";
   auto functions = kernel->getParentOfType<ModuleOp>().getOps<func::FuncOp>();

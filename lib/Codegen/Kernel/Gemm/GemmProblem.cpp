@@ -276,7 +276,7 @@ LogicalResult Reader::readMap(linalg::LinalgOp op) {
   return success();
 }
 
-/// Returns the op that inserts `value`'s source into a larger, otherwise undefined tensor, or null.
+/// Returns the op that inserts a result into a larger, otherwise undefined tensor `value`, or null.
 static tensor::InsertSliceOp getPlacement(Value value) {
   auto insert = value.getDefiningOp<tensor::InsertSliceOp>();
   bool isPlacement = insert && insert.getDest().getDefiningOp<tensor::EmptyOp>() &&
