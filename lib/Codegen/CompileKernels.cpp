@@ -30,8 +30,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// A CPU whose products of bf16 are so fast that reading and writing the gradient of the logits'
-/// weight once per chunk takes longer than the products: larger chunks.
+/// A CPU with fast products of bf16. On such a CPU, reading and writing the gradient of the logits'
+/// weight once per chunk takes longer than the products, so the chunks are larger.
 struct TileCpuInfo : TargetInfo {
   ChunkLimits getChunkLimits() const override { return {128 << 20, 16}; }
 };
@@ -41,7 +41,8 @@ static std::unique_ptr<TargetInfo> createCpuTargetInfo(const CodegenOptions &opt
   if (!options.isForCpu())
     return nullptr;
   std::string why;
-  std::optional<CpuTarget> target = CpuTarget::find(options.targetCpu, why); // reported later
+  // A bad name is not reported here: compileForCpu() reports it.
+  std::optional<CpuTarget> target = CpuTarget::find(options.targetCpu, why);
   if (target && target->usesTiles())
     return std::make_unique<TileCpuInfo>();
   return std::make_unique<TargetInfo>();
@@ -52,7 +53,7 @@ void fsdp::registerTargets() {
   registerTarget(createGpuTargetInfo, "sm_80, sm_90a or sm_100a");
 }
 
-/// Step 1 for a CPU.
+/// Compiles the kernels for a CPU (step 1).
 static FailureOr<CompiledKernels> compileForCpu(ModuleOp planned, const CodegenOptions &options,
                                                 bool code, bool timing) {
   FailureOr<CpuTarget> target = CpuTarget::get(options.targetCpu, planned.getLoc());
@@ -107,7 +108,7 @@ public:
 private:
   CodegenOptions options;
   bool code = false, timing = false;
-  std::shared_ptr<CompiledKernels> result; ///< null if no code is wanted
+  std::shared_ptr<CompiledKernels> result; ///< null if the caller needs no code
 };
 } // namespace
 

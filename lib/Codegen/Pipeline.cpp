@@ -19,7 +19,7 @@ using namespace mlir;
 namespace {
 struct KeepKernelsPass : fsdp::impl::KeepKernelsPassBase<KeepKernelsPass> {
   void runOnOperation() override {
-    // In reverse order, because uses follow definitions.
+    // Erases ops in reverse order, so that each op is erased after its uses.
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*getOperation().getBody())))
       if (!op.hasAttr(fsdp::kernelAttr)) {
         ++numDropped;
@@ -30,6 +30,7 @@ struct KeepKernelsPass : fsdp::impl::KeepKernelsPassBase<KeepKernelsPass> {
 } // namespace
 
 void fsdp::buildCodegenPipeline(OpPassManager &pm, const StepOptions &options) {
-  pm.addPass(createKeepKernelsPass()); // programs would launch kernels that the next pass erases
+  // The programs are erased too, because they launch kernels that the next pass erases.
+  pm.addPass(createKeepKernelsPass());
   pm.addPass(configure(createLowerKernelsPass(), options));
 }

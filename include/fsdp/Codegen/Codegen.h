@@ -36,10 +36,10 @@ class KernelCache;
 /// fsdp.extent and fsdp.tile. info.phases lists the phases in the order in which they run.
 LogicalResult lowerKernel(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info);
 
-/// Compiles every kernel (fsdp.kernel) of `module` and links the objects; `module` is not
-/// changed. Equal modules give equal bytes. Kernels found in `cache` are not compiled again;
-/// the bytes are the same. The linker runs in this process and resets llvm::cl options to
-/// their defaults: read them before the call.
+/// Compiles every kernel (fsdp.kernel) of `module` and links the objects; `module` is not changed.
+/// Equal modules give equal bytes, with or without `cache`. Kernels found in `cache` are not
+/// compiled again. The linker runs in this process and resets llvm::cl options to their defaults:
+/// read them before the call.
 FailureOr<Image> compileCpuImage(ModuleOp module, const CpuTarget &target,
                                  KernelCache *cache = nullptr);
 

@@ -23,14 +23,14 @@ namespace mlir::fsdp {
 /// How a CPU forms products of bf16 matrices.
 enum class Bf16Products {
   Widened,  ///< fused multiply-adds in f32 on widened values
-  Dot,      ///< vdpbf16ps; the same bits as Widened, except that denormals become 0
+  Dot,      ///< vdpbf16ps; bits as with Widened, except that denormals become 0
   Tiles,    ///< tdpbf16ps of AMX
-  TileLoops ///< the arithmetic of tdpbf16ps as loops, on any CPU: for tests
+  TileLoops ///< the arithmetic of tdpbf16ps as loops for any CPU, used by tests
 };
 
-/// An instruction set (x86-64-v3 with AVX2 and FMA, or x86-64-v4 with AVX-512), with instructions
-/// for products of bf16 if the CPU has them, and the CPU to schedule for. Results have the same
-/// bits on every CPU with the same instruction set.
+/// An x86 instruction set (x86-64-v3 with AVX2 and FMA, or x86-64-v4 with AVX-512), the method for
+/// products of bf16, and the scheduling model. Results have the same bits on every CPU with the
+/// same instruction set.
 struct CpuTarget {
   std::string triple = "x86_64-unknown-linux-gnu";
   /// The instruction set: x86-64-v3 or x86-64-v4.
@@ -46,14 +46,15 @@ struct CpuTarget {
   std::vector<std::string> isa;
 
   bool hasAvx512() const { return vectorBits == 512; }
-  /// Whether products of bf16 have the arithmetic of tdpbf16ps.
+  /// Returns true if products of bf16 have the arithmetic of tdpbf16ps.
   bool usesTiles() const { return bf16 == Bf16Products::Tiles || bf16 == Bf16Products::TileLoops; }
 
   /// Returns the target for `name`: this machine for "native" or an empty name, a CPU that LLVM
   /// knows (x86-64-v3, znver4, sapphirerapids), or "amx-loops" (TileLoops). Emits an error at
   /// `loc` if the name is unknown or the CPU lacks AVX2 or FMA.
   static FailureOr<CpuTarget> get(StringRef name, Location loc);
-  /// Returns the same; if there is none, sets `why` to the error.
+  /// Returns the target for `name` as get() does. Without one, returns nothing and sets `why` to
+  /// the error.
   static std::optional<CpuTarget> find(StringRef name, std::string &why);
 
   /// Creates a code generator for position-independent code that does not fuse multiply and add.

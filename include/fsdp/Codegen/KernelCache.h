@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A folder of object files that outlives the process. Several compilers may use it at once:
-// files are written atomically.
+// A folder of object files that later compilations reuse. Several compilers may use the folder at
+// once, because files are written atomically.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,16 +26,16 @@ public:
 
   /// Creates `folder` if it does not exist. Emits a diagnostic at `loc` if that fails.
   static FailureOr<std::unique_ptr<KernelCache>> open(StringRef folder, Location loc);
-  /// Deletes files that were not used for long, and the oldest ones above the size limit.
+  /// Deletes files that were not used for a long time, then the oldest files above the size limit.
   ~KernelCache();
 
-  /// Returns the object of `kernel` and fills `info` with the phases and scratch of its
-  /// lowering. Reads them from the folder, or calls `compile` and stores its result. Replaces
-  /// a damaged file.
+  /// Returns the object of `kernel` and sets `info` to the phases and scratch sizes of its
+  /// lowering. Reads both from the folder, or calls `compile` and stores its result. Replaces a
+  /// damaged file.
   FailureOr<Object> get(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info,
                         function_ref<FailureOr<Object>(func::FuncOp, KernelInfo &)> compile);
 
-  /// Number of calls of get() so far, and how many of them were served from the folder.
+  /// Number of calls of get(), and of the calls that the folder served.
   unsigned numAsked() const { return asked; }
   unsigned numFound() const { return found; }
 

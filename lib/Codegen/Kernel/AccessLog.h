@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Decides whether a phase may update arguments in place. Private to the stage.
+// Decides whether a phase may update arguments in place. This header is private to Codegen.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,11 +18,11 @@ namespace mlir::fsdp {
 
 class AccessLog {
 public:
-  /// Position of the code being emitted. Stages run one after the other within a row; a body
-  /// is one piece of code.
+  /// Position of the code being emitted. Stages run one after another within a row. A body is the
+  /// code of one loop body or of one pass over a row.
   int64_t stage = 0, body = 0;
 
-  /// Forgets the accesses of the last phase, but not the arguments that it overwrote.
+  /// Forgets the accesses of the last phase, but remembers the arguments that the phase overwrote.
   void begin();
   /// Records that the destinations of `written` are overwritten.
   void finish(ArrayRef<Step> written);
@@ -35,9 +35,9 @@ public:
   /// Records the stores of `step` at `indices`.
   void store(const Step &step, ArrayRef<AffineExpr> indices);
 
-  /// Returns true if every read of an argument that the phase writes sees the old value. That
-  /// holds if the read is in an earlier stage of the same row, or in the piece of code that
-  /// afterwards stores to the same element.
+  /// Returns true if every read of an argument that the phase writes sees the old value. That holds
+  /// if the read is in an earlier stage of the same row, or if its body stores to the same element
+  /// after the read.
   bool isSafeInPlace() const;
 
 private:

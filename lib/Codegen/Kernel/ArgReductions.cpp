@@ -4,26 +4,27 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Splits a reduction with two results that are selected together into two reductions with one
-// result. These can use any order of lanes, as other reductions do (KernelSteps.h):
+// Splits a reduction that selects a value and its position together into two reductions with one
+// result each. These may combine lanes in any order, as other reductions do (KernelSteps.h):
 //
 //   v, i = reduce x, k { c = x > v        t = reduce x { max(x, t) }
 //     select c, x, v                  =>  m = reduce x, k { min(x == t ? k : none, m) }
 //     select c, k, i }                    b = t > v0;  v = b ? t : v0;  i = b ? m : i0
 //
-//  1. Read the body: which value the condition keeps, and which of equal ones.
+//  1. Read the body: which value the condition keeps, and which of several equal values.
 //       condition                          chosen
 //       x > v                              the first of equals; NaN never
 //       x >= v                             the last of equals; NaN never
 //       v > x | v != v, and for the position  | (v == x & i < k)
 //                                          (as JAX emits it) the first; NaN if there is one
 //
-//     The same with < and with integers. If the value is max(x, v) instead, it is NaN if any
-//     element is NaN, and the position is then the initial one.
+//     The same conditions with < and with integers are also read. If the value is max(x, v) instead
+//     of a select, the value is NaN if any element is NaN, and the position is then the initial
+//     one.
 //  2. Emit the two reductions, and the selection between their results and the initial values.
 //
-// The row is read twice, the second time from cache. Linear in the number of ops. Not done
-// here: positions other than the index of the single reduced loop.
+// The row is read twice, the second time from cache. The rewrite takes time linear in the number of
+// ops. It does not cover positions other than the index of the single reduced loop.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,18 +40,18 @@ namespace {
 /// Properties of a reduction with two results.
 struct ArgReduction {
   linalg::GenericOp op;
-  Value candidate;       // x, does not depend on results
-  bool greatest = true;  // otherwise the least
-  bool last = false;     // the last of equal elements is chosen
-  bool nanWins = false;  // NaN is chosen over all others; otherwise never
-  bool keepsNan = false; // the value, but not the position, is NaN if any element is: max(x, v)
+  Value candidate;       // x, independent of the results so far
+  bool greatest = true;  // the greatest value is chosen, otherwise the least
+  bool last = false;     // among equal elements the last is chosen, otherwise the first
+  bool nanWins = false;  // NaN is chosen over all other values, otherwise never
+  bool keepsNan = false; // for max(x, v): a NaN makes the value NaN, but not the position
   bool isUnsigned = false;
 
   Type getType() const { return candidate.getType(); }
   bool isFloat() const { return isa<FloatType>(getType()); }
 };
 
-/// A comparison lhs > rhs, or with another order.
+/// A comparison: lhs > rhs, or lhs >= rhs if not strict, or < or <= if not greater.
 struct Comparison {
   Value lhs, rhs;
   bool greater, strict, isUnsigned;
@@ -92,8 +93,8 @@ static bool isExtreme(Value value, Value x, Value state, const ArgReduction &pai
          (pair.isUnsigned ? isa<arith::MinUIOp>(op) : isa<arith::MinSIOp>(op));
 }
 
-/// Reads the operands of a select between `state` and a candidate. `flipped` means that the
-/// condition keeps the state.
+/// Reads the operands of a select between `state` and a candidate. `flipped` is set if the
+/// condition selects `state`.
 static bool readSelect(Value value, Value state, Value &condition, Value &candidate,
                        bool &flipped) {
   auto select = value.getDefiningOp<arith::SelectOp>();
@@ -124,7 +125,8 @@ static Value otherOf(Value value, Value first) {
   return either.getRhs() == first ? either.getLhs() : Value();
 }
 
-/// Matches v > x | v != v for the value, and that or (v == x & i < k) for the position.
+/// Matches the condition v > x | v != v of the value. The condition of the position must be this
+/// one, or'ed with (v == x & i < k).
 static bool readNanAware(Value valueCondition, Value indexCondition, Value kept, Value other,
                          Value keptIndex, Value otherIndex, bool &greatest) {
   auto either = valueCondition.getDefiningOp<arith::OrIOp>();
@@ -152,7 +154,7 @@ static bool readNanAware(Value valueCondition, Value indexCondition, Value kept,
   return same && before.getLhs() == keptIndex && before.getRhs() == otherIndex;
 }
 
-/// Reads the body with result `v` as the value and the other result as the position.
+/// Reads the body, with result `v` as the value and the other result as the position.
 static std::optional<ArgReduction> readPair(linalg::GenericOp op, unsigned v) {
   ArgReduction pair;
   pair.op = op;
@@ -195,7 +197,7 @@ static std::optional<ArgReduction> readPair(linalg::GenericOp op, unsigned v) {
 }
 
 //===----------------------------------------------------------------------===//
-// Writing
+// Emission
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -225,8 +227,8 @@ private:
 };
 } // namespace
 
-/// Emits a reduction over the loops of the pair, with additional inputs `more` of the
-/// results' shape.
+/// Emits a reduction over the loops of the pair. The additional inputs `more` have the shape of the
+/// results.
 Value ArgReductionWriter::reduce(ValueRange more, TypedAttr init, unsigned result, Body body) {
   auto type = cast<RankedTensorType>(op.getResult(result).getType());
   Value constant = arith::ConstantOp::create(b, loc, init);
@@ -245,7 +247,8 @@ Value ArgReductionWriter::reduce(ValueRange more, TypedAttr init, unsigned resul
         unsigned inputs = op.getNumDpsInputs();
         for (auto [old, now] : llvm::zip(op.getRegionInputArgs(), args.take_front(inputs)))
           mapping.map(old, now);
-        for (BlockArgument old : op.getRegionOutputArgs()) { // read only by ops that become dead
+        // Output arguments are read only by ops that become dead.
+        for (BlockArgument old : op.getRegionOutputArgs()) {
           TypedAttr any = cast<TypedAttr>(nested.getZeroAttr(old.getType()));
           mapping.map(old, arith::ConstantOp::create(nested, loc, any).getResult());
         }
@@ -306,7 +309,7 @@ Value ArgReductionWriter::isBetter(OpBuilder &nested, Value x, Value y) {
   return compare(nested, pair.last ? arith::CmpFPredicate::OGE : arith::CmpFPredicate::OGT, x, y);
 }
 
-/// Returns the value that no element is worse than.
+/// Returns a value that compares no better than any element.
 TypedAttr ArgReductionWriter::worst() {
   Type type = pair.getType();
   if (auto real = dyn_cast<FloatType>(type))
@@ -323,7 +326,8 @@ void ArgReductionWriter::write() {
   TypedAttr least = worst();
   Value total =
       reduce({}, least, v, [&](OpBuilder &nested, Value x, Value, ValueRange, Value state) {
-        if (pair.isFloat() && !pair.keepsNan) { // NaN is never chosen
+        // NaN is never chosen.
+        if (pair.isFloat() && !pair.keepsNan) {
           Value never = arith::ConstantOp::create(nested, loc, least);
           x = arith::SelectOp::create(nested, loc, compare(nested, arith::CmpFPredicate::UNO, x, x),
                                       never, x);
@@ -363,7 +367,9 @@ void ArgReductionWriter::write() {
   Value index =
       choose({total, init, where, indexInit}, 1 - v, [&](OpBuilder &nested, ValueRange a) -> Value {
         Value better = decide(nested, a[0], a[1]);
-        if (pair.last) { // not better than the initial value, and no element was found
+        // If the value does not beat the initial one and no element was found, the initial position
+        // stays.
+        if (pair.last) {
           Value nowhere = arith::ConstantOp::create(nested, loc, none);
           Value found = arith::CmpIOp::create(nested, loc, arith::CmpIPredicate::ne, a[2], nowhere);
           better = arith::AndIOp::create(nested, loc, better, found);

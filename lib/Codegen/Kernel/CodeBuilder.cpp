@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// In memory, elements of i1 are bytes, elements of index 64-bit integers, and 16-bit floats
-// 16-bit integers.
+// Memory holds an i1 as a byte, an index as a 64-bit integer, and a 16-bit float as a 16-bit
+// integer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -69,7 +69,8 @@ CodeBuilder::Carried CodeBuilder::loop(Value from, Value to, int64_t step, Value
   InsertionGuard guard(*this);
   setInsertionPointToStart(op.getBody());
   Carried last = body(op.getInductionVar(), op.getRegionIterArgs());
-  if (!first.empty()) // without values the loop has a terminator already
+  // A loop without carried values already has a terminator.
+  if (!first.empty())
     scf::YieldOp::create(*this, loc, last);
   return Carried(op.getResults());
 }
@@ -104,8 +105,8 @@ Value CodeBuilder::address(const Pointer &place) {
                              place.base, ValueRange{place.index});
 }
 
-/// Returns the type of `type` in memory. 16-bit floats are stored as integers, because LLVM
-/// converts them by library calls on CPUs without native support.
+/// Returns the type that values of `type` have in memory. 16-bit floats are stored as integers,
+/// because LLVM converts them by library calls on CPUs without native support.
 static Type inMemory(Type type) {
   Type element = getElementTypeOrSelf(type);
   if (element.isBF16() || element.isF16())
@@ -232,7 +233,8 @@ Value CodeBuilder::convertFloat(Value value, Type element) {
   if (from == element)
     return value;
   unsigned fromBits = from.getIntOrFloatBitWidth(), toBits = element.getIntOrFloatBitWidth();
-  if (fromBits == toBits) // bf16 and f16
+  // Converts between bf16 and f16 through f32.
+  if (fromBits == toBits)
     return convertFloat(convertFloat(value, getF32Type()), element);
   Type type = withElement(value.getType(), element);
   if (fromBits < toBits)
@@ -255,7 +257,8 @@ SmallVector<Value> CodeBuilder::inlineBody(linalg::LinalgOp op, ArrayRef<Value> 
     if (input)
       map.map(argument, input);
   auto lookUp = [&](Value v) {
-    if (!map.contains(v)) // a constant, inside or outside of the body
+    // A value without a mapping is a constant, inside or outside the body.
+    if (!map.contains(v))
       map.map(v, constantOf(v));
     return map.lookup(v);
   };

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Builds code on pointers: 64-bit arithmetic, scf loops, vector loads and stores with and
-// without masks. Private to the stage.
+// Builds code on pointers: 64-bit arithmetic, scf loops, vector loads and stores with and without
+// masks. This header is private to Codegen.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,18 +52,18 @@ public:
   Value subf(Value a, Value b) { return createOrFold<arith::SubFOp>(loc, a, b); }
   Value mulf(Value a, Value b) { return createOrFold<arith::MulFOp>(loc, a, b); }
   Value fma(Value a, Value b, Value c) { return LLVM::FMAOp::create(*this, loc, a, b, c); }
-  /// Returns the larger of a and b; b if either is NaN.
+  /// Returns the larger of a and b, or b if either is NaN.
   Value larger(Value a, Value b);
 
   using Carried = SmallVector<Value>;
-  /// for (i = from; i < to; i += step) body(i)
+  /// Emits for (i = from; i < to; i += step) body(i).
   void loop(Value from, Value to, int64_t step, function_ref<void(Value)> body);
-  /// Emits the same loop with loop-carried values that start as `first`. Returns their final
-  /// values.
+  /// Emits the same loop with loop-carried values whose initial values are `first`. Returns their
+  /// final values.
   Carried loop(Value from, Value to, int64_t step, ValueRange first,
                function_ref<Carried(Value, ValueRange)> body);
   void when(Value condition, function_ref<void()> then, function_ref<void()> otherwise = nullptr);
-  /// Emits both branches and returns the values of the one taken.
+  /// Emits both branches and returns the values of the branch that runs.
   Carried choose(Value condition, TypeRange types, function_ref<Carried()> then,
                  function_ref<Carried()> otherwise);
 
@@ -71,10 +71,10 @@ public:
   Pointer shift(const Pointer &place, Value by) {
     return {place.base, place.type, add(place.index, by)};
   }
-  /// Loads at element alignment. With a mask, lanes outside of it are not read and become zero.
+  /// Loads with the alignment of an element. Lanes outside the mask are not read and become zero.
   Value load(Type type, const Pointer &place, Value mask = nullptr);
   void store(Value value, const Pointer &place, Value mask = nullptr);
-  /// Prefetches the cache line of `place`, which may lie outside of the buffer.
+  /// Prefetches the cache line of `place`. `place` may be outside the buffer.
   void prefetch(const Pointer &place, bool forWriting = false);
   /// Loads lanes that lie `stride` elements apart.
   Value gather(VectorType type, const Pointer &place, int64_t stride, Value mask);
@@ -91,9 +91,9 @@ public:
   /// Converts to the same shape with another floating-point element type. Converts between
   /// bf16 and f16 through f32.
   Value convertFloat(Value value, Type element);
-  /// Clones the body of `op` on `inputs` (one per operand) and returns the values it yields.
-  /// With `lanes` > 0 all values are vectors of so many lanes, otherwise scalars. `index`
-  /// gives the value of linalg.index for a dimension.
+  /// Clones the body of `op` on `inputs` (one per operand) and returns the values it yields. If
+  /// `lanes` > 0, all values are vectors with `lanes` elements, otherwise scalars. `index` returns
+  /// the value of linalg.index for a dimension.
   SmallVector<Value> inlineBody(linalg::LinalgOp op, ArrayRef<Value> inputs, int64_t lanes,
                                 function_ref<Value(unsigned)> index = nullptr);
 

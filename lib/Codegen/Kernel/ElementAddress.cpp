@@ -5,15 +5,15 @@
 //===----------------------------------------------------------------------===//
 //
 // Index arithmetic and memory accesses of the Evaluator. Memory is addressed by one linear
-// expression over the loops and the lane. After simplification the lanes are
+// expression over the loops and the lane. After simplification the addresses of the lanes are
 //
-//   the same for all lanes     768 row              -> memref.load, a scalar
+//   equal                      768 row              -> memref.load, a scalar
 //   consecutive                768 row + lane       -> vector.load
 //   2, 4 or 8 apart            4 row + 4 lane + 1   -> vector.loads and shuffles
-//   neither                    768 lane + row       -> vector.gather
+//   none of these              768 lane + row       -> vector.gather
 //
-// An index that depends on data is a vector of index, or, if all lanes agree, a new variable
-// of the expression.
+// An index that depends on data becomes a vector of index. If all lanes agree, it becomes a new
+// variable of the expression instead.
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,7 +64,7 @@ Value Evaluator::materialise(AffineExpr expr) {
   return result;
 }
 
-/// Returns all lanes of an expression as a vector of index.
+/// Returns the values of an expression in all lanes as a vector of index.
 Value Evaluator::materialiseLanes(AffineExpr expr) {
   if (!hasLane(expr))
     return broadcast(materialise(expr));
@@ -94,7 +94,7 @@ Value Evaluator::toValue(const Subscript &index) {
                     : materialiseLanes(expr);
 }
 
-/// Converts an index that depends on data. It becomes a new variable if all lanes agree.
+/// Converts an index that depends on data. The index becomes a new variable if all lanes agree.
 Subscript Evaluator::toSubscript(Value index) {
   if (isa<VectorType>(index.getType()))
     return {constant(0), index};
@@ -137,7 +137,7 @@ Value Evaluator::inside(Subscript &index, int64_t lo, int64_t hi, bool &always) 
     always = least >= lo && greatest < hi;
     if (always || greatest < lo || least >= hi)
       return {};
-    // Ask for a split if the innermost position itself crosses a border.
+    // Requests a split if the innermost position itself crosses a border.
     auto offset =
         column ? dyn_cast<AffineConstantExpr>(simplify(expr - column)) : AffineConstantExpr();
     if (offset) {
@@ -168,7 +168,7 @@ Value Evaluator::inside(Subscript &index, int64_t lo, int64_t hi, bool &always) 
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// Converts an element of a flat memref to the kernel's type (i1, index).
+/// Converts a value loaded from a flat memref to the element type of the tensor (i1, index).
 static Value fromStorage(OpBuilder &b, Location loc, Value value, Type element) {
   if (element.isInteger(1)) {
     Type type = value.getType();
@@ -183,8 +183,8 @@ static Value fromStorage(OpBuilder &b, Location loc, Value value, Type element) 
   return arith::IndexCastOp::create(b, loc, type, value);
 }
 
-// Rows of 4 in memory: a b c d  a b c d ..   A round takes the even and the odd lanes of
-// neighbouring vectors. It moves the lowest bit of an element's number to the top; after two
+// Rows of 4 in memory: a b c d  a b c d ..   Each round takes the even and the odd lanes of
+// neighbouring vectors, which moves the lowest bit of an element's number to the top. After two
 // rounds vector i holds column i. Interleaving is the inverse.
 
 static void deinterleave(OpBuilder &b, Location loc, SmallVector<Value> &vectors) {
@@ -222,8 +222,8 @@ void fsdp::interleave(OpBuilder &b, Location loc, SmallVector<Value> &vectors) {
   }
 }
 
-/// Loads lanes that are 2, 4 or 8 apart by whole vectors and shuffles, which the columns
-/// share. Returns null if that is impossible.
+/// Loads lanes that are 2, 4 or 8 elements apart by whole vectors and shuffles. Loads of the other
+/// columns reuse them. Returns null if the lanes do not have such a stride.
 Value Evaluator::loadStrided(Value memory, Type storage, AffineExpr offset) {
   for (int64_t stride : {2, 4, 8}) {
     AffineExpr base = simplify(offset - lane() * stride);
@@ -317,7 +317,7 @@ void Evaluator::store(Value value, Value memory, AffineExpr offset) {
   vector::StoreOp::create(builder, loc, broadcast(value), memory, materialise(base));
 }
 
-/// Returns a constant tensor as a read-only global of the phase.
+/// Returns a read-only global of the phase that holds a constant tensor.
 Value Evaluator::table(arith::ConstantOp op) {
   if (auto found = state.stored.find(op.getResult()); found != state.stored.end())
     return found->second.memory;
@@ -334,7 +334,7 @@ Value Evaluator::table(arith::ConstantOp op) {
     data = DenseElementsAttr::get(flat, values);
   }
   auto type = MemRefType::get(flat.getShape(), storage);
-  // Each phase has its own global for a constant, numbered by the constant's position in the
+  // Each phase has its own global for a constant. Its number is the constant's position in the
   // kernel.
   unsigned number = 0;
   for (auto constant : state.kernel.getOps<arith::ConstantOp>()) {

@@ -11,11 +11,11 @@
 //     evaluate(%m, [row])                     -> the row's scalar
 //     arith.subf : vector<64xf32>             -> %m is broadcast
 //
-// Views (reshapes, slices, concatenations, padding) only change the indices. Tensors in
-// memory are loaded (ElementAddress.cpp). Positions that depend on data become new variables.
-// If the parts of a view meet inside a vector, both parts are evaluated at indices clamped
-// into them, and a select combines them. The innermost loop is split at such positions if
-// possible (see EvaluationState::splits).
+// Views (reshapes, slices, concatenations, padding) only change the indices. Tensors in memory are
+// loaded (ElementAddress.cpp). Positions that depend on data become new variables. If a vector
+// covers elements of two inputs of a view, both inputs are evaluated at indices clamped into them,
+// and a select combines the results. If possible, the innermost loop is split where the input
+// changes (see EvaluationState::splits).
 //
 //===----------------------------------------------------------------------===//
 
@@ -314,7 +314,7 @@ std::optional<Subscript> Evaluator::positionOf(Value value, ArrayRef<Subscript> 
   unsigned numDims = apply.getAffineMap().getNumDims();
   AffineExpr expr = apply.getAffineMap().getResult(0).replaceDimsAndSymbols(
       ArrayRef(operands).take_front(numDims), ArrayRef(operands).drop_front(numDims));
-  // Refuse quotients of possibly negative values, which round towards minus infinity.
+  // Refuses negative values and ceildiv, because Subscripts expects non-negative values.
   return expr.isPureAffine() && subscripts().range(expr).lo >= 0 && expr.walk([](AffineExpr e) {
     return e.getKind() == AffineExprKind::CeilDiv ? WalkResult::interrupt() : WalkResult::advance();
   }) == WalkResult::advance()
@@ -343,7 +343,7 @@ Value Evaluator::evaluateBody(linalg::GenericOp op, Value value, ArrayRef<Subscr
   return result;
 }
 
-/// Evaluates an argument of the body: the operand's element at the loop position.
+/// Evaluates an argument of the body: the operand's element at the position `loops`.
 Value Evaluator::evaluateOperand(linalg::GenericOp op, BlockArgument argument,
                                  ArrayRef<Subscript> loops) {
   if (Value value = state.carried.lookup(argument))
@@ -391,7 +391,7 @@ Value Evaluator::evaluateInner(linalg::GenericOp op, Value value, ArrayRef<Subsc
 }
 
 //===----------------------------------------------------------------------===//
-// Views of several parts
+// Views of several inputs
 //===----------------------------------------------------------------------===//
 
 static Value conjunction(OpBuilder &b, Location loc, Evaluator &evaluator, Value a, Value c) {
@@ -467,7 +467,7 @@ Value Evaluator::evaluateInsert(tensor::InsertOp op, ArrayRef<Subscript> indices
 Value Evaluator::evaluateConcat(tensor::ConcatOp op, ArrayRef<Subscript> indices) {
   int64_t dim = op.getDim(), offset = 0;
   Value result;
-  // From the last part to the first: each selects between itself and the parts after it.
+  // Goes from the last input to the first: each input selects between itself and the later ones.
   SmallVector<std::pair<Value, int64_t>> parts;
   for (Value part : op.getInputs()) {
     parts.push_back({part, offset});

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Private to the stage.
+// This header is private to Codegen.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,15 +20,15 @@
 
 namespace mlir::fsdp {
 
-/// One index of an element: an expression over the loops, or a vector of index if it depends
-/// on data and differs between lanes.
+/// One index of an element: `expr` over the loops, or `lanes`, a vector of index, if the index
+/// depends on data and differs between lanes.
 struct Subscript {
   AffineExpr expr;
   Value lanes;
 };
 
-/// Location of a tensor in memory: a flat memref, and the number of leading indices to ignore
-/// (a row buffer holds one row).
+/// Location of a tensor in memory: a flat memref, and the number of leading indices to ignore (a
+/// buffer of one row ignores the indices of the row).
 struct Stored {
   Value memory;
   unsigned skip = 0;
@@ -41,21 +41,21 @@ struct EvaluationState {
   DenseMap<Value, Stored> stored;
   /// Values of the current row, held in registers.
   DenseMap<Value, Value> rowValues;
-  /// While a body is evaluated: the values of its output arguments (results so far).
+  /// Values of the output arguments (results so far) of the body that is being evaluated.
   DenseMap<Value, Value> carried;
   /// Called when a tensor is read from memory or registers.
   std::function<void(Value tensor, ArrayRef<AffineExpr> indices, bool precise)> onRead;
-  /// Number of loads whose lanes lie apart in memory, and of selects between parts of a view.
+  /// Number of loads whose lanes are not contiguous, and of selects between inputs of a view.
   int64_t gathers = 0;
-  /// Positions of the innermost loop at which the condition of a slice changes.
+  /// Positions of the innermost loop at which the condition of a select between inputs changes.
   SmallVector<int64_t> splits;
   /// Reason why the evaluation is not possible; empty if it is.
   std::string refusal;
 };
 
-/// Emits code for elements of tensors: a scalar (one lane), or `lanes` consecutive positions
-/// of the innermost loop. Producers are evaluated in place, once per distinct element. A copy
-/// made for an inner scope may use the values that the outer one has computed.
+/// Emits code for elements of tensors: a scalar (one lane), or `lanes` consecutive positions of the
+/// innermost loop. Producers are evaluated in place, once per distinct element. A copy of the
+/// evaluator, made for an inner scope, may use the values that the original has computed.
 class Evaluator {
 public:
   Evaluator(OpBuilder &builder, Location loc, EvaluationState &state, int64_t lanes);
@@ -69,21 +69,21 @@ public:
   }
   Subscripts subscripts() const { return Subscripts(dims); }
   int64_t getLanes() const { return lanes; }
-  /// Returns an evaluator for the same loops and memory with another number of lanes.
+  /// Returns an evaluator for the same loops and memory with `lanes` lanes.
   Evaluator withLanes(int64_t lanes) const;
   /// Sets the position in the innermost loop. Conditions on it are recorded as splits.
   void setColumn(AffineExpr position) { column = position; }
 
   /// Returns the element of `tensor` at `indices`, as a scalar if all lanes agree.
   Value evaluate(Value tensor, ArrayRef<AffineExpr> indices);
-  /// Evaluates a scalar of the kernel's top level.
+  /// Returns the value of a scalar at the kernel's top level.
   Value evaluateScalar(Value value);
-  /// Evaluates the body of `op` for result `number` at the loop position `loops`, where
-  /// `before` is the result so far. Returns the updated result.
+  /// Evaluates result `number` of the body of `op` at the loop position `loops`, where `before` is
+  /// the result so far. Returns the updated result.
   Value advance(linalg::GenericOp op, unsigned number, Value before, ArrayRef<AffineExpr> loops);
-  /// Stores all lanes of `value` to a flat memref from `offset` on.
+  /// Stores the lanes of `value` contiguously to a flat memref, beginning at `offset`.
   void store(Value value, Value memory, AffineExpr offset);
-  /// Loads all lanes from a flat memref from `offset` on.
+  /// Loads contiguous lanes from a flat memref, beginning at `offset`.
   Value load(Value memory, Type element, AffineExpr offset) {
     return loadFlat(memory, element, offset, {});
   }
@@ -117,8 +117,8 @@ private:
   Value loadStrided(Value memory, Type storage, AffineExpr offset);
   Value gather(Value memory, Type storage, AffineExpr offset, Value laneOffset);
   Value table(arith::ConstantOp op);
-  /// Returns the i1 lo <= index < hi and clamps `index` into [lo, hi). Returns null if the
-  /// range of the index decides the comparison; `always` is then its value.
+  /// Returns the i1 lo <= index < hi and clamps `index` into [lo, hi). If the range of the index
+  /// decides the comparison, returns null and sets `always` to the result of the comparison.
   Value inside(Subscript &index, int64_t lo, int64_t hi, bool &always);
   Subscript toSubscript(Value index);
   Subscript toIndex(Value id);
@@ -137,12 +137,12 @@ private:
   SmallVector<LoopDim> dims;
   AffineExpr column;
   std::map<Key, Value> known;
-  /// Columns of interleaved data, by memory, position of the first element and stride.
+  /// Columns of interleaved data, by memory, position of the first element, and stride.
   std::map<Key, SmallVector<Value>> strided;
 };
 
-/// Interleaves vectors: lane l of vector v becomes element v of group l. The numbers of vectors
-/// and of lanes are powers of two. With as many vectors as lanes this is a transposition.
+/// Interleaves vectors: lane l of vector v becomes element v of group l. The number of vectors and
+/// the number of lanes are powers of two. If both are equal, this is a transposition.
 void interleave(OpBuilder &builder, Location loc, SmallVector<Value> &vectors);
 
 } // namespace mlir::fsdp

@@ -4,16 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A fragment is a small matrix held in registers as SSA values. Its layout gives the element
-// in lane l of register i, which is all that differs between targets:
+// A fragment is a small matrix held in registers as SSA values. Its layout gives the element in
+// lane l of register i. Only the layout differs between targets:
 //
 //   rows of vectors (CPU)   register 0: (0, 0) (0, 1) .. (0, L-1)
 //                           register 1: (0, L) ..                     then row 1
-//   mma accumulator (GPU)   lane l of a warp, registers 0 .. 3 of each 16 x 8 piece:
+//   mma accumulator (GPU)   lane l of a warp, registers 0 .. 3 of each 16 x 8 tile:
 //                           (l/4, 2 (l%4) + {0, 1}), (l/4 + 8, 2 (l%4) + {0, 1});
-//                           pieces along a row, then the next 16 rows
+//                           tiles along a row, then the next 16 rows
 //
-// Elementwise and row-wise code depends on the layout only. Private to the stage.
+// Elementwise and row-wise code depends only on the layout. This header is private to Codegen.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ public:
   static Layout rowVectors(int64_t rows, int64_t cols, int64_t lanes) {
     return Layout(rows, cols, lanes, false);
   }
-  /// The accumulator of mma in a warp; `rows` is a multiple of 16, `cols` of 8.
+  /// The accumulator of mma in a warp; `rows` is a multiple of 16, `cols` a multiple of 8.
   static Layout mmaSums(int64_t rows, int64_t cols) { return Layout(rows, cols, 32, true); }
 
   int64_t numRows() const { return rows; }
@@ -47,9 +47,9 @@ public:
     return {piece / perRow * 16 + reg % 4 / 2 * 8 + lane / 4,
             piece % perRow * 8 + lane % 4 * 2 + reg % 2};
   }
-  /// Returns the number of rows of which one lane holds elements.
+  /// Returns the number of rows in which one lane holds elements.
   int64_t rowsOfLane() const { return isMma ? rows / 8 : rows; }
-  /// Returns which of the rows of a lane register `reg` belongs to, counted from 0.
+  /// Returns the row of register `reg`, counted among the rows of its lane.
   int64_t rowOf(int64_t reg) const {
     return isMma ? reg / 4 / (cols / 8) * 2 + reg % 4 / 2 : place(reg).first;
   }

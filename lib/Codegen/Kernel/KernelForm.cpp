@@ -16,8 +16,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the number of the result that is written to an argument, from `fsdp.out` or
-/// `fsdp.inout`.
+/// Returns the number of the result that the kernel writes to argument `argument`, from `fsdp.out`
+/// or `fsdp.inout`.
 static std::optional<int64_t> getResultOf(func::FuncOp kernel, unsigned argument) {
   for (StringRef name : {outAttr, inoutAttr})
     if (auto attr = kernel.getArgAttrOfType<IntegerAttr>(argument, name))
@@ -99,7 +99,7 @@ void fsdp::cleanUp(Operation *root) {
     dialect->getCanonicalizationPatterns(patterns);
   for (RegisteredOperationName name : context->getRegisteredOperations())
     name.getCanonicalizationPatterns(patterns, context);
-  // The IR is valid whether or not the patterns converge within the limit.
+  // A failure to converge is ignored, because the IR is valid anyway.
   (void)applyPatternsGreedily(root, std::move(patterns));
   IRRewriter rewriter(context);
   DominanceInfo dominance(root);

@@ -9,8 +9,8 @@
 //   %q = generic %c {sum of squares}      step 2   row reduction
 //   %y = generic %c, %q {c rsqrt(q)}      step 3   map, a result
 //
-// A value becomes a step if it is a result, a reduction or a scatter, or if it is costly and
-// read by more than one step. Steps are in the order of the ops.
+// A value becomes a step if it is a result, a reduction or a scatter. It also becomes a step if it
+// is costly and more than one step reads it. Steps are in the order of their ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +22,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the name of the op that combines partial results of `op`, or an empty name if its
-/// order cannot be changed.
+/// Returns the name of the op that combines partial results of `op`. Returns an empty name if the
+/// order of combination must not change.
 static StringRef getCombination(Operation *op) {
   return TypeSwitch<Operation *, StringRef>(op)
       .Case<arith::AddFOp, arith::SubFOp, math::FmaOp>([](auto) { return "arith.addf"; })
@@ -80,9 +80,9 @@ bool fsdp::dependsOnOutput(linalg::GenericOp op, Value value) {
   return ::dependsOnOutput(op, value, seen);
 }
 
-/// Returns true if `value` combines the result so far (`state`) with values that do not
-/// depend on results. The combination is one or more ops of one kind, or a select (a masked
-/// sum). `combiner` is the op found, null at first.
+/// Returns true if `value` combines the result so far (`state`) with values that do not depend on
+/// results. The combination consists of ops with the same combiner, and of selects (a masked sum).
+/// `combiner` is the op found so far, initially null.
 static bool matchCombined(linalg::GenericOp op, Value value, BlockArgument state,
                           Operation *&combiner) {
   if (value == state)
@@ -98,7 +98,7 @@ static bool matchCombined(linalg::GenericOp op, Value value, BlockArgument state
   if (name.empty() || (combiner && getCombination(combiner) != name))
     return false;
   combiner = definition;
-  // The operand that carries the result: of a difference the first, of an fma the addend.
+  // The operand with the result must be the minuend of a subtraction or the addend of an fma.
   SmallVector<unsigned> carriers;
   for (auto [i, operand] : llvm::enumerate(definition->getOperands()))
     if (dependsOnOutput(op, operand))
@@ -177,8 +177,8 @@ bool fsdp::readsValue(const Step &step, Value value, ArrayRef<Step> steps) {
   return collectReads(step, steps).contains(value);
 }
 
-/// Returns true if the body has elementary functions. Divisions and square roots cost less
-/// than a memory access.
+/// Returns true if the body has elementary functions. Divisions and square roots do not count,
+/// because they cost less than a memory access.
 static bool isCostly(linalg::GenericOp op) {
   return llvm::any_of(op.getBody()->without_terminator(), [](Operation &inner) {
     return isa<math::ExpOp, math::Exp2Op, math::ExpM1Op, math::TanhOp, math::ErfOp, math::LogOp,
@@ -190,7 +190,7 @@ static bool isBefore(BlockArgument a, BlockArgument b) {
   return a.getArgNumber() < b.getArgNumber();
 }
 
-/// Inserts costly values that several steps share.
+/// Adds a step for each costly value that several steps read.
 static void addSharedSteps(func::FuncOp kernel, SmallVector<Step> &steps) {
   if (llvm::none_of(steps, [](const Step &step) { return step.kind == StepKind::RowReduction; }))
     return;
@@ -206,7 +206,7 @@ static void addSharedSteps(func::FuncOp kernel, SmallVector<Step> &steps) {
         steps.emplace_back(result);
     }
   }
-  // No two steps have the same op and result, so the order is total.
+  // The order is total, because no two steps have the same op and result.
   llvm::sort(steps, [](const Step &a, const Step &b) {
     Operation *first = a.value.getDefiningOp(), *second = b.value.getDefiningOp();
     if (!first || !second)

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Private to the stage.
+// This header is private to Codegen.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,19 +18,19 @@ namespace mlir::fsdp {
 
 enum class StepKind { Map, RowReduction, ColumnReduction, Scatter };
 
-/// A value that is computed and kept, in memory or, within a row, in a register. Values
-/// between steps are evaluated at each use.
+/// A value that is computed once and kept, in memory or, within a row, in a register. All other
+/// values are evaluated at each use.
 struct Step {
   explicit Step(Value value) : value(value) {}
 
   Value value;
   StepKind kind = StepKind::Map;
-  /// For a reduction: the op, the number of its result, and an op of its body that defines
-  /// how partial results are combined.
+  /// For a reduction: the op, the number of its result, and an op of its body that defines how
+  /// partial results are combined.
   linalg::GenericOp op;
   unsigned result = 0;
   Operation *combiner = nullptr;
-  /// Kernel arguments that the value is returned in.
+  /// Kernel arguments to which the kernel returns the value.
   SmallVector<BlockArgument> destinations;
 
   RankedTensorType getType() const { return cast<RankedTensorType>(value.getType()); }
@@ -46,8 +46,7 @@ std::optional<SmallVector<Step>> collectSteps(func::FuncOp kernel);
 /// Returns the sizes of the reduced loops, in order.
 SmallVector<int64_t> getReducedShape(const Step &step);
 
-/// Returns true if computing `step` reads `value`, directly or through values that are
-/// evaluated in place.
+/// Returns true if computing `step` reads `value`, directly or through values that are not steps.
 bool readsValue(const Step &step, Value value, ArrayRef<Step> steps);
 
 /// Combines two partial results. Fma and subtraction combine by addition.

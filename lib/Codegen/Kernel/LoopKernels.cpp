@@ -4,16 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Lowers any kernel that the other lowerings refuse. Nothing is fused or reordered.
+// Lowers any kernel that the other lowerings refuse, without fusing or reordering.
 //
-//  1. Rewrite ops of the project and composite upstream ops as loops or generics.
+//  1. Rewrite this project's ops and composite upstream ops as loops or linalg.generic ops.
 //  2. Bufferise. Results go to their destinations. If the kernel reads an in-place operand
 //     after updating it, bufferisation inserts a copy.
-//  3. Move the remaining buffers to the scratch that the workers share. Copies become
-//     structured ops.
+//  3. Move the remaining buffers to the scratch that the workers share. Copies become structured
+//     ops.
 //  4. Split large ops over the workers (LoopPhases.cpp).
 //
-// Time: linear in the number of ops. Space: the sum of all intermediate values of the kernel.
+// Takes time linear in the number of ops, and space for all intermediate values of the kernel at
+// once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +33,7 @@ using namespace mlir::fsdp;
 // 1. Composite ops
 //===----------------------------------------------------------------------===//
 
-/// Merges all dimensions of `value` but the last `keep` into one.
+/// Merges all dimensions of `value` except the last `keep` into one dimension.
 static Value flattenLeading(OpBuilder &b, Location loc, Value value, int64_t keep) {
   int64_t rank = cast<RankedTensorType>(value.getType()).getRank(), leading = rank - keep;
   SmallVector<ReassociationIndices> groups;
@@ -99,7 +100,7 @@ static Value lowerScatter(OpBuilder &b, ScatterAddRowsOp op) {
   return loop.getResult(0);
 }
 
-/// Emits a gather as a generic that extracts from the captured table.
+/// Emits a gather as a linalg.generic that extracts from the captured table.
 static Value lowerGather(OpBuilder &b, GatherRowsOp op) {
   Location loc = op.getLoc();
   RankedTensorType type = op.getResult().getType();
@@ -146,7 +147,7 @@ static LogicalResult expandComposites(func::FuncOp kernel) {
 // 2. Buffers
 //===----------------------------------------------------------------------===//
 
-/// Sets the destination of each result for which the kernel has not chosen one.
+/// Materialises each result in its destination argument, unless the kernel uses that argument.
 static void attachDestinations(func::FuncOp kernel) {
   auto ret = cast<func::ReturnOp>(kernel.front().getTerminator());
   OpBuilder builder(ret);
@@ -178,7 +179,7 @@ static LogicalResult bufferise(ModuleOp module, func::FuncOp kernel) {
   };
   bufferization::BufferizationState state;
   LogicalResult placed = bufferization::eliminateEmptyTensors(rewriter, module);
-  // The anchors are no longer needed; storeResults copies results that are elsewhere.
+  // These ops are no longer needed, because storeResults() copies results that are not in place.
   kernel.walk([&](bufferization::MaterializeInDestinationOp op) {
     op.getResult().replaceAllUsesWith(op.getSource());
     op.erase();
@@ -204,8 +205,8 @@ static Value stripCasts(Value value) {
   return value;
 }
 
-/// Copies results that are not in their destinations, and removes the results of the
-/// function. A result that is in another argument is saved first.
+/// Copies results that are not in their destinations, and removes the results of the function. If a
+/// result is in another argument, saves it before that argument is overwritten.
 static void storeResults(func::FuncOp kernel, ArrayRef<unsigned> destinations) {
   auto ret = cast<func::ReturnOp>(kernel.front().getTerminator());
   OpBuilder b(ret);
@@ -304,8 +305,8 @@ LogicalResult fsdp::lowerLoopKernel(func::FuncOp kernel, KernelInfo &info) {
   for (StringRef name : {kernelAttr, kindAttr})
     work->removeAttr(name);
 
-  // Constant tensors have become globals next to the function. Prefix them with the kernel's
-  // name, so that kernels of one module do not clash.
+  // Constant tensors have become globals next to the function. The kernel's name becomes a prefix
+  // of their names, so that kernels of one module do not clash.
   unsigned number = 0;
   for (auto global : llvm::make_early_inc_range(scratchModule->getOps<memref::GlobalOp>())) {
     auto name = b.getStringAttr(info.name + ".table" + std::to_string(number++));

@@ -12,14 +12,15 @@
 //   func @k   {extent = 64} { fill: rows [begin, end) of %b }
 //   func @k.1 {extent = 64} { generic: rows [begin, end) }
 //
-//  1. Ops without effects (views, constants) and reads of read-only memory are cloned into
-//     every phase that needs them. If any other op has a result, the kernel stays one phase.
+//  1. Ops without effects (views, constants) and reads of read-only memory are cloned into every
+//     phase that needs them. If any other op has a result, the kernel stays one phase.
 //  2. In a large op, a parallel loop that all results depend on becomes the outermost loop and
-//     takes the phase's range. Each element is computed as before, so the bits do not depend
-//     on the number of workers.
-//  3. Consecutive small ops share a phase of one worker, because a barrier costs more.
+//     iterates over the phase's range. Each element is computed as before, so the bits do not
+//     depend on the number of workers.
+//  3. Consecutive small ops share one phase, which one worker runs, because phases of their own
+//     would need barriers.
 //
-// Linear in the number of ops, quadratic in the number of phases.
+// Takes time linear in the number of ops and quadratic in the number of phases.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,12 +33,12 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Number of iterations from which splitting an op is worth a barrier.
+/// Minimum number of iterations for which splitting an op is worth a barrier.
 static constexpr int64_t minIterations = 4096;
 
 namespace {
-/// Consecutive ops with effects, as positions in the function. If the phase is split, a
-/// single op and its loop.
+/// Consecutive ops with effects, given by their positions in the function. If workers share the
+/// piece, it has a single op, which is split along the loop `loop`.
 struct Piece {
   size_t first, last;
   int64_t extent = 1;
@@ -60,7 +61,7 @@ static bool readsConstant(Operation &op, func::FuncOp function, ArrayRef<bool> w
          argument.getArgNumber() < writes.size() && !writes[argument.getArgNumber()];
 }
 
-/// Returns the loop to split an op by, or nothing if the op is small or has no such loop.
+/// Returns the loop along which to split an op, or nothing if the op is small or has no such loop.
 static std::optional<unsigned> chooseLoop(linalg::LinalgOp op) {
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();
   int64_t iterations = 1;
@@ -77,7 +78,8 @@ static std::optional<unsigned> chooseLoop(linalg::LinalgOp op) {
     bool everywhere = llvm::all_of(op.getDpsInitsMutable(), [&](OpOperand &init) {
       return llvm::is_contained(op.getMatchingIndexingMap(&init).getResults(), dim);
     });
-    constexpr int64_t plenty = 16; // enough for any number of workers on one host
+    // 16 iterations are enough for any number of workers on one host.
+    constexpr int64_t plenty = 16;
     if (kind == utils::IteratorType::parallel && everywhere && ranges[loop] > 1 &&
         (!best || (ranges[*best] < plenty && ranges[loop] > ranges[*best])))
       best = loop;
@@ -105,7 +107,7 @@ static std::optional<SmallVector<Piece>> cutIntoPieces(func::FuncOp function,
   return pieces;
 }
 
-/// Lowers the op to loops, with the chosen one outermost over [begin, end).
+/// Lowers `op` to loops. Loop number `loop` becomes the outermost one and runs over [begin, end).
 static LogicalResult splitLoop(linalg::LinalgOp op, unsigned loop, Value begin, Value end) {
   IRRewriter rewriter(op.getContext());
   rewriter.setInsertionPoint(op);
@@ -137,7 +139,7 @@ static LogicalResult splitLoop(linalg::LinalgOp op, unsigned loop, Value begin, 
   return success();
 }
 
-/// Reduces a copy of the function to the ops of one piece.
+/// Reduces a copy of the function to the ops of `piece`.
 static LogicalResult keepPiece(func::FuncOp phase, const Piece &piece, ArrayRef<bool> writes) {
   unsigned arguments = phase.getNumArguments();
   Value begin = phase.getArgument(arguments - 3), end = phase.getArgument(arguments - 2);

@@ -33,34 +33,36 @@ void cleanUp(Operation *root);
 /// Returns the argument that result `index` is written to, or null if there is none.
 BlockArgument getDestination(func::FuncOp kernel, unsigned index);
 
-/// Creates an empty phase function before `kernel`, with the arguments of lowerKernel's
-/// contract. `shared` adds the argument for the shared scratch.
+/// Creates an empty phase function before `kernel`, with the arguments that lowerKernel()
+/// documents. `shared` adds the argument for the shared scratch.
 func::FuncOp createPhase(OpBuilder &builder, func::FuncOp kernel, StringRef symbol, int64_t extent,
                          int64_t tile, bool shared);
 
-/// Fails with a diagnostic if any op has a fast-math flag. Adds the number of ops that can
-/// have one to `checked`.
+/// Fails with a diagnostic if any op has a fast-math flag. Adds the number of ops that can have
+/// fast-math flags to `checked`.
 LogicalResult verifyFloatContract(Operation *root, int64_t *checked = nullptr);
 
-/// Replaces branches in bodies by both sides and a select where that is safe; see
+/// Replaces branches in bodies by the ops of both branches and a select, where that is safe; see
 /// SpeculateBranches.cpp.
 void speculateBranches(func::FuncOp kernel);
-/// Splits a reduction to a value and its position into two reductions; see ArgReductions.cpp.
+/// Splits a reduction that yields a value and its position into two reductions; see
+/// ArgReductions.cpp.
 void splitArgReductions(func::FuncOp kernel);
 
 /// General lowering: bufferises the kernel as it is and emits plain loops.
 LogicalResult lowerLoopKernel(func::FuncOp kernel, KernelInfo &info);
-/// Splits the function of lowerLoopKernel into phases, so that workers share large ops. Fills
-/// info.phases.
+/// Splits the function that lowerLoopKernel created into phases, so that workers share large ops.
+/// Sets info.phases.
 SmallVector<func::FuncOp> splitLoopPhases(func::FuncOp phase, KernelInfo &info);
 
-/// Runs LLVM's -O3 pipeline for `machine`, without unrolling and without calls of library
-/// functions.
+/// Runs LLVM's -O3 pipeline for `machine`, without unrolling and without replacing code by library
+/// calls.
 void optimise(llvm::Module &module, llvm::TargetMachine &machine);
 
-/// Loads the dialects that every target needs. Must precede compiling kernels in parallel.
+/// Loads the dialects that every target needs. Call this function before kernels are compiled in
+/// parallel.
 void loadCodegenDialects(MLIRContext &context);
-/// Gives memref<?xi8> arguments a static type, which bare pointers require.
+/// Gives memref<?xi8> arguments a static type, because bare pointers require one.
 void makeScratchStatic(func::FuncOp phase);
 
 } // namespace mlir::fsdp

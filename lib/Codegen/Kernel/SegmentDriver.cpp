@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// See SegmentDriver.h. The worst case takes O(steps²): each segment is refused until a single step
-// is left in it.
+// See SegmentDriver.h. The worst case takes O(steps²): every segment of two or more steps is
+// refused.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +39,8 @@ bool SegmentDriver::buildSegment(ArrayRef<Step> segment) {
     built = segment.size() == 1 && buildScatter(first);
   } else if (first.kind == StepKind::ColumnReduction) {
     built = buildColumns(segment);
-  } else if (reduction != segment.end()) { // its rows are those of the segment
+    // The rows of the reduction are the rows of the segment.
+  } else if (reduction != segment.end()) {
     SmallVector<int64_t> rows(reduction->getType().getShape());
     while (!rows.empty() && rows.back() == 1)
       rows.pop_back();

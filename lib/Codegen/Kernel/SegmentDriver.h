@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tries the longest possible segment of steps first, then shorter ones. The targets that
-// derive from this class emit the code of each kind of segment.
+// Tries the longest possible segment of steps first, then shorter ones. Subclasses emit the code of
+// a segment for their target.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,14 +36,14 @@ private:
   bool buildSegment(ArrayRef<Step> segment);
   bool isReadLater(const Step &step, ArrayRef<Step> segment) const;
 
-  // Each of these emits one segment and returns false if it refuses.
+  // Each of the following functions emits one segment, or returns false to refuse it.
   virtual bool buildScatter(const Step &step) = 0;
   virtual bool buildColumns(ArrayRef<Step> segment) = 0;
   virtual bool buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) = 0;
   virtual bool buildMaps(ArrayRef<Step> segment) = 0;
-  /// Emits a single reduction with rows and columns exchanged, after its segment was refused.
+  /// Emits a single reduction with rows and columns exchanged, after another function refused it.
   virtual bool buildTurned(ArrayRef<Step> segment) = 0;
-  /// Erases the parts (phases or launches) emitted after the first `parts`.
+  /// Erases all phases or launches except the first `parts`.
   virtual void dropParts(size_t parts) = 0;
   virtual size_t numParts() const = 0;
 };

@@ -4,19 +4,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Lanes of a vector cannot take different branches. Rewrites the bodies of a kernel:
+// Lanes of a vector cannot take different branches. Rewrites branches in the bodies of a kernel:
 //
 //   %r = scf.if %c {                      %l = math.log %a
 //     %l = math.log %a             =>     %r = arith.select %c, %l, %z
 //     scf.yield %l
 //   } else { scf.yield %z }
 //
-//  1. Visit branches from the innermost outwards. Rewrite each one whose ops may run even if
-//     it is not taken: no effects, no traps, no branches left inside.
-//  2. Clamp the indices of tensor reads into the tensor, because they may be out of bounds if
-//     the branch is not taken.
+//  1. Visit branches from the innermost outwards. Rewrite a branch if its ops may run when it is
+//     not taken: they have no effects, cannot trap and contain no branches.
+//  2. Clamp the indices of tensor reads into the tensor, because they may be out of bounds if the
+//     branch is not taken.
 //
-// Linear in the number of ops. Kernels with remaining branches go to the general lowering.
+// Takes time linear in the number of ops. Kernels with remaining branches use the general lowering.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,7 +63,8 @@ static void clampIndices(IRRewriter &rewriter, tensor::ExtractOp op) {
 }
 
 static void speculate(IRRewriter &rewriter, scf::IfOp branch) {
-  if (branch.getNumResults() == 0) { // it has no observable effect
+  // A branch without results has no effect.
+  if (branch.getNumResults() == 0) {
     rewriter.eraseOp(branch);
     return;
   }
@@ -86,7 +87,8 @@ static void speculate(IRRewriter &rewriter, scf::IfOp branch) {
 
 void fsdp::speculateBranches(func::FuncOp kernel) {
   SmallVector<scf::IfOp> branches;
-  kernel.walk([&](scf::IfOp branch) { // inner ones first
+  // The walk visits inner branches first.
+  kernel.walk([&](scf::IfOp branch) {
     if (branch->getParentOfType<linalg::LinalgOp>())
       branches.push_back(branch);
   });

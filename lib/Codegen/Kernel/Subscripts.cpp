@@ -4,14 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reshapes turn one index into quotients and remainders, as do loops over flattened spaces.
-// Simplifying these shows whether consecutive positions of a vector are consecutive in memory:
+// Reshapes and loops over flattened spaces turn one index into quotients and remainders.
+// Simplifying them shows whether consecutive lanes of a vector are consecutive in memory:
 //
 //   (16 k + lane) mod 32 + 32 ((16 k + lane) floordiv 32)   ->   16 k + lane
 //   (64 k + lane) floordiv 64, lane < 64                    ->   k
 //
-// Expressions are held as sums of atoms with coefficients. Linear in the number of atoms,
-// quadratic for recombining.
+// Expressions are held as sums of atoms with coefficients. Simplification takes time linear in the
+// number of atoms, and recombine() quadratic time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,8 +53,7 @@ AffineExpr Subscripts::toExpr(const LinearForm &form, MLIRContext *context) cons
   return sum;
 }
 
-/// Writes `form` as divisor * quotient + rest, with the smallest non-negative coefficients in
-/// the rest.
+/// Writes `form` as divisor * quotient + rest. The rest has the smallest non-negative coefficients.
 static std::pair<LinearForm, LinearForm> split(const LinearForm &form, int64_t divisor) {
   LinearForm quotient, rest;
   for (auto [atom, factor] : form.terms) {
@@ -69,8 +68,8 @@ static std::pair<LinearForm, LinearForm> split(const LinearForm &form, int64_t d
   return {quotient, rest};
 }
 
-/// Writes form = g * coarse + fine with g > 1 a divisor of `divisor` and 0 <= fine < g. Then
-/// (form mod divisor) = g * (coarse mod (divisor / g)) + fine.
+/// Writes form = g * coarse + fine, where g > 1 divides `divisor` and 0 <= fine < g. Then (form mod
+/// divisor) = g * (coarse mod (divisor / g)) + fine.
 std::optional<Subscripts::Grains> Subscripts::peel(const LinearForm &form, int64_t divisor,
                                                    MLIRContext *context) const {
   SmallVector<std::pair<AffineExpr, int64_t>> terms(form.terms.begin(), form.terms.end());
@@ -195,7 +194,7 @@ LinearForm Subscripts::linearise(AffineExpr expr) const {
   accumulate(expr, 1, form);
   recombine(form);
   form.terms.remove_if([](const auto &term) { return term.second == 0; });
-  // The order of terms must not depend on how they were found.
+  // The order of terms must not depend on the order in which they were found.
   auto terms = form.terms.takeVector();
   llvm::stable_sort(terms, [](const auto &a, const auto &b) { return a.second > b.second; });
   for (auto &term : terms)

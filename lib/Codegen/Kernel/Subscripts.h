@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Affine index expressions over the surrounding loops, simplified with the ranges of the loop
-// variables. Private to the stage.
+// variables. This header is private to Codegen.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,7 @@ public:
   /// Returns an equal, simpler expression: quotients and remainders that the ranges decide
   /// are removed, and (x floordiv c) * c + x mod c becomes x.
   AffineExpr simplify(AffineExpr expr) const;
-  /// Returns the expression as a sum of atoms, simplified likewise.
+  /// Returns the simplified expression as a sum of atoms.
   LinearForm linearise(AffineExpr expr) const;
 
   AffineExpr floorDiv(AffineExpr expr, int64_t divisor) const;

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The bits of a kernel's results depend on its IR alone: every operation rounds once, and
-// sums have a fixed order. Fast-math flags would let later passes change that, so none may
-// remain. A multiplication and addition with one rounding is written as math.fma.
+// The bits of a kernel's results depend on its IR alone: every operation rounds once, and sums have
+// a fixed order. Fast-math flags are rejected, because they would let later passes change rounding
+// or order. A multiplication and addition with one rounding is written as math.fma.
 //
 //===----------------------------------------------------------------------===//
 

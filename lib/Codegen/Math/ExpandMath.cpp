@@ -4,22 +4,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Expands every op of the math dialect that would become a call into arith, math.fma, math.sqrt
-// and roundings, on scalars and vectors of f32 and f64. Narrower types have been converted to f32
-// before (LegaliseFloats.cpp). Each lane is computed independently by the same operations in the
-// same order, so the bits depend on neither the vector width nor the instruction set.
+// Expands every op of the math dialect that would become a library call. The expansion uses arith,
+// math.fma, math.sqrt and rounding ops, on scalars and vectors of f32 and f64. LegaliseFloats.cpp
+// converts narrower types to f32 before. Each lane is computed independently by the same operations
+// in the same order, so the bits depend on neither the vector width nor the instruction set.
 //
 //   exp    x = n ln2 + r, |r| <= ln2 / 2;  2^n (1 + r + r^2 p(r))
 //   log    x = 2^e (1 + f);  e ln2 + 2 atanh(f / (2 + f)), as a sum of two numbers
 //   tanh   m / (m + 2) of m = exp(2|x|) - 1
 //   erf    |x| <= 1: x + x p(x^2);  otherwise 1 - exp(-q(x))
-//   erfc   likewise; above 6: exp(-x^2) / x p(1 / x^2), x^2 as a sum of two numbers
-//   sin    x = n pi/2 + r in three parts, polynomials in r^2, quadrant from n mod 4
+//   erfc   up to 6 by the forms of erf; above: exp(-x^2) / x p(1 / x^2), x^2 in two terms
+//   sin    x = n pi/2 + r (pi/2 in three terms), polynomials in r^2, quadrant from n mod 4
 //   pow    exp(y log x), with the logarithm as a sum of two numbers
 //
-// exp, tanh and erf have f32 versions. The other functions compute f32 in f64. Errors against
-// libm, measured in test/Codegen/math.mlir: at most 2 ulp in f32, 1e-14 in f64. sin, cos and
-// tan require |x| < 2^30; above, the reduction loses digits.
+// Functions without an f32 version (all except exp, tanh and erf) compute f32 in f64. The errors
+// against libm are at most 2 ulp in f32 and 1e-14 in f64 (test/Codegen/math.mlir). Arguments of
+// sin, cos and tan must have |x| < 2^30, because for larger |x| the reduction loses digits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ using namespace mlir::fsdp;
 namespace {
 #include "Polynomials.inc"
 
-/// Arithmetic on values of one floating-point type (f32 or f64, or a vector).
+/// Builds arithmetic on values of one floating-point type: f32, f64, or a vector of either.
 class Real {
 public:
   Real(OpBuilder &b, Location loc, Type type)
@@ -95,7 +95,7 @@ public:
   Value tanh(Value x) const;
   Value erf(Value x) const;
   Value erfcTo6(Value x) const;
-  /// The remaining functions expect f64.
+  /// The following functions expect f64.
   Value erfc(Value x) const;
   std::pair<Value, Value> logTwo(Value x) const;
   Value log(Value x) const;
@@ -121,27 +121,29 @@ private:
       return VectorType::get(vector.getShape(), element, vector.getScalableDims());
     return element;
   }
-  /// Returns n = x rounded to an integer, and the power of two of e = n - below. The power is
-  /// correct if e is in the normal range, and 0 if e is one below that range. One addition puts
-  /// e + bias into the low bits, and one shift moves it to the exponent.
+  /// Returns n = x factor rounded to an integer (x rounded without `factor`), and 2^e for e = n -
+  /// below. The power is correct if e is in the normal range, and 0 if e is one below that range.
+  /// One addition puts e + bias into the low bits, and one shift moves it to the exponent.
   std::pair<Value, Value> round(Value x, Value factor, int64_t below) const {
     double magic = (isDouble ? 0x1.8p52 : 0x1.8p23) + (isDouble ? 1023 : 127) - below;
     Value shifted = factor ? fma(x, factor, constant(magic)) : add(x, constant(magic));
     return {sub(shifted, constant(magic)),
             fromBits(shiftLeft(toBits(shifted), isDouble ? 52 : 23))};
   }
-  /// Returns n = x rounded to an integer for |x| < 2^22, as a float and in the low bits of an
-  /// integer.
+  /// Returns n = x rounded to an integer, for |x| < 2^22: n as a float, and an integer whose low
+  /// bits are those of n.
   std::pair<Value, Value> roundToInt(Value x) const {
     double magic = isDouble ? 0x1.8p52 : 0x1.8p23;
     Value shifted = add(x, constant(magic));
     return {sub(shifted, constant(magic)), toBits(shifted)};
   }
-  Value clamp(Value x, double lo, double hi) const { // NaN passes
+  // Clamps x to [lo, hi]. NaN stays NaN.
+  Value clamp(Value x, double lo, double hi) const {
     x = select(less(x, lo), constant(lo), x);
     return select(greater(x, hi), constant(hi), x);
   }
-  /// Returns x - n ln2 in two steps. The high part has few bits, so its product is exact.
+  /// Returns x - n ln2 in two steps. The high part of ln2 has few bits, so its product with n is
+  /// exact.
   Value reduce(Value x, Value n) const {
     Value r = fma(n, constant(isDouble ? -0x1.62e42fefa39efp-1 : -0x1.62e4p-1), x);
     return fma(n, constant(isDouble ? -0x1.abc9e3b39803fp-56 : -0x1.7f7d1cp-20), r);
@@ -155,7 +157,7 @@ private:
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 static constexpr double log2e = 0x1.71547652b82fep0;
 
-/// Results below the normal range (2^-125, or 2^-1021 in f64) become 0.
+/// Returns e^x. Results below the normal range (2^-125, or 2^-1021 in f64) become 0.
 Value Real::exp(Value x) const {
   x = isDouble ? clamp(x, -708.4, 710) : clamp(x, -87.34, 89);
   auto [n, s] = round(x, constant(log2e), 1);
@@ -168,7 +170,7 @@ Value Real::exp(Value x) const {
 Value Real::exp2(Value x) const {
   x = isDouble ? clamp(x, -1022, 1024.4) : clamp(x, -126, 128.4);
   auto [n, s] = round(x, Value(), 1);
-  // (x - n) ln2 as a sum of two numbers, so that its rounding error has no effect.
+  // Computes (x - n) ln2 as a sum of two numbers, so that its rounding error has no effect.
   Value f = sub(x, n), ln2 = constant(isDouble ? 0x1.62e42fefa39efp-1 : 0x1.62e43p-1);
   Value r = mul(f, ln2);
   Value low =
@@ -178,7 +180,7 @@ Value Real::exp2(Value x) const {
   return add(half, half);
 }
 
-/// f32 only. Computes 2^(f + 1) by a polynomial that is 2 at 0, times 2^(n - 1).
+/// Computes 2^x in f32 as 2^(f + 1), by a polynomial that is 2 at 0, times 2^(n - 1).
 Value Real::smallExp2(Value x) const {
   x = select(less(x, -126), constant(-126), x);
   auto [n, s] = round(x, Value(), 1);
@@ -192,7 +194,7 @@ Value Real::expm1(Value x) const {
   auto [n, s] = round(c, constant(log2e), 1);
   Value r = reduce(c, n);
   Value m = fma(mul(r, r), polynomial(expTail(), r), r);
-  // Half of 2^n m + (2^n - 1), because 2^n itself may overflow.
+  // Computes half of 2^n m + (2^n - 1), because 2^n itself may overflow.
   Value half = fma(s, m, sub(s, constant(0.5)));
   Value y = select(greater(x, top), exp(x), add(half, half));
   return select(equal(x, 0), x, y); // keeps -0
@@ -215,8 +217,9 @@ Value Real::erf(Value x) const {
   return select(greater(a, 1), copySign(sub(constant(1), erfcTo6(a)), x), inner);
 }
 
-/// Returns erfc(x): exp(-q(x)) for x >= 1, and 1 - erf(x) by its series for smaller x. It is
-/// constant above 4 in f32 and above 6 in f64, where 1 - erfc(x) rounds to 1.
+/// Returns erfc(x): exp(-q(x)) for |x| > 1, reflected for negative x, otherwise 1 - erf(x) by the
+/// series of erf. The tail is constant above 4 in f32 and above 6 in f64, where 1 - erfc(x) rounds
+/// to 1.
 Value Real::erfcTo6(Value x) const {
   Value a = abs(x), z = mul(x, x);
   ArrayRef<double> near = isDouble ? ArrayRef<double>(erfNear64) : ArrayRef<double>(erfNear32);
@@ -226,11 +229,13 @@ Value Real::erfcTo6(Value x) const {
   Value tail = exp(neg(polynomial(far, t)));
   tail = select(greater(x, 0), tail, sub(constant(2), tail));
   Value inner = sub(constant(1), fma(polynomial(near, z), x, x));
-  return select(greater(a, 1), tail, add(inner, mul(x, constant(0)))); // propagates NaN
+  // Adding 0 x propagates NaN.
+  return select(greater(a, 1), tail, add(inner, mul(x, constant(0))));
 }
 
 Value Real::erfc(Value x) const {
-  Value a = clamp(x, 6, 30), z = mul(a, a), rest = fma(a, a, neg(z)); // result is 0 from 27.3 on
+  // The result is 0 from x = 27.3 on.
+  Value a = clamp(x, 6, 30), z = mul(a, a), rest = fma(a, a, neg(z));
   Value p = polynomial(erfcTail64, div(constant(1), z));
   Value far = mul(exp(neg(z)), div(fma(neg(rest), p, p), a));
   return select(greater(x, 6), far, erfcTo6(x));
@@ -242,7 +247,8 @@ std::pair<Value, Value> Real::logTwo(Value x) const {
   Value tiny = less(x, 0x1p-1022);
   Value scaled = select(tiny, mul(x, constant(0x1p54)), x);
   Value bits = toBits(scaled);
-  Value e = shiftRight(subInt(bits, integer(0x3fe6a09e667f3bcd)), 52); // m in [sqrt(1/2), sqrt(2))
+  // The mantissa m is in [sqrt(1/2), sqrt(2)).
+  Value e = shiftRight(subInt(bits, integer(0x3fe6a09e667f3bcd)), 52);
   Value m = fromBits(subInt(bits, shiftLeft(e, 52)));
   Value eFloat = sub(fromBits(addInt(e, toBits(constant(0x1.8p52)))), constant(0x1.8p52));
   eFloat = select(tiny, sub(eFloat, constant(54)), eFloat);
@@ -253,7 +259,7 @@ std::pair<Value, Value> Real::logTwo(Value x) const {
   sLow = sub(sLow, mul(s, div(sub(sub(m, d), constant(-1)), d))); // error of the sum m + 1
   Value z = mul(s, s);
   Value tail = mul(mul(s, z), polynomial(atanhTail64, z));
-  // hi = e ln2 (exact: 32 bits) + 2 s; lo = everything else.
+  // hi = e ln2 (exact: this ln2 has 32 bits) + 2 s; lo = everything else.
   Value base = mul(eFloat, constant(0x1.62e42feep-1)), twoS = add(s, s);
   Value hi = add(base, twoS);
   Value lo = sub(twoS, sub(hi, base));
@@ -261,7 +267,8 @@ std::pair<Value, Value> Real::logTwo(Value x) const {
   lo = add(lo, mul(eFloat, constant(0x1.a39ef35793c76p-33)));
   lo = add(lo, add(sLow, sLow));
   Value rest = add(tail, tail);
-  Value sum = add(hi, rest); // |hi| >= |rest|
+  // The next line computes the exact error of this addition, because |hi| >= |rest|.
+  Value sum = add(hi, rest);
   lo = add(lo, sub(rest, sub(sum, hi)));
 
   Value zero = constant(0);
@@ -307,7 +314,8 @@ Value Real::pow(Value x, Value y) const {
   low = select(finite, low, constant(0));
   Value r = exp(p);
   r = select(cmp(arith::CmpFPredicate::OLT, abs(r), constant(infinity)), fma(r, low, r), r);
-  // Negative bases: the result is negative if the exponent is odd, NaN if it is not an integer.
+  // A negative base gives a negative result if the exponent is odd, and NaN if the exponent is not
+  // an integer.
   Value whole = cmp(arith::CmpFPredicate::OEQ, trunc(y), y);
   Value half = mul(y, constant(0.5));
   Value odd =
@@ -365,14 +373,14 @@ Value Real::atan2(Value y, Value x) const {
 }
 
 //===----------------------------------------------------------------------===//
-// One table row per op
+// Patterns
 //===----------------------------------------------------------------------===//
 
 namespace {
 using Unary = Value (*)(const Real &, Value);
 using Binary = Value (*)(const Real &, Value, Value);
 
-/// `Wide`: f32 is computed in f64 and rounded.
+/// Expands an op with one operand. If `Wide`, f32 is computed in f64 and the result is rounded.
 template <typename Op, bool Wide>
 struct ExpandUnary : OpRewritePattern<Op> {
   ExpandUnary(MLIRContext *context, Unary expand) : OpRewritePattern<Op>(context), expand(expand) {}
@@ -482,8 +490,8 @@ struct ExpandPowConstant : OpRewritePattern<math::PowFOp> {
   }
 };
 
-/// Expands clamp to max with the lower bound, then min with the upper one; NaN propagates.
-/// (The upstream expansion of LLVM 22 exchanges the bounds.)
+/// Expands clamp to max with the lower bound, then min with the upper one. NaN propagates. (The
+/// upstream expansion of LLVM 22 exchanges the bounds.)
 struct ExpandClamp : OpRewritePattern<math::ClampFOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(math::ClampFOp op, PatternRewriter &rewriter) const override {
@@ -503,7 +511,7 @@ static void addBinary(RewritePatternSet &patterns, Binary expand) {
   patterns.add<ExpandBinary<Op, Wide>>(patterns.getContext(), expand);
 }
 
-/// Rounds halves away from zero.
+/// Rounds to the nearest integer, and halves away from zero.
 static Value roundAway(const Real &r, Value x) {
   Value whole = r.trunc(x);
   Value up = r.add(whole, r.copySign(r.constant(1), x));
@@ -518,7 +526,8 @@ static Value remainder(const Real &r, Value x, Value y) {
   Value rest = r.fma(r.neg(q), d, a);
   rest = r.select(r.less(rest, 0), r.add(rest, d), rest);
   rest = r.select(r.cmp(arith::CmpFPredicate::OGE, rest, d), r.sub(rest, d), rest);
-  Value small = r.cmp(arith::CmpFPredicate::OLT, a, d); // also true for an infinite divisor
+  // This is also true for an infinite divisor.
+  Value small = r.cmp(arith::CmpFPredicate::OLT, a, d);
   return r.copySign(r.select(small, a, rest), x);
 }
 

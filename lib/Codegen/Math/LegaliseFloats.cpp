@@ -8,14 +8,13 @@
 //
 //   arith.addf %a, %b : bf16   ->   truncf(addf(extf %a, extf %b : f32)) : bf16
 //
-// Conversions of bf16 are integer operations. They round to nearest even, keep NaN, and keep
-// denormals (vcvtneps2bf16 flushes them, so its bits would differ between CPUs). f64 is first
-// rounded to odd in f32 and then to 16 bits, so that there is a single rounding error.
-// maximumf and minimumf become two selects that propagate NaN.
+// Conversions of bf16 are integer operations. They round to nearest even and keep NaN and
+// denormals. The instruction vcvtneps2bf16 is not used: it flushes denormals, so bits would differ
+// between CPUs. A conversion from f64 first rounds to odd in f32 and then to 16 bits, so that there
+// is a single rounding error. The ops maximumf and minimumf become two selects that propagate NaN.
 //
-// At the end bf16 itself becomes i16. The remaining ops only move bits, and LLVM calls a
-// library function to move a scalar bf16. Instructions that need bf16 operands (dot products)
-// get bitcasts.
+// At the end bf16 itself becomes i16: the remaining ops only move bits, and LLVM moves a scalar
+// bf16 by a library call. Instructions that need bf16 operands (dot products) get bitcasts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,7 +46,7 @@ static Value splatInt(OpBuilder &b, Location loc, Type type, int64_t value) {
 }
 
 namespace {
-/// Computes any other op of arith or math in f32: extends operands, truncates results.
+/// Computes every other op of arith and math in f32: extends operands and truncates results.
 struct ComputeInSingle : RewritePattern {
   ComputeInSingle(MLIRContext *context) : RewritePattern(MatchAnyOpTypeTag(), 1, context) {}
   LogicalResult matchAndRewrite(Operation *op, PatternRewriter &rewriter) const override {
@@ -92,7 +91,8 @@ struct ExpandExtF : OpRewritePattern<arith::ExtFOp> {
       return success();
     }
     if (!getElementTypeOrSelf(from).isBF16())
-      return failure(); // f16: a single instruction
+      // The conversion from f16 is a single instruction.
+      return failure();
     Type i16 = withElement(from, rewriter.getI16Type()),
          i32 = withElement(from, rewriter.getI32Type());
     Value bits = arith::BitcastOp::create(rewriter, loc, i16, op.getIn());
@@ -135,7 +135,7 @@ struct ExpandTruncF : OpRewritePattern<arith::TruncFOp> {
     return success();
   }
 
-  /// Converts f64 to f32 with the last bit set if the conversion is inexact.
+  /// Converts f64 to f32. If the conversion is inexact, truncates and sets the last bit.
   static Value roundToOdd(PatternRewriter &rewriter, arith::TruncFOp op) {
     Location loc = op.getLoc();
     Type wide = op.getIn().getType(), single = withElement(wide, rewriter.getF32Type());
@@ -143,7 +143,7 @@ struct ExpandTruncF : OpRewritePattern<arith::TruncFOp> {
     Value x = op.getIn();
     Value near = arith::TruncFOp::create(rewriter, loc, single, x);
     Value back = arith::ExtFOp::create(rewriter, loc, wide, near);
-    // Rounds towards zero: one step back if the conversion rounded away from zero.
+    // Rounds towards zero: subtracts 1 from the bits if the conversion rounded away from zero.
     Value beyond = arith::CmpFOp::create(rewriter, loc, arith::CmpFPredicate::OGT,
                                          math::AbsFOp::create(rewriter, loc, back),
                                          math::AbsFOp::create(rewriter, loc, x));
@@ -157,8 +157,8 @@ struct ExpandTruncF : OpRewritePattern<arith::TruncFOp> {
   }
 };
 
-/// Expands max(a, b) to NaN if a is NaN, otherwise a > b ? a : b (which is b if b is NaN).
-/// That is three instructions; llvm.maximum needs five, because it orders zeros.
+/// Expands max(a, b) to NaN if a is NaN, otherwise a > b ? a : b (which is b if b is NaN). The
+/// expansion takes three instructions. llvm.maximum takes five, because it orders -0 before +0.
 template <typename Op, arith::CmpFPredicate Predicate>
 struct ExpandExtremum : OpRewritePattern<Op> {
   using OpRewritePattern<Op>::OpRewritePattern;
@@ -204,7 +204,7 @@ static Attribute asBits(Attribute attr) {
   return attr;
 }
 
-/// Inserts bitcasts around an op that needs bf16. `kept` are the values that stay bf16.
+/// Inserts bitcasts around an op that needs bf16. Adds the values that stay bf16 to `kept`.
 static void wrapInstruction(Operation *op, llvm::SmallPtrSetImpl<void *> &kept) {
   OpBuilder b(op);
   for (OpOperand &operand : op->getOpOperands()) {

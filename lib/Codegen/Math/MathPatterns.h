@@ -12,15 +12,15 @@
 
 namespace mlir::fsdp {
 
-/// Expands 2^x of an f32 (or vector of f32), x < 2^7, in fewer steps than math.exp2. Results
+/// Expands 2^x for x < 2^7, an f32 or a vector of f32, in fewer steps than math.exp2 takes. Results
 /// below 2^-125 become 0.
 Value expandSmallExp2(OpBuilder &b, Location loc, Value x);
-/// Expands math ops without library calls; see ExpandMath.cpp.
+/// Adds patterns that expand math ops without library calls; see ExpandMath.cpp.
 void populateExpandMathPatterns(RewritePatternSet &patterns);
-/// Rewrites bf16 and f16 arithmetic as f32 arithmetic with exact conversions; see
+/// Adds patterns that rewrite bf16 and f16 arithmetic as f32 arithmetic with exact conversions; see
 /// LegaliseFloats.cpp.
 void populateLegaliseFloatsPatterns(RewritePatternSet &patterns);
-/// Replaces bf16 by i16 once no op computes in it.
+/// Replaces the type bf16 by i16. Ops that compute in bf16 must have been rewritten before.
 void storeBf16AsBits(ModuleOp module);
 
 } // namespace mlir::fsdp

@@ -4,14 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compiles the same kernels with upstream passes only: every op is a loop nest over its own
-// buffer, with one worker, libm functions, and no optimisation that changes values. It shares
-// no lowering with the rest of Codegen and skips LLVM's optimisations. So results can be
-// compared independently, and compilation is fast, since most oracles run once.
+// Compiles the same kernels with upstream passes only. Every op is a loop nest over its own buffer,
+// with one worker, libm functions, and no optimisation that changes values. The reference shares no
+// lowering with the rest of Codegen, so that results can be compared independently. It skips LLVM's
+// optimisations, because most oracles run once and should compile fast.
 //
 //  1. With `widen`, every float becomes f64. Arguments are converted on entry and results on
 //     exit, so that bindings keep their types.
-//  2. Gathers, scatters and composite ops become generics and loops.
+//  2. Gathers, scatters and composite ops become linalg.generic ops and loops.
 //  3. Upstream passes bufferise and lower to loops and the LLVM dialect. Buffers become
 //     slices of the shared scratch.
 //
@@ -65,8 +65,8 @@ static TypedAttr widenConstant(TypedAttr attr) {
   return attr;
 }
 
-/// Converts between float types. 16-bit types and f64 are converted through f32: there is no
-/// direct instruction, and not every libgcc has the function.
+/// Converts between float types. 16-bit types and f64 are converted through f32, because there is
+/// no direct instruction and not every libgcc has the function.
 static Value convertScalar(OpBuilder &b, Location loc, Value x, Type to) {
   unsigned from = x.getType().getIntOrFloatBitWidth(), width = to.getIntOrFloatBitWidth();
   if (from == width)
@@ -95,7 +95,7 @@ static Value convert(OpBuilder &b, Location loc, Value value, RankedTensorType t
       .getResult(0);
 }
 
-/// Returns true if the kernel takes the bits of a float, which widening would change.
+/// Returns true if the kernel reads the bits of a float. Widening would change them.
 static bool takesBits(func::FuncOp kernel) {
   return kernel
       .walk([](arith::BitcastOp op) {
@@ -152,7 +152,7 @@ static void widenKernel(func::FuncOp kernel) {
 }
 
 //===----------------------------------------------------------------------===//
-// 2. Ops of the project
+// 2. Ops of this project
 //===----------------------------------------------------------------------===//
 
 /// Emits a gather as tensor.generate.
@@ -168,8 +168,8 @@ static Value expandGather(OpBuilder &b, GatherRowsOp op) {
   return generate;
 }
 
-/// Emits a scatter as one loop per dimension of the updates around a scalar addition. It
-/// works on a buffer, because a table as a tensor would be copied for each update.
+/// Emits a scatter as one loop per dimension of the updates around a scalar addition. The loops
+/// work on a buffer, because a tensor would be copied for each update.
 static Value expandScatter(OpBuilder &b, ScatterAddRowsOp op) {
   Location loc = op.getLoc();
   RankedTensorType type = op.getResult().getType();
@@ -232,7 +232,7 @@ static LogicalResult expandOps(func::FuncOp kernel) {
 // 3. Buffers and loops
 //===----------------------------------------------------------------------===//
 
-/// Stores results to the destinations at the end of the kernel.
+/// Stores results to their destinations at the end of the kernel.
 static void storeResults(func::FuncOp kernel) {
   auto ret = cast<func::ReturnOp>(kernel.front().getTerminator());
   OpBuilder b(ret);
@@ -256,13 +256,14 @@ static void storeResults(func::FuncOp kernel) {
   kernel.setType(FunctionType::get(kernel.getContext(), kernel.getArgumentTypes(), {}));
 }
 
-/// Lowers a kernel on tensors to a function on buffers, range and scratch.
+/// Lowers a kernel on tensors to a function on buffers with a range and a scratch argument.
 static LogicalResult bufferiseReference(ModuleOp module, KernelInfo &info) {
   PassManager pm(module.getContext());
   bufferization::OneShotBufferizePassOptions options;
   options.bufferizeFunctionBoundaries = true;
   options.functionBoundaryTypeConversion = bufferization::LayoutMapOption::IdentityLayoutMap;
-  options.copyBeforeWrite = true; // every op gets a buffer of its own
+  // Every op gets its own buffer.
+  options.copyBeforeWrite = true;
   options.allowReturnAllocsFromLoops = true;
   pm.addPass(bufferization::createOneShotBufferizePass(options));
   pm.addPass(createCanonicalizerPass());
@@ -296,7 +297,7 @@ static LogicalResult bufferiseReference(ModuleOp module, KernelInfo &info) {
   return success(fixed);
 }
 
-/// Expands copies of buffers to loops; otherwise they become calls of memrefCopy.
+/// Expands copies of buffers to loops. Otherwise they would become calls of memrefCopy.
 static void expandCopies(ModuleOp module) {
   SmallVector<memref::CopyOp> copies;
   module.walk([&](memref::CopyOp op) { copies.push_back(op); });
@@ -352,8 +353,8 @@ static LogicalResult lowerReference(ModuleOp module) {
 }
 
 FailureOr<Image> fsdp::compileReferenceImage(ModuleOp module, const CpuTarget &target, bool widen) {
-  // Functions of the C library stay undefined in the image. The loader resolves them in libm,
-  // which the linker must be given.
+  // Functions of the C library stay undefined in the image. The loader resolves them in libm and
+  // libc, which must be given to the linker.
   SmallVector<StringRef> libraries;
   for (StringRef path :
        {"/lib/x86_64-linux-gnu/libm.so.6", "/lib64/libm.so.6", "/usr/lib/libm.so.6",

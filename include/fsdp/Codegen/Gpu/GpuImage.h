@@ -33,8 +33,8 @@ class TargetInfo;
 /// A tensor that a kernel copies in tiles (cuTensorMapEncodeTiled) with 128-byte swizzle.
 /// Elements outside the tensor read as 0. Dimension 0 is the contiguous one.
 struct GpuTensorMap {
-  int64_t binding = 0;          ///< number of the binding; one past the last binding is the scratch
-  int64_t offset = 0;           ///< of the first element from the start of the binding, in bytes
+  int64_t binding = 0;          ///< number of the binding; the number of bindings means the scratch
+  int64_t offset = 0;           ///< offset of the first element in the binding, in bytes
   bool isBf16 = true;           ///< element type: bf16, or f16 if false
   SmallVector<int64_t> sizes;   ///< sizes of the dimensions, in elements
   SmallVector<int64_t> strides; ///< strides of dimensions 1 and up, in bytes
@@ -51,14 +51,14 @@ struct GpuLaunch {
   std::vector<GpuTensorMap> maps = {};
   int64_t cluster = 1;                    ///< number of blocks per cluster in x; divides `blocks`
   int64_t copyThreads = 0;                ///< threads per block that only copy data
-  std::optional<GpuProduct> product = {}; ///< computed by a library, without an entry
+  std::optional<GpuProduct> product = {}; ///< product that a library computes; no entry then
 };
 
-/// Launch description of one kernel. Its launches run one after the other.
+/// Launch description of one kernel. The launches run one after another.
 struct GpuKernel {
   KernelInfo info; ///< name, bindingBytes and writes; no phases
   std::vector<GpuLaunch> launches;
-  int64_t scratchBytes = 0; ///< in global memory; 256-byte aligned, uninitialised
+  int64_t scratchBytes = 0; ///< scratch in global memory: 256-byte aligned, uninitialised
 };
 
 /// Resource use of an entry as reported by ptxas, and instruction counts of its machine code.
@@ -68,8 +68,8 @@ struct EntryReport {
           barriers = 0;
   int64_t instructions = 0;     ///< number of instructions of the entry
   int64_t loopInstructions = 0, ///< number of instructions of the main loop
-      loopMma = 0;              ///< number of those that multiply matrices
-  /// Cycles of a scheduler's tensor core that those matrix instructions take.
+      loopMma = 0;              ///< number of these instructions that multiply matrices
+  /// Cycles for which the `loopMma` instructions occupy the tensor core of one scheduler.
   int64_t loopTensorCycles = 0;
 };
 
@@ -92,9 +92,10 @@ struct GpuImage {
 /// Returns the reason why `kernel` has no GPU kernel on the chip, or nothing if it has one.
 std::optional<std::string> whyNoGpuKernel(func::FuncOp kernel, const GpuTarget &target);
 
-/// Compiles each supported kernel (fsdp.kernel) of `module`, which is not changed. Emits a
-/// warning with the reason at each unsupported kernel. Fails if a kernel breaks the contract,
-/// if ptxas rejects the text, or, when the options ask for it, if registers spill.
+/// Compiles each supported kernel (fsdp.kernel) of `module`, which is not changed. Emits a warning
+/// with the reason at each unsupported kernel. Fails if a kernel breaks the contract of
+/// docs/explanation/pipeline.md §6, if ptxas rejects the PTX, or if registers spill and the options
+/// forbid it.
 FailureOr<GpuImage> compileGpuImage(ModuleOp module, const GpuTarget &target,
                                     const CodegenOptions &options = {},
                                     GpuOutput output = GpuOutput::Cubin);

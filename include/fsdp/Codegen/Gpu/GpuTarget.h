@@ -24,14 +24,15 @@ struct GpuTarget {
   std::string chip;        ///< sm_80, sm_90a, sm_100a
   unsigned ptxVersion;     ///< PTX ISA version: 71 means 7.1
   int64_t sharedPerBlock;  ///< shared memory that one block may use, in bytes
-  int64_t sharedPerSm;     ///< bytes per multiprocessor; a block also takes `sharedReserved`
+  int64_t sharedPerSm;     ///< shared memory per multiprocessor, in bytes
   int64_t registersPerSm;  ///< number of 32-bit registers of a multiprocessor
-  int64_t multiprocessors; ///< number of multiprocessors of the largest such chip
+  int64_t multiprocessors; ///< number of multiprocessors of the largest GPU with this chip
   int64_t registersPerThread = 255;
+  /// Shared memory that the system reserves in each block, in bytes.
   int64_t sharedReserved = 1024;
-  /// Implementation of matrix products. Auto means generated kernels: they cover every
-  /// contraction and run wherever the artifact runs, also emulated. It is not yet known for
-  /// which shapes a library is faster on a GPU.
+  /// Implementation of matrix products. Auto means generated kernels: they cover every contraction
+  /// and run wherever the artifact runs, including the emulator. It is not yet known for which
+  /// shapes a library is faster on a GPU.
   GemmSource gemm = GemmSource::Auto;
   int64_t gemmWorkspace = 0; ///< workspace for a library's product, in bytes
 

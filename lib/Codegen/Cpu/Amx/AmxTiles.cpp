@@ -4,24 +4,25 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A tile register has 16 rows of 64 bytes: sums of 16 x 16 f32, or operands of 32 k. With 2 x 2
-// tiles of sums, a step of 32 k loads four operands and forms four products:
+// A tile register has 16 rows of 64 bytes: sums of 16 x 16 f32, or operands with 32 values of k.
+// With 2 x 2 tiles of sums, an iteration over 32 values of k loads four operands and forms four
+// products:
 //
 //                  rhs  | b0 | b1 |      16 pairs of k x 16 columns each
 //      lhs  a0          | s0 | s1 |      s[r][c] += a[r] * b[c]     (tdpbf16ps)
 //           a1          | s2 | s3 |
 //
-// Sums start as the tile in memory, or as a constant, and are stored after the last step.
+// Sums start as the values in memory or as a constant, and are stored after the last iteration.
 //
-// tdpbf16ps, by Intel's manual, for each row r and column c of a tile, with denormals as 0:
+// By Intel's manual, tdpbf16ps computes for each row r and column c, with denormals as 0:
 //
 //      even = odd = 0
 //      for j in 0..15:  even = fma(a[r][2j], b[2j][c], even);  odd likewise with 2j + 1
 //      s[r][c] += even + odd
 //
-// With `emulated` the same sums are loops over vectors of columns. They differ from the
-// instruction only where a result is rounded up to the smallest normal number, which the
-// instruction flushes to 0.
+// With `emulated`, loops over vectors of columns compute the same sums. They differ from the
+// instruction only where a result is rounded up to the smallest normal number: the instruction
+// flushes such a result to 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +39,7 @@ class TilePlaces {
 public:
   TilePlaces(CodeBuilder &b, const Product &product) : b(b), product(product) {}
 
-  /// `step` is the first of 16 steps.
+  /// Returns the left operand of a row of tiles; `step` is the first of 16 steps.
   Pointer left(Value step, int64_t row) const {
     return b.shift(product.left, b.add(b.mul(step, product.leftStep), row * product.leftTile));
   }
@@ -53,7 +54,7 @@ public:
   const Product &product;
 };
 
-/// Emits AMX instructions. Registers are numbered here: sums, then operands.
+/// Emits AMX instructions. The lowest registers hold sums, the next ones operands.
 class TileRegisters {
 public:
   explicit TileRegisters(const TilePlaces &places)
@@ -142,7 +143,8 @@ void TileRegisters::step(Value step) {
   Value leftStride = b.constant(places.product.leftRow * 4),
         rightStride = b.constant(places.product.rightStep * 4);
   bool oneRow = places.product.rowTiles == 1;
-  // The side with fewer tiles stays in registers, the other one passes through two of them.
+  // The operand with fewer tiles stays in registers; tiles of the other one alternate between two
+  // registers.
   int64_t held = oneRow ? 1 : places.product.colTiles,
           passing = oneRow ? places.product.colTiles : places.product.rowTiles;
   auto load = [&](bool isLeft, int64_t index, int64_t reg) {
@@ -170,7 +172,8 @@ void TileRegisters::store() {
 }
 
 void amx::emitConfigure(CodeBuilder &b, const Pointer &place) {
-  // Byte 0: palette 1; bytes 16 to 31: bytes per row, 16 bits each; bytes 48 to 55: rows.
+  // Byte 0 is the palette (1). Bytes 16 to 31 hold the row size of each register in bytes (16 bits
+  // each), and bytes 48 to 55 the number of rows.
   SmallVector<int8_t> bytes(configBytes, 0);
   bytes[0] = 1;
   for (int64_t reg = 0; reg < numRegisters; ++reg) {
@@ -254,7 +257,7 @@ void EmulatedTiles::run(Value steps, Value accumulate, TypedAttr constant) {
 }
 
 //===----------------------------------------------------------------------===//
-// Both
+// Both implementations
 //===----------------------------------------------------------------------===//
 
 void amx::emitProduct(CodeBuilder &b, const Product &product, Value steps, Value accumulate,

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Fuse forms a dispatch of its own for attention on whole tensors, so that its kernel has a
-// single op. Such kernels are lowered tile by tile; in other kernels attention is decomposed.
+// Fuse gives attention on whole tensors a dispatch of its own, so that its kernel has a single op.
+// Such kernels are lowered tile by tile. In other kernels attention is decomposed.
 //
 //===----------------------------------------------------------------------===//
 

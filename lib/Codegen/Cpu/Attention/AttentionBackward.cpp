@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A unit is a kv head, with the query heads that share it, and a chunk of its blocks of
-// columns. There are several chunks if there are few heads:
+// A unit is a kv head, with the query heads that share it, and a chunk of its blocks of columns. If
+// there are few heads, each has several chunks:
 //
-//   pack Q and dO of its heads;  δ = Σ O·dO for each row;  dQ = 0
+//   pack Q and dO of the unit's heads;  δ = Σ O·dO for each row;  dQ = 0
 //   for each block of columns: pack its K and V;  dK = dV = 0
 //     for each head of the group, each block of rows that the block of columns meets
 //       S = Q · Kᵀ;  dP = dO · Vᵀ                              tiles
@@ -18,10 +18,10 @@
 //     store scale · dK and dV
 //   store scale · dQ; with several chunks a second phase adds their dQ in order
 //
-// Each sum is a fold in the order of rows, or of columns within a chunk. Chunks depend on the
-// shape alone, so the bits depend on neither workers nor vectors. Time: five products over
-// the blocks that are visited. Scratch per worker: Q, dO and dQ of a kv head. With several
-// chunks, also dQ of all heads per chunk.
+// Each sum is a fold in the order of rows, or of columns within a chunk. Chunks depend only on the
+// shape, so the bits depend neither on the number of workers nor on the vector length. The time is
+// that of five products over the visited blocks. The scratch of a worker holds Q, dO and dQ of a kv
+// head; with several chunks, the shared scratch holds dQ of all heads per chunk.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +35,7 @@ using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
 static constexpr int64_t mostRows = 96, mostCols = 128;
-/// Elements beyond a tile that fragments may read.
+/// Number of elements beyond a tile that fragments may read.
 static constexpr int64_t slack = 64;
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 
@@ -45,7 +45,7 @@ struct BackwardPlan : Plan {
   void takeParts(const Units &units);
   bool isFma() const { return numbers.arithmetic == Arithmetic::Fma; }
 
-  int64_t paddedRows = 0; ///< of a head, rounded up so that the last fragment of a block fits
+  int64_t paddedRows = 0; ///< rows of a head, rounded up so that the last fragment of a block fits
   Part q, qAcross, dout, doutAcross, lse, delta, dq;
   Part kT, vT, kAcross, dk, dv, scores, gradients, gradientsAcross, transposed, bounds;
   int64_t dqShared = 0;
@@ -145,7 +145,7 @@ void BackwardPlan::takeParts(const Units &units) {
 // Packing
 //===----------------------------------------------------------------------===//
 
-/// Returns the rows of a head from `row` on, packed along rows or across them.
+/// Returns the rows of a head from `row` on, packed across rows if `across`, otherwise along rows.
 Matrix BackwardEmitter::rowsOf(const Part &part, Value group, Value row, bool across) {
   Matrix all = matrix(part, plan.numbers.stepType());
   Value first = b.add(b.mul(group, plan.paddedRows), row);
@@ -260,10 +260,11 @@ std::pair<Value, Value> BackwardEmitter::emitVector(const Head &head, const RowC
   } else {
     exponent = b.fma(x, b.number(scale, lanes), minus);
   }
-  // Multiply after the subtraction: rounding lse · log2(e) would affect a whole row.
+  // Multiplies after the subtraction, because the rounding error of lse · log2(e) would affect a
+  // whole row.
   exponent = b.mulf(exponent, b.number(log2e, lanes));
-  // At most 0 apart from rounding. The limit keeps P finite if scores are so large that P is
-  // wrong anyway.
+  // The exponent is at most 0 apart from rounding. The limit keeps P finite for scores so large
+  // that P is wrong anyway.
   Value most = b.number(127, lanes);
   exponent = b.select(arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OGT, exponent, most),
                       most, exponent);
@@ -291,7 +292,7 @@ std::pair<Value, Value> BackwardEmitter::emitVector(const Head &head, const RowC
   return {mixed, ds};
 }
 
-/// Replaces scores by f · P and dP by dS, packed for the products that follow.
+/// Replaces scores by f · P and dP by dS, packed for the following products.
 void BackwardEmitter::emitScores(const Head &head, Value group, Value firstRow, Value firstCol,
                                  Value unit, bool masked) {
   Type wide = plan.numbers.wide, step = plan.numbers.stepType();
@@ -348,7 +349,7 @@ void BackwardEmitter::emitTile(const Head &head, Value group, Value rowBlock, Va
     b.gemm(to, left, right, rows, cols, steps, CpuTiles::Sums::Kept);
   };
   int64_t rowSteps = numbers.steps(plan.blockRows);
-  // A tile packed across rows, read by columns, is its transpose. Tile registers need a copy.
+  // A tile packed across rows is its own transpose if read by columns. Tile registers need a copy.
   auto transposed = [&](const Part &part) {
     if (numbers.arithmetic != Arithmetic::Tiles)
       return Matrix{scratch(part, step), 1, part.stride};
@@ -366,7 +367,7 @@ void BackwardEmitter::emitTile(const Head &head, Value group, Value rowBlock, Va
   captures.endTile(*this, group);
 }
 
-/// Emits a kv head and a chunk of its columns.
+/// Emits the code of a kv head and a chunk of its columns.
 void BackwardEmitter::emitHead(Head head, Value unit, Value chunk) {
   Type wide = plan.numbers.wide;
   Value zero = b.constant(0);

@@ -4,19 +4,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The indices of a contribution determine where it is summed:
+// The arguments that a contribution's indices depend on determine where it is summed:
 //
 //   none, b, h       lanes of a row, a tile, then the head    one sum per head and chunk
 //   q                lanes of each row, over the chunk        one per row and chunk
 //   k                lanes of columns, over all rows          one per column
 //   q and k          directly in a table                      private or owned
 //
-// Sums of heads, rows and columns are kept in shared scratch. A last phase adds them at the
-// elements that the indices name, in the order of (b, h, q or k, chunk). A table is private
-// to a unit if that costs little memory; the last phase then adds the units' tables in order.
-// Otherwise no two units may write the same element. Then units are divided only along those
-// of b, h and k that are the same index of every contribution to the table, and process the
-// rest in order. No sum depends on how workers divide the units.
+// Sums of heads, rows and columns are kept in shared scratch. A last phase adds them to the
+// elements that the indices name, in the order of (b, h, q or k, chunk). A table is private to a
+// unit if that costs little memory; the last phase then adds the units' tables in order. Otherwise
+// no two units may write the same element: units are divided only along an argument (b, h or k)
+// that is an index at the same position in every contribution to the table. Each unit processes the
+// other dimensions in order. No sum depends on how workers divide the units.
 //
 // A learned bias of full size uses no scratch: it is summed in the result.
 //
@@ -30,7 +30,7 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
-/// Limit of the bytes of all private tables of a gradient; larger tables are owned.
+/// Maximum size of all private tables of a gradient, in bytes. Larger tables are owned.
 static constexpr int64_t mostPrivateBytes = 32 << 20;
 static constexpr unsigned leading = leadingOfGrad;
 
@@ -67,8 +67,8 @@ Units Captures::chooseUnits(int64_t most) {
     gradient.isPrivate =
         gradient.type.getNumElements() * bytesOf(gradient.work) * units.count(shape) <=
         mostPrivateBytes;
-  // An index owns a table if it is at one position in all contributions: t[h, q] and t[q, h]
-  // collide.
+  // An index owns a table if it is at the same position in all contributions. (With t[h, q] and
+  // t[q, h], two units could write the same element.)
   auto isOwner = [&](unsigned argument) {
     return llvm::all_of(llvm::seq<unsigned>(0, gradients.size()), [&](unsigned number) {
       auto places = llvm::to_vector(llvm::seq<int64_t>(0, gradients[number].type.getRank()));
@@ -130,7 +130,7 @@ void Captures::takeParts(Plan &plan, const Units &units, int64_t rows) {
 }
 
 //===----------------------------------------------------------------------===//
-// Places
+// Locations of sums
 //===----------------------------------------------------------------------===//
 
 Pointer Captures::sharedAt(Emitter &e, int64_t offset, Type type) {
@@ -149,7 +149,7 @@ Pointer Captures::tableOf(Emitter &e, const Gradient &gradient, Value unit) {
   return e.b.shift(tables, e.b.mul(unit, gradient.type.getNumElements()));
 }
 
-/// Returns the `count` sums of one head and chunk (null: of the head).
+/// Returns the `count` sums of one head and chunk; of the whole head if `chunk` is null.
 Pointer Captures::totals(Emitter &e, const Contribution &c, const Head &head, Value chunk,
                          int64_t count) {
   Value number = e.b.add(e.b.mul(head.batch, shape.heads), head.head);
@@ -210,7 +210,8 @@ void Captures::endRow(Emitter &e) {
     }
 }
 
-/// Adds a whole vector if the last index is k and no other depends on k, otherwise lane by lane.
+/// Adds a whole vector if the last index is k and no other index depends on k. Otherwise adds lane
+/// by lane.
 void Captures::addToTable(Emitter &e, KeptFunction &grad, const Contribution &c, const Site &site,
                           ScoreFunction::Values &known, Value value, Value keep, Value unit) {
   CpuTiles &b = e.b;
@@ -223,7 +224,8 @@ void Captures::addToTable(Emitter &e, KeptFunction &grad, const Contribution &c,
                  return (grad.function.dependenceOf(i) | Dependence::Row) == Dependence::Both;
                });
   if (along) {
-    Site first = site; // the position of lane 0
+    // The position is that of lane 0.
+    Site first = site;
     first.lanes = 0;
     ScoreFunction::Values ofLane = known;
     ofLane.erase(k);
@@ -266,7 +268,8 @@ void Captures::add(Emitter &e, KeptFunction &grad, const Site &site, ScoreFuncti
       break;
     }
     case Dependence::Column: {
-      Value block = b.rem(site.column, c.tile.stride); // blocks start at multiples of their size
+      // Blocks start at multiples of their size.
+      Value block = b.rem(site.column, c.tile.stride);
       addInto(b, b.shift(e.scratch(c.tile, c.work), block), value);
       break;
     }
@@ -322,7 +325,7 @@ bool Captures::hasShared() const {
   });
 }
 
-/// Clears the sums that units add to. Each gradient is one unit of the phase.
+/// Clears the sums to which units add. Each gradient is one unit of this phase.
 void Captures::emitClear(Emitter &e) {
   CpuTiles &b = e.b;
   for (auto [number, gradient] : llvm::enumerate(gradients)) {

@@ -11,11 +11,11 @@
 
 namespace mlir::fsdp::attention {
 
-/// Partition of the backward pass into units of work. A unit processes the batches and heads
-/// that it does not own one after the other.
+/// Partition of the backward pass into units of work. If a unit does not own a batch or a head, it
+/// processes all batches or all heads one after another.
 struct Units {
   bool ownsBatch = true, ownsHead = true;
-  int64_t chunks = 1; ///< parts of the column blocks per owned batch and head
+  int64_t chunks = 1; ///< number of parts of the column blocks per owned batch and head
   int64_t count(const Shape &shape) const {
     return (ownsBatch ? shape.batch : 1) * (ownsHead ? shape.kvHeads : 1) * chunks;
   }
@@ -24,21 +24,21 @@ struct Units {
 /// One `fsdp.contribute` and the memory of its partial sums.
 struct Contribution {
   ContributeOp op;
-  unsigned gradient;        ///< number of the gradient that it adds to
-  Dependence where;         ///< what its indices depend on
+  unsigned gradient;        ///< index into `gradients` of the gradient that it adds to
+  Dependence where;         ///< arguments that its indices depend on
   Type work;                ///< type of the sums
   Part row, tile, head;     ///< worker scratch: sums of a row, of a tile or block, of a head
-  int64_t sharedOffset = 0; ///< in the shared scratch: sums of all heads
+  int64_t sharedOffset = 0; ///< offset of the sums of all heads in the shared scratch
 };
 
 /// The gradient of one captured float tensor.
 struct Gradient {
   RankedTensorType type;
   Type work;
-  bool isPrivate = false;   ///< each unit has its own table of sums
-  bool isDirect = false;    ///< the sums are in the result itself
-  int64_t sharedOffset = 0; ///< in the shared scratch: the sums, unless isDirect
-  int64_t tablesOffset = 0; ///< in the shared scratch: the private tables
+  bool isPrivate = false;   ///< true if each unit has its own table of sums
+  bool isDirect = false;    ///< true if the sums are in the result itself
+  int64_t sharedOffset = 0; ///< offset of the sums in the shared scratch, unless isDirect
+  int64_t tablesOffset = 0; ///< offset of the private tables in the shared scratch
   Value result;
 };
 
@@ -50,13 +50,13 @@ public:
   /// Returns true if sums must be cleared before the units run.
   bool hasShared() const;
 
-  /// Decides which units may run in parallel, with at most `chunks` chunks of columns, and
-  /// which tables are private.
+  /// Returns the partition into units that may run in parallel, with at most `chunks` chunks of
+  /// columns. Decides which tables are private.
   Units chooseUnits(int64_t chunks);
   /// Reserves the scratch of all sums in `plan`.
   void takeParts(Plan &plan, const Units &units, int64_t paddedRows);
 
-  /// Emits the phases before the units and after them.
+  /// Emits the phases that run before and after the units.
   void emitClear(Emitter &e);
   void emitFinish(Emitter &e, KeptFunction &grad, const Units &units);
 
@@ -66,7 +66,7 @@ public:
   void beginBlock(Emitter &e, const Head &head, Value group);
   void beginTile(Emitter &e);
   void endRow(Emitter &e);
-  /// Adds the contributions at a site. `keep` masks the lanes that count; null means all.
+  /// Adds the contributions at a site. `keep` masks the lanes to add; null means all lanes.
   void add(Emitter &e, KeptFunction &grad, const tile::Site &site,
            tile::ScoreFunction::Values &known, Value keep, Value unit, Value group, Value row);
   void endTile(Emitter &e, Value group);

@@ -1,11 +1,11 @@
-//===- AttentionEmit.cpp - Parts shared by forward and backward --*- C++ -*-===//
+//===- AttentionEmit.cpp - Code shared by forward and backward --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Values of a score function that depend on the row (or column) alone are computed once per
-// row of a block (or column). They are kept in an array next to the tile:
+// Values of a score function that depend only on the row are computed once per row of a block, and
+// those that depend only on the column once per column. They are kept in arrays for the tile:
 //
 //            column values | c0 | c1 | c2 | ..
 //            row values r0 |
@@ -59,7 +59,8 @@ void Emitter::enter(func::FuncOp kernel, func::FuncOp phase) {
     plan.tileConfig = plan.take(1, amx::configBytes, 1);
   amx::emitConfigure(b, scratch(plan.tileConfig, b.getI8Type()));
   amx::emitRelease(b);
-  b.setInsertionPoint(entry.getTerminator()->getPrevNode()); // all code of the phase comes before
+  // All code of the phase is inserted before the release.
+  b.setInsertionPoint(entry.getTerminator()->getPrevNode());
 }
 
 Pointer Emitter::scratch(const Part &part, Type type) {

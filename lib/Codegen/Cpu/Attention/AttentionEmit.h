@@ -1,4 +1,4 @@
-//===- AttentionEmit.h - Parts shared by forward and backward ---*- C++ -*-===//
+//===- AttentionEmit.h - Code shared by forward and backward ---*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,7 +13,7 @@
 
 namespace mlir::fsdp::attention {
 
-/// A function of scores with the arrays of its row and column values.
+/// A function of scores with the scratch arrays of its row values and column values.
 struct KeptFunction {
   explicit KeptFunction(tile::ScoreFunction function) : function(std::move(function)) {}
   tile::ScoreFunction function;
@@ -26,7 +26,7 @@ class Emitter {
 public:
   Emitter(tile::CpuTiles &b, Plan &plan) : b(b), plan(plan), shape(plan.shape) {}
 
-  /// Sets the pointers of bindings and scratch and the range of units from the arguments of
+  /// Sets the members `bindings`, `worker`, `shared`, `begin` and `end` from the arguments of
   /// `phase`.
   void enter(func::FuncOp kernel, func::FuncOp phase);
   Pointer binding(Value tensor) const { return bindings.lookup(tensor); }
@@ -41,27 +41,27 @@ public:
   void emitUnit(KeptFunction &f, const Head &head);
   void emitRows(KeptFunction &f, const Head &head, Value firstRow, int64_t rows);
   void emitColumns(KeptFunction &f, const Head &head, Value firstCol);
-  /// Returns the values known at row `row` of a tile, and those at a vector of columns from
-  /// `col` on.
+  /// knownOfRow() returns the values known at row `row` of a tile. known() returns these and the
+  /// values of the vector of columns that begins at `col`.
   tile::ScoreFunction::Values knownOfRow(const KeptFunction &f, Value row);
   tile::ScoreFunction::Values known(const KeptFunction &f, const tile::ScoreFunction::Values &ofRow,
                                     Value col);
   Value splatted(Value value) {
     return isa<VectorType>(value.getType()) ? value : b.splat(value, plan.numbers.rowLanes);
   }
-  /// Emits body(block, isFree) for the blocks that the tile [first, last) of the other side meets;
-  /// isFree means that no element of the block is masked. `part` holds the bounds of each range.
+  /// Emits body(block, isFree) for each block of `ranges` that the tile [first, last) meets. isFree
+  /// means that no element of the block is masked. `part` holds the bounds of each range.
   void forBlocks(ArrayRef<TileRange> ranges, Part part, KeptFunction &mask, const Head &head,
                  Value first, Value last, function_ref<void(Value, Value)> body);
-  /// Returns the mask of the lanes of a site that exist and that the mask function keeps; null
-  /// if all.
+  /// Returns the mask of the lanes of a site that exist and that the mask function keeps. Null
+  /// means all lanes.
   Value keptLanes(KeptFunction &mask, const tile::ScoreFunction::Values &ofRow,
                   const tile::Site &site, Value col);
-  /// Stores `rows` rows of sums, times `factor`, to rows of `tensor` from `firstRow` on.
+  /// Stores `rows` rows of sums, times `factor`, to `tensor`, beginning at row `firstRow`.
   void storeRows(const tile::Matrix &from, Value factor, const Pointer &tensor,
                  const tile::Matrix &slab, Value firstRow, Value rows, int64_t cols);
-  /// Returns the pointer to the argument that `result` is returned in; its base is null if
-  /// there is none.
+  /// Returns the pointer to the argument in which the kernel returns `result`. Its base is null if
+  /// the result is not returned.
   Pointer destination(func::FuncOp kernel, Value result);
 
   tile::CpuTiles &b;

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Emits one phase. A unit is a block of rows of one head. A worker packs K and V of a head
-// when it reaches the head's first unit:
+// Emits one phase. A unit is a block of rows of one head. A worker packs K and V of a head when it
+// starts the first unit of that head:
 //
 //   m = -inf, l = 0, O = 0                              for each row
 //   for each block of columns that is not entirely masked
@@ -13,14 +13,14 @@
 //     S = score_mod(scale · S), -inf where masked       only if necessary
 //     m' = max(m, max S · c);  a = 2^(m - m')           c = log2(e) · scale without score_mod;
 //     P = 2^(S · c - m');  l = l · a + Σ P;  m = m'     with one: max S, c (m - m'), c (S - m')
-//     P = P · weight_mod                                after the sums, if there is one
+//     P = P · weight_mod                                after the sums, if weight_mod exists
 //     O = O · a + P · V                                 tile
-//   O / l, lse = ln2 · m + ln(l), or m + ln(l);  0 and -inf where l = 0
+//   O / l, lse = ln2 · m + ln(l), or m + ln(l) with score_mod;  0 and -inf where l = 0
 //
-// m of each row, and l in 512 bits of lanes, are stored next to the tile. Blocks of rows are
-// taken alternately from both ends, so that each range of units gets a similar share of a
-// causal mask. Time: two products over the blocks that are visited. Scratch per worker: K and
-// V of one head, a tile of scores, a tile of O.
+// m and l of each row are stored in arrays for the tile; l has 512 bits of lanes. Blocks of rows
+// are taken alternately from both ends, so that each range of units has a similar share of a causal
+// mask. The time is that of two products over the visited blocks. The scratch of a worker holds K
+// and V of one head, a tile of scores and a tile of O.
 //
 //===----------------------------------------------------------------------===//
 
@@ -75,7 +75,7 @@ private:
   func::FuncOp kernel;
   std::optional<KeptFunction> score, mask, weight;
   SmallVector<TileRange> ranges;
-  Pointer o, lse; ///< base is null if the result is not wanted
+  Pointer o, lse; ///< base is null if the result is not used
 };
 } // namespace
 
@@ -105,7 +105,7 @@ ForwardPlan::ForwardPlan(const Shape &shape, const Numbers &numbers) : Plan(shap
 // Blocks
 //===----------------------------------------------------------------------===//
 
-/// Returns Kᵀ of a block: steps × columns.
+/// Returns Kᵀ of a block: a matrix of steps × columns.
 Matrix ForwardEmitter::keys(Value block) {
   Matrix all = matrix(plan.k, plan.numbers.stepType());
   all.place = b.shift(all.place, b.mul(block, plan.transposedSteps(shape.dim) * plan.blockCols));
@@ -165,7 +165,8 @@ void ForwardEmitter::modify(const Head &head, Value firstRow, Value rows, Value 
   });
 }
 
-/// Computes weight_mod for a row of a tile. Columns beyond the end get the value of the last one.
+/// Computes weight_mod for a row of a tile. Columns beyond the end get the value of the last
+/// column.
 void ForwardEmitter::emitFactors(const Head &head, Value firstRow, Value row, Value firstCol) {
   int64_t lanes = plan.numbers.rowLanes;
   ScoreFunction::Values ofRow = knownOfRow(*weight, row);
@@ -183,15 +184,15 @@ void ForwardEmitter::emitFactors(const Head &head, Value firstRow, Value row, Va
   });
 }
 
-/// Replaces S by P and updates max, sum and correction of each row.
+/// Replaces S by P and updates the maximum, the sum and the correction of each row.
 void ForwardEmitter::softmax(const Head &head, Value firstRow, Value rows, Value firstCol) {
   Matrix s = matrix(plan.scores, plan.numbers.wide),
          p = matrix(plan.scores, plan.numbers.stepType());
   int64_t lanes = plan.numbers.rowLanes;
   Type wide = plan.numbers.wide;
   auto layout = Layout::rowVectors(1, plan.blockCols, lanes);
-  // Without folding, scores may be any numbers, and exp2 could not absorb the rounding error
-  // of their products with c.
+  // Without folding, a score may be any number. The scale c is then applied after the subtraction,
+  // because exp2 could not absorb the rounding error of a score times c.
   bool folds = foldsScale();
   Value c = b.number(folds ? op.getScale().convertToDouble() * log2e : log2e, lanes),
         none = b.number(-infinity, lanes);
@@ -220,7 +221,7 @@ void ForwardEmitter::softmax(const Head &head, Value firstRow, Value rows, Value
         Value factor = b.load(vector, b.shift(scratch(plan.factors, wide), col)),
               zero = b.number(0, lanes);
         Value isNone = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, value, zero);
-        // A factor may be any value where the mask is false.
+        // A factor may be any value (NaN, infinity) where the mask is false.
         value = b.select(isNone, zero, b.mulf(value, factor));
       }
       b.storeAlong(value, p, row, col);
@@ -251,7 +252,7 @@ void ForwardEmitter::emitBlock(const Head &head, Value firstRow, Value rows, Val
          [&](Value row) { return b.broadcastLoad(perRow(plan.correction, row), numbers.lanes); });
 }
 
-/// Stores O and LSE of the existing rows.
+/// Stores O and LSE of the rows that exist.
 void ForwardEmitter::finish(const Head &head, Value firstRow, Value rows) {
   int64_t lanes = plan.numbers.rowLanes;
   Type wide = plan.numbers.wide;

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Sizes, tiles and scratch of one attention kernel: all numbers of the generated code are
-// decided here. The blocks of keys depend on shapes and types alone, because they affect the
-// bits of the result.
+// Sizes, tiles and scratch of one attention kernel. All numbers of the generated code are decided
+// here. The blocks of keys depend only on shapes and types, because they affect the bits of the
+// result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ namespace mlir::fsdp::attention {
 /// A part of a worker's scratch.
 struct Part {
   int64_t offset = 0;
-  int64_t stride = 0; ///< from one row to the next, in elements
+  int64_t stride = 0; ///< distance between rows, in elements
 };
 
 struct Plan {
@@ -30,16 +30,16 @@ struct Plan {
   Shape shape;
   tile::Numbers numbers;
   int64_t blockRows = 0, blockCols = 0; ///< size of a tile of scores
-  int64_t tileRows = 0;                 ///< rows of a tile in memory, rounded up to whole fragments
+  int64_t tileRows = 0;                 ///< rows of a tile in memory, in whole fragments
   int64_t rowBlocks = 0, colBlocks = 0;
   int64_t workerBytes = 0, sharedBytes = 0;
-  Part tileConfig; ///< of the tile registers, once a phase uses them
+  Part tileConfig; ///< configuration of the tile registers, once a phase uses them
 
   /// Number of steps along the head dimensions.
   int64_t dimSteps() const { return numbers.steps(shape.dim); }
   int64_t valueSteps() const { return numbers.steps(shape.valueDim); }
   int64_t padded(int64_t cols) const { return llvm::alignTo(cols, numbers.rowLanes); }
-  /// Returns the columns of a matrix that is packed along rows: whole steps of a product.
+  /// Returns `cols` rounded up to whole steps of a product, for a matrix packed along rows.
   int64_t paddedAlong(int64_t cols) const { return numbers.wholeSteps(padded(cols)); }
   /// Number of rows of steps that packTransposed writes.
   int64_t transposedSteps(int64_t cols) const {

@@ -7,9 +7,9 @@
 //   along rows    a0 a1 a2 a3        across rows    a0 a1 ..      transposed   a0 b0 c0 ..
 //                 b0 b1 b2 b3                       b0 b1 ..                   a1 b1 c1 ..
 //
-// With bf16 dot products a step is a pair: a0a1 a2a3, a0b0 a1b1, a0a1 b0b1. Elements outside
-// of the matrix are zero. A square of lanes × lanes is transposed in registers: for s = 1, 2,
-// 4, .. rows r and r + s exchange lanes l + s of the first with lanes l of the second.
+// With bf16 dot products a step is a pair: a0a1 a2a3, a0b0 a1b1, a0a1 b0b1. Elements outside the
+// matrix are zero. A square of lanes × lanes is transposed in registers: for s = 1, 2, 4, .. lanes
+// l + s of row r are exchanged with lanes l of row r + s.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::tile;
 
-/// Returns the number of existing columns from (row, col) on; 0 in a row that does not exist.
+/// Returns the number of existing columns from (row, col) on, or 0 if the row does not exist.
 static Value remaining(CpuTiles &b, Value row, Value col, Extents extents) {
   Value count = b.sub(b.constant(extents.cols), col);
   return b.select(b.isLess(row, extents.rows), count, b.constant(0));
@@ -31,7 +31,7 @@ Value CpuTiles::loadWide(const Matrix &from, Value row, Value col, Extents exten
   return convertFloat(load(type, at(from, row, col), mask), numbers.wide);
 }
 
-/// Loads `lanes` steps along a row.
+/// Loads numbers.lanes steps along a row.
 Value CpuTiles::loadSteps(const Matrix &from, Value row, Value col, Extents extents) {
   if (!numbers.packsPairs())
     return loadWide(from, row, col, extents, numbers.lanes);
@@ -42,7 +42,7 @@ Value CpuTiles::loadSteps(const Matrix &from, Value row, Value col, Extents exte
                                    pairs);
 }
 
-/// Rounds to bf16. Unless a step is a pair of bf16, the result is widened again.
+/// Rounds to bf16. If a step is a single value, extends the result to the wide type.
 Value CpuTiles::toHalf(Value vector) {
   int64_t lanes = cast<VectorType>(vector.getType()).getNumElements();
   auto half = VectorType::get({lanes}, getBF16Type());

@@ -7,12 +7,12 @@
 // A product of tiles is computed fragment by fragment, with the sums of a fragment in registers:
 //
 //                   b   | b0 | b1 |          step k: load a row of b, then broadcast
-//      a  a(0, k)       | s  | s  |          a(r, k), one row after the other, into
-//         a(1, k)       | s  | s  |          a multiply-add with each register of it
+//      a  a(0, k)       | s  | s  |          a(r, k) for each row r, and multiply-add
+//         a(1, k)       | s  | s  |          it with each register of the row of b
 //
-// Each sum is a fold over k in order, whatever the fragment's shape, so the bits depend on
-// neither the number of registers nor of lanes. Sums and maxima of rows use vectors of the
-// same length on every CPU, which are combined by halves.
+// Each sum is a fold over k in order, whatever the fragment's shape. The bits therefore depend
+// neither on the number of registers nor on the number of lanes. Sums and maxima of rows use
+// vectors of the same length on every CPU, whose lanes are combined by halves.
 //
 //===----------------------------------------------------------------------===//
 
@@ -209,14 +209,16 @@ Fragment CpuTiles::gemm(Fragment sums, const Matrix &a, const Matrix &b, int64_t
   return {layout, values};
 }
 
-/// Returns the registers per row of a fragment, distributed evenly over the panels of columns.
+/// Returns the number of registers per row of a fragment, distributed evenly over the panels of
+/// columns.
 int64_t CpuTiles::sumsPerRowOf(int64_t cols, int64_t &panels) const {
   int64_t registers = llvm::divideCeil(cols, numbers.lanes);
   panels = llvm::divideCeil(registers, numbers.sumsPerRow);
   return llvm::divideCeil(registers, panels);
 }
 
-/// Returns the rows of a fragment with so many registers each, distributed evenly over all rows.
+/// Returns the number of rows of a fragment with `registers` registers per row, distributed evenly
+/// over all rows.
 static int64_t fragmentRows(const Numbers &numbers, int64_t rows, int64_t registers) {
   int64_t most = std::min<int64_t>(numbers.sums / registers, 16);
   return llvm::divideCeil(rows, llvm::divideCeil(rows, most));

@@ -4,16 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The tile builder for CPUs: fragments are vectors, and tiles are in the scratch of a worker,
-// which stays in the caches. Private to the stage.
+// The tile builder for CPUs. Fragments are vectors. Tiles are in the scratch of a worker, which
+// stays in the caches. This header is private to Codegen.
 //
-// A product advances in steps along k. The packing of a matrix defines how its elements are
-// arranged for these steps; a step depends on the arithmetic:
+// A product advances in steps along k. A step is one k or a pair of k. Packing arranges the
+// elements of a matrix for these steps, which depend on the arithmetic:
 //
 //              along a row (k = column)      across rows (k = row)
 //   Fma        x[r][k], widened              x[k][c], widened
 //   Bf16Dot    pairs of x[r][k], unchanged   pairs x[2j][c] x[2j+1][c]
-//   Tiles      the same; k is a multiple of 32
+//   Tiles      as Bf16Dot, but k is a multiple of 32
 //   Bf16Pairs  x[r][k^1], widened            x[k^1][c], widened
 //
 //===----------------------------------------------------------------------===//
@@ -40,25 +40,25 @@ struct Numbers {
   Arithmetic arithmetic = Arithmetic::Fma;
   bool emulatesTiles = false;  ///< with Tiles: loops with the arithmetic of AMX
   bool convertsToBf16 = false; ///< the CPU has vcvtneps2bf16
-  /// Lanes of a register, and lanes of the vectors in which rows are summed (512 bits on
-  /// every CPU).
+  /// Number of lanes of a register, and of the vectors in which rows are summed (512 bits on every
+  /// CPU).
   int64_t lanes, rowLanes;
-  /// Largest number of registers for the sums of a product, in all and per row.
+  /// Maximum number of registers for the sums of a product, in total and per row.
   int64_t sums, sumsPerRow;
 
-  /// Values of k per step, type of a step and its size in bytes.
+  /// Number of k values per step.
   int64_t perStep() const { return packsPairs() ? 2 : 1; }
-  /// Whether a step is a pair of bf16.
+  /// Returns true if a step is a pair of bf16.
   bool packsPairs() const {
     return arithmetic == Arithmetic::Bf16Dot || arithmetic == Arithmetic::Tiles;
   }
-  /// Returns `extent` rounded up so that blocks of rows or columns have whole steps of a product.
+  /// Returns `extent` rounded up so that blocks of rows or columns consist of whole steps.
   int64_t wholeSteps(int64_t extent) const {
     return arithmetic == Arithmetic::Tiles ? llvm::alignTo(extent, 2 * amx::tileSize) : extent;
   }
   Type stepType() const;
   int64_t stepBytes() const { return wide.isF64() ? 8 : 4; }
-  /// Returns the number of steps for `k` values.
+  /// Returns the number of steps for `k` values of k.
   int64_t steps(int64_t k) const;
 };
 
@@ -68,7 +68,7 @@ struct Matrix {
   int64_t rowStride, colStride = 1;
 };
 
-/// Number of rows (a value) and columns (static) of a matrix in a tensor.
+/// Number of rows (dynamic) and columns (static) of a matrix in a tensor.
 struct Extents {
   Value rows;
   int64_t cols;
@@ -87,7 +87,7 @@ public:
   //===--- Scalars and vectors of the wide type ----------------------------===//
   /// Creates a constant of the wide type, as a vector if `lanes` > 0.
   Value number(double value, int64_t lanes = 0);
-  /// Emits 2^x for x <= 1; results below 2^-125 (f64: 2^-1021) are 0.
+  /// Emits 2^x for x <= 1. Results below 2^-125 (f64: 2^-1021) become 0.
   Value exp2(Value x);
   Value broadcastLoad(const Pointer &place, int64_t lanes) {
     return splat(load(place.type, place), lanes);
@@ -100,21 +100,21 @@ public:
   Fragment load(Layout layout, const Matrix &from, Value mask = nullptr);
   void store(const Fragment &fragment, const Matrix &to);
   Fragment map(const Fragment &x, function_ref<Value(Value, int64_t)> body);
-  /// Returns for each row a vector whose lanes all hold the largest element.
+  /// Returns for each row a vector whose lanes all hold the largest element of the row.
   SmallVector<Value> rowMax(const Fragment &x);
-  /// Returns for each row a vector of partial sums, added register by register.
+  /// Returns for each row a vector of partial sums: the sum of the row's registers, lane by lane.
   SmallVector<Value> rowSum(const Fragment &x);
-  /// Returns a vector whose lanes all hold the sum of the lanes, added by halves.
+  /// Returns a vector whose lanes all hold the sum of the lanes of `vector`, added by halves.
   Value sumOfLanes(Value vector);
   /// Returns sums(r, c) + Σ over `steps` of a(r, k) · b(k, c).
   Fragment gemm(Fragment sums, const Matrix &a, const Matrix &b, int64_t steps);
 
   //===--- Tiles -----------------------------------------------------------===//
   enum class Sums { Zero, Kept };
-  /// Emits c = start + a · b, fragment by fragment, where start is 0 or c, times `factor` of its
-  /// row (a vector of equal lanes) if that is given. Rows are rounded up to rowsOf(rows, cols): a
-  /// must be readable and c writable up to there. With Tiles, the steps of a row of `a` must be
-  /// contiguous.
+  // Emits c = start + a · b, fragment by fragment. `start` is 0, or c times `factor` of its row (a
+  // vector of equal lanes), or c without `factor`. The number of rows is rounded up to rowsOf(rows,
+  // cols): `a` must be readable and `c` writable up to there. With Tiles, the steps of a row of `a`
+  // must be contiguous.
   void gemm(const Matrix &c, const Matrix &a, const Matrix &b, int64_t rows, int64_t cols,
             int64_t steps, Sums start, function_ref<Value(Value)> factor = nullptr);
   static int64_t rowsOf(const Numbers &numbers, int64_t rows, int64_t cols);
@@ -122,25 +122,27 @@ public:
   /// Emits for (i = from; i < to; ++i) { fetch(i + 1); body(i); }; `fetch` may be null.
   void pipeline(Value from, Value to, function_ref<void(Value)> fetch,
                 function_ref<void(Value)> body);
-  /// Prefetches `bytes` bytes from `place` on.
+  /// Prefetches `bytes` bytes that begin at `place`.
   void prefetchTile(const Pointer &place, int64_t bytes);
 
   //===--- Packing ---------------------------------------------------------===//
   /// Packs `rows` rows of a matrix with `cols` columns into steps along each row. Elements
   /// outside of `extents` are 0.
   void packAlong(const Matrix &from, Extents extents, const Matrix &to, int64_t rows, int64_t cols);
-  /// Packs into steps across rows.
+  /// Packs a matrix into steps across rows, otherwise as packAlong().
   void packAcross(const Matrix &from, Extents extents, const Matrix &to, int64_t rows,
                   int64_t cols);
-  /// Packs steps along a row as rows: to(step, row). `rows` is a multiple of lanes.
+  /// Packs a matrix into steps along each row and stores them transposed: to(step, row). `rows` is
+  /// a multiple of lanes.
   void packTransposed(const Matrix &from, Extents extents, const Matrix &to, int64_t rows,
                       int64_t cols);
-  /// Emits to(r, s) = from(s, r) for pairs: `rows` rows of `steps` steps, both multiples of 16.
+  /// Emits to(r, s) = from(s, r) for pairs. `to` has `rows` rows of `steps` steps; both are
+  /// multiples of 16.
   void transposePairs(const Matrix &from, const Matrix &to, int64_t rows, int64_t steps);
-  /// Stores one vector of a row (wide values), from column `col` on, as steps along the row.
+  /// Stores one vector of a row (wide values) as steps along the row, beginning at column `col`.
   void storeAlong(Value vector, const Matrix &to, Value row, Value col);
-  /// Stores vectors of rows `row` (even) and `row` + 1 as steps across rows. With Fma the two
-  /// are stored separately and `next` may be null.
+  /// Stores vectors of rows `row` (even) and `row` + 1 as steps across rows. With Fma each vector
+  /// is stored separately, and `next` may be null.
   void storeAcross(Value vector, Value next, const Matrix &to, Value row, Value col);
 
   Pointer at(const Matrix &matrix, Value row, Value col);

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Emits one phase. A worker has a range of panels of columns (or rows, see GemmPlan.cpp):
+// Emits one phase. A worker has a range of panels of columns (or of rows, see Plan::splitRows):
 //
 //   for each value of the outer digits
 //     for each block of nc columns, of mc rows, of kc
@@ -14,9 +14,9 @@
 //         for each panel of rows, for each panel of the group
 //           tile += lhs · rhs; after the last k: finish the tile
 //
-// If a tile is whole and needs no epilogue, its sums are in the result's buffer. Otherwise
-// they are in the worker's scratch. If partial sums must be kept until the next block of k,
-// the scratch has room for mc × nc of them.
+// If a tile is whole and needs no epilogue, its sums are in the result's buffer, otherwise in the
+// worker's scratch. The scratch has space for mc × nc sums if partial sums must be kept until the
+// next block of k.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,7 +46,8 @@ private:
   };
   void emitOuter(Value outer, Range rows, Range cols);
   void emitBlock(Position position, Range rows, Range cols, Range sumCols, Value kBlock);
-  /// Rows and columns of a worker; columns whose sums are kept; first column of the packed panels.
+  /// Rows and columns of a worker, columns whose sums are kept, and first column of the packed
+  /// panels.
   struct Ranges {
     Range rows, cols, sumCols;
     Value firstCol;
@@ -76,15 +77,15 @@ private:
 };
 } // namespace
 
-/// Returns the start of a panel in scratch.
+/// Returns a pointer to panel `number` in scratch.
 Pointer PhaseEmitter::panel(const Side &side, Value number) {
   Type type = plan.packsPairs() ? b.getI32Type() : plan.packType;
   Value base = b.address({kernel.worker, b.getI8Type(), b.constant(side.offset)});
   return {base, type, b.mul(number, plan.panelSize(side.width))};
 }
 
-/// Returns the address of a tile's sums in scratch. All tiles share one if no partial sums
-/// must be kept.
+/// Returns the address of a tile's sums in scratch. If no partial sums must be kept, all tiles use
+/// the same address.
 Pointer PhaseEmitter::waitingTile(Value row, Value col, Range rows, Range sumCols) {
   Value base = b.address({kernel.worker, b.getI8Type(), b.constant(plan.tileOffset)});
   Value number = b.constant(0);
@@ -116,7 +117,8 @@ void PhaseEmitter::emitTile(const Position &corner, Value row, Value col, const 
     tile.base = b.select(isWhole, b.address(inResult), b.address(scratch));
     tile.index = b.constant(0);
     stride = b.select(isWhole, b.constant(dest.strides[plan.rows.back()]), stride);
-    for (int64_t r = 0; r < plan.mr; ++r) // prefetch the next tile's part of the result
+    // Prefetches the part of the result that the next tile covers.
+    for (int64_t r = 0; r < plan.mr; ++r)
       for (int64_t c = 0; c < plan.nr; c += plan.lanes)
         b.prefetch(
             b.shift(inResult, b.constant((plan.mr + r) * dest.strides[plan.rows.back()] + c)),

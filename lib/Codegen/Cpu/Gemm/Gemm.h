@@ -12,11 +12,11 @@
 
 namespace mlir::fsdp {
 
-/// Returns true if lowerContractKernel supports this kernel, without changing it. Other
-/// kernels go to the next lowerings.
+/// Returns true if lowerContractKernel() supports `kernel`. Does not change the kernel.
 bool handlesContractKernel(func::FuncOp kernel, const CpuTarget &target);
 
-/// Lowers a kernel with one linalg.contract followed by elementwise ops; see lowerKernel.
+/// Lowers a kernel with one linalg.contract followed by elementwise ops. The contract is that of
+/// lowerKernel.
 LogicalResult lowerContractKernel(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info);
 
 } // namespace mlir::fsdp

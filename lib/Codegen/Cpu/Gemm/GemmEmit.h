@@ -1,4 +1,4 @@
-//===- GemmEmit.h - Pieces of a contraction kernel's code -------*- C++ -*-===//
+//===- GemmEmit.h - Emitters of a contraction kernel ------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,7 +12,7 @@
 
 namespace mlir::fsdp::gemm {
 
-/// Context of all pieces: the problem, its plan and the pointers of the function.
+/// State that all emitters share: the problem, its plan and the pointers of the function.
 struct Kernel {
   const Problem &problem;
   const Plan &plan;
@@ -23,51 +23,51 @@ struct Kernel {
   Pointer at(CodeBuilder &b, const Operand &operand, const Position &position) const;
 };
 
-/// One side of the contraction in panels of `width` rows or columns.
+/// One operand of the contraction, divided into panels of `width` rows or columns.
 struct Side {
   const Operand &operand;
-  ArrayRef<int> digits; ///< digits that its rows or columns count through
+  ArrayRef<int> digits; ///< digits of the operand's rows or columns
   int64_t width;
-  int64_t stride;  ///< from one row or column to the next, in elements
-  int64_t kStride; ///< from one k to the next, in elements
-  int64_t offset;  ///< of its panels in a worker's scratch, in bytes
-  /// Whether a panel consists of tiles of 16 rows by 16 steps, and a tile's rows are contiguous:
-  /// the left operand of tdpbf16ps.
+  int64_t stride;  ///< distance between rows or columns, in elements
+  int64_t kStride; ///< distance between values of k, in elements
+  int64_t offset;  ///< offset of the packed panels in a worker's scratch, in bytes
+  /// True for the left operand of tdpbf16ps: panels consist of tiles of 16 rows by 16 steps with
+  /// contiguous rows.
   bool rowTiles = false;
 };
 
-/// Packs rows (or columns) [first, end), where `first` begins a panel, of `kCount` values of k:
-/// to[step · width + i] = step of row i of a panel. With `rowTiles` this step is at
-/// to[(step / 16 · width + i) · 16 + step % 16]. Rows beyond `end` have unspecified values.
+/// Packs rows (or columns) [first, end) for `kCount` values of k. `first` begins a panel. to[step ·
+/// width + i] is the step of row i of a panel. With `rowTiles`, to[(step / 16 · width + i) · 16 +
+/// step % 16] is this step. Rows beyond `end` have unspecified values.
 void emitPackPanels(CodeBuilder &b, const Kernel &kernel, const Side &side,
                     const Position &position, Value first, Value end, Value kCount, Pointer to);
 
 /// Number of steps per iteration of the micro-kernel's loop.
 static constexpr int64_t microUnroll = 2;
 
-/// Emits tile[r · stride + c] = Σ over `steps` of lhs · rhs, added to the tile's values if
-/// `accumulate`, otherwise to the constant `start`. `beside`, unless null, emits additional
-/// code for each iteration, given its first step.
+/// Emits tile[r · stride + c] = Σ over `steps` of lhs · rhs. The sum is added to the tile's values
+/// if `accumulate`, otherwise to the constant `start`. `beside`, if given, emits additional code
+/// for each iteration from the iteration's first step.
 void emitMicroKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Value steps,
                      Pointer tile, Value tileStride, Value accumulate, TypedAttr start,
                      llvm::function_ref<void(Value)> beside);
 
-/// Emits the same for tile registers. `steps` is a multiple of 16.
+/// Emits the same product with tile registers. `steps` is a multiple of 16.
 void emitTileKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Value steps,
                     Pointer tile, Value tileStride, Value accumulate, TypedAttr start,
                     llvm::function_ref<void(Value)> beside);
-/// Prefetches a line of the panel of `side` that is packed next and whose first element is
-/// `next`. Emitted in the micro-kernel of the `tile`-th panel of rows, in the iteration that
-/// begins with step `k`.
+/// Emits a prefetch of one line of the panel of `side` that is packed next; `next` is its first
+/// element. The prefetch belongs to the micro-kernel of panel `tile` of the rows, in the iteration
+/// that begins with step `k`.
 void emitPrefetchOfPanel(CodeBuilder &b, const Plan &plan, const Side &side, Pointer next,
                          Value tile, Value k);
 
-/// Part of the result that one tile covers.
+/// Part of the result that one tile computes.
 struct TileRegion {
   Position position;
   Value rows, cols;
 };
-/// Prefetches what the epilogue of a tile reads and writes.
+/// Prefetches the elements that the epilogue of a tile reads and writes.
 void emitPrefetchOfTile(CodeBuilder &b, const Kernel &kernel, const TileRegion &region);
 /// Loads `source` into a tile with nr columns per row.
 void emitLoadTile(CodeBuilder &b, const Kernel &kernel, const Operand &source,

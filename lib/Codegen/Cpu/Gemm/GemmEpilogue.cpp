@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For each row of the tile and each vector of its columns: loads the inputs of the
-// elementwise ops, runs their bodies on vectors, and stores the results. Columns outside the
-// result are masked. The tile is still in the L1 cache.
+// For each row of the tile and each vector of its columns, loads the inputs of the elementwise ops,
+// runs their bodies on vectors, and stores the results. Columns outside the result are masked. The
+// tile is still in the L1 cache.
 //
 //===----------------------------------------------------------------------===//
 

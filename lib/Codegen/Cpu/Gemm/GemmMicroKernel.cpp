@@ -4,15 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Keeps mr × nv vectors of sums in registers. A step loads nv vectors of rhs. Then it
-// broadcasts mr values of lhs, one after the other, each into nv multiply-adds:
+// The micro-kernel keeps mr × nv vectors of sums in registers. A step loads nv vectors of rhs. Then
+// the step broadcasts each of mr values of lhs and multiply-adds it with all nv vectors:
 //
 //              rhs   | b0 | b1 |
 //      lhs  a0       | s  | s  |      s[r][v] = fma(a[r], b[v], s[r][v])
 //           a1       | s  | s  |
 //
-// Each sum is a fold over k in order, so the bits depend on neither the tile nor the number
-// of lanes. The loop is unrolled by two; remaining steps run in a loop of single steps.
+// Each sum is a fold over k in order, so the bits depend neither on the tile nor on the number of
+// lanes. The loop is unrolled by two. Remaining steps run in a loop of single steps.
 //
 //===----------------------------------------------------------------------===//
 
@@ -137,7 +137,8 @@ void gemm::emitTileKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer
   product.sums = tile;
   product.sumRow = tileStride;
   product.emulated = plan.emulatesTiles;
-  auto besideEach = [&](Value step) { // as often as in a loop of single steps
+  // Calls `beside` as often as the loop of emitMicroKernel() does.
+  auto besideEach = [&](Value step) {
     for (int64_t i = 0; i < tileSize; i += microUnroll)
       beside(b.add(step, i));
   };

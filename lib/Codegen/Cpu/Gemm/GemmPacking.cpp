@@ -4,23 +4,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   source, rows of k      panel: steps (of all rows), one after the other
+//   source, rows of k      panel: steps (of all rows), one after another
 //     a0 a1 a2 a3 ..         a0 b0 c0 .. | a1 b1 c1 .. | a2 b2 c2 .. | ..
 //     b0 b1 b2 b3 ..
 //     c0 c1 c2 c3 ..       with pairs (bf16 dot products, tiles): a0a1 b0b1 .. | a2a3 b2b3 ..
 //                          row tiles: a0a1 a2a3 .. a30a31 | b0b1 b2b3 .. b30b31 | ..
 //
-// Packs in one of three ways, depending on what is contiguous in the source:
+// Packs in one of three ways, depending on which dimension is contiguous in the source:
 //
-//   k      loads vectors along k of as many rows as a vector has lanes, and transposes them
-//          in registers: shuffles that pick the even (odd) half of two vectors, first inside
+//   k      loads vectors along k from as many rows as a vector has lanes, and transposes them
+//          in registers: shuffles pick the even (odd) halves of two vectors, first inside
 //          128-bit blocks, then of whole blocks
 //   rows   copies vector by vector, several panels side by side; interleaves pairs
 //   none   copies element by element
 //
-// Sources are not in the caches yet and their rows are far apart, so they are prefetched.
-// Casts and other unary maps are applied between load and store. Rows beyond the end repeat
-// the last row. Steps beyond the end of k are zero, with tiles up to a multiple of 16 steps.
+// Sources are prefetched, because they are not yet in the caches and their rows are far apart.
+// Casts and other unary maps are applied between load and store. Rows beyond the end repeat the
+// last row. Steps beyond the end of k are zero; with tiles, k is filled to a multiple of 16 steps.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,8 +30,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
-/// Number of panels filled side by side if rows are contiguous, so that whole cache lines of
-/// the source are read.
+/// Number of panels filled side by side if rows are contiguous, so that whole cache lines of the
+/// source are read.
 static constexpr int64_t panelsPerGroup = 16;
 
 /// Distance in k between a load and the prefetch emitted with it.
@@ -40,7 +40,7 @@ static constexpr int64_t prefetchDistance = 12;
 namespace {
 class Packer {
 public:
-  /// `from` is the first row at the first k, `to` its panel.
+  /// `from` is the address of the first row at the first k, and `to` the panel of this row.
   Packer(CodeBuilder &b, const Plan &plan, const Side &side, Pointer from, Value kCount, Pointer to)
       : b(b), plan(plan), side(side), from(from), kCount(kCount), to(to), lanes(plan.lanes),
         perStep(plan.kPerStep()), besideMicroKernel(plan.prefetchesRhs && side.width == plan.nr) {}
@@ -56,13 +56,13 @@ public:
   void padSteps();
 
 private:
-  /// Applies maps and converts to the type of the panel. `mask` keeps zeros zero.
+  /// Applies the maps and converts to the type of the panel. Lanes outside `mask` stay zero.
   Value convert(Value value, Value mask);
   Value load(int64_t count, Value row, Value k, Value mask);
   Pointer element(Value row, Value k) {
     return b.shift(from, b.add(b.mul(row, side.stride), b.mul(k, side.kStride)));
   }
-  /// Returns the order of the two steps of a pair.
+  /// Returns the position of step `step`; Bf16Pairs exchanges the steps of a pair.
   int64_t swapped(int64_t step) const {
     return plan.arithmetic == Arithmetic::Bf16Pairs ? step ^ 1 : step;
   }
@@ -87,7 +87,7 @@ private:
   Value kCount;
   Pointer to;
   int64_t lanes, perStep;
-  bool besideMicroKernel; ///< the micro-kernel has prefetched the source already
+  bool besideMicroKernel; ///< true if the micro-kernel prefetches the source
 };
 } // namespace
 
@@ -106,8 +106,8 @@ Value Packer::load(int64_t count, Value row, Value k, Value mask) {
   return convert(b.load(type, element(row, k), mask), mask);
 }
 
-/// Merges vectors v0, v1, ..: result j holds unit j (within each block of `block` lanes) of
-/// each, in order. `list` has as many vectors as a block has units.
+/// Merges vectors v0, v1, ... Result j consists of unit j of v0, unit j of v1, and so on, within
+/// each block of `block` lanes. `list` has as many vectors as a block has units.
 SmallVector<Value> Packer::mergeHalves(ArrayRef<Value> list, int64_t unit, int64_t block) {
   if (list.size() == 1)
     return {list.front()};
@@ -135,7 +135,7 @@ SmallVector<Value> Packer::mergeHalves(ArrayRef<Value> list, int64_t unit, int64
 SmallVector<Value> Packer::transpose(ArrayRef<Value> rows) {
   int64_t bits = getElementTypeOrSelf(rows.front().getType()).getIntOrFloatBitWidth();
   int64_t perBlock = 128 / bits, blocks = lanes / perBlock;
-  // Group g of rows: inBlock[g][j] holds column j of each block for its rows.
+  // inBlock[g][j] holds column j of each block for the rows of group g.
   SmallVector<SmallVector<Value>> inBlock;
   for (int64_t g = 0; g < blocks; ++g)
     inBlock.push_back(mergeHalves(rows.slice(g * perBlock, perBlock), 1, perBlock));
@@ -150,7 +150,7 @@ SmallVector<Value> Packer::transpose(ArrayRef<Value> rows) {
   return result;
 }
 
-/// Packs `count` rows from `column` on, at most as many as a vector has lanes.
+/// Packs `count` rows, beginning at row `column`; `count` is at most the number of lanes.
 void Packer::packBlockAlongK(Value column, int64_t count, Value valid) {
   Type stepType = VectorType::get({lanes}, to.type);
   SmallVector<Value> rows;
@@ -161,7 +161,8 @@ void Packer::packBlockAlongK(Value column, int64_t count, Value valid) {
     SmallVector<Value> vectors;
     for (Value row : rows) {
       if (!besideMicroKernel)
-        b.prefetch(element(b.add(row, side.width), k)); // of the next panel
+        // Prefetches the next panel.
+        b.prefetch(element(b.add(row, side.width), k));
       Value vector = load(lanes * perStep, row, k, mask);
       if (vector.getType() != stepType)
         vector = vector::BitCastOp::create(b, b.loc, cast<VectorType>(stepType), vector);
@@ -176,7 +177,7 @@ void Packer::packBlockAlongK(Value column, int64_t count, Value valid) {
 }
 
 void Packer::packAlongK(Value valid) {
-  // Last columns first: a vector that is wider than the remaining columns overwrites the
+  // The last columns come first: a vector that is wider than the remaining columns overwrites the
   // first columns of the next step.
   int64_t whole = llvm::alignDown(side.width, lanes);
   if (whole < side.width)
@@ -188,7 +189,7 @@ void Packer::packAlongK(Value valid) {
            [&](Value column) { packBlockAlongK(column, lanes, valid); });
 }
 
-/// Interleaves two vectors into pairs, one step each.
+/// Interleaves two vectors into pairs; each pair is a step.
 Value Packer::interleave(Value first, Value second) {
   SmallVector<int64_t> mask;
   for (int64_t lane = 0; lane < lanes; ++lane)
@@ -197,8 +198,8 @@ Value Packer::interleave(Value first, Value second) {
                                    b.shuffle(first, second, mask));
 }
 
-/// Packs `width` rows at k, and at the next k with pairs. `width` is the width of one panel,
-/// or of several that one vector fills.
+/// Packs `width` rows at k, and with pairs also at k + 1. `width` is the width of one panel, or of
+/// all panels that one vector fills.
 void Packer::packRowsOfStep(Value row, Value valid, Value k, int64_t width) {
   bool pairs = plan.arithmetic != Arithmetic::Fma;
   Value next = b.add(k, 1), hasNext = pairs ? b.isLess(next, kCount) : Value();
@@ -216,7 +217,8 @@ void Packer::packRowsOfStep(Value row, Value valid, Value k, int64_t width) {
   if (plan.packsPairs())
     for (auto [one, other] : llvm::zip_equal(first, second))
       one = interleave(one, other);
-  // Steps and columns in ascending order: a wide vector overwrites what is stored next.
+  // Stores steps and columns in ascending order, because a wide vector overwrites the elements
+  // after its own, which are stored later.
   Value number = b.div(row, side.width);
   for (int64_t part = 0; part < width; part += side.width) {
     Pointer panel =
@@ -303,7 +305,7 @@ void Packer::packRowTilesAlongK(Value valid) {
   });
 }
 
-/// Interleaves pairs of k of 16 rows, 16 steps at a time, and transposes them.
+/// Interleaves pairs of k of 16 rows and transposes them, 16 steps at a time.
 void Packer::packRowTilesAlongRows(Value valid) {
   b.loop(b.constant(0), kCount, tileSize * perStep, [&](Value k) {
     Pointer tiles = b.shift(to, b.mul(b.div(k, perStep), side.width));
@@ -336,7 +338,7 @@ void Packer::padSteps() {
   b.loop(pairs, end, 1, [&](Value step) { storeStep(row, to, step); });
 }
 
-/// Packs one panel of row tiles of `valid` rows.
+/// Packs `valid` rows as one panel of row tiles.
 static void packRowTiles(Packer &packer, const Side &side, bool splat, Value valid) {
   if (!splat && side.kStride == 1)
     packer.packRowTilesAlongK(valid);

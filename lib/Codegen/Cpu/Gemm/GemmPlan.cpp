@@ -13,8 +13,8 @@
 //   +---+  +----+----+----+
 //
 // The tile with the lowest cost is chosen. The cost counts the steps of all tiles, including
-// padding. A step costs its multiply-adds or its loads, whichever take longer, plus a small
-// term for reads from the caches.
+// padding. A step costs the time of its multiply-adds or of its loads, whichever is longer, plus a
+// small term for reads from the caches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,24 +27,25 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
-/// Bytes of lhs packed at a time. Up to lhsWholeBytes all rows are packed, so that rhs is packed
-/// only once. Otherwise blocks are used; those of all workers fit the last-level cache.
+/// Bytes of lhs packed at a time. An lhs of up to lhsWholeBytes is packed whole, so that rhs is
+/// packed only once. A larger lhs is packed in blocks; the blocks of all workers fit the last-level
+/// cache.
 static constexpr int64_t lhsWholeBytes = 6 << 20, lhsBlockBytes = 3 << 20;
-/// Bytes of one panel of rhs.
+/// Size of one panel of rhs, in bytes.
 static constexpr int64_t rhsPanelBytes = 256 << 10;
-/// The same with tile registers, whose products need more bytes per cycle: the panel of rhs stays
-/// in the L1 cache, and the block of lhs in half of an L2 cache of 2 MiB.
+/// The same sizes with tile registers, whose products need more bytes per cycle. The panel of rhs
+/// stays in the L1 cache, and the block of lhs in half of an L2 cache of 2 MiB.
 static constexpr int64_t lhsTileBlockBytes = 1 << 20, rhsTilePanelBytes = 64 << 10;
-/// Bytes of the panels of rhs that are packed together with tile registers. The tiles of one row
-/// are finished one after the other, so that epilogues read and write rows of whole lines.
+/// With tile registers, bytes of the panels of rhs that are packed together. The tiles of one row
+/// are finished one after another, so that epilogues read and write whole lines.
 static constexpr int64_t rhsTileGroupBytes = 256 << 10;
-/// Number of units that is enough to distribute among workers.
+/// Minimum number of units to distribute among workers.
 static constexpr int64_t minUnits = 16;
-/// Limits of the panels of rows that use a panel of rhs if their micro-kernels prefetch the
-/// next one. Fewer have no time for it; with more the cost of reading rhs is low. An rhs below
-/// rhsInMemoryBytes is in a cache anyway.
+/// The micro-kernels of a panel of rhs prefetch the next panel if the number of panels of rows is
+/// within these limits. Fewer micro-kernels have no time for the prefetches; with more of them,
+/// reading rhs costs little. An rhs smaller than rhsInMemoryBytes is in a cache anyway.
 static constexpr int64_t minTilesBeside = 4, maxTilesBeside = 24, rhsInMemoryBytes = 4 << 20;
-/// Bytes of partial sums kept in scratch.
+/// Maximum size of the partial sums kept in scratch, in bytes.
 static constexpr int64_t sumsBytes = 2 << 20;
 
 int64_t Plan::kSteps(int64_t k) const {
@@ -93,15 +94,15 @@ static bool isFlat(const Problem &problem, ArrayRef<int> digits, int64_t tile) {
   return digits.size() == 1 || problem.digits[digits.back()].size % tile == 0;
 }
 
-/// Returns the rows (or columns) including padding, over all digits of the role.
+/// Returns the number of rows (or columns) including padding, over all digits of the role.
 static int64_t padded(const Problem &problem, ArrayRef<int> digits, int64_t tile) {
   int64_t all = product(problem, digits), inner = problem.digits[digits.back()].size;
   return isFlat(problem, digits, tile) ? llvm::alignTo(all, tile)
                                        : all / inner * llvm::alignTo(inner, tile);
 }
 
-/// Chooses how many of the eight tile registers hold sums: rows by columns of tiles. A step of 32 k
-/// takes 16 cycles per product, and 8 per load of a tile.
+/// Chooses how many of the eight tile registers hold sums, as rows by columns of tiles. For 32
+/// values of k, each product takes 16 cycles and each load of a tile 8 cycles.
 static void chooseTileRegisters(const Problem &problem, Plan &plan) {
   SmallVector<int> rows = problem.digitsOf(Role::M), cols = problem.digitsOf(Role::N);
   double best = 0;
@@ -125,7 +126,7 @@ static void chooseTile(const Problem &problem, Plan &plan, const CpuTarget &targ
   if (plan.arithmetic == Arithmetic::Tiles)
     return chooseTileRegisters(problem, plan);
   SmallVector<int> rows = problem.digitsOf(Role::M), cols = problem.digitsOf(Role::N);
-  // Registers for the sums, a row of rhs and a value of lhs. One or two registers stay free.
+  // Registers hold the sums, a row of rhs and a value of lhs. One or two registers stay free.
   int64_t registers = target.hasAvx512() ? 30 : 15;
   double best = 0;
   for (int64_t nv = 1; nv <= 4; ++nv)
@@ -133,7 +134,7 @@ static void chooseTile(const Problem &problem, Plan &plan, const CpuTarget &targ
       int64_t nr = nv * plan.lanes;
       double tiles =
           double(padded(problem, rows, mr) / mr) * double(padded(problem, cols, nr) / nr);
-      // Per cycle two multiply-adds and two loads; a sum can be used again after four cycles.
+      // A cycle has two multiply-adds and two loads. A sum can be used again after four cycles.
       double step =
           double(std::max({mr * nv, mr + nv, int64_t(8)})) + 0.1 * double(mr) + 0.25 * double(nv);
       double cost = tiles * step;
@@ -202,7 +203,7 @@ static void chooseBlocks(const Problem &problem, Plan &plan) {
     plan.nc = evenBlock(plan.n, sumsBytes / (plan.mc * accBytes), plan.nr);
     kept = plan.mc / plan.mr * (plan.nc / plan.nr);
   }
-  // Every worker packs all of the side that is not distributed. That is the smaller one,
+  // Every worker packs the whole operand that is not distributed. That is the smaller operand,
   // unless the larger one has too few units.
   int64_t rowUnits = llvm::divideCeil(plan.m, plan.mr),
           colUnits = llvm::divideCeil(plan.n, plan.nr);

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Types, register tile, cache blocks and scratch of one contraction kernel: all
-// numbers of the generated code are decided here.
+// Types, register tile, cache blocks and scratch of one contraction kernel. All numbers of the
+// generated code are decided here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ namespace mlir::fsdp::gemm {
 enum class Arithmetic {
   Fma,       ///< one fused multiply-add per k
   Bf16Dot,   ///< vdpbf16ps on pairs of k; adds the odd k first
-  Bf16Pairs, ///< the same order with fused multiply-adds on widened values
+  Bf16Pairs, ///< order of Bf16Dot with fused multiply-adds on widened values
   Tiles      ///< tdpbf16ps on tiles of 16 rows, 16 columns and 32 k (Cpu/Amx)
 };
 
@@ -33,63 +33,64 @@ struct Plan {
   Type packType; ///< type of values in packed panels: accType, or bf16 with packsPairs()
   Arithmetic arithmetic = Arithmetic::Fma;
 
-  /// Whether tdpbf16ps is replaced by loops with the same arithmetic.
+  /// True if loops with the arithmetic of tdpbf16ps replace the instruction.
   bool emulatesTiles = false;
 
   // Register tile: mr rows by nr = nv · lanes columns.
   int64_t lanes = 0, mr = 0, nv = 0, nr = 0;
 
-  // Digits. `rows` and `cols` are each traversed as one index; a tile never crosses a border
-  // of their innermost digit. k is the digits `kOuter` and the digit `kInner`; the others are
-  // `outer`.
+  // `rows` and `cols` are each traversed as one index, and a tile never crosses a border of their
+  // innermost digit. k consists of the digits `kOuter` and the digit `kInner`. All other digits are
+  // in `outer`.
   SmallVector<int> rows, cols, outer, kOuter;
   int kInner = -1;
   int64_t m = 1, n = 1, k = 1, outerCount = 1, kOuterCount = 1;
 
-  // Blocks: mc × kc of lhs and kc × nr of rhs are packed at a time. nc limits the columns
+  // Blocks: mc × kc of lhs and kc × nr of rhs are packed at a time. nc limits the number of columns
   // whose partial sums are kept in scratch.
   int64_t mc = 0, nc = 0, kc = 0, kBlocks = 1;
   int64_t colGroup = 1; ///< panels of rhs that are packed before the rows are traversed
 
-  /// Whether partial sums and results are stored in the result's own buffer.
+  /// True if partial sums and results are stored directly in the result's buffer.
   bool direct = false;
 
-  /// Whether micro-kernels prefetch the next panel of rhs.
+  /// True if micro-kernels prefetch the next panel of rhs.
   bool prefetchesRhs = false;
 
-  // Workers share rows (or columns) in units of mr (nr).
+  // Workers share rows in units of mr if `splitRows`, otherwise columns in units of nr.
   bool splitRows = false;
   int64_t unitsPerOuter = 1;
 
   // Scratch of a worker, in bytes.
   int64_t lhsOffset = 0, rhsOffset = 0, tileOffset = 0, workerBytes = 0;
-  int64_t configOffset = 0; ///< of the tile registers' configuration
+  int64_t configOffset = 0; ///< offset of the tile registers' configuration
 
   int64_t extent() const { return outerCount * unitsPerOuter; }
-  /// Returns the steps of the micro-kernel for `k` values of k.
+  /// Returns the number of steps of the micro-kernel for `k` values of k.
   int64_t kSteps(int64_t k) const;
-  /// Returns the values of k per step.
+  /// Returns the number of k values per step.
   int64_t kPerStep() const { return packsPairs() ? 2 : 1; }
-  /// Whether a step is a pair of bf16.
+  /// Returns true if a step is a pair of bf16.
   bool packsPairs() const {
     return arithmetic == Arithmetic::Bf16Dot || arithmetic == Arithmetic::Tiles;
   }
-  /// Returns the bytes of one step of one row or column in a panel.
+  /// Returns the size of one step of one row or column in a panel, in bytes.
   int64_t stepBytes() const;
-  /// Returns the elements (steps of one row) of a panel: whole blocks of steps and one more
-  /// vector, because packing stores whole vectors.
+  /// Returns the size of a panel in steps of one row: whole blocks of steps and one more vector,
+  /// because packing stores whole vectors.
   int64_t panelSize(int64_t width) const {
     return llvm::alignTo(kSteps(kc), lanes) * width + lanes;
   }
-  /// Returns how many panels one vector of rows fills. The last of them may lie beyond the matrix.
+  /// Returns the number of panels that one vector of rows fills. The last one may be beyond the
+  /// matrix.
   int64_t panelsPerVector(int64_t width) const {
     return width < lanes && 4 * width >= lanes && lanes % width == 0 ? lanes / width : 1;
   }
   int64_t panelBytes(int64_t width) const { return panelSize(width) * stepBytes(); }
 };
 
-/// Orients the problem (columns are contiguous in the result if possible) and plans its
-/// blocking. Fails if an element type is unsupported.
+/// Orients the problem (columns are contiguous in the result if possible) and plans its blocks.
+/// Fails if an element type is unsupported.
 FailureOr<Plan> makePlan(Problem &problem, const CpuTarget &target);
 
 } // namespace mlir::fsdp::gemm

@@ -4,25 +4,25 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The epilogue of a tile reads and writes a few columns of many rows, which are cold: their lines
-// are prefetched before the tile's last product. Columns of one row are a line or two, so the
-// hardware does not predict them.
+// The epilogue of a tile reads and writes a few columns of many rows. Their lines are not in the
+// caches and are prefetched before the tile's last product. The hardware does not predict them,
+// because the columns of one row are only one or two lines.
 //
-// If there are few rows, a panel of rhs is used only a few times, and reading it from memory
-// takes a large part of the time. Therefore the micro-kernels of a panel prefetch the next
-// panel into the caches, each of them a part:
+// If there are few rows, a panel of rhs is used only a few times, and reading it from memory takes
+// a large part of the time. Therefore each micro-kernel of a panel prefetches a part of the next
+// panel into the caches:
 //
 //   tiles of panel p        tile 0      tile 1      tile 2
 //   lines of panel p + 1    aaaa....    ....bbbb    ........cccc
 //
 //   k contiguous in the source    a tile takes some of the panel's columns and prefetches
-//                                 their lines along k, one after the other
+//                                 their lines along k, one after another
 //   columns contiguous            a tile takes a range of k, with one or a few lines each
 //
-// Each iteration of the micro-kernel's loop issues one prefetch. If there are fewer lines
-// than iterations, lines are prefetched more than once, which costs instructions but no
-// memory traffic. After the last panel the prefetches go beyond it. They may be outside of
-// the buffer, as a prefetch never fails.
+// Each iteration of the micro-kernel's loop issues one prefetch. If there are fewer lines than
+// iterations, lines are prefetched more than once, which costs instructions but no memory traffic.
+// After the last panel the prefetches go beyond it. Their addresses may be outside the buffer,
+// because a prefetch never fails.
 //
 //===----------------------------------------------------------------------===//
 

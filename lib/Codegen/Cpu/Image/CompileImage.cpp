@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. Clone each kernel into a module of its own, in the module's order.
-//  2. Lower it and emit its object, or read the object from the cache. Kernels are
-//     independent, so the threads of the context process them in parallel.
+//  2. Lower the clone and emit its object, or read the object from the cache. Kernels are
+//     independent, so the context's threads process them in parallel.
 //  3. Link the objects in order.
 //
 // measureCpuKernels only lowers kernels until their scratch sizes are known.

@@ -21,15 +21,15 @@ LogicalResult lowerToLLVMDialect(ModuleOp module);
 void addLLVMConversions(PassManager &pm, bool useLibm);
 
 using Object = SmallVector<char, 0>;
-/// Emits the machine code of a module of LLVM functions, one per phase, with or without
-/// LLVM's optimisations.
+/// Emits the machine code of a module of LLVM functions, one per phase. `optimised` enables LLVM's
+/// optimisations.
 FailureOr<Object> emitObject(ModuleOp module, const KernelInfo &info, const CpuTarget &target,
                              bool optimised = true);
 /// Clones each kernel into a module of its own, compiles it with `compile` and links the objects.
 FailureOr<Image> compileImage(ModuleOp module, const CpuTarget &target,
                               ArrayRef<StringRef> libraries,
                               function_ref<FailureOr<Object>(func::FuncOp, KernelInfo &)> compile);
-/// Links objects to a shared object; `libraries` are shared objects that may resolve symbols.
+/// Links objects to a shared object; `libraries` are shared objects that may define its symbols.
 FailureOr<std::vector<char>> linkImage(ArrayRef<Object> objects, ArrayRef<StringRef> libraries,
                                        Location loc);
 

@@ -4,21 +4,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A CPU is reduced to its microarchitecture level. So the requirements of an image are short,
-// and it runs on every CPU of that level:
+// A CPU is reduced to its microarchitecture level, so that an image has few requirements and runs
+// on every CPU of that level:
 //
 //   x86-64-v4   AVX-512 F, BW, CD, DQ, VL     vectors of 512 bits
 //   x86-64-v3   AVX2, FMA, F16C, BMI          vectors of 256 bits
 //
-// Products of bf16 matrices use the first row whose features the CPU has:
+// The first row whose features the CPU has gives the method for products of bf16 matrices:
 //
-//   features                     products    measured (docs/reference/cpu-targets.md)
+//   features                     method      measured (docs/reference/cpu-targets.md)
 //   AMX-TILE, AMX-BF16           Tiles       14 x the rate of f32 on Sapphire Rapids
-//   AVX512-BF16, AVX512-FP16     Widened     vdpbf16ps has half the rate of f32 there
+//   AVX512-BF16, AVX512-FP16     Widened     vdpbf16ps has half the rate of f32 on this CPU
 //   AVX512-BF16                  Dot         twice the rate of f32 on Zen 4
 //   none of these                Widened
 //
-// AVX512-FP16 stands for Intel's server cores, whose vdpbf16ps is slower than two fused
+// AVX512-FP16 identifies Intel's server cores, whose vdpbf16ps is slower than two fused
 // multiply-adds on widened values.
 //
 //===----------------------------------------------------------------------===//
@@ -56,8 +56,8 @@ static constexpr Feature level4[] = {{"avx512f", "avx512f"},
 static constexpr Feature dotBf16 = {"avx512bf16", "avx512_bf16"};
 static constexpr Feature tileBf16[] = {{"amx-tile", "amx_tile"}, {"amx-bf16", "amx_bf16"}};
 
-/// Returns the target on which tests prove the kernels for AMX without AMX: products as loops on
-/// vectors of 512 bits, which LLVM splits.
+/// Returns the target on which tests check AMX kernels without AMX. Products are loops on vectors
+/// of 512 bits, which LLVM splits.
 static CpuTarget getTileLoops() {
   CpuTarget target;
   target.cpu = target.tune = "x86-64-v3";
@@ -133,7 +133,8 @@ std::optional<CpuTarget> CpuTarget::find(StringRef name, std::string &why) {
       require(features);
     };
     if (has.lookup(dotBf16.llvm)) {
-      use(dotBf16); // converts to bf16, also where its products are slow
+      // Conversions use this feature even if its products are slow.
+      use(dotBf16);
       if (!has.lookup("avx512fp16"))
         target.bf16 = Bf16Products::Dot;
     }
@@ -160,7 +161,7 @@ std::unique_ptr<llvm::TargetMachine> CpuTarget::createTargetMachine() const {
   if (!backend)
     return nullptr;
   llvm::TargetOptions options;
-  // The floating-point contract: only math.fma is fused.
+  // The floating-point contract allows only math.fma to be fused.
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   return std::unique_ptr<llvm::TargetMachine>(
       backend->createTargetMachine(parsed, cpu, features, options, llvm::Reloc::PIC_, std::nullopt,

@@ -4,17 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compiles one kernel: LLVM dialect to LLVM IR, a wrapper with the ABI of
-// docs/explanation/pipeline.md §7 around each phase, optimisation, machine code.
+// Compiles one kernel: translates the LLVM dialect to LLVM IR, adds a wrapper with the ABI of
+// docs/explanation/pipeline.md §7 around each phase, optimises, and emits machine code.
 //
 //   void k(ptr bindings, i64 begin, i64 end, ptr workspace) {
 //     call @k.body(bindings[0], bindings[1], ..., begin, end, workspace)   ; inlined
 //   }
 //   @k.launch = constant [n x i64] [...]            ; fsdprt/launch_record.h
 //
-// Loop unrolling is off. Otherwise unrolled short column loops make LICM hoist every vector
-// of weights out of the row loop, where registers spill. Library functions are disabled,
-// because loops would otherwise become calls of memset and memcpy.
+// Loop unrolling is off: with unrolled short column loops, LICM hoists every vector of weights out
+// of the row loop, and registers spill. Library functions are disabled, because loops would
+// otherwise become calls of memset and memcpy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Bindings do not overlap, are aligned to 64 bytes, and are never null.
+/// Marks bindings as not overlapping, aligned to 64 bytes and never null.
 static void describeArguments(llvm::Function &body) {
   llvm::LLVMContext &context = body.getContext();
   for (llvm::Argument &argument : body.args()) {
@@ -95,7 +95,7 @@ static void setFunctionAttributes(llvm::Module &module, const CpuTarget &target)
 
 FailureOr<Object> fsdp::emitObject(ModuleOp module, const KernelInfo &info, const CpuTarget &target,
                                    bool optimised) {
-  // Remove the project's argument attributes, for which the translation would warn.
+  // Removes this project's argument attributes, because the translation would warn about them.
   module.walk([](FunctionOpInterface function) {
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
       for (NamedAttribute mark : SmallVector<NamedAttribute>(function.getArgAttrs(i)))

@@ -4,22 +4,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One file per kernel, named by a hash of everything that determines its code:
+// The cache has one file per kernel, named by a hash of everything that determines its code:
 //
 //     build ids of the compiler and its libraries ─┐
 //     triple, CPU, features, tuning of the target ─┼─ SHA-256 ─> llvmcache-4f1c…
 //     the printed kernel (its name is a hash too) ─┘
 //
-//     llvmcache-4f1c…:  hash of the rest, 16 digits │ {"phases": .., "shared": .., "worker": ..}
-//                       │ newline │ ELF object
+//     llvmcache-4f1c…:  16 digits of the hash of all following bytes
+//                       │ {"phases": .., "shared": .., "worker": ..} │ newline │ ELF object
 //
-//  1. Read the file. A wrong hash counts as a missing file.
-//  2. Otherwise compile, write a temporary file and rename it. If two compilers do so at
-//     once, both write the same bytes.
-//  3. At the end, LLVM's pruning deletes files that were not used for a week, and the least
-//     recently used ones above 4 GiB.
+//  1. Read the file. A file with a wrong hash counts as missing.
+//  2. If the file is missing, compile, write a temporary file and rename it. If two compilers do
+//     this at once, both write the same bytes.
+//  3. At the end, LLVM's pruning deletes files that were not used for a week, then the least
+//     recently used files above 4 GiB.
 //
-// Not done here: GPU kernels, which share one module.
+// GPU kernels are not cached, because they share one module.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +41,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 static constexpr StringLiteral layout = "fsdp kernel cache 1";
-static constexpr StringLiteral prefix = "llvmcache-"; // the prefix that LLVM's pruning requires
+// LLVM's pruning requires this prefix.
+static constexpr StringLiteral prefix = "llvmcache-";
 static constexpr uint64_t mostBytes = UINT64_C(4) << 30;
 static constexpr size_t hashDigits = 16;
 
@@ -71,12 +72,13 @@ static StringRef findBuildId(const dl_phdr_info &object) {
   return "";
 }
 
-/// Appends the identity of a loaded object: its build id, or the size and time of its file.
-/// Returns 1 if the file does not exist.
+/// Appends the identity of a loaded object: its build id, or the size and modification time of its
+/// file. Returns 1 if the file does not exist.
 static int addObject(dl_phdr_info *object, size_t, void *to) {
   auto &text = *static_cast<std::string *>(to);
   StringRef path = object->dlpi_name, id = findBuildId(*object);
-  if (path.contains("vdso")) // provided by the operating system
+  // The operating system provides the vDSO.
+  if (path.contains("vdso"))
     return 0;
   text += "\n";
   if (!id.empty()) {
@@ -104,7 +106,7 @@ static bool fromJSON(const llvm::json::Value &value, PhaseInfo &phase, llvm::jso
 } // namespace mlir::fsdp
 
 namespace {
-/// Results of lowering a kernel besides its code.
+/// Results of lowering a kernel, except its code.
 struct Launch {
   std::vector<PhaseInfo> phases;
   int64_t sharedBytes = 0, workerBytes = 0;
@@ -146,7 +148,7 @@ std::string KernelCache::getPath(func::FuncOp kernel, const CpuTarget &target) c
     os << "\n" << part;
   os << "\n" << target.vectorBits << " " << static_cast<int>(target.bf16) << "\n";
   kernel->print(os, OpPrintingFlags().printGenericOpForm());
-  // Resource constants are printed by name only.
+  // Appends the data of resource constants, because print() prints only their names.
   kernel->walk([&](Operation *op) {
     op->getAttrDictionary().walk([&](DenseResourceElementsAttr constant) {
       if (const AsmResourceBlob *blob = constant.getRawHandle().getBlob())
@@ -176,7 +178,8 @@ bool KernelCache::read(StringRef path, KernelInfo &info, Object &object) const {
   if (digits != getHash(rest))
     return false;
   auto [head, code] = rest.split('\n');
-  if (JsonProblem problem; !parseJson(head, problem)) // limits the depth, unlike LLVM's parser
+  // This parser limits the nesting depth; LLVM's parser does not.
+  if (JsonProblem problem; !parseJson(head, problem))
     return false;
   llvm::Expected<Launch> launch = llvm::json::parse<Launch>(head);
   if (!launch) {
@@ -209,7 +212,8 @@ void KernelCache::write(StringRef path, const KernelInfo &info, const Object &ob
     os << getHash(rest) << rest;
     os.flush();
     std::error_code error = os.error();
-    os.clear_error(); // otherwise the stream's destructor ends the process
+    // The error is cleared because the stream's destructor would otherwise end the process.
+    os.clear_error();
     if (!error)
       return file->keep(path);
     return llvm::joinErrors(llvm::errorCodeToError(error), file->discard());

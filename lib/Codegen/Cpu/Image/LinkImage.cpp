@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Runs the linker inside this process on files in a temporary folder, which is removed
-// afterwards. Undefined symbols are errors, which proves that kernels need no other code. The
-// image contains neither paths nor times.
+// Runs the linker inside this process on files in a temporary folder, and removes the folder
+// afterwards. Undefined symbols are errors, so kernels cannot depend on other code. The image
+// contains neither paths nor times.
 //
 //===----------------------------------------------------------------------===//
 
@@ -87,7 +87,8 @@ FailureOr<std::vector<char>> fsdp::linkImage(ArrayRef<Object> objects,
   std::string messages;
   llvm::raw_string_ostream stream(messages);
   {
-    static std::mutex oneLinkAtATime; // the linker has global state
+    // Only one thread links at a time, because the linker has global state.
+    static std::mutex oneLinkAtATime;
     std::lock_guard<std::mutex> lock(oneLinkAtATime);
     lld::Result result = lld::lldMain(pointers, stream, stream, {{lld::Gnu, &lld::elf::link}});
     if (result.retCode != 0)

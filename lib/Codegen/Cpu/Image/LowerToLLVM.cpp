@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Last steps of all kernels: phase functions on memref, scf, vector, affine, linalg on buffers,
-// arith and math become functions of the LLVM dialect with one pointer per memref. No library
+// Last steps of all kernels. Phase functions become functions of the LLVM dialect with one pointer
+// per memref. They use memref, scf, vector, affine, linalg on buffers, arith and math. No library
 // function is called, and no flag allows a floating-point operation to change its result.
 //
 //===----------------------------------------------------------------------===//

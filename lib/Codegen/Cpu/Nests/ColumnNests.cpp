@@ -4,17 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A sum over rows has lanes along the columns, so that each column is added in the order of
-// its rows. Many rows are divided into at most 16 blocks; their number depends on the number
-// of rows alone:
+// A sum over rows has lanes along the columns, so that each column is added in the order of its
+// rows. Many rows are divided into at most 16 blocks. The number of blocks depends only on the
+// number of rows:
 //
 //   phase 1   for block: for k: for row in block: a[64 k + lane] += x[row, ..]
 //   phase 2   for k: y[64 k + lane] = init + (a of block 0 + block 1 + ...)
 //
 // The accumulators of a vector of columns stay in registers for a whole block.
 //
-// A scatter gives each worker a range of columns and traverses all tokens in order. It needs
-// no atomics, and the sums do not depend on which worker has which range.
+// A scatter gives each worker a range of columns and visits all tokens in order. No atomics are
+// needed, and the sums do not depend on which worker has which range.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ using namespace mlir::fsdp;
 
 static constexpr int64_t maxBlocks = 16, minBlockRows = 32;
 
-/// Emits the static positions [begin, end) in pieces whose sizes are powers of two.
+/// Emits the static positions [begin, end) in vectors whose sizes are powers of two.
 void NestBuilder::emitPieces(int64_t begin, int64_t end, Evaluator &at,
                              function_ref<void(Evaluator &, AffineExpr)> body) {
   while (begin < end) {
@@ -39,8 +39,8 @@ void NestBuilder::emitPieces(int64_t begin, int64_t end, Evaluator &at,
   }
 }
 
-/// Emits the positions [begin, end) of a flat extent; begin is a multiple of the tile. Whole
-/// vectors are in a loop; the worker whose range ends at `size` computes the rest.
+/// Emits the positions [begin, end) of a flat extent; begin is a multiple of the tile. A loop
+/// computes whole vectors. The worker whose range ends at `size` computes the remaining positions.
 void NestBuilder::emitRange(Phase &phase, int64_t size, Evaluator &at,
                             function_ref<void(Evaluator &, AffineExpr)> body, int64_t lanes) {
   lanes = lanes ? lanes : vectorLanes(virtualLanes);
@@ -87,7 +87,7 @@ struct ColumnLoops {
 };
 } // namespace
 
-/// Reductions of one segment over the same rows, first within blocks of rows if there are many.
+/// Reductions of one segment over the same rows. Many rows are first reduced within blocks.
 struct NestBuilder::ColumnReduction {
   ArrayRef<Step> segment;
   ColumnLoops loops;
@@ -102,7 +102,7 @@ struct NestBuilder::ColumnReduction {
 
   ArrayRef<int64_t> getOuterShape() const { return ArrayRef(loops.columns).drop_back(); }
   int64_t countColumns() const { return ShapedType::getNumElements(loops.columns); }
-  /// Returns true if all steps have the columns of the first one and there are rows and columns.
+  /// Returns true if all steps have as many columns as the first step, and rows and columns exist.
   bool isRegular() const {
     return loops.count > 0 && countColumns() > 0 && llvm::all_of(segment, [&](const Step &step) {
              return step.op && step.getType().getRank() > 0 &&
@@ -117,7 +117,7 @@ static SmallVector<AffineExpr> getColumn(ArrayRef<AffineExpr> outer, AffineExpr 
   return column;
 }
 
-/// Emits the sums of rows [first, last) at one vector of columns.
+/// Emits the reductions of rows [first, last) for one vector of columns.
 SmallVector<Value> NestBuilder::sumRows(const ColumnReduction &reduction, Evaluator &at,
                                         ArrayRef<AffineExpr> column, Value first, Value last) {
   Values carried;
@@ -137,7 +137,7 @@ SmallVector<Value> NestBuilder::sumRows(const ColumnReduction &reduction, Evalua
   return Values(loop.getResults());
 }
 
-/// Builds the phase that sums each block of rows into the shared scratch.
+/// Builds the phase that reduces each block of rows into the shared scratch.
 bool NestBuilder::buildBlockSums(ColumnReduction &reduction) {
   const ColumnLoops &loops = reduction.loops;
   int64_t blocks = reduction.blocks, columns = reduction.countColumns();
@@ -170,7 +170,7 @@ bool NestBuilder::buildBlockSums(ColumnReduction &reduction) {
   return commit(phase, {});
 }
 
-/// Emits one vector of columns: combines the initial value with the sum of the blocks in order.
+/// Emits one vector of columns: combines the initial value with the block sums in order.
 void NestBuilder::finishColumns(const ColumnReduction &reduction, Phase &phase, Evaluator &piece,
                                 SmallVector<AffineExpr> column) {
   ++log.body;
@@ -232,7 +232,7 @@ bool NestBuilder::buildColumns(ArrayRef<Step> segment) {
   return commit(phase, segment);
 }
 
-/// Emits a whole row of columns: vectors in a loop, then the rest.
+/// Emits all columns of a row: whole vectors in a loop, then the remaining columns.
 void NestBuilder::emitColumns(int64_t size, Evaluator &at,
                               function_ref<void(Evaluator &, AffineExpr)> body) {
   int64_t lanes = vectorLanes(virtualLanes), whole = size / lanes;
@@ -255,7 +255,7 @@ bool NestBuilder::buildScatter(const Step &step) {
   if (type.getNumElements() == 0 || tokens == 0)
     return false;
 
-  // Store the initial value first, unless the sums are in its buffer.
+  // Stores the initial value first, unless the sums are in the same buffer.
   bool inPlace =
       op.getInit() && step.destinations.size() == 1 && op.getInit() == step.destinations.front();
   if (!inPlace) {

@@ -18,13 +18,13 @@
 
 namespace mlir::fsdp {
 
-/// Number of lanes in which a row is summed, on every instruction set.
+/// Maximum number of virtual lanes in which a row is summed, on every instruction set.
 inline constexpr int64_t virtualLanes = 64;
 /// Granularity, in elements, at which a flat range is divided among workers.
 inline constexpr int64_t flatTile = 64;
 
-/// Lowers the steps of one kernel, phase by phase. Emits phases before the kernel and does
-/// not change the kernel, so that a refusal needs no undo.
+/// Lowers the steps of one kernel, phase by phase. Emits phases before the kernel and does not
+/// change the kernel, so that a refusal needs no undo.
 class NestBuilder : SegmentDriver {
 public:
   NestBuilder(func::FuncOp kernel, const CpuTarget &target, SmallVector<Step> steps);
@@ -47,9 +47,10 @@ private:
   struct Columns {
     SmallVector<int64_t> shape, outer;
     int64_t inner = 1;
-    SmallVector<int64_t> borders; // 0, positions at which the inner loop is split, inner
+    // Bounds of the parts of the inner loop: 0, split positions, `inner`.
+    SmallVector<int64_t> borders;
   };
-  /// Result of emitting code once for trial.
+  /// Result of emitting code on trial.
   struct Trial {
     int64_t gathers;
     SmallVector<int64_t> splits;
@@ -131,8 +132,8 @@ private:
   AccessLog log;
 };
 
-/// Lowers a kernel of maps, row and column reductions and scatters. Returns false and emits
-/// no phase if the kernel contains anything else.
+/// Lowers a kernel that consists of maps, row and column reductions, and scatters. If the kernel
+/// contains anything else, returns false and emits no phase.
 bool lowerNestKernel(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info);
 
 } // namespace mlir::fsdp

@@ -6,22 +6,22 @@
 //
 // Divides the steps of a kernel into segments. Each segment becomes one or more phases:
 //
-//   rows      all steps have the same leading dimensions and read other steps in their own
-//             row only: one loop over rows with all steps inside (RowNests.cpp), or with
-//             lanes along short rows (ShortRows.cpp)
+//   rows      all steps have the same leading dimensions and read other steps only in their own
+//             row: one loop over rows that contains all steps (RowNests.cpp); for short rows,
+//             lanes across rows (ShortRows.cpp)
 //   flat      maps of one shape: one loop over all elements (RowNests.cpp)
-//   squares   maps that are contiguous along another dimension in their inputs than in their
-//             result (TransposedNests.cpp)
+//   squares   maps whose inputs are contiguous along another dimension than their result
+//             (TransposedNests.cpp)
 //   columns   a reduction over rows: lanes along columns (ColumnNests.cpp)
 //   scatter   lanes along columns, tokens in order (ColumnNests.cpp)
 //
-//  1. Take as many steps as fit into one segment and emit it. If a step reads another row,
-//     try again with one step less.
+//  1. Take as many steps as fit into one segment and emit it. If the segment is refused, try again
+//     without its last step.
 //  2. Values that a later segment reads are stored in the scratch that the workers share.
-//  3. An argument that is updated in place must be read in an earlier stage, or by the same
-//     piece of a loop at the element that it then stores.
+//  3. An argument that is updated in place must be read in an earlier stage, or by the loop body
+//     that then stores to the same element.
 //
-// Phases are emitted before the kernel, which is erased once all of them exist.
+// Phases are emitted before the kernel. The kernel is erased once all phases exist.
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,7 +64,8 @@ NestBuilder::Phase NestBuilder::begin(int64_t extent, int64_t tile) {
   if (!phases.empty())
     symbol += "." + std::to_string(phases.size());
   else
-    symbol += ".0"; // finish() gives the first phase the kernel's name
+    // finish() gives the kernel's name to the first phase.
+    symbol += ".0";
   phase.function = createPhase(builder, kernel, symbol, extent, tile, /*shared=*/true);
   phase.extent = extent;
   phase.tile = tile;
@@ -93,7 +94,7 @@ NestBuilder::Phase NestBuilder::begin(int64_t extent, int64_t tile) {
   return phase;
 }
 
-/// Returns the memory that a step's value is stored to: its destinations, or the shared scratch.
+/// Returns the memory for a step's value: its destinations, or a view of the shared scratch.
 SmallVector<Value> NestBuilder::getTargets(Phase &phase, const Step &step) {
   SmallVector<Value> targets;
   for (BlockArgument destination : step.destinations)
@@ -137,7 +138,7 @@ bool NestBuilder::buildMaps(ArrayRef<Step> segment) {
           buildLongRows(segment, first.getType().getShape().drop_back()));
 }
 
-/// Reduces by columns instead of by rows, or the reverse.
+/// Emits a row reduction as a column reduction, or the reverse.
 bool NestBuilder::buildTurned(ArrayRef<Step> segment) {
   Step other = segment.front();
   bool byRows = other.kind == StepKind::RowReduction;

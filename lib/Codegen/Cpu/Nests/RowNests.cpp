@@ -9,15 +9,15 @@
 //     s = tree(a0)                                            a scalar of the row
 //     for k: y[row, 64 k + lane] = x[row, ..] - s / n         group 2: maps
 //
-// Steps over the same columns that do not read one another form a group, which takes one pass
-// over the row. A reduction has 64 virtual lanes (or the next power of two of a shorter row),
-// whatever the size of registers. Lane l adds elements l, l + 64, ... of the inner loop. Then
-// lanes l and l + 32 are added, l and l + 16, and so on. The last addition combines the
-// initial value, first, with the result. The elements after the last 64 of a row are divided
-// into powers of two, for lanes 0, 1, ...
+// Steps over the same columns that do not read one another form a group. A group takes one pass
+// over the row. A reduction has 64 virtual lanes, whatever the size of registers; a shorter row has
+// the next power of two. Lane l adds elements l, l + 64, ... of the inner loop. Then lanes l and l
+// + 32 are added, then l and l + 16, and so on. The last addition combines the initial value with
+// the result. If the row length is not a multiple of 64, its last elements form vectors whose sizes
+// are powers of two. These vectors are added to lanes 0, 1, ...
 //
-// Columns are flattened into one loop if consecutive positions of that loop are consecutive
-// in memory. Otherwise the innermost dimension is the vector loop.
+// Columns are flattened into one loop if consecutive positions of the loop are consecutive in
+// memory. Otherwise the innermost dimension is the vector loop.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ using namespace mlir::fsdp;
 // One position of the columns
 //===----------------------------------------------------------------------===//
 
-/// Stores a step's value at `indices`: to a row buffer, its destinations or the shared scratch.
+/// Stores a step's value at `indices` to its row buffer, its destinations or the shared scratch.
 void NestBuilder::emitStore(Phase &phase, const Step &step, Evaluator &at,
                             SmallVector<AffineExpr> indices, Value value) {
   Subscripts subscripts = at.subscripts();
@@ -51,8 +51,8 @@ void NestBuilder::emitStore(Phase &phase, const Step &step, Evaluator &at,
            fsdp::linearise(subscripts, indices, shape, builder.getContext()));
 }
 
-/// Evaluates all members at one vector of columns. Reductions update `carried` (`pieces`
-/// vectors each); maps are stored after all members have been evaluated.
+/// Evaluates all members at one vector of columns. Reductions update `carried`, which has `pieces`
+/// vectors per reduction. Maps are stored after all members have been evaluated.
 void NestBuilder::emitBody(Phase &phase, ArrayRef<const Step *> members,
                            ArrayRef<AffineExpr> rowIndices, ArrayRef<AffineExpr> columnIndices,
                            Evaluator &at, int64_t first, Values &carried, int64_t pieces) {
@@ -94,8 +94,7 @@ void NestBuilder::emitBody(Phase &phase, ArrayRef<const Step *> members,
 // Loops over columns
 //===----------------------------------------------------------------------===//
 
-/// Emits code for trial, erases it, and returns its number of gathers and the splits that it
-/// asks for.
+/// Emits code on trial and erases it. Returns its number of gathers and the splits it requested.
 NestBuilder::Trial NestBuilder::attempt(Phase &phase, function_ref<void()> emit) {
   OpBuilder::InsertionGuard guard(builder);
   Block *block = builder.createBlock(&phase.function.getBody(), phase.function.getBody().end());
@@ -106,7 +105,7 @@ NestBuilder::Trial NestBuilder::attempt(Phase &phase, function_ref<void()> emit)
   phase.state.onRead = nullptr;
   emit();
   Trial trial{phase.state.gathers, phase.state.splits};
-  // Keep tables of constants that the trial has created, as their globals remain.
+  // Tables of constants that the trial created are kept, because their globals remain.
   auto tables = phase.state.stored;
   phase.state = saved;
   for (auto [value, place] : tables)
@@ -117,8 +116,8 @@ NestBuilder::Trial NestBuilder::attempt(Phase &phase, function_ref<void()> emit)
   return trial;
 }
 
-/// Chooses a flat loop or nested loops, and the splits of the inner loop, by emitting the
-/// body once each way.
+/// Chooses between a flat loop and nested loops, and the splits of the inner loop. Emits the body
+/// once for each choice.
 NestBuilder::Columns NestBuilder::chooseColumns(Phase &phase, ArrayRef<const Step *> members,
                                                 ArrayRef<AffineExpr> rowIndices,
                                                 ArrayRef<int64_t> shape, Evaluator &at) {
@@ -165,8 +164,8 @@ NestBuilder::Columns NestBuilder::chooseColumns(Phase &phase, ArrayRef<const Ste
   return choose(false, nested) < flatCost ? nested : flat;
 }
 
-/// Emits the loops of `columns` from `level` on. `body` gets the indices of a column and the
-/// virtual lane of its first element.
+/// Emits the loops of `columns` from `level` inwards. `body` receives the indices of a column and
+/// the virtual lane of its first element.
 NestBuilder::Values NestBuilder::emitLoops(
     const Columns &columns, unsigned level, SmallVector<AffineExpr> outer, Evaluator &at,
     int64_t chunk, Values carried,
@@ -230,7 +229,8 @@ NestBuilder::Values NestBuilder::emitLoops(
   return carried;
 }
 
-/// Combines lanes in a fixed tree: the upper half with the lower half until one is left.
+/// Combines lanes in a fixed tree: combines the upper half with the lower half until one lane is
+/// left.
 Value NestBuilder::reduceLanes(const Step &step, ArrayRef<Value> parts) {
   Values level(parts);
   while (level.size() > 1) {
@@ -270,7 +270,7 @@ void NestBuilder::emitGroup(Phase &phase, ArrayRef<Step> group, ArrayRef<int64_t
   for (const Step &step : group) {
     reduces |= step.isReduction();
     members.push_back(&step);
-    // A value that only its own row reads is kept in a row buffer of the worker's scratch.
+    // A value that only steps of its row read is kept in a row buffer in the worker's scratch.
     if (!scalars && !step.isReduction() && step.destinations.empty() &&
         !offsets.count(step.value)) {
       Type element = step.getType().getElementType();

@@ -4,17 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Vectors are longer than such rows, so lanes extend across rows:
+// A vector is longer than a short row, so lanes extend across rows:
 //
 //   for 16 rows: c0 .. c7 = columns of x            8 loads, shuffles
-//     s = (c0 + c4 + (c2 + c6)) + ..                the tree of a row, in each lane
+//     s = (c0 + c4 + (c2 + c6)) + ..                the tree of RowNests.cpp, in each lane
 //     y0 .. y7 = c0 / s ..                          shuffled back, 8 stores
 //
-// A row of n elements has n virtual lanes with one element each. A sum is therefore the tree
-// of RowNests.cpp and has the same bits. Values between steps stay in registers. Results are
-// stored after all values have been computed.
+// A row of n elements has n virtual lanes with one element each. A sum is therefore the tree of
+// RowNests.cpp and has the same bits. Values between steps stay in registers. Results are stored
+// after all values have been computed.
 //
-// Used if a trial shows that no load gathers.
+// This form is used if a trial shows that no load is a gather.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,8 @@ void NestBuilder::emitShortRows(Phase &phase, ArrayRef<Step> segment, ArrayRef<i
   SmallVector<AffineExpr> rowIndices = fsdp::delinearise(at.subscripts(), row, rows);
   for (AffineExpr &expr : rowIndices)
     expr = at.subscripts().simplify(expr);
-  log.stage = 0; // all reads precede the stores, and no other row reads these rows
+  // One stage suffices: all reads precede the stores, and no other row reads these rows.
+  log.stage = 0;
   log.watchRow(phase.state, segment, rowIndices);
   std::vector<std::pair<const Step *, Values>> results;
   for (const Step &step : segment) {
@@ -48,7 +49,8 @@ void NestBuilder::emitShortRows(Phase &phase, ArrayRef<Step> segment, ArrayRef<i
             at.broadcast(at.evaluate(step.value, valueIndices(step, rowIndices, column, zero))));
     }
     if (step.isReduction()) {
-      while (columns.size() > 1) { // the upper half combined with the lower half
+      // Combines the upper half of the columns with the lower half.
+      while (columns.size() > 1) {
         size_t half = columns.size() / 2;
         for (size_t i = 0; i < half; ++i)
           columns[i] = combine(builder, loc, step.combiner, columns[i], columns[i + half]);
@@ -88,7 +90,8 @@ bool NestBuilder::buildShortRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows)
     if (!shape || step.kind == StepKind::ColumnReduction)
       return false;
     int64_t columns = ShapedType::getNumElements(*shape);
-    // Only one loop of columns: with several loops, the virtual lanes are those of the innermost.
+    // Reductions must have one loop: with several loops the virtual lanes are those of the
+    // innermost.
     if (columns > 8 || !llvm::isPowerOf2_64(columns) || (step.isReduction() && shape->size() != 1))
       return false;
     any |= columns > 1;

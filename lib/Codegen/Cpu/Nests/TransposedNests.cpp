@@ -4,23 +4,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Lowers maps whose inputs are contiguous along another dimension than their results. Lanes
-// along the result would gather in each load, lanes along that dimension would scatter in
-// each store. Blocks of 16 x 16 are transposed in registers instead:
+// Lowers maps whose inputs are contiguous along another dimension than their results. With lanes
+// along the result's dimension, each load would be a gather; with lanes along the other dimension,
+// each store would be a scatter. Blocks of 16 x 16 are transposed in registers instead:
 //
 //   for column in 0..15: v[column] = y[row0 + lane, column]     16 plain loads
 //   4 rounds of interleaving v[i] with v[i + 8]                 64 shuffles
 //   for row in 0..15: store v[row] at y[row0 + row, lane]       16 plain stores
 //
-// (A round moves the top bit of an element's number in the block to the bottom. After four
-// rounds on eight bits, row and column are exchanged.)
+// (A round moves the top bit of an element's number in the block to the bottom. The number has
+// eight bits. After four rounds row and column are exchanged.)
 //
-//  1. Emit the maps for trial with lanes along each dimension. Choose the dimension with the
-//     fewest gathers, if it has fewer than the last one.
-//  2. A unit of work is a block of rows with all columns. Remaining rows or columns are
-//     computed along the result, with gathers.
+//  1. Emit the maps on trial with lanes along each dimension. Choose the dimension with the fewest
+//     gathers, if they are fewer than along the last dimension.
+//  2. A unit of work is a block of rows with all columns. Remaining rows or columns are computed
+//     with lanes along the result's dimension, by gathers.
 //
-// Not done here: maps with inputs that are contiguous along different dimensions.
+// Maps whose inputs are contiguous along different dimensions are not covered.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ using namespace mlir::fsdp;
 
 static constexpr int64_t side = 16;
 
-/// Emits the block whose corner is at `row` of dimension `across` and at `column`.
+/// Emits the block that begins at index `row` of dimension `across` and at column `column`.
 void NestBuilder::emitSquare(Phase &phase, ArrayRef<Step> segment, Evaluator &at,
                              SmallVector<AffineExpr> indices, unsigned across, AffineExpr row,
                              AffineExpr column) {
@@ -46,7 +46,8 @@ void NestBuilder::emitSquare(Phase &phase, ArrayRef<Step> segment, Evaluator &at
       block.push_back(piece.broadcast(piece.evaluate(step.value, indices)));
   }
   for (auto [step, block] : llvm::zip_equal(segment, blocks)) {
-    interleave(builder, loc, block); // with as many vectors as lanes this is a transposition
+    // With as many vectors as lanes, interleaving is a transposition.
+    interleave(builder, loc, block);
     for (int64_t i = 0; i < side; ++i) {
       indices[across] = row + i;
       indices.back() = column + piece.lane();
@@ -55,7 +56,8 @@ void NestBuilder::emitSquare(Phase &phase, ArrayRef<Step> segment, Evaluator &at
   }
 }
 
-/// Emits the loop over units: blocks of rows of dimension `across`, for all other indices.
+/// Emits the loop over units. A unit is a block of rows along `across`, at one position of the
+/// other dimensions.
 void NestBuilder::emitUnits(Phase &phase, ArrayRef<Step> segment, unsigned across) {
   ArrayRef<int64_t> shape = segment.front().getType().getShape();
   SmallVector<int64_t> units(shape.drop_back());
@@ -72,7 +74,7 @@ void NestBuilder::emitUnits(Phase &phase, ArrayRef<Step> segment, unsigned acros
   for (const Step &step : segment)
     members.push_back(&step);
   Values none;
-  // Emits rows [first, first + count) along the result, from `column` on.
+  // Emits the columns from `column` of rows [first, first + count), with lanes along the result.
   auto emitAlong = [&](Evaluator &outer, AffineExpr first, int64_t count, int64_t column) {
     auto rows = scf::ForOp::create(builder, loc, index(0), index(count), index(1));
     OpBuilder::InsertionGuard guard(builder);

@@ -4,19 +4,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Online softmax of a row. Without score_mod, with c = log2(e) · scale:
+// Online softmax of a row. Without score_mod, c = log2(e) · scale and
 //
 //   m' = max(m, c · max(s));  a = exp2(m - m');  p = exp2(c · s - m');  l' = l · a + Σ p
 //
-// With score_mod, which may return any number (-1e30 for elements to be ignored), with c =
-// log2(e):
+// With score_mod, which may return any number (-1e30 for elements to be ignored), c = log2(e) and
 //
 //   m' = max(m, max(s));  a = exp2(c (m - m'));  p = exp2(c (s - m'));  l' = l · a + Σ p
 //
-// The first form is one instruction shorter. It rounds c · max(s), which affects exp2; it is
-// correct for scores up to 2^30. Maxima are those of the whole row, held by four lanes. Sums
-// are those of a lane's own columns until the end. While a row has no key, m' is -inf, and 0
-// is used instead, which keeps all values 0.
+// The first form is one instruction shorter. It rounds c · max(s), which affects exp2, but is
+// correct for scores up to 2^30. Maxima are over the whole row, which four lanes hold. Sums are
+// over a lane's own columns until the end. While a row has no key, m' is -inf, and exp2 uses 0
+// instead of m', so that all values stay 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,12 +44,12 @@ Value ForwardScores::factor() const {
   return b.number((foldsScale() ? op.getScale().convertToDouble() : 1) * log2e);
 }
 
-/// Returns the value of m for a score.
+/// Converts a score to the scale of the maximum m.
 Value ForwardScores::toMax(Value score) const {
   return foldsScale() ? b.mulf(score, factor()) : score;
 }
 
-/// Returns the exponential of the distance of two values of m.
+/// Returns the exponential of the difference of two values on the scale of m.
 Value ForwardScores::expOf(Value x, Value shift) const {
   Value distance = b.subf(x, shift);
   return b.exp2(foldsScale() ? distance : b.mulf(distance, factor()));
@@ -73,7 +72,7 @@ SmallVector<Value> ForwardScores::rowNumbers() const {
   return llvm::map_to_vector(rows, [](const Row &row) { return row.number; });
 }
 
-/// The values of a column are computed once and used for all rows.
+/// Computes the values of a column once and uses them for all rows.
 Fragment ForwardScores::modify(Fragment s, Value firstCol, bool masked) const {
   Value own = b.add(firstCol, b.colOfLane()), scale = b.number(op.getScale().convertToDouble());
   SmallVector<std::pair<FragmentFunction::Values, FragmentFunction::Values>> columns(

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Softmax of the forward pass on the accumulator of Q · Kᵀ as a lane holds it. Shared by all
-// chips whose accumulators have the layout of mma (see Fragment.h).
+// Softmax of the forward pass on the accumulator of Q · Kᵀ as a lane holds it. All chips whose
+// accumulators have the layout of mma (see Fragment.h) share this class.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,17 +18,18 @@ namespace mlir::fsdp::attention {
 
 class ForwardScores {
 public:
-  /// For one head; `layout` is the layout of its scores for one block of keys.
+  /// Creates the scores of one head. `layout` is the layout of the scores for one block of keys.
   ForwardScores(GpuBuilder &b, AttentionOp op, const Shape &shape, tile::Layout layout,
                 const Head &head);
 
-  /// Running values of a lane's rows while it traverses the keys.
+  /// Running values of a lane's rows while the lane visits the keys. `max` holds values of toMax();
+  /// `sum` holds sums over this lane's columns.
   struct State {
-    SmallVector<Value> max, sum; ///< max: as returned by toMax(); sum: over this lane's columns
+    SmallVector<Value> max, sum;
   };
   State start();
   int64_t rowsOfLane() const { return layout.rowsOfLane(); }
-  /// Sets the lane's first row; its other rows follow at distances of 8.
+  /// Sets the lane's first row. Its other rows follow at distances of 8.
   void placeRows(Value first);
   SmallVector<Value> rowNumbers() const;
 
@@ -36,16 +37,16 @@ public:
   bool canBeMasked() const { return !mask.empty() || !wholeCols(); }
   /// Applies score_mod and, if `masked`, mask_mod to scores.
   tile::Fragment modify(tile::Fragment s, Value firstCol, bool masked) const;
-  /// Returns true if modify() changes scores in which nothing is masked.
+  /// Returns true if modify() must also be called for blocks without masked elements.
   bool alwaysModifies() const { return !score.empty() || !foldsScale(); }
-  /// Computes the weights P of scores S and updates `state`. Earlier sums must be multiplied
-  /// by `correction`, per row.
+  /// Computes the weights P of scores S and updates `state`. The caller must multiply earlier sums
+  /// by `correction`, row by row.
   tile::Fragment softmax(const tile::Fragment &s, State &state,
                          SmallVector<Value> &correction) const;
-  /// Returns P · weight_mod. P = 0 stays 0, because a factor may be any value where the mask
-  /// is false.
+  /// Returns P · weight_mod. P = 0 stays 0, because a factor may be any value (NaN, infinity) where
+  /// the mask is false.
   tile::Fragment weigh(tile::Fragment p, Value firstCol) const;
-  /// Returns the factors for the rows of O, 0 for rows without keys. Stores log-sum-exps to
+  /// Returns a factor for each row of O, which is 0 for rows without keys. Stores log-sum-exps to
   /// `lse` unless its base is null.
   SmallVector<Value> finish(const State &state, const Pointer &lse) const;
 

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A lane holds a few rows and many columns of a tile. LLVM does not move loads over barriers and
-// cannot tell which values are equal for all elements of a row. The dependences of a region tell:
+// A lane holds a few rows and many columns of a tile. LLVM does not move loads over barriers, and
+// cannot tell which values are equal for all elements of a row. The dependences of a region decide
+// where a value is computed:
 //
 //   head     once, before all loops            slope[h]
 //   row      for each row, before the loop     length[q]

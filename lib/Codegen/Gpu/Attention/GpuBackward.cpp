@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Chooses the kernel of keys: with wgmma if chip and shapes allow it (Sm90Backward.cpp),
-//     otherwise with mma (Sm80KeyGradients.cpp). dQ uses mma, unless the kernel of keys
-//     computes its sums.
-//  2. Sets the scratch offsets and emits the launches in order, including those of
-//     Sm80Captures.cpp if gradients of captured tensors are wanted.
+//  1. Chooses the kernel of dK and dV: with wgmma if chip and shapes allow it (Sm90Backward.cpp),
+//     otherwise with mma (Sm80KeyGradients.cpp). The kernel of dQ uses mma. It is not needed if the
+//     kernel of dK and dV computes the sums of dQ.
+//  2. Sets the scratch offsets and emits the launches in order. If gradients of captured tensors
+//     are needed, these include the launches of Sm80Captures.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ public:
   /// Emits the launches of dQ, dK and dV.
   void gradients();
   void queries(bool tables);
-  /// Emits a launch of Sm80Captures.
+  /// Emits a launch of Sm80Captures that runs before or after the gradients.
   void around(int64_t blocks, void (Sm80Captures::*emit)(GpuBuilder &, func::FuncOp) const) {
     launch(Sm80Captures::threads, 1, blocks, 0,
            [&](Sm80Tiles &b) { (captures.*emit)(b, problem.kernel); });

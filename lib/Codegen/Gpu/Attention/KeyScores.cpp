@@ -22,7 +22,7 @@ KeyScores::KeyScores(GpuBuilder &b, const Sm80Problem &problem, int64_t blockKey
 }
 
 //===----------------------------------------------------------------------===//
-// Places
+// Positions
 //===----------------------------------------------------------------------===//
 
 void KeyScores::placeBlock(Value number, Value block) {

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Shared by the kernels of dK and dV on all chips. A block of threads owns a block of keys of
-// one kv head and traverses the query heads that share it. A warp owns 16 rows of the block,
-// as in the accumulators of mma and wgmma.
+// The kernels of dK and dV on all chips share this class. A block of threads owns a block of keys
+// of one kv head and visits the query heads that share it. A warp owns 16 rows of the block, as in
+// the accumulators of mma and wgmma.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,9 +19,9 @@ namespace mlir::fsdp::attention {
 
 class KeyScores {
 public:
-  /// Blocks of `blockKeys` keys meet blocks of `blockQueries` queries. `layout` is a warp's
-  /// part of their scores, or of some of the queries. `wantsK` asks for dS. `wantsQ` means
-  /// that dS is also read across keys and must be 0 for keys that do not exist.
+  /// Creates the scores of blocks of `blockKeys` keys and `blockQueries` queries. `layout` is the
+  /// layout of a warp's scores for all or some of the queries. With `wantsK`, emit() computes dS.
+  /// With `wantsQ`, dS is also read across keys, so that it must be 0 for keys that do not exist.
   KeyScores(GpuBuilder &b, const Sm80Problem &problem, int64_t blockKeys, int64_t blockQueries,
             tile::Layout layout, bool wantsK, bool wantsQ);
 
@@ -35,28 +35,28 @@ public:
 
   int64_t keyBlocks() const { return llvm::divideCeil(shape.cols, blockKeys); }
   bool wholeRows() const { return shape.rows % blockQueries == 0; }
-  /// Returns true if some block of queries must be masked.
+  /// Returns true if some block of queries needs masking.
   bool isEverMasked() { return !op.getMaskMod().empty() || !wholeRows(); }
 
-  /// Sets the block of keys: block `block` of kv head `number` (over all batches).
+  /// Sets the block of keys to block `block` of kv head `number`, counted over all batches.
   void placeBlock(Value number, Value block);
   /// Sets the keys of this lane in warp `warp` of the block.
   void placeLane(Value warp);
-  /// Sets the query head: number `group` of those that share the keys.
+  /// Sets the query head to number `group` of the heads that share the keys.
   void placeHead(Value group);
   /// Returns the blocks of queries that meet the block of keys at `firstKey`.
   BlockSequence blocksOf(Value firstKey) const;
-  /// Returns the number of the query head over all batches, 64 bits.
+  /// Returns the number of the query head, counted over all batches, in 64 bits.
   Value headNumber() { return b.add(b.mul(batch, shape.heads), head.head); }
 
-  /// Gives lse or δ of a query by its column number, counted from the lane's first.
+  /// Returns lse or δ of a query by its column, counted from the lane's first column.
   using Norm = function_ref<Value(int64_t)>;
-  /// Returns (f·P)ᵀ, then dSᵀ, of a tile whose first query is `firstRow`, then the updated
-  /// sums `columns`. `dp` is empty if dS is not wanted.
+  /// Returns (f·P)ᵀ, then dSᵀ, then the updated sums `columns`, for a tile whose first query is
+  /// `firstRow`. `dp` is empty if dS is not needed.
   SmallVector<Value> emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value firstRow, Norm lse,
                           Norm delta, bool masked, ArrayRef<Value> columns);
-  /// Sums of what each key of the lane contributes to captured tensors: their initial values,
-  /// their number, and their store to scratch.
+  /// Sums of the contributions of each of the lane's keys to captured tensors: initial values,
+  /// number of sums, and code that stores them to scratch.
   SmallVector<Value> emptyColumns() { return SmallVector<Value>(numColumns(), b.number(0)); }
   int64_t numColumns() const { return perColumn.size() * layout.rowsOfLane(); }
   void storeColumns(ArrayRef<Value> columns);

@@ -13,43 +13,43 @@
 
 namespace mlir::fsdp::attention {
 
-/// Tiling of a kernel: a block of threads owns `warps` x 16 · rowPieces rows and meets blocks
-/// of `blockCols` columns of the other side.
+/// Tiling of a kernel. A block of threads owns `warps` x 16 · rowPieces rows and visits blocks of
+/// `blockCols` columns.
 struct Sm80Config {
   int64_t warps, rowPieces, blockCols;
-  int64_t blocksPerSm; ///< blocks that must fit a multiprocessor
+  int64_t blocksPerSm; ///< minimum number of blocks that must fit a multiprocessor
 
   int64_t warpRows() const { return 16 * rowPieces; }
   int64_t blockRows() const { return warps * warpRows(); }
   int64_t threads() const { return 32 * warps; }
 };
 
-/// Needs of a configuration: estimated registers per thread, exact bytes of shared memory.
+/// Resources of a configuration: estimated registers per thread, exact bytes of shared memory.
 struct Sm80Needs {
   int64_t registers, sharedBytes;
 };
 
 /// A row of a table of configurations.
 struct Sm80Row {
-  int64_t dim; ///< upper limit of the larger head dimension
+  int64_t dim; ///< maximum of the larger head dimension
   Sm80Config config;
 };
-/// Returns the first configuration that is wide enough and accepted by `passes`, reduced to
-/// what `rows` rows and `cols` columns fill.
+/// Returns the first configuration that is wide enough and that `passes` accepts, reduced to a size
+/// that `rows` rows and `cols` columns fill.
 std::optional<Sm80Config> chooseRow(ArrayRef<Sm80Row> table, const Shape &shape, int64_t rows,
                                     int64_t cols, function_ref<bool(const Sm80Config &)> passes);
 
 /// Returns the configuration of the forward kernel, or nothing if none fits the chip.
 std::optional<Sm80Config> chooseForward(const Shape &shape, Type element, const GpuTarget &target);
 Sm80Needs forwardNeeds(const Sm80Config &config, const Shape &shape, Type element);
-/// Returns true if `blocksPerSm` blocks with these needs fit a multiprocessor.
+/// Returns true if `blocksPerSm` blocks with these resources fit a multiprocessor.
 bool fits(const Sm80Config &config, const Sm80Needs &needs, const GpuTarget &target);
 
 LogicalResult lowerSm80Forward(func::FuncOp kernel, AttentionOp op, const GpuTarget &target,
                                ModuleOp entries, GpuKernel &info);
 
-/// A function of scores on fragments. Values that depend on the head alone are computed once;
-/// values that depend on the row or column alone, once per row or column of a lane.
+/// A function of scores on fragments. Values that depend only on the head are computed once. Values
+/// that depend only on the row or column are computed once per row or column of a lane.
 class FragmentFunction {
 public:
   using Values = tile::ScoreFunction::Values;
@@ -58,11 +58,11 @@ public:
                    ValueRange captures, const Head &head);
 
   bool empty() const { return function.empty(); }
-  /// Returns the values that depend on this row (or column) alone. The number is an i32
-  /// within the tensor.
+  /// Return the values that depend only on this row or column, given by its number in the tensor
+  /// (i32).
   Values ofRow(Value row) const;
   Values ofColumn(Value column) const;
-  /// Returns the result for an element; `scores` are the leading arguments.
+  /// Returns the result for an element. `scores` are the leading arguments of the region.
   Value emit(const Values &row, const Values &column, Value q, Value k,
              ArrayRef<Value> scores) const;
   tile::Site siteAt(Value q, Value k, ArrayRef<Value> scores) const;

@@ -4,12 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   1. dQ, with lse and δ of each query to scratch      Sm80QueryGradients.cpp
-//   2. dK and dV, or one after the other                Sm80KeyGradients.cpp
+//   1. dQ; lse and δ of each query to scratch           Sm80QueryGradients.cpp
+//   2. dK and dV in one kernel, or one after another    Sm80KeyGradients.cpp
 //
 // GpuBackward.cpp emits the launches.
 //
-// Configurations are chosen as in Sm80Plan.cpp. Registers of a thread:
+// Configurations are chosen as in Sm80Plan.cpp. A thread needs these registers:
 //
 //   rowPieces · blockCols                  S and dP
 //   rowPieces · (dim / 2), (valueDim / 2)  sums
@@ -36,8 +36,8 @@ static int64_t otherRegisters(const Sm80Config &c, Type element) {
   return c.rowPieces * (c.blockCols + 8) + (c.rowPieces * 4 + 8) * (element.isF32() ? 2 : 1) + 48;
 }
 
-/// Returns the bytes of the tiles of both tensors: the block's rows, and two buffers of the
-/// other side's.
+/// Returns the size of the tiles in bytes: the block's rows of two tensors, and two buffers each
+/// for the columns of two tensors.
 static int64_t bytesOfTiles(const Sm80Config &c, const Shape &shape, Type element) {
   return (c.blockRows() + 2 * c.blockCols) *
          (Sm80Tiles::pitchOf(element, shape.dim) + Sm80Tiles::pitchOf(element, shape.valueDim));

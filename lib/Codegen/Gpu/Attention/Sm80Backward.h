@@ -12,26 +12,25 @@
 
 namespace mlir::fsdp::attention {
 
-/// Tiling of dK and dV with wgmma: `groups` warpgroups own 64 keys each, one more copies.
-/// They meet blocks of `blockQueries` queries.
+/// Tiling of dK and dV with wgmma. `groups` warpgroups own 64 keys each, and one more warpgroup
+/// copies. They visit blocks of `blockQueries` queries.
 struct Sm90Keys {
   int64_t groups, blockQueries;
-  int64_t tileQueries; ///< queries whose scores are in registers together: 64 or all
-  bool addsToQ;        ///< the kernel also computes the sums of dQ
+  int64_t tileQueries; ///< number of queries whose scores are in registers at once: 64 or all
+  bool addsToQ;        ///< true if the kernel also computes the sums of dQ
 
   int64_t blockKeys() const { return 64 * groups; }
   int64_t threads() const { return 128 * (groups + 1); }
 };
 
-/// Kernels of the backward pass and their shared scratch, in units of f32. Each norm is one
-/// f32 per query of all heads.
+/// Kernels of the backward pass and offsets in their shared scratch, in units of f32. `lse` and
+/// `delta` have one f32 per query of all heads.
 struct Sm80Backward {
   Sm80Config queries;                   ///< configuration with queries as rows
-  SmallVector<Sm80Config> keys;         ///< keys as rows: one for both gradients, or one each
+  SmallVector<Sm80Config> keys;         ///< keys as rows: one kernel for dK and dV, or one each
   std::optional<Sm90Keys> keysOfGroups; ///< replaces `keys` if the chip has wgmma
   int64_t lse = 0, delta = 0, scratchBytes = 0;
-  /// With keysOfGroups->addsToQ: per block of queries an i32 count of the additions, and sums
-  /// of dQ.
+  /// With keysOfGroups->addsToQ: an i32 count of additions per block of queries, and sums of dQ.
   int64_t added = 0, querySums = 0;
   int64_t rowStride = 0; ///< distance between heads; at least the number of queries
 
@@ -43,33 +42,33 @@ Sm80Needs queryNeeds(const Sm80Config &config, const Shape &shape, Type element)
 Sm80Needs keyNeeds(const Sm80Config &config, const Shape &shape, Type element, bool wantsK,
                    bool wantsV);
 
-/// A query, as a lane holds it.
+/// A query of a lane.
 struct Query {
-  Value number; ///< row within the tensor
+  Value number; ///< row in the tensor
   Value exists; ///< null if it need not be checked
   Value lse, delta;
   FragmentFunction::Values score, mask, weight, grad;
 };
 
-/// A key, as a lane holds it.
+/// A key of a lane.
 struct Key {
   Value number, exists;
   FragmentFunction::Values score, mask, weight, grad;
 };
 
-/// The functions of scores of a head, and the weights and gradients that they give.
+/// The functions of scores of a head, and the weights and gradients computed from them.
 class ScoreGradients {
 public:
   ScoreGradients(GpuBuilder &b, AttentionGradOp op, const Shape &shape, const Head &head);
 
   Query query(Value number, Value exists, Value lse, Value delta) const;
   Key key(Value number, Value exists) const;
-  /// Called with a function that gives values of score_grad at an element, and the condition
-  /// that keeps the element (or null).
+  /// Callback for the contributions of an element. Its arguments return values of score_grad, give
+  /// the position, and give the condition that keeps the element (or null).
   using Contribute =
       function_ref<void(ValueAt, const tile::Site &, FragmentFunction::Values &, Value)>;
-  /// Returns weight_mod · P, and dS, for x = q · k and dp = dO · v. `masked`: whether the
-  /// pair may be masked for another reason than a missing key.
+  /// Returns weight_mod · P, and dS, for x = q · k and dp = dO · v. `masked` means that the pair
+  /// may be masked for a reason other than a missing key.
   std::pair<Value, Value> emit(Value x, Value dp, const Query &query, const Key &key, bool masked,
                                Contribute contribute = nullptr) const;
 
@@ -83,7 +82,7 @@ private:
   double scale;
 };
 
-/// Context of an entry of the backward pass.
+/// State that all emitters of the backward pass share.
 struct Sm80Problem {
   const Sm80Backward &plan;
   const Shape &shape;
@@ -91,10 +90,10 @@ struct Sm80Problem {
   func::FuncOp kernel;
   const Sm80Captures &captures;
 };
-/// Emits dQ, and stores lse and δ of each query for the other kernels. With `tables` it only
-/// adds contributions to the tables of captured tensors.
+/// Emits dQ, and stores lse and δ of each query for the other kernels. With `tables`, only adds
+/// contributions to the tables of captured tensors.
 void emitQueryGradients(tile::Sm80Tiles &b, const Sm80Problem &problem, bool tables);
-/// Emits dK, dV, or both.
+/// Emits dK, dV, or both, as `wantsK` and `wantsV` say.
 void emitKeyGradients(tile::Sm80Tiles &b, const Sm80Problem &problem, const Sm80Config &config,
                       bool wantsK, bool wantsV);
 

@@ -11,22 +11,23 @@
 
 namespace mlir::fsdp::attention {
 
-/// Blocks [begin, end); empty if end <= begin.
+/// Blocks [begin, end). The run is empty if end <= begin.
 struct BlockRun {
   Value begin, end;
   Value length(GpuBuilder &b) const { return b.max(b.sub(end, begin), b.i32(0)); }
 };
-/// Returns the number of block `turn` when the runs are traversed in order; 0 if there are none.
+/// Returns the number of block `turn` of the runs, in order; 0 if there are no runs.
 Value emitBlockAt(GpuBuilder &b, ArrayRef<BlockRun> runs, Value turn);
-/// Emits begin, fullBegin, fullEnd and end of a range for [first, last) as 32-bit block numbers.
+/// Emits begin, fullBegin, fullEnd and end of `range` for the rows or columns [first, last), as
+/// 32-bit block numbers.
 std::array<Value, 4> emitBlockBounds(GpuBuilder &b, const TileRange &range,
                                      const FragmentFunction &mask, const Head &head, Value first,
                                      Value last);
 
-/// The blocks of the other side that a block meets, in order.
+/// The blocks of keys that a block of queries visits, or the reverse, in order.
 class BlockSequence {
 public:
-  /// For the rows or columns [first, last), 32-bit numbers.
+  /// Creates the sequence for the rows or columns [first, last), which are 32-bit numbers.
   BlockSequence(GpuBuilder &b, ArrayRef<TileRange> ranges, const FragmentFunction &mask,
                 const Head &head, Value first, Value last);
 
@@ -43,17 +44,17 @@ private:
   SmallVector<BlockRun> all, full; ///< one run per range
 };
 
-/// Returns the buffer of iteration `turn` of a tile with two buffers of `rows` rows.
+/// Returns the buffer for iteration `turn` of a tile that has two buffers of `rows` rows.
 tile::SharedTile stageOf(GpuBuilder &b, const tile::SharedTile &tile, int64_t rows, Value turn);
-/// Returns the rows of this warp.
+/// Returns the `rows` rows of this warp in a tile.
 tile::SharedTile rowsOfWarp(GpuBuilder &b, const tile::SharedTile &tile, int64_t rows);
 
 /// Returns the matrix [rows, cols] of one head of a [batch, heads, rows, cols] tensor.
 tile::GlobalRows slabOf(GpuBuilder &b, const Pointer &tensor, Value batch, Value head,
                         int64_t heads, int64_t rows, int64_t cols);
 
-/// Stores the existing rows of a fragment to a matrix, each row times its factor (null: 1).
-/// `numbers` are the rows of this lane.
+/// Stores the existing rows of a fragment to a matrix, each row times its factor (1 if null).
+/// `numbers` are the numbers of this lane's rows.
 void storeRows(GpuBuilder &b, const tile::Fragment &fragment, ArrayRef<Value> numbers,
                ArrayRef<Value> factors, const tile::GlobalRows &to);
 

@@ -4,19 +4,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The indices of a contribution determine where it is summed:
+// The arguments that a contribution's indices depend on determine where it is summed:
 //
 //   none, b, h       by each warp that has queries              one sum per warp
 //   q                along the row, by the same warps           one per head and query
 //   k                by the threads that have the key           one per head and key
-//   q and k          another kernel computes the scores again and adds to a table
+//   q and k          a second run computes the scores again and adds to a table
 //
 // Thousands of threads add to a table in unknown order. They add integers, whose sum does not
-// depend on the order: each value is multiplied by a power of two and rounded. The power is
-// chosen such that the largest possible sum of one element fits 62 bits. It depends on the
-// largest contribution, which is known before anything is added: the kernels compute the
-// maximum of all contributions. The rounding error of a contribution is below 2^-(61 -
-// log2(contributions)) of the largest one.
+// depend on the order: each value is multiplied by a power of two and rounded. The power is such
+// that the largest possible sum of one element fits 62 bits. It depends on the largest
+// contribution: the kernels compute the maximum of all contributions before anything is added. The
+// rounding error of a contribution is below 2^-(61 - log2(contributions)) of the largest one.
 //
 //   clear      tables and maxima
 //   queries, keys, [tables]
@@ -100,7 +99,8 @@ Value Sm80Captures::valueOf(GpuBuilder &b, const Sm80Contribution &c, ValueAt at
   return keep ? b.select(keep, value, b.number(0)) : value;
 }
 
-/// The bits of non-negative floats are ordered like their values.
+/// Updates the maximum as an integer: the bits of non-negative floats are ordered like their
+/// values.
 void Sm80Captures::noteLargest(GpuBuilder &b, const Sm80Contribution &c, Value size) const {
   Value bits =
       arith::BitcastOp::create(b, b.loc, b.getI32Type(), math::AbsFOp::create(b, b.loc, size));
@@ -113,7 +113,7 @@ void Sm80Captures::storeSum(GpuBuilder &b, const Sm80Contribution &c, Value inde
   noteLargest(b, c, sum);
 }
 
-/// Returns 2^e, or 2^-e for sign -1, with the largest e for which sums cannot overflow.
+/// Returns 2^e, or 2^-e if `sign` is -1, with the largest e for which sums cannot overflow.
 Value Sm80Captures::scaleOf(GpuBuilder &b, const Sm80Gradient &gradient, int64_t sign) const {
   Value bits = b.load(b.getI32Type(), at(b, gradient.largest, b.getI32Type()));
   // The largest value is below 2^(exponent - 126).
@@ -175,7 +175,7 @@ void Sm80Captures::scatterOne(GpuBuilder &b, const ScoreFunction &function,
              b.load(b.getF32Type(), b.shift(at(b, c.offset, b.getF32Type()), index)));
 }
 
-/// Emits body(which, index) for each of `counts`, which have separate blocks.
+/// Emits body(which, index) for each of `counts`. Each count has its own blocks of threads.
 static void inSegments(GpuBuilder &b, ArrayRef<int64_t> counts,
                        function_ref<void(size_t, Value)> body) {
   int64_t firstBlock = 0;

@@ -12,20 +12,20 @@
 
 namespace mlir::fsdp::attention {
 
-/// One `fsdp.contribute` and its partial sums: f32 in scratch.
+/// One `fsdp.contribute`, and its partial sums in scratch (f32).
 struct Sm80Contribution : Contributed {
-  /// Offset in bytes, and number of sums (0 if the indices depend on both q and k).
+  /// Offset of the sums in bytes, and number of sums (0 if the indices depend on both q and k).
   int64_t offset = 0, count = 0;
 };
 
 /// The gradient of one captured float tensor.
 struct Sm80Gradient : CapturedFloat {
-  /// Offsets in bytes of the 64-bit fixed-point sums, and of the bits of the largest contribution.
+  /// Offsets in bytes of the 64-bit fixed-point sums, and of the bits of the largest magnitude.
   int64_t table = 0, largest = 0;
-  int64_t contributions = 0; ///< upper bound of contributions to one element
+  int64_t contributions = 0; ///< maximum number of contributions to one element
 };
 
-/// Gives a value of the region of score_grad at a score.
+/// Returns, for a value of the region of score_grad, the SSA value at an element.
 using ValueAt = function_ref<Value(Value)>;
 
 /// Plans and emits the sums of contributions; see Sm80Captures.cpp.
@@ -35,13 +35,14 @@ public:
                int64_t firstByte);
 
   bool empty() const { return gradients.empty(); }
-  /// Returns true if some contributions are added to a table directly.
+  /// Returns true if some contributions are added directly to a table.
   bool hasTables() const;
   int64_t scratchBytes() const { return end; }
   /// Returns the contributions whose indices have this dependence.
   SmallVector<const Sm80Contribution *> of(Dependence where) const;
 
-  /// Launches before and after those of the backward pass, with 256 threads per block.
+  /// The launches before and after the kernels of the backward pass. They have 256 threads per
+  /// block.
   int64_t clearBlocks() const { return llvm::divideCeil((end - clearFrom) / 8, threads); }
   void emitClear(GpuBuilder &b, func::FuncOp kernel) const;
   int64_t scatterBlocks() const;
@@ -51,12 +52,13 @@ public:
   static constexpr int64_t threads = 256;
 
   //===--- Inside the backward kernels ---------------------------------------===//
-  /// Returns the contribution of an element; 0 if `keep` (unless null) is false.
+  /// Returns the contribution of an element, or 0 if `keep` is false. `keep` may be null (true).
   Value valueOf(GpuBuilder &b, const Sm80Contribution &c, ValueAt at, Value keep) const;
-  /// Stores partial sum `index`, and notes the magnitude of a value for the maximum.
+  /// storeSum() stores partial sum `index`. noteLargest() updates the largest magnitude with
+  /// `size`.
   void storeSum(GpuBuilder &b, const Sm80Contribution &c, Value index, Value sum) const;
   void noteLargest(GpuBuilder &b, const Sm80Contribution &c, Value size) const;
-  /// Adds a value to the table at a 32- or 64-bit position.
+  /// Adds a value to the table at `position`, which has 32 or 64 bits.
   void addToTable(GpuBuilder &b, const Sm80Contribution &c, Value position, Value value) const;
 
 private:

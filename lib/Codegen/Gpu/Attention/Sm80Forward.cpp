@@ -4,21 +4,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A block of threads computes a block of rows of one head; a warp computes some of these
-// rows. AttentionForward.cpp explains the computation of a row. K and V have two buffers
-// each, so that copies overlap with products:
+// A block of threads computes a block of rows of one head, and a warp computes some of these rows.
+// AttentionForward.cpp explains the computation of a row. K and V have two buffers each, so that
+// copies overlap with products:
 //
 //   fetch Q, K[0]; fetch V[0]
 //   for each block i of columns that is not entirely masked
 //     wait for K[i]; barrier; fetch K[i + 1]
-//     S = Q · Kᵀ, score_mod, mask; m, P, l as on CPUs
+//     S = Q · Kᵀ, score_mod, mask; m, P, l as in AttentionForward.cpp
 //     wait for V[i]; barrier; fetch V[i + 1]
 //     O = O · a + P · V
 //   O / l, lse
 //
-// The barriers have two purposes: after the first, all warps see K[i], and all have finished
-// reading the other buffer, which K[i + 1] overwrites. The second does the same for V. The
-// i-th block is computed from the ranges of AttentionTiles, for i + 1 one iteration ahead.
+// The barriers have two purposes. After the first, all warps see K[i], and all warps have finished
+// reading the other buffer, which K[i + 1] overwrites. The second barrier does the same for V. The
+// number of block i follows from the ranges of AttentionTiles, and that of block i + 1 is computed
+// one iteration ahead.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +43,7 @@ public:
   void emit();
 
 private:
-  /// State of the loop over blocks: sums of O, then max and sum of each row.
+  /// State of the loop over blocks: sums of O, then the maximum and the sum of each row.
   struct State {
     Fragment o;
     ForwardScores::State rows;
@@ -66,7 +67,7 @@ private:
   Layout scoreLayout, outputLayout;
 
   Head head;
-  Value firstRow; ///< of the block
+  Value firstRow; ///< first row of the block
   GlobalRows qRows, kRows, vRows;
   SharedTile qTile, kTile, vTile;
   std::optional<ForwardScores> scores;
@@ -75,11 +76,11 @@ private:
 } // namespace
 
 //===----------------------------------------------------------------------===//
-// Places
+// Positions
 //===----------------------------------------------------------------------===//
 
-/// Sets the rows and the head of this block. Blocks of the last rows, which see most keys
-/// under a causal mask, come first.
+/// Sets the rows and the head of this block. Blocks of the last rows come first, because they have
+/// most keys under a causal mask.
 void Sm80Forward::placeUnit() {
   int64_t rowBlocks = llvm::divideCeil(shape.rows, config.blockRows());
   Value unit = b.block();
@@ -173,7 +174,7 @@ Sm80Forward::State Sm80Forward::processBlock(Value number, State state) {
 // Results
 //===----------------------------------------------------------------------===//
 
-/// Stores O and LSE of the existing rows; 0 and -inf for rows without keys.
+/// Stores O and LSE of the rows that exist. Rows without keys get 0 and -inf.
 void Sm80Forward::finish(State state) {
   SmallVector<Value> inverses = scores->finish(state.rows, b.destination(kernel, op.getLse()));
   Pointer out = b.destination(kernel, op.getO());

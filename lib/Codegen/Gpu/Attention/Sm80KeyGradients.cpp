@@ -7,7 +7,7 @@
 // The second kernel of the backward pass. A block of threads owns a block of keys of one kv head:
 //
 //   fetch K, V
-//   for each query head that shares it, in order
+//   for each query head that shares the kv head, in order
 //     fetch Q[0], dO[0], lse[0], δ[0]
 //     for each block i of queries that meets the keys
 //       wait; barrier; fetch Q[i + 1], dO[i + 1], lse[i + 1], δ[i + 1]
@@ -15,9 +15,10 @@
 //       dV += (f·P)ᵀ · dO;  dK += dSᵀ · Q
 //   scale · dK, dV
 //
-// With keys as rows, Pᵀ and dSᵀ are in registers as the left factors of the later products. If the
-// sums of dK and dV do not fit the registers together, each has its own kernel. Only one block of
-// threads adds to a row, in the order of heads and queries, so the bits are reproducible.
+// Keys are the rows of Pᵀ and dSᵀ, so both are in registers as the left factors of the later
+// products. If the sums of dK and dV do not fit the registers together, each has its own kernel.
+// Only one block of threads adds to a row, in the order of heads and queries, so the bits are
+// reproducible.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +45,7 @@ public:
 private:
   struct Sums {
     Fragment dk, dv;
-    SmallVector<Value> columns; ///< sums of what each key of this lane contributes
+    SmallVector<Value> columns; ///< sums of the contributions of each of this lane's keys
   };
   void placeUnit();
   void placeTiles();
@@ -70,14 +71,14 @@ private:
   Layout keyLayout, valueLayout;
 
   GlobalRows qRows, doutRows, kRows, vRows;
-  Pointer lse, delta; ///< of the head
+  Pointer lse, delta; ///< norms of the current head
   SharedTile kTile, vTile, qTile, doutTile;
   Value lseTile, deltaTile;
 };
 } // namespace
 
 //===----------------------------------------------------------------------===//
-// Places
+// Positions
 //===----------------------------------------------------------------------===//
 
 void KeyGradients::placeUnit() {
@@ -218,7 +219,8 @@ KeyGradients::Sums KeyGradients::emitHead(Value group, Sums sums) {
   placeHead(group);
   Value zero = b.i32(0);
   if (shape.group > 1)
-    b.barrier(); // all warps have finished reading the previous head's buffers
+    // After this barrier all warps have finished reading the previous head's buffers.
+    b.barrier();
   b.when(b.isLess(zero, scores.blocks->count), [&] { fetch(zero); });
   b.commit();
   sums.columns = scores.emptyColumns();

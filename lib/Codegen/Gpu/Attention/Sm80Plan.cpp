@@ -4,16 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Chooses the first row of a table that is wide enough for the head dimensions and passes the
-// model of registers and shared memory. Registers of a thread in the forward pass:
+// Chooses the first row of a table that is wide enough for the head dimensions and fits by the
+// model of registers and shared memory. A thread of the forward pass needs these registers:
 //
 //   rowPieces · (blockCols / 2)     scores, then weights, in place
 //   rowPieces · (valueDim / 2)      O
 //   rowPieces · 4 + 8               factors before mma; twice as many if they are split
-//   rowPieces · 6                   max, sum and place of each row
+//   rowPieces · 6                   maximum, sum and position of each row
 //   48                              addresses, bounds, values of score functions
 //
-// The registers that ptxas reports: test/Codegen/Gpu/Inputs/ptxas-sm80.txt.
+// test/Codegen/Gpu/Inputs/ptxas-sm80.txt lists the registers that ptxas reports.
 //
 //===----------------------------------------------------------------------===//
 

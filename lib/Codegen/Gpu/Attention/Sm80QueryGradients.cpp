@@ -14,11 +14,11 @@
 //     dQ += dS · K
 //   scale · dQ
 //
-// Contributions to captured tensors whose indices do not depend on the key are summed here.
-// For contributions whose indices depend on both query and key, the largest is recorded here;
-// then the same loop runs again and adds to tables (Sm80Captures.cpp).
+// This kernel sums contributions to captured tensors whose indices do not depend on the key. Of
+// contributions whose indices depend on both query and key, it records the largest magnitude. The
+// same loop then runs again and adds them to tables (Sm80Captures.cpp).
 //
-// Only one block of threads adds to a row of dQ, so the bits are reproducible. The price is that S
+// Only one block of threads adds to a row of dQ, so the bits are reproducible. The cost is that S
 // and dP are computed twice, here and in Sm80KeyGradients.cpp: seven products instead of five.
 //
 //===----------------------------------------------------------------------===//
@@ -53,14 +53,14 @@ private:
   void placeQueries();
   std::pair<Value, Value> normOf(Value row, Value exists);
   void fetch(Value turn);
-  /// Sums of this lane's contributions: over all of its elements, per row, and the largest
+  /// Sums of this lane's contributions over all of its elements and per row, and the largest
   /// magnitudes.
   struct Sums {
     SmallVector<Value> head, row, largest;
   };
   void contribute(Sums &sums, int64_t row, ValueAt at, const Site &site,
                   FragmentFunction::Values &values, Value keep);
-  /// Returns dS, then the sums.
+  /// Returns dS, followed by the sums.
   SmallVector<Value> gradientOf(const Fragment &s, const Fragment &dp, Value firstCol, bool masked,
                                 Sums sums);
   SmallVector<Value> processBlock(Value number, ValueRange state);
@@ -116,7 +116,7 @@ void QueryGradients::placeTiles() {
   vTile = {b.sharedAt(v), valuePitch};
 }
 
-/// Returns lse and δ of a query, computed by the four lanes that have its row.
+/// Returns lse and δ of a query. The four lanes that hold its row compute them.
 std::pair<Value, Value> QueryGradients::normOf(Value row, Value exists) {
   Value number = b.add(b.mul(head.batch, shape.heads), head.head);
   Pointer lseOfHead = b.shift(b.binding(op.getLse()), b.mul(number, shape.rows));
@@ -156,7 +156,8 @@ void QueryGradients::placeQueries() {
     queries.push_back(functions->query(existing, Value(), lse, delta));
     Value place = b.add(b.mul(number, plan.rowStride), b.to64(row));
     exist.push_back(exists);
-    if (tables) // stored by the first run
+    // The first run has stored them.
+    if (tables)
       continue;
     b.when(b.both(isFirst, b.isLower(row, plan.rowStride)), [&, lse = lse, delta = delta] {
       b.store(lse, b.shift(scratch, b.add(place, plan.lse)));
@@ -196,7 +197,7 @@ SmallVector<Value> QueryGradients::flat(ArrayRef<Value> registers, const Sums &s
   return all;
 }
 
-/// Adds the contributions of an element in row `row` of this lane.
+/// Adds the contributions of an element in this lane's row `row`.
 void QueryGradients::contribute(Sums &sums, int64_t row, ValueAt at, const Site &site,
                                 FragmentFunction::Values &values, Value keep) {
   if (shape.rows % config.blockRows())
@@ -225,7 +226,7 @@ void QueryGradients::contribute(Sums &sums, int64_t row, ValueAt at, const Site 
   }
 }
 
-/// Reduces the sums of this lane over a warp and over rows, and stores them to scratch.
+/// Reduces the sums of this lane over a warp and over rows, and stores the results in scratch.
 void QueryGradients::storeSums(const Sums &sums) {
   auto add = [&](Value x, Value y) { return b.addf(x, y); };
   for (auto [i, c] : llvm::enumerate(perHead)) {

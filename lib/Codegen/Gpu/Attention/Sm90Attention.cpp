@@ -4,15 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Accumulators have the layout of mma, from which stmatrix stores. It stores a pair of pieces
-// of 8 columns as four 8x8 matrices; lane l addresses a row:
+// Accumulators have the layout of mma, which is also that of stmatrix. stmatrix stores two groups
+// of 8 columns as four 8x8 matrices. Lane l provides the address of one row:
 //
 //   matrix   0              1               2               3
 //   rows     0 .. 7         8 .. 15         0 .. 7          8 .. 15        row l % 16
-//   piece    first          first           second          second         piece l / 16
+//   group    first          first           second          second         group l / 16
 //
-// A piece of a row is one of the eight 16-byte chunks of its panel. The swizzle stores it at
-// chunk c ^ (row % 8). Eight lanes address eight different chunks.
+// The part of a row in one group is one of the eight 16-byte chunks of its panel. The swizzle
+// stores chunk c at chunk c ^ (row % 8), so that eight lanes address eight different chunks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -112,7 +112,7 @@ void attention::storeFragment(Sm90Builder &b, const Fragment &fragment, ArrayRef
 }
 
 SmallVector<Value> attention::toFactor(GpuBuilder &b, const Fragment &fragment, Type element) {
-  // Two pieces of 8 columns are a step of k = 16, without data movement.
+  // Two groups of 8 columns are a step of k = 16, without data movement.
   SmallVector<Value> words;
   for (size_t i = 0; i < fragment.registers.size(); i += 2)
     words.push_back(b.pack(fragment.registers[i], fragment.registers[i + 1], element));
@@ -124,7 +124,8 @@ SmallVector<Value> attention::toFactor(GpuBuilder &b, const Fragment &fragment, 
 //===----------------------------------------------------------------------===//
 
 /// Returns the registers of both roles. Initially all warpgroups of a block have equal shares of
-/// the 65536 registers, in multiples of 8. The consumers take those that the producer releases.
+/// the 65536 registers, in multiples of 8. The consumers take the registers that the producer
+/// releases.
 RoleRegisters attention::registersOfRoles(int64_t groups) {
   switch (groups) {
   case 2:

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Tensor maps of heads, their tiles in shared memory (see Sm90Builder.h), and the resources
-// that a block of threads may use.
+// available to a block of threads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,42 +32,42 @@ inline int64_t tileBytes(int64_t rows, int64_t cols) {
   return panelsOf(cols) * rows * Sm90Builder::panelBytes;
 }
 
-/// Returns true if tensor maps can copy rows of this type: 16-bit elements, and a head
+/// Returns true if tensor maps can copy rows of this type. That requires 16-bit elements and a head
 /// dimension that is a multiple of 8.
 bool hasTensorMap(RankedTensorType type);
 /// Returns the map of a [batch, heads, rows, cols] tensor as [batch · heads, rows, cols].
 /// Boxes are panels of `boxRows` rows.
 GpuTensorMap mapOfHeads(func::FuncOp kernel, Value tensor, int64_t boxRows);
-/// Returns the map of the argument that `result` is returned in, or nothing if there is none.
+/// Returns the map of the argument in which the kernel returns `result`, or nothing without one.
 std::optional<GpuTensorMap> mapOfResult(func::FuncOp kernel, Value result, int64_t boxRows);
 
-/// Starts to copy rows from `firstRow` on of head `number` to `to`, in panels for `cols`
-/// columns. `barrier` counts tileBytes(). By one thread.
+/// Starts to copy the rows of head `number` that begin at `firstRow` to `to`, in panels for `cols`
+/// columns. `barrier` counts tileBytes(). One thread calls this.
 void copyTile(Sm90Builder &b, const PanelTile &to, Value map, Value firstRow, Value number,
               int64_t cols, Value barrier);
-/// Starts to store panels of shared memory to rows of a head. By one thread.
+/// Starts to store panels of shared memory to rows of a head. One thread calls this.
 void storeTile(Sm90Builder &b, const PanelTile &from, Value map, Value firstRow, Value number,
                int64_t cols);
-/// Stores a fragment of 16 rows to the tile at `to`, whose first row is a multiple of 8. Rows
-/// are multiplied by their factors. By a warp.
+/// Stores a fragment of 16 rows, times their factors, to the tile at `to`. The first row is a
+/// multiple of 8. All threads of a warp call this.
 void storeFragment(Sm90Builder &b, const tile::Fragment &fragment, ArrayRef<Value> factors,
                    Type element, const PanelTile &to);
-/// Stores the words that toFactor() returns.
+/// Stores words in the form that toFactor() returns.
 void storeWords(Sm90Builder &b, const tile::Layout &layout, ArrayRef<Value> words,
                 const PanelTile &to);
-/// Converts P or dS to the left factor of a product: words for each step of k, in registers.
+/// Converts P or dS to the left factor of a product: the words of each step of k, in registers.
 SmallVector<Value> toFactor(GpuBuilder &b, const tile::Fragment &fragment, Type element);
 
 //===----------------------------------------------------------------------===//
 // Registers of roles
 //===----------------------------------------------------------------------===//
 
-/// Registers per thread of the producing warpgroup and of each of `groups` consuming ones.
+/// Registers per thread of the producer warpgroup and of each of `groups` consumer warpgroups.
 struct RoleRegisters {
   int64_t producer, consumer;
 };
 RoleRegisters registersOfRoles(int64_t groups);
-/// Emit the changes of registers for a block with one producing and `groups` consuming warpgroups.
+/// Emit the changes of registers for a block with one producer and `groups` consumer warpgroups.
 void giveRegisters(Sm90Builder &b, int64_t groups);
 void takeRegisters(Sm90Builder &b, int64_t groups);
 
@@ -75,11 +75,11 @@ void takeRegisters(Sm90Builder &b, int64_t groups);
 // Forward
 //===----------------------------------------------------------------------===//
 
-/// Tiling: `groups` warpgroups own 64 rows each, one more copies. They meet blocks of
-/// `blockCols` keys.
+/// Tiling of the forward kernel. `groups` warpgroups own 64 rows each, and one more warpgroup
+/// copies. They visit blocks of `blockCols` keys.
 struct Sm90Config {
   int64_t groups, blockCols;
-  bool inTurns = false;   ///< warpgroups start products one after the other
+  bool inTurns = false;   ///< warpgroups start products one after another
   bool ownOutput = false; ///< O does not share the memory of Q
 
   int64_t blockRows() const { return Sm90Builder::groupRows * groups; }
@@ -87,8 +87,8 @@ struct Sm90Config {
 };
 /// Returns the configuration for `op`, or nothing if wgmma cannot be used.
 std::optional<Sm90Config> chooseSm90Forward(AttentionOp op, const GpuTarget &target);
-/// Returns the estimated registers, of which score functions take `functionRegisters`, and
-/// the bytes of shared memory.
+/// Returns the estimated registers, including `functionRegisters` for score functions, and the
+/// bytes of shared memory.
 Sm80Needs sm90ForwardNeeds(const Sm90Config &config, const Shape &shape, int64_t functionRegisters);
 
 LogicalResult lowerSm90Forward(func::FuncOp kernel, AttentionOp op, const Sm90Config &config,

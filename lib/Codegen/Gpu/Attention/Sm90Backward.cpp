@@ -8,11 +8,11 @@
 //   2. dK and dV, and the sums of dQ in scratch         Sm90KeyGradients.cpp
 //   3. dQ from its sums                                 Sm90QuerySums.cpp
 //
-// If Sm80QueryGradients.cpp computes dQ, only that kernel and the second one are launched.
-// Registers of a consuming thread:
+// If Sm80QueryGradients.cpp computes dQ, only its kernel and that of step 2 are launched. A
+// consumer thread needs these registers:
 //
 //   (dim + valueDim) / 2         sums of dK and dV
-//   tileQueries                  S and dP; and for the other queries of the block
+//   tileQueries                  S and dP; in addition, for all other queries of the block,
 //   .. / 2                       P and dS in 16 bits; or, if that is more,
 //   blockQueries / 2 + 32        P and dS of all queries, and dQ
 //   tileQueries / 8              lse and δ
@@ -63,7 +63,7 @@ Sm80Needs attention::sm90KeyNeeds(const Sm90Keys &config, const Shape &shape, bo
           Places(config, shape).bytes()};
 }
 
-/// Returns true if contributions to captured tensors are summed by the kernel of dQ.
+/// Returns true if the kernel of dQ sums contributions to captured tensors.
 static bool contributesByQueries(AttentionGradOp op) {
   return llvm::any_of(op.getDcaptures(), [](Value v) { return !v.use_empty(); }) &&
          llvm::any_of(collectContributions(op),
@@ -83,7 +83,8 @@ std::optional<Sm90Keys> attention::chooseSm90Keys(AttentionGradOp op, const GpuT
       if (!hasFunctions)
         configs.push_back({2, 128, 128, /*addsToQ=*/true});
       configs.push_back({2, 128, 64, /*addsToQ=*/true});
-    } else { // each warpgroup has a panel of columns of dQ
+      // Each warpgroup has a panel of columns of dQ.
+    } else {
       configs.push_back({2, 64, 64, /*addsToQ=*/true});
     }
   }
@@ -136,7 +137,8 @@ static void emitKeys(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys 
   KeyScores scores(b, problem, config.blockKeys(), config.blockQueries, layout, /*wantsK=*/true,
                    /*wantsQ=*/config.addsToQ);
   Value number = b.rem(b.block(), scores.keyBlocks());
-  // With addsToQ, the block that adds to dQ first starts first; otherwise the one with most work.
+  // With addsToQ, the block that adds to dQ first starts first. Otherwise the block with most work
+  // starts first.
   scores.placeBlock(b.div(b.block(), scores.keyBlocks()),
                     config.addsToQ ? b.sub(b.i32(scores.keyBlocks() - 1), number) : number);
   initBarriers(b, config, Places(config, problem.shape));

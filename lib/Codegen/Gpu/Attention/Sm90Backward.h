@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What the roles of a block of threads share: the layout of tiles and barriers, and the order
-// of the blocks of queries.
+// Declarations that the roles of a block of threads share: the layout of tiles and barriers, and
+// the order of the blocks of queries.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,16 +23,16 @@ namespace mlir::fsdp::attention {
 
 /// Returns the tiling of dK and dV of `op` with wgmma, or nothing if wgmma cannot be used.
 std::optional<Sm90Keys> chooseSm90Keys(AttentionGradOp op, const GpuTarget &target);
-/// Returns the estimated registers of a consuming thread, and the bytes of shared memory.
+/// Returns the estimated registers of a consumer thread, and the bytes of shared memory.
 Sm80Needs sm90KeyNeeds(const Sm90Keys &config, const Shape &shape, bool hasMask);
-/// Sets the scratch offsets of `plan`, which has keysOfGroups.
+/// Sets the scratch offsets of `plan`. plan.keysOfGroups must be set.
 void placeSm90Scratch(Sm80Backward &plan, const Shape &shape);
 
-/// Emits the entry of dK, dV and, with config.addsToQ, of the sums of dQ, and its launch.
+/// Emits the entry of dK and dV, and its launch. With config.addsToQ the entry also sums dQ.
 void lowerSm90Keys(const Sm80Problem &problem, const Sm90Keys &config, StringRef symbol,
                    ModuleOp entries, GpuKernel &info);
 
-/// Emits lse and δ of each query, and clears the counts of additions to dQ.
+/// Emits lse and δ of each query, and resets the counts of additions to dQ.
 inline constexpr int64_t normThreads = 256;
 void emitNorms(GpuBuilder &b, const Sm80Problem &problem);
 int64_t normBlocks(const Sm80Problem &problem);
@@ -41,22 +41,22 @@ void emitQueriesOfSums(GpuBuilder &b, const Sm80Problem &problem);
 int64_t queriesOfSumsBlocks(const Sm80Problem &problem);
 
 //===----------------------------------------------------------------------===//
-// Places
+// Layout of memory
 //===----------------------------------------------------------------------===//
 
 /// Returns `dim`, a head dimension, rounded up to a multiple of 16.
 inline int64_t paddedDim(int64_t dim) { return tile::Sm80Tiles::paddedCols(dim); }
 
-/// Layout of the sums of dQ for a block of queries. Each consuming warpgroup owns 64 rows:
-/// with 64 queries a panel of columns, with 128 queries half of the rows. The sums lie in
-/// memory as threads hold them, four at a time: those of thread t at 4 · t, in steps of 512.
+/// Layout of the sums of dQ for a block of queries. Each consumer warpgroup owns 64 rows: a panel
+/// of columns if there are 64 queries, half of the rows if there are 128. The order in memory
+/// follows the threads, with four sums at a time: thread t has those at 4 · t, in steps of 512.
 struct QuerySums {
   QuerySums(const Sm90Keys &config, const Shape &shape)
       : byColumns(config.blockQueries == Sm90Builder::groupRows),
         cols(byColumns ? Sm90Builder::panelCols : paddedDim(shape.dim)), groups(config.groups) {}
 
   bool byColumns;
-  int64_t cols, groups; ///< columns per warpgroup
+  int64_t cols, groups; ///< columns per warpgroup, and number of warpgroups
   int64_t registers() const { return cols / 2; }
   int64_t floatsOfGroup() const { return Sm90Builder::groupRows * cols; }
   int64_t floats() const { return groups * floatsOfGroup(); }
@@ -65,7 +65,7 @@ struct QuerySums {
 /// Offsets in shared memory, in bytes.
 struct Sm90KeyPlaces {
   static constexpr int64_t stages = 2, normBytes = 4;
-  /// Barriers in memory: one of each kind, or one per stage.
+  /// mbarriers: one of each kind, or one per stage.
   enum Barrier {
     KeysFull = 0,
     QueriesFull = 1,
@@ -79,7 +79,7 @@ struct Sm90KeyPlaces {
 
   Sm90KeyPlaces(const Sm90Keys &config, const Shape &shape);
 
-  int64_t queryBytes, doutBytes, normsBytes; ///< of one stage
+  int64_t queryBytes, doutBytes, normsBytes; ///< size of one stage
   int64_t keys = 0, values, queries, douts, gradients, sums, lse, delta, barriers;
   int64_t bytes() const { return barriers + NumBarriers * Sm90Builder::barrierBytes; }
 };
@@ -100,7 +100,7 @@ protected:
   struct Stage {
     Value index, parity;
   };
-  /// Returns the stage of the number-th block of queries that the block of threads meets.
+  /// Returns the stage of the block of queries that the block of threads visits as number `number`.
   Stage stageOf(Value number) {
     return {b.rem(number, Sm90KeyPlaces::stages), b.rem(b.div(number, Sm90KeyPlaces::stages), 2)};
   }
@@ -114,7 +114,7 @@ protected:
   PanelTile tileOfQueries(int64_t place, int64_t bytes, const Stage &stage) {
     return {b.shiftBytes(b.sharedAt(place), b.mul(stage.index, bytes)), config.blockQueries};
   }
-  /// Number of consuming threads, without and with the warp that adds to dQ.
+  /// Return the number of consumer threads, without and with the warp that adds to dQ.
   int64_t consumers() const { return config.groups * Sm90Builder::groupThreads; }
   int64_t withAdder() const { return consumers() + 32; }
 
@@ -127,16 +127,16 @@ protected:
   KeyScores &scores;
   const Sm90KeyPlaces places;
   const QuerySums querySums;
-  Value barriers; ///< address of the first barrier in memory
+  Value barriers; ///< address of the first mbarrier
 };
 
-/// Emits the copies for the consumers. By one thread.
+/// Emits the copies for the consumers. One thread runs them.
 void emitKeyProducer(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config,
                      KeyScores &scores);
-/// Emits the additions of the consumers' parts of dQ to its sums. By one warp.
+/// Emits the additions of the consumers' dQ to its sums. One warp runs them.
 void emitQueryAdder(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config,
                     KeyScores &scores);
-/// Emits the code of consuming warpgroup `group`.
+/// Emits the code of consumer warpgroup `group`.
 void emitKeyConsumer(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config,
                      KeyScores &scores, Value group);
 

@@ -16,14 +16,14 @@
 //     O = O + P · V[last];  O / l through shared memory, lse
 //
 // Warpgroups start products alternately (named barriers 1 and up), so that the softmax of one
-// overlaps with the products of the other. A warpgroup that has started its two products
-// signals the next.
+// warpgroup overlaps with the products of another. A warpgroup that has started its two products
+// signals the next warpgroup.
 //
-// Code that differs between masked and unmasked blocks would be a branch between the start and the
-// end of a product. If the mask leaves blocks unmasked, the partly masked ones are few and come
+// Separate code for masked and unmasked blocks would need a branch between the start and the end of
+// a product. If the mask leaves blocks unmasked, only few blocks are partly masked. They come
 // first, in a loop of their own that includes the first block. In that loop no softmax overlaps
-// with the warpgroup's own products. So the code of the score functions exists twice, not three
-// times. If the mask leaves no blocks unmasked, all are treated as masked.
+// with the warpgroup's own products. The code of the score functions then exists twice instead of
+// three times. If the mask leaves no blocks unmasked, all blocks are treated as masked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,7 +45,7 @@ public:
   void emit();
 
 private:
-  /// State from one block of keys to the next. Weights: of the latest block, as a left factor.
+  /// State from one block of keys to the next. `weights` is P of the latest block as a left factor.
   struct State {
     Fragment o;
     ForwardScores::State rows;
@@ -84,7 +84,7 @@ private:
   const Layout scoreLayout, outputLayout;
   Value group, warp, isFirstLane;
   std::optional<ForwardScores> scores;
-  bool masked = false; ///< whether the blocks that overlap with products may be masked
+  bool masked = false; ///< true if blocks that overlap with products may be masked
   std::optional<KeySequence> sequence;
 };
 } // namespace
@@ -94,9 +94,9 @@ Consumer::Consumer(Sm90Builder &b, const Sm90Problem &problem, Value group)
       scoreLayout(Layout::mmaSums(warpRows, config.blockCols)),
       outputLayout(Layout::mmaSums(warpRows, paddedValueDim(shape))), group(group),
       warp(b.rem(b.warp(), Sm90Builder::groupThreads / 32)), isFirstLane(b.isEqual(b.lane(), 0)) {
-  // ptxas computes an address that it knows to be constant at the place where one lane
-  // arrives, in uniform registers. It then treats the surrounding code as code of single
-  // lanes, too, and copies each descriptor before its use. Hide that the address is constant.
+  // Hides that the address is constant. Otherwise ptxas computes the address in uniform registers
+  // at the point where one lane arrives. ptxas then treats the surrounding code as code of single
+  // lanes, too, and copies each descriptor before its use.
   Value place = b.uniform(LLVM::PtrToIntOp::create(b, b.loc, b.getI32Type(), barriers));
   barriers = LLVM::IntToPtrOp::create(b, b.loc, barriers.getType(), place);
 }
@@ -146,7 +146,7 @@ SmallVector<Value> Consumer::multiplyValues(const State &state, const Stage &sta
                     element);
 }
 
-/// Waits until the previous warpgroup has arrived at this one's barrier. Warpgroups take
+/// Waits until the previous warpgroup has arrived at the barrier of this warpgroup. Warpgroups take
 /// turns cyclically.
 void Consumer::waitForTurn() {
   if (config.inTurns)
@@ -162,7 +162,7 @@ void Consumer::endTurn() {
 // Blocks of keys
 //===----------------------------------------------------------------------===//
 
-/// Returns the weights of block `turn` from its products.
+/// Computes the weights of block `turn` from `sums`, its product Q · Kᵀ.
 Fragment Consumer::weightsOf(SmallVector<Value> sums, Value turn, ForwardScores::State &rows,
                              SmallVector<Value> &correction, bool masked) {
   Fragment s{scoreLayout, std::move(sums)};
@@ -172,13 +172,13 @@ Fragment Consumer::weightsOf(SmallVector<Value> sums, Value turn, ForwardScores:
   return scores->weigh(scores->softmax(s, rows, correction), firstCol);
 }
 
-/// Multiplies sums that were computed with an earlier maximum by the correction.
+/// Multiplies O, which was computed with an earlier maximum, by the correction.
 void Consumer::correct(Fragment &o, ArrayRef<Value> correction) {
   for (auto [reg, x] : llvm::enumerate(o.registers))
     x = b.mulf(x, correction[outputLayout.rowOf(reg)]);
 }
 
-/// Returns the weights of a block without overlap: waits for its product.
+/// Waits for the product of a block and returns its weights, without overlap.
 Fragment Consumer::weighAlone(Value turn, Value met, ForwardScores::State &rows,
                               SmallVector<Value> &correction) {
   Stage stage = stageOf(b.add(met, turn));
@@ -188,7 +188,7 @@ Fragment Consumer::weighAlone(Value turn, Value met, ForwardScores::State &rows,
   return weightsOf(std::move(sums), turn, rows, correction, scores->canBeMasked());
 }
 
-/// Processes the first block, without a sum.
+/// Processes the first block, without adding to O.
 Consumer::State Consumer::begin(Value met) {
   State state = start();
   SmallVector<Value> correction;
@@ -209,7 +209,7 @@ Consumer::State Consumer::processBlockAlone(Value turn, Value met, State state) 
   return state;
 }
 
-/// Processes the masked blocks, which come first; at least one block.
+/// Processes the masked blocks, which come first, but at least one block.
 Consumer::State Consumer::beginMasked(Value met) {
   State state = start();
   state.weights.assign(scoreLayout.numRegisters() / 2, b.i32(0));
@@ -256,8 +256,8 @@ Consumer::State Consumer::addLast(State state, const Stage &stage) {
 // Blocks of queries
 //===----------------------------------------------------------------------===//
 
-/// Stores O / l of a warp's rows through shared memory. If that is the memory of Q, releases
-/// Q once it has been read.
+/// Stores O / l of a warp's rows through shared memory. If O uses the memory of Q, signals that Q's
+/// tile is empty once the store has read O.
 void Consumer::finish(const QueryTile &tile, const State &state) {
   SmallVector<Value> inverses =
       scores->finish(state.rows, b.destination(problem.kernel, problem.op.getLse()));

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One block of threads per multiprocessor traverses blocks of queries. One warpgroup copies
-// (Sm90Producer.cpp); two or three warpgroups with 64 rows each compute (Sm90Consumer.cpp).
+// Each multiprocessor has one block of threads, which visits blocks of queries. One warpgroup
+// copies (Sm90Producer.cpp). Two or three warpgroups with 64 rows each compute (Sm90Consumer.cpp).
 //
 // Sm90Roles.cpp defines the order of the blocks of queries and keys.
 //

@@ -4,26 +4,26 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A block of threads owns 128 keys of one kv head. One lane of warpgroup 0 copies; two
-// warpgroups with 64 keys each consume. There are two buffers of queries, whose ring
-// continues from head to head:
+// A block of threads owns 128 keys of one kv head. One lane of warpgroup 0 is the producer. Two
+// warpgroups with 64 keys each are consumers. There are two buffers of queries, which form a ring
+// that continues from head to head:
 //
 //   producer                                  consumers
 //   copy K, V                                 wait for K, V
-//   for each query head that shares them      for each query head
+//   for each query head that shares K, V      for each query head
 //     for each block i of queries               for each block i
 //       wait until its Q is empty                 wait for Q;   Sᵀ = K · Qᵀ
 //       copy Q[i], lse[i]                         wait for dO;  dPᵀ = V · dOᵀ
 //       wait until its dO is empty                f·P, dS: ScoreGradients.cpp
 //       copy dO[i], δ[i]                          dSᵀ to shared memory
 //                                                 dV += (f·P)ᵀ · dO;  release dO
-//                                                 part of dQ = dS · K, to shared memory
+//                                                 warpgroup's part of dS · K to shared memory
 //                                                 dK += dSᵀ · Q;  release Q
 //                                             scale · dK, dV
 //
 // Keys are the rows of Sᵀ and dPᵀ, so Pᵀ and dSᵀ are in registers as the left factors of the later
-// products. For dQ both warpgroups need dS of all keys with queries as rows; descriptors read the
-// transpose of dSᵀ. Only one block of threads adds to a row of dK and dV, in the order of heads
+// products. For dQ both warpgroups need dS of all keys with queries as rows, and descriptors read
+// the transpose of dSᵀ. Only one block of threads adds to a row of dK and dV, in the order of heads
 // and queries. All blocks add to a row of dQ, in a fixed order (Sm90KeyProducer.cpp).
 //
 // If captured tensors require dS in another order, Sm80QueryGradients.cpp computes dQ.
@@ -49,7 +49,7 @@ public:
         element(cast<RankedTensorType>(op.getQ().getType()).getElementType()),
         dim(paddedDim(shape.dim)), valueDim(paddedDim(shape.valueDim)),
         keyLayout(Layout::mmaSums(16, dim)), valueLayout(Layout::mmaSums(16, valueDim)) {
-    // Hide that the address is constant, as in Sm90Consumer.cpp.
+    // Hides that the address is constant, as in Sm90Consumer.cpp.
     Value place = b.uniform(LLVM::PtrToIntOp::create(b, b.loc, b.getI32Type(), barriers));
     barriers = LLVM::IntToPtrOp::create(b, b.loc, barriers.getType(), place);
   }
@@ -57,13 +57,13 @@ public:
 
 private:
   struct Sums {
-    SmallVector<Value> dk, dv, columns; ///< columns: what each key of this lane contributes
+    SmallVector<Value> dk, dv, columns; ///< columns: contributions of each of this lane's keys
   };
   Sums consumeHead(Value before, Sums sums);
   Sums processBlock(Value number, const Stage &stage, Sums sums);
-  /// Gradients of a block of queries, or of some of its queries.
+  /// Gradients of some or all queries of a block.
   struct Gradients {
-    SmallVector<Value> p, ds, columns; ///< (f·P)ᵀ and dSᵀ as left factors, sums
+    SmallVector<Value> p, ds, columns; ///< (f·P)ᵀ and dSᵀ as left factors, and sums by key
   };
   Gradients gradients(Value block, const Stage &stage, SmallVector<Value> columns);
   Gradients gradientsOf(ArrayRef<Value> s, ArrayRef<Value> dp, Value block, int64_t firstQuery,
@@ -101,7 +101,7 @@ SharedFactor KeyConsumer::rowsOfGroup(int64_t place, int64_t k) {
   return b.factorAlong(first, config.blockKeys(), k);
 }
 
-/// Returns the gradients of the queries from `firstQuery` of the block on.
+/// Returns the gradients of the queries of `block` that begin at `firstQuery`.
 KeyConsumer::Gradients KeyConsumer::gradientsOf(ArrayRef<Value> s, ArrayRef<Value> dp, Value block,
                                                 int64_t firstQuery, const Stage &stage,
                                                 ArrayRef<Value> columns) {
@@ -157,8 +157,8 @@ KeyConsumer::Gradients KeyConsumer::gradients(Value block, const Stage &stage,
       b.wait(barrier(Places::DoutFull, stage), stage.parity);
     llvm::append_range(both, b.multiply({}, rowsOfGroup(places.values, valueDim),
                                         along(dout, valueDim), cols, element));
-    // Tie `block` to the wait. Otherwise the loads for later queries move up to the first ones,
-    // and their values do not fit the registers.
+    // Ties `block` to the wait. Otherwise LLVM moves the loads for later queries up to the first
+    // queries, and the loaded values do not fit the registers.
     if (first > 0)
       both.push_back(block);
     both = b.waitForSums(both);
@@ -178,8 +178,8 @@ KeyConsumer::Gradients KeyConsumer::gradients(Value block, const Stage &stage,
 // dQ
 //===----------------------------------------------------------------------===//
 
-/// Stores dSᵀ to shared memory after all products have read the previous one. It is visible
-/// after the barrier that follows.
+/// Stores dSᵀ to shared memory after all products have read the previous dSᵀ. The new one is
+/// visible after the next barrier.
 void KeyConsumer::shareGradients(ArrayRef<Value> ds) {
   Value rowsOfWarp = b.mul(b.sub(b.warp(), b.i32(Sm90Builder::groupThreads / 32)), 16);
   b.syncNamed(b.i32(Places::Gradients), consumers());
@@ -189,7 +189,7 @@ void KeyConsumer::shareGradients(ArrayRef<Value> ds) {
   b.fenceAsync();
 }
 
-/// Starts this warpgroup's part of dS · K, with dS of all warpgroups.
+/// Starts this warpgroup's part of dS · K, which uses dS of all warpgroups.
 SmallVector<Value> KeyConsumer::multiplyQueries() {
   b.syncNamed(b.i32(Places::Gradients), consumers());
   int64_t keys = config.blockKeys();
@@ -202,7 +202,8 @@ SmallVector<Value> KeyConsumer::multiplyQueries() {
   return b.multiply({}, lhs, rhs, querySums.cols, element);
 }
 
-/// Stores dQ to shared memory after the previous one has been read, and signals the adding warp.
+/// Stores dQ to shared memory after the adding warp has read the previous dQ, and signals that
+/// warp.
 void KeyConsumer::shareSums(ArrayRef<Value> dq) {
   b.syncNamed(b.i32(Places::SumsEmpty), withAdder());
   Value place = b.shiftBytes(b.sharedAt(places.sums), b.mul(group, querySums.floatsOfGroup() * 4));

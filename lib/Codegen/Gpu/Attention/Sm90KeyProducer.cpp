@@ -4,24 +4,25 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The first warpgroup of Sm90KeyGradients.cpp. Warp 0 copies. lse and δ are in scratch; those
-// of each head start at a multiple of a block of queries. So copies are aligned, and queries
-// that do not exist have lse = inf.
+// The first warpgroup of Sm90KeyGradients.cpp. Warp 0 copies. In scratch, lse and δ of each head
+// start at a multiple of a block of queries, so that copies are aligned and queries that do not
+// exist have lse = inf.
 //
-// Warp 1 adds the consumers' parts of dQ from shared memory to the sums in a fixed order. For
-// each block of queries a count in scratch gives the number of blocks of keys that have
-// added. A block of keys waits until all earlier ones have added; the first one stores. The
-// number of earlier ones follows from the ranges that each of them visits; the lanes compute
-// it for 32 blocks at a time.
+// Warp 1 adds the consumers' dQ from shared memory to the sums in a fixed order. For each block of
+// queries, a count in scratch holds the number of blocks of keys that have added. A block of keys
+// waits until all earlier blocks of keys have added. The first one stores instead of adding. The
+// number of earlier blocks follows from the ranges that each of them visits; each lane examines
+// every 32nd block.
 //
 //   wait until the consumers have stored         (named barrier)
 //   wait until count[block] = number of earlier blocks of keys
 //   sums[block] += the consumers' sums           (cp.reduce.async.bulk)
-//   when they have been read: signal the consumers
-//   when they have been written: count[block] += 1
+//   when shared memory has been read: signal the consumers
+//   when the sums have been written: count[block] += 1
 //
 // The last keys come first, also in the order of the blocks of threads. With a causal mask, each
-// block of keys starts with queries to which no other has added, and all proceed at the same pace.
+// block of keys starts with queries to which no other block has added, and all blocks proceed at
+// the same pace.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,7 +59,7 @@ void KeyProducer::copyNorms(int64_t place, int64_t from, Value firstRow, const S
              b.i32(places.normsBytes), barrier);
 }
 
-/// Copies block `turn` of the queries of a head, which is number `number` of all heads.
+/// Copies block `turn` of the queries of a head. `number` counts the blocks of all heads.
 void KeyProducer::copyBlock(Value turn, Value number) {
   Stage stage = stageOf(number);
   Value firstRow = b.mul(scores.blocks->at(turn), config.blockQueries),
@@ -116,8 +117,8 @@ private:
 };
 } // namespace
 
-/// Returns the number of blocks of keys that add to a block of queries before this one: the
-/// later blocks of keys that visit it.
+/// Returns the number of blocks of keys that add to the block of queries `block` before this block
+/// of keys: all later blocks of keys that visit it.
 Value QueryAdder::addedBefore(Value block) {
   Value own = b.div(scores.firstKey, config.blockKeys()), last = b.i32(scores.keyBlocks());
   if (op.getMaskMod().empty())
@@ -131,7 +132,7 @@ Value QueryAdder::addedBefore(Value block) {
   return b.overWarp(count[0], [&](Value x, Value y) { return b.add(x, y); });
 }
 
-/// Adds the sums for block `turn` of the queries.
+/// Adds this block's sums for block `turn` of the queries.
 void QueryAdder::add(Value turn) {
   Value block = scores.blocks->at(turn), before = addedBefore(block),
         isFirst = b.isEqual(b.lane(), 0);

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Chooses the first row of a table that is wide enough for the head dimensions and passes the
-// model. Registers of a consuming thread:
+// Chooses the first row of a table that is wide enough for the head dimensions and fits by the
+// model of registers and shared memory. A consumer thread needs these registers:
 //
 //   blockCols / 2       scores of the block that is multiplied
 //   blockCols / 4       weights of the previous block
@@ -14,8 +14,8 @@
 //   24                  values of score functions, if there are any
 //   8                   elements of captured tensors, if one is read per key
 //
-// Shared memory: Q, two buffers of K and two of V, O if there is room, barriers. The
-// registers that ptxas reports: test/Codegen/Gpu/Inputs/ptxas-sm90a.txt.
+// Shared memory holds Q, two buffers of K, two of V, barriers, and O if it fits.
+// test/Codegen/Gpu/Inputs/ptxas-sm90a.txt lists the registers that ptxas reports.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@ using namespace mlir::fsdp::attention;
 
 namespace {
 struct Row {
-  int64_t dim; ///< upper limit of the larger head dimension
+  int64_t dim; ///< maximum of the larger head dimension
   Sm90Config config;
 };
 } // namespace
@@ -58,7 +58,7 @@ static int64_t registersOfFunctions(AttentionOp op) {
   return (any ? 24 : 0) + (readsKeys ? 8 : 0);
 }
 
-/// Returns true if the configuration fits. O gets its own memory if possible.
+/// Returns true if the configuration fits. Gives O its own memory if possible.
 static bool makeFit(Sm90Config &config, const Shape &shape, int64_t functionRegisters,
                     const GpuTarget &target) {
   for (bool own : {true, false}) {

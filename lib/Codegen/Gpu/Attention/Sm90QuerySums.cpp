@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Norms: eight lanes process a query. lse is inf for queries without keys and those that do
-// not exist; δ = Σ O·dO.
+// Norms (lse and δ = Σ O·dO): eight lanes process a query. lse is inf for queries that have no keys
+// or do not exist.
 //
-// dQ: scale times the sums, whose layout is QuerySums, converted to the type of dQ. If no
-// block has added to a block of queries, dQ is 0 and its sums are uninitialised.
+// dQ is the scale times the sums, converted to its type. QuerySums defines the layout of the sums.
+// If no block of keys has added to a block of queries, dQ is 0, because the sums are uninitialised.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ int64_t attention::normBlocks(const Sm80Problem &problem) {
          (normThreads / lanesOfQuery);
 }
 
-/// Returns Σ O·dO of a row, computed by its eight lanes.
+/// Returns Σ O·dO of a row. The eight lanes of the row compute it.
 static Value emitDelta(GpuBuilder &b, const Sm80Problem &problem, Value row) {
   AttentionGradOp op = problem.op;
   int64_t cols = problem.shape.valueDim;
@@ -83,7 +83,7 @@ void attention::emitNorms(GpuBuilder &b, const Sm80Problem &problem) {
 }
 
 //===----------------------------------------------------------------------===//
-// Queries of sums
+// dQ from its sums
 //===----------------------------------------------------------------------===//
 
 int64_t attention::queriesOfSumsBlocks(const Sm80Problem &problem) {
@@ -103,7 +103,7 @@ void attention::emitQueriesOfSums(GpuBuilder &b, const Sm80Problem &problem) {
   Value count =
       b.load(b.getI32Type(), b.shift(b.scratch(b.getI32Type()), b.add(number, plan.added)));
   Value first = b.add(b.add(b.mul(number, sums.floats()), plan.querySums), own);
-  // With byColumns a thread reads the sums of all warpgroups, otherwise those of one.
+  // With byColumns a thread reads the sums of all warpgroups, otherwise those of one warpgroup.
   int64_t parts = sums.byColumns ? sums.groups : 1;
   if (!sums.byColumns)
     first = b.add(first, b.mul(b.to64(b.div(b.thread(), threads)), sums.floatsOfGroup()));

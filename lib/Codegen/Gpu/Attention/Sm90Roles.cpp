@@ -4,12 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Blocks of queries are assigned in rounds, one for each block of threads, by decreasing
-// work. Heads whose keys and values fit the L2 cache together are processed together, first
-// all blocks of the last rows, which see most keys under a causal mask. Every other round
-// traverses the blocks of threads backwards, so that their total work differs by less than
-// one block of queries. The order is fixed at compile time. A shared counter would need
-// memory that is cleared before each launch, which costs as much as the counter gains.
+// Blocks of queries are assigned to blocks of threads in rounds, by decreasing work. Heads whose
+// keys and values fit the L2 cache together are processed together, beginning with all blocks of
+// the last rows, which have most keys under a causal mask. Every other round visits the blocks of
+// threads in reverse, so that their total work differs by less than one block of queries. The order
+// is fixed at compile time: a shared counter would need memory that is cleared before each launch,
+// which costs as much as the counter gains.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
-/// Bytes of the L2 cache for keys and values of heads that are processed together.
+/// Size of the L2 cache for keys and values of heads that are processed together, in bytes.
 static constexpr int64_t cacheBytes = INT64_C(32) << 20;
 
 //===----------------------------------------------------------------------===//
@@ -54,12 +54,13 @@ PanelTile Sm90Role::values(const Stage &stage) {
 // Blocks of queries
 //===----------------------------------------------------------------------===//
 
-/// Returns how many kv heads are processed together: a divisor of their number.
+/// Returns the number of kv heads that are processed together, a divisor of their total number.
 static int64_t headsTogether(const Sm90Problem &problem) {
   const Shape &shape = problem.shape;
   int64_t all = shape.batch * shape.kvHeads, bytes = shape.cols * (shape.dim + shape.valueDim) * 2;
   if (problem.op.getMaskMod().empty())
-    return 1; // equal work: neighbouring blocks share keys
+    // All blocks have equal work, and neighbouring blocks share keys.
+    return 1;
   int64_t most = std::max<int64_t>(cacheBytes / bytes, 1), together = 1;
   for (int64_t i = 1; i <= std::min(most, all); ++i)
     if (all % i == 0)

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What producer and consumers share: the layout of tiles and barriers, and the order in which
-// a block of threads traverses blocks of queries and, for each, blocks of keys.
+// Declarations that producer and consumers share: the layout of tiles and barriers, and the order
+// in which a block of threads visits blocks of queries and, for each of these, blocks of keys.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,17 +17,17 @@
 
 namespace mlir::fsdp::attention {
 
-/// Returns the columns of O in products: whole pairs of 8-column pieces.
+/// Returns the number of columns of O in products, a multiple of 16.
 inline int64_t paddedValueDim(const Shape &shape) { return llvm::alignTo(shape.valueDim, 16); }
-/// Returns the k of the products that give scores.
+/// Returns the size of k of the products that compute scores.
 inline int64_t paddedDim(const Shape &shape) { return llvm::alignTo(shape.dim, 16); }
 
 /// Offsets in shared memory, in bytes.
 class Sm90Places {
 public:
   static constexpr int64_t stages = 2;
-  /// Barriers: one of each kind, or one per stage. Full: the bytes have arrived. Empty: all
-  /// consumers have read them.
+  /// mbarriers: one of each kind, or one per stage. A Full phase ends when the bytes have arrived,
+  /// and an Empty phase when all consumers have read them.
   enum Barrier {
     QueriesFull = 0,
     QueriesEmpty = 1,
@@ -41,22 +41,22 @@ public:
   Sm90Places(const Sm90Config &config, const Shape &shape);
 
   int64_t queries = 0, keys, values, output, barriers;
-  int64_t queryBytes, keyBytes, valueBytes; ///< of one tile
+  int64_t queryBytes, keyBytes, valueBytes; ///< size of one tile
   int64_t bytes() const { return barriers + NumBarriers * Sm90Builder::barrierBytes; }
 };
 
-/// Context of an entry.
+/// State that all emitters of an entry share.
 struct Sm90Problem {
   const Sm90Config &config;
   const Shape &shape;
   mutable AttentionOp op;
   func::FuncOp kernel;
-  int64_t blocks; ///< blocks of threads of the launch
-  bool hasOutput; ///< whether O is returned
+  int64_t blocks; ///< number of blocks of threads of the launch
+  bool hasOutput; ///< true if the kernel returns O
   SmallVector<TileRange> ranges;
   Sm90Places places;
 
-  /// Returns true if the mask can leave whole blocks of keys free of masked elements.
+  /// Returns true if the mask can leave whole blocks of keys without masked elements.
   bool leavesFree() const;
   int64_t rowBlocks() const { return llvm::divideCeil(shape.rows, config.blockRows()); }
   int64_t numTiles() const { return shape.batch * shape.heads * rowBlocks(); }
@@ -65,18 +65,18 @@ struct Sm90Problem {
 /// A block of queries of one head.
 struct QueryTile {
   Head head;
-  Value number, kvNumber; ///< head numbers over all batches, 32 bits
+  Value number, kvNumber; ///< numbers of the heads over all batches, 32 bits
   Value firstRow, endRow;
 };
 
-/// The blocks of keys that a block of queries meets: first those with masked elements, then
-/// the others.
+/// The blocks of keys that a block of queries visits: first the blocks with masked elements, then
+/// all others.
 class KeySequence {
 public:
   KeySequence(Sm90Builder &b, const Sm90Problem &problem, const FragmentFunction &mask,
               const QueryTile &tile);
 
-  Value count;       ///< at least 1: if everything is masked, one block is processed
+  Value count;       ///< at least 1: one block is processed even if all elements are masked
   Value maskedCount; ///< number of the blocks with masked elements
   /// Returns the number of block `turn` of the sequence.
   Value at(Value turn) const;
@@ -90,10 +90,10 @@ private:
 
 /// A position in a ring of `stages` buffers.
 struct Stage {
-  Value index, parity; ///< parity of the phase that fills it
+  Value index, parity; ///< number of the buffer, and parity of the phase that fills it
 };
 
-/// Code shared by both roles.
+/// Code that producer and consumers share.
 class Sm90Role {
 public:
   Sm90Role(Sm90Builder &b, const Sm90Problem &problem)
@@ -101,8 +101,8 @@ public:
         barriers(b.sharedAt(problem.places.barriers)) {}
 
 protected:
-  /// Emits body(tile, tiles before, blocks of keys before) for each tile of this block. The
-  /// body returns the number of blocks of keys after it.
+  /// Emits body(tile, tiles before, blocks of keys before) for each tile of this block of threads.
+  /// The body returns the number of blocks of keys visited after it.
   void forEachTile(function_ref<Value(const QueryTile &, Value, Value)> body);
   Value barrier(Sm90Places::Barrier which) {
     return b.shiftBytes(barriers, which * Sm90Builder::barrierBytes);
@@ -113,7 +113,7 @@ protected:
   PanelTile queries() { return {b.sharedAt(problem.places.queries), config.blockRows()}; }
   PanelTile keys(const Stage &stage);
   PanelTile values(const Stage &stage);
-  /// Returns the stage of the number-th block of keys that the block of threads meets.
+  /// Returns the stage of the block of keys that the block of threads visits as number `number`.
   Stage stageOf(Value number) {
     return {b.rem(number, Sm90Places::stages), b.rem(b.div(number, Sm90Places::stages), 2)};
   }
@@ -128,9 +128,9 @@ private:
   QueryTile tileAt(Value number);
 };
 
-/// Emits the copies for the consumers. By one thread.
+/// Emits the copies for the consumers. One thread runs them.
 void emitProducer(Sm90Builder &b, const Sm90Problem &problem);
-/// Emits the code of consuming warpgroup `group`.
+/// Emits the code of consumer warpgroup `group`.
 void emitConsumer(Sm90Builder &b, const Sm90Problem &problem, Value group);
 
 } // namespace mlir::fsdp::attention

@@ -13,34 +13,34 @@
 
 namespace mlir::fsdp::gemm {
 
-/// Tiling of a block of threads: `blockRows` x `blockCols` of the result, of which a warp
-/// computes `warpRows` x `warpCols`. Factors are loaded `blockK` values of k at a time into
-/// `stages` buffers.
+/// Tiling of a block of threads. The block computes `blockRows` x `blockCols` elements of the
+/// result, and each of its warps `warpRows` x `warpCols`. Factors are loaded into `stages` buffers,
+/// `blockK` values of k at a time.
 struct GpuConfig {
   int64_t blockRows, blockCols, blockK;
   int64_t warpRows, warpCols;
   int64_t stages;
-  int64_t blocksPerSm;     ///< blocks that must fit a multiprocessor
+  int64_t blocksPerSm;     ///< minimum number of blocks that must fit a multiprocessor
   bool warpgroups = false; ///< wgmma on tiles copied by tensor maps
-  int64_t cluster = 1;     ///< blocks, one below the other, that share the tiles of rhs
+  int64_t cluster = 1;     ///< blocks (at consecutive row tiles) that share the tiles of rhs
 
   int64_t warps() const { return blockRows / warpRows * (blockCols / warpCols); }
   int64_t threads() const { return 32 * warps(); }
 };
 
-/// A factor's tile in shared memory. Either its rows are rows (or columns) of the result and
-/// contiguous along k, or its rows are values of k and contiguous along the result.
+/// A factor's tile in shared memory. If `alongK`, its rows are rows (or columns) of the result and
+/// contiguous along k. Otherwise its rows are values of k and contiguous along the result.
 struct GpuSide {
-  SmallVector<int> digits; ///< digits that rows (or columns) of the result count through
-  int64_t size = 1;        ///< product of their sizes
-  int64_t width = 0;       ///< rows (or columns) of the result in a tile
+  SmallVector<int> digits; ///< digits of the rows (or columns) of the result
+  int64_t size = 1;        ///< product of the sizes of `digits`
+  int64_t width = 0;       ///< number of rows (or columns) of the result in a tile
   bool alongK = true;
-  int64_t unit = 1;   ///< contiguous elements that are copied at a time
-  bool async = false; ///< copied without conversion by cp.async
-  int64_t tileRows = 0, rowBytes = 0, bytes = 0, offset = 0; ///< of the tile; offset within a stage
+  int64_t unit = 1;   ///< number of contiguous elements that one copy transfers
+  bool async = false; ///< true if cp.async copies the side without conversion
+  int64_t tileRows = 0, rowBytes = 0, bytes = 0, offset = 0; ///< tile and its offset in a stage
 };
 
-/// The plan of a contraction kernel: all numbers of its code.
+/// The plan of a contraction kernel. All numbers of its code are decided here.
 struct GpuPlan {
   Type element; ///< type of the factors in shared memory: bf16, f16 or f32
   GpuConfig config;
@@ -50,18 +50,18 @@ struct GpuPlan {
   int64_t outerCount = 1, k = 1, kBlocks = 1; ///< kBlocks: tiles of k, over all its digits
   int64_t multiprocessors = 1;
   int64_t splits = 1;    ///< parts of k whose sums a second launch adds in order
-  int64_t storeCols = 1; ///< contiguous elements of a result row that one thread finishes
+  int64_t storeCols = 1; ///< contiguous elements of a result row that one thread computes
 
-  /// Tiles of the result. A cluster has one tile for each of its blocks, counted together as one.
+  /// Numbers of tiles of the result. The tiles of the blocks of a cluster count as one.
   int64_t tileRows() const { return config.blockRows * config.cluster; }
   int64_t rowTiles() const { return llvm::divideCeil(lhs.size, tileRows()); }
   int64_t colTiles() const { return llvm::divideCeil(rhs.size, config.blockCols); }
   int64_t tiles() const { return outerCount * splits * rowTiles() * colTiles(); }
   int64_t blocks() const { return tiles() * config.cluster; }
-  /// Tiles of k per part, if parts are equal.
+  /// Returns the number of tiles of k per part, if the parts are equal.
   int64_t partBlocks() const { return kBlocks / splits; }
   int64_t stageBytes() const { return lhs.bytes + rhs.bytes; }
-  /// Bytes between rows of sums staged in shared memory; an odd multiple of 32.
+  /// Returns the distance between rows of sums in shared memory, in bytes: an odd multiple of 32.
   int64_t sumsPitch() const { return config.blockCols * 4 + 32; }
   int64_t sharedBytes() const;
   int64_t scratchBytes() const {
@@ -69,38 +69,38 @@ struct GpuPlan {
   }
 };
 
-/// Columns of sums that a warpgroup stages in shared memory at a time, and the bytes it uses.
-/// The bytes hold either f32 sums with padded rows, or two panels of results, one being
-/// stored while the other is written.
+/// Number of columns of sums that a warpgroup stages in shared memory at a time, and the number of
+/// bytes for them. The bytes hold either f32 sums with padded rows, or two panels of results: one
+/// is stored while the other is written.
 inline constexpr int64_t groupCols = 32, groupPitch = groupCols * 4 + 32, groupBytes = 2 * 64 * 128;
 static_assert(groupBytes >= 64 * groupPitch);
-/// Largest number of copies of a side per thread for which each keeps its own registers.
+/// Maximum number of copies per side and thread for which each copy has its own registers.
 inline constexpr int64_t maxUnrolledCopies = 8;
 /// Attribute that selects the tile of a contraction, for tuning and tests: "128x64", or
 /// "128x64/4" with k in four parts.
 inline constexpr StringLiteral gemmTileAttr = "fsdp.gemm_tile";
 
-/// Returns how many contiguous elements of a result row, at most storeCols and 16 bytes, are
-/// aligned to their size in an operand.
+/// Returns the number of contiguous elements of a result row, at most storeCols and 16 bytes, that
+/// are aligned to their size in an operand.
 int64_t alignedColumns(const Problem &problem, const GpuPlan &plan, const Operand &operand);
 /// Estimates the registers per thread of a plan.
 int64_t estimateRegisters(const GpuPlan &plan);
 
-/// Orients the problem and plans its kernel. On failure `reason` says what is unsupported.
+/// Orients the problem and plans its kernel. On failure sets `reason` to what is unsupported.
 FailureOr<GpuPlan> makeGpuPlan(Problem &problem, func::FuncOp kernel, const GpuTarget &target,
                                std::string &reason);
 
-/// Returns first row and column of tile `number` of the result. Tiles are ordered in groups
-/// of eight rows of tiles, each column by column, so that blocks that run at the same time
+/// Returns the first row and column of tile `number` of the result. Tiles are ordered in groups of
+/// eight rows of tiles, column by column within a group. Blocks that run at the same time then
 /// share rows and columns in the L2 cache.
 std::pair<Value, Value> emitTile(GpuBuilder &b, const GpuPlan &plan, Value number);
 
-/// Returns the tensor maps of lhs and rhs, or nothing if the plan is not for warpgroups or
-/// tensor maps cannot copy the factors.
+/// Returns the tensor maps of lhs and rhs. Returns nothing if the plan does not use warpgroups or
+/// if tensor maps cannot copy the factors.
 std::optional<std::array<GpuTensorMap, 2>> makeTensorMaps(const Problem &problem,
                                                           const GpuPlan &plan);
-/// Returns a map of the result for storing boxes of 64 x 64, or nothing. Requires a single
-/// result of the factors' type, and epilogue loads that do not depend on the row.
+/// Returns a map of the result for storing boxes of 64 x 64. Returns nothing unless there is a
+/// single result of the factors' type and the epilogue's loads do not depend on the row.
 std::optional<GpuTensorMap> makeResultMap(const Problem &problem, const GpuPlan &plan);
 /// Emits the kernel with mma.sync.
 void lowerSm80Gemm(func::FuncOp kernel, const Problem &problem, const GpuPlan &plan,

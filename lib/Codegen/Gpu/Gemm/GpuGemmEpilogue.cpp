@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A thread finishes strips of up to 16 bytes of contiguous results. The inputs of the
-// elementwise ops are loaded for several strips before the first strip is computed, with
-// loads as wide as their alignment allows. A value shared by a whole strip is loaded once.
+// A thread computes strips of up to 16 bytes of contiguous results. The inputs of the elementwise
+// ops are loaded for several strips before the first strip is computed. Loads are as wide as their
+// alignment allows. A value shared by a whole strip is loaded once.
 //
 // If k is split, sums are stored in scratch as [part][outer][row][col]. They are added in the
 // order of the parts, so results are reproducible.
@@ -20,7 +20,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
-/// Number of strips whose loads are in flight together.
+/// Number of strips whose loads are in flight at once.
 static constexpr int64_t stripsTogether = 4;
 
 GpuEpilogue::GpuEpilogue(GpuBuilder &b, const Problem &problem, const GpuPlan &plan,
@@ -39,7 +39,7 @@ bool gemm::startsFromZero(const Problem &problem) {
 // Strips
 //===----------------------------------------------------------------------===//
 
-/// Returns the condition that an element exists; null if tiles fill the result.
+/// Returns the condition that an element exists, or null if tiles fill the result.
 Value GpuEpilogue::existsAt(Value row, Value col) {
   Value exists;
   if (plan.lhs.size % plan.config.blockRows)
@@ -73,7 +73,7 @@ void GpuEpilogue::forEachStrip(const StagedSums &staged, Value thread, int64_t t
 }
 
 //===----------------------------------------------------------------------===//
-// Places
+// Positions
 //===----------------------------------------------------------------------===//
 
 Position GpuEpilogue::positionOf(const Strip &strip) {
@@ -116,7 +116,7 @@ GpuEpilogue::Row GpuEpilogue::applyMaps(const Operand &operand, Row row) {
   return row;
 }
 
-/// Loads zeros for a strip that does not exist, because another thread may write there.
+/// Loads zeros for a strip that does not exist, because another thread may write at its address.
 GpuEpilogue::Row GpuEpilogue::loadExisting(const Operand &operand, const Strip &strip,
                                            const Position &position) {
   if (!strip.exists || operand.access.binding < 0)
@@ -237,7 +237,7 @@ void GpuEpilogue::finishOrKeep(ArrayRef<Strip> strips, Value split, SumsOf sums)
 // The launch that adds the parts of k
 //===----------------------------------------------------------------------===//
 
-/// Adds the parts of k, one strip per thread.
+/// Adds the parts of k and computes the results, one strip per thread.
 static void emitFinish(GpuBuilder &b, const Problem &problem, const GpuPlan &plan,
                        func::FuncOp kernel) {
   int64_t perRow = plan.rhs.size / plan.storeCols, total = plan.outerCount * plan.lhs.size * perRow;

@@ -12,18 +12,18 @@
 
 namespace mlir::fsdp::gemm {
 
-/// Contiguous elements of a result row that one thread finishes.
+/// Contiguous elements of a result row that one thread computes.
 struct Strip {
   Value outer, row, col; ///< position of the first element
   Value exists;          ///< null if the strip always exists
 };
 
-/// Accumulators of a part of the result, staged in shared memory as f32, row by row.
+/// Accumulators of a block or warpgroup, staged in shared memory as f32, row by row.
 struct StagedSums {
   Value begin;
-  int64_t pitch; ///< bytes between rows
+  int64_t pitch; ///< distance between rows, in bytes
   int64_t rows, cols;
-  Value outer, firstRow, firstCol; ///< position of the part in the result
+  Value outer, firstRow, firstCol; ///< position of the first accumulator in the result
 };
 
 /// Returns true if the accumulation starts from zero.
@@ -34,16 +34,16 @@ public:
   GpuEpilogue(GpuBuilder &b, const Problem &problem, const GpuPlan &plan, func::FuncOp kernel);
 
   using SumsOf = function_ref<SmallVector<Value>(unsigned)>;
-  /// Emits a loop over the strips of a part, divided among `threads` threads of which this is
-  /// number `thread`. Calls body(strips, sums of the i-th strip).
+  /// Emits a loop over the strips of `staged`, divided among `threads` threads; `thread` is the
+  /// number of this thread. Calls body(strips, sums), where sums(i) returns the sums of strip i.
   void forEachStrip(const StagedSums &staged, Value thread, int64_t threads,
                     function_ref<void(ArrayRef<Strip>, SumsOf)> body);
-  /// Finishes strips: adds the initial value, applies the elementwise ops and stores the
-  /// results. `sums` gives the sums of strip i. The loads of all strips come first.
+  /// Adds the initial value to strips, applies the elementwise ops and stores the results. sums(i)
+  /// returns the sums of strip i. The loads of all strips come first.
   void finish(ArrayRef<Strip> strips, SumsOf sums);
-  /// Returns the results for the sums of a strip, if the problem has a single result.
+  /// Returns the results for the sums of a strip. The problem must have a single result.
   SmallVector<Value> compute(const Strip &strip, ArrayRef<Value> sums);
-  /// Finishes strips, or, if k is split, stores their sums as part `split` in scratch.
+  /// Calls finish(), or, if k is split, stores the sums of the strips in scratch as part `split`.
   void finishOrKeep(ArrayRef<Strip> strips, Value split, SumsOf sums);
   /// Returns the sum of all parts, added in order.
   SmallVector<Value> collect(const Strip &strip);

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A tile is divided into units of 2 to 16 contiguous bytes. Thread t copies the units t, t +
-// threads, .. Only one offset of a unit's source depends on k. So a few units keep their
-// addresses in registers; more units recompute them for each tile.
+// threads, .. Only one term of a unit's source address depends on k. If a thread has few units,
+// their addresses stay in registers. Otherwise they are recomputed for each tile.
 //
 // Units without conversion are copied by cp.async, which fills missing elements with zeros.
 // Units that need conversion, or are smaller than 4 bytes, are copied through registers.
@@ -53,8 +53,8 @@ Value gemm::shiftSwizzled(GpuBuilder &b, int64_t rowBytes, Value pointer, Value 
 // Units
 //===----------------------------------------------------------------------===//
 
-/// Returns how many elements of the unit that begins at `first` are below `limit`: 0 or all,
-/// unless the unit can be cut.
+/// Returns how many elements of the unit that begins at `first` are below `limit`. Without
+/// `inParts` the number is 0 or all.
 Value TileLoader::countUnits(Value first, Value limit, bool inParts) {
   Value all = b.i32(side.unit);
   if (!inParts)
@@ -82,7 +82,7 @@ TileLoader::Unit TileLoader::makeUnit(Value row, Value col) {
   return unit;
 }
 
-/// Returns unit `number` of this thread. The numbers of threads and of units per row are
+/// Returns unit `number` of this thread. The number of threads and the number of units per row are
 /// powers of two.
 TileLoader::Unit TileLoader::makeUnit(int64_t number) {
   int64_t perRow = unitsPerRow();
@@ -120,7 +120,7 @@ void TileLoader::copyAsync(Value target, Value source, Value count) {
                           count ? b.mul(count, bytes()) : Value());
 }
 
-/// Returns the elements of a unit after the maps.
+/// Returns the elements of a unit after the maps have been applied.
 SmallVector<Value> TileLoader::loadElements(Value source) {
   const Access &access = operand.access;
   SmallVector<Value> elements;
@@ -136,7 +136,7 @@ SmallVector<Value> TileLoader::loadElements(Value source) {
   return elements;
 }
 
-/// Copies a unit, which exists entirely or not at all, through registers.
+/// Copies a unit through registers. The unit must exist entirely or not at all.
 void TileLoader::copyMapped(Value target, Value source, Value count) {
   SmallVector<Value> elements = loadElements(source);
   if (count) {
@@ -151,7 +151,8 @@ void TileLoader::copy(const Unit &unit, Value target, Value kFirst, Value kOffse
   Value count = unit.rows;
   if (plan.k % plan.config.blockK) {
     Value ofK = countUnits(b.add(kFirst, unit.k), b.i32(plan.k), side.alongK && plan.k % side.unit);
-    if (!side.alongK) // a row of k exists or not
+    // A row of k exists entirely or not at all.
+    if (!side.alongK)
       ofK = b.select(b.isLess(b.add(kFirst, unit.k), b.i32(plan.k)), b.i32(side.unit), b.i32(0));
     count = count ? b.min(count, ofK) : ofK;
   }

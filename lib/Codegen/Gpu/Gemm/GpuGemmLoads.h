@@ -10,8 +10,8 @@
 //   bytes of a row   s(r)
 //   32               r / 4 % 2
 //   64               r / 2 % 4
-//   128 and more     r % 8; for elements that are read one by one (eight neighbours in each of
-//                    four rows): 2 (r % 4)
+//   128 and more     r % 8; 2 (r % 4) for elements that are read one by one, because a warp
+//                    then reads eight neighbours in each of four rows
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,13 +23,13 @@
 
 namespace mlir::fsdp::gemm {
 
-/// Returns true if elements of a side are read one by one: f32 across k, for which ldmatrix
-/// cannot be used.
+/// Returns true if elements of a side are read one by one. That holds for f32 if rows are values of
+/// k, because ldmatrix cannot be used.
 bool isReadSingly(const GpuPlan &plan, const GpuSide &side);
 /// Returns the byte offset of chunk `chunk` of row `row` from the start of a tile.
 Value emitSwizzled(GpuBuilder &b, const GpuPlan &plan, const GpuSide &side, Value row, Value chunk);
-/// Returns the address `rows` rows (a multiple of 8) and `bytes` bytes after the swizzled
-/// offset `swizzled`, provided that `bytes` does not carry.
+/// Returns the address that is `rows` rows (a multiple of 8) and `bytes` bytes after the swizzled
+/// offset `swizzled`. Adding `bytes` must not carry into the row.
 Value shiftSwizzled(GpuBuilder &b, int64_t rowBytes, Value pointer, Value swizzled, int64_t rows,
                     int64_t bytes);
 
@@ -40,17 +40,17 @@ public:
              const Operand &operand, Pointer binding)
       : b(b), problem(problem), plan(plan), side(side), operand(operand), binding(binding) {}
 
-  /// Sets the tile: its first row (or column) of the result, and the outer digits.
+  /// Sets the tile by its first row (or column) of the result and by the outer digits.
   void place(const Position &outer, Value first);
   /// Starts to copy tile `kBlock` of k to `target` with all threads.
   void fetch(Value target, Value kBlock);
 
 private:
-  /// What one thread copies at a time.
+  /// The elements that one copy of a thread transfers.
   struct Unit {
-    Value target; ///< bytes from the start of the tile
-    Value source; ///< element offset, without the digits of k
-    Value rows;   ///< number of its elements that exist, or null if all do
+    Value target; ///< offset from the start of the tile, in bytes
+    Value source; ///< offset in elements, without the terms of k
+    Value rows;   ///< number of its elements that exist; null if all exist
     Value k;      ///< its first value of k within the tile
   };
   Unit makeUnit(int64_t number);

@@ -13,13 +13,14 @@
 //   +---+       |    |    |
 //               +----+----+
 //
-// Chooses the cheapest tile and split of k that fit the chip from a table. A tile costs its
-// multiply-adds or its loads, whichever take longer, a part of the other, and the time before
-// and after its loop. A launch costs its tiles, in rounds of all multiprocessors. The
-// attribute `fsdp.gemm_tile` of a kernel selects a tile instead: "128x64".
+// Chooses the cheapest tile and split of k that fit the chip from a table. The cost of a tile is
+// the time of its multiply-adds or of its loads, whichever is longer, plus a fraction of the other,
+// plus the time before and after its loop. The cost of a launch is that of its tiles, in rounds
+// over all multiprocessors. The attribute `fsdp.gemm_tile` of a kernel selects a tile instead:
+// "128x64".
 //
-// Registers of a thread: its sums, the factors before mma (twice as many if they are split),
-// two words for each copy, and 48 for addresses and bounds.
+// A thread has registers for its sums, for the factors before mma (twice as many if they are
+// split), two words for each copy, and 48 for addresses and bounds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,14 +30,14 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
-/// Columns: rows, cols and k of the block; rows and cols of a warp; stages; blocks per
+/// Columns: rows, columns and k of the block; rows and columns of a warp; stages; blocks per
 /// multiprocessor.
 static const GpuConfig table16[] = {
     {128, 256, 32, 64, 64, 4, 1}, {128, 128, 32, 64, 64, 4, 2}, {128, 64, 32, 64, 32, 4, 2},
     {64, 128, 32, 32, 64, 4, 2},  {64, 64, 32, 32, 32, 4, 3},   {32, 64, 32, 16, 32, 4, 4},
     {64, 32, 32, 32, 16, 4, 4},   {32, 32, 32, 16, 16, 4, 4},
 };
-/// For warpgroups of 64 rows each. Last column: cluster.
+/// For warpgroups of 64 rows each. The last column is the cluster size.
 static const GpuConfig tableGroups[] = {
     {128, 256, 64, 16, 256, 4, 1, true},    {128, 256, 64, 16, 256, 4, 1, true, 2},
     {128, 192, 64, 16, 192, 4, 1, true},    {128, 128, 64, 16, 128, 6, 1, true},
@@ -45,11 +46,11 @@ static const GpuConfig table32[] = {
     {128, 64, 16, 32, 32, 4, 1}, {64, 64, 16, 32, 32, 4, 2}, {32, 32, 16, 16, 16, 4, 4}};
 
 static constexpr int64_t splitCounts[] = {1, 2, 3, 4, 6, 8, 12, 16};
-/// Least number of tiles of k per part.
+/// Minimum number of tiles of k per part.
 static constexpr int64_t minSplitBlocks = 8;
-/// Cycles of an additional launch, and before and after the loop of a tile.
+/// Cycles of an additional launch, and of the time before and after the loop of a tile.
 static constexpr double launchCycles = 4000, tileCycles = 1500;
-/// Per multiprocessor and cycle: multiply-adds, and bytes loaded and stored.
+/// Per multiprocessor and cycle: multiply-adds, bytes loaded, and bytes stored.
 static constexpr double macsPerCycle = 1024, macsOfGroupsPerCycle = 1800, bytesPerCycle = 48,
                         bytesOutPerCycle = 12;
 static constexpr int64_t chunkBytes = 16;
@@ -88,8 +89,8 @@ static FailureOr<Type> chooseElement(const Problem &problem, std::string &reason
 // Sides
 //===----------------------------------------------------------------------===//
 
-/// Returns the largest power of two, at most `limit`, of contiguous elements along digit
-/// `inner` that always start at a multiple of it.
+/// Returns the largest power of two, at most `limit`, such that contiguous elements along digit
+/// `inner` form groups of this size, aligned to their size.
 static int64_t alignedNeighbours(const Problem &problem, const Operand &operand, int inner,
                                  int64_t limit) {
   if (operand.access.binding < 0)
@@ -126,7 +127,7 @@ static void placeSide(const Problem &problem, const GpuPlan &plan, const Operand
                         chunkBytes / std::max(bytes, bytesOf(operand.access.elementType)));
   side.async = operand.access.binding >= 0 && operand.access.maps.empty() &&
                operand.access.elementType == plan.element;
-  // Only cp.async copies a part of a unit, and only if the side has a single digit.
+  // Only cp.async copies a unit in part, and only if the side has a single digit.
   auto straddles = [&](int64_t unit) {
     return size % unit &&
            (!side.async || unit * bytes < 4 || (!side.alongK && side.digits.size() > 1));
@@ -192,7 +193,7 @@ static double estimateCycles(const GpuPlan &plan, const GpuTarget &target) {
   return cycles;
 }
 
-/// Returns the name of a tile in `fsdp.gemm_tile`.
+/// Returns the name of a tile in the attribute `fsdp.gemm_tile`.
 static std::string nameOf(const GpuConfig &config) {
   return (config.warpgroups ? "wg" : "") + std::to_string(config.blockRows) + "x" +
          std::to_string(config.blockCols) +
@@ -220,7 +221,8 @@ static bool chooseConfig(const Problem &problem, func::FuncOp kernel, const GpuT
     for (int64_t splits : splitCounts) {
       plan.splits = splits;
       if ((asked ? splits != askedSplits : splits > 1 && plan.kBlocks < splits * minSplitBlocks) ||
-          (config.warpgroups && plan.kBlocks % splits)) // warpgroups process equal parts
+          // Warpgroups need parts of equal size.
+          (config.warpgroups && plan.kBlocks % splits))
         continue;
       double cycles = estimateCycles(plan, target);
       if (best && cycles >= least)
@@ -234,8 +236,8 @@ static bool chooseConfig(const Problem &problem, func::FuncOp kernel, const GpuT
   return best.has_value();
 }
 
-/// Returns how many contiguous elements of a row a thread finishes: 16 bytes of the narrowest
-/// result, but never across a border of the innermost digit.
+/// Returns how many contiguous elements of a row a thread computes: 16 bytes of the narrowest
+/// result, without crossing a border of the innermost digit.
 static int64_t chooseStoreCols(const Problem &problem, const GpuPlan &plan) {
   int64_t cols = 1;
   for (const StoreStep &store : problem.stores)

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   0 2 4 6      with groups of two rows; the last group may have fewer
+//   0 2 4 6      order with groups of two rows; the last group may have fewer
 //   1 3 5 7
 //   8 9 ..
 //
@@ -16,7 +16,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
-/// Rows of tiles in a group.
+/// Number of rows of tiles in a group.
 static constexpr int64_t rasterRows = 8;
 
 std::pair<Value, Value> gemm::emitTile(GpuBuilder &b, const GpuPlan &plan, Value number) {

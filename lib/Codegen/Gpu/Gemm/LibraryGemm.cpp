@@ -4,15 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Factors and result must be matrices: rows, columns and k have one digit each, and one
-//     of them is contiguous.
-//  2. Other inputs are matrices like the result, or a row of it.
+//  1. Factors and result must be matrices: rows, columns and k have one digit each, and one of the
+//     two digits of a matrix is contiguous.
+//  2. All other inputs must be matrices of the result's shape, or one row of it.
 //  3. Identify the epilogue by evaluating it at some points, in f64 and without intermediate
-//     rounding. It consists of sums, products, quotients and exponentials, so two epilogues
-//     that agree at these points are equal. It must be the sum of all inputs, the GELU of
-//     that sum, or the sum times the derivative of GELU.
+//     rounding. The epilogue consists of sums, products, quotients and exponentials, so two
+//     epilogues that agree at these points are equal. Supported are the sum of all inputs, the GELU
+//     of the sum, and the sum times the derivative of GELU.
 //
-// Not done here: gradients of a bias (a sum over rows with the product), scales.
+// The gradient of a bias (a sum over rows with the product) and scales are not covered.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
-/// Alignment of the leading dimension of the auxiliary matrix of activations, in elements.
+/// Alignment of the leading dimension of the auxiliary activation matrix, in elements.
 static constexpr int64_t auxLeadingUnit = 8;
 
 //===----------------------------------------------------------------------===//
@@ -102,8 +102,8 @@ static std::optional<double> evaluate(const Access &access, double number) {
   return number;
 }
 
-/// Returns the values that the kernel stores if the contraction is `root` and load i is
-/// numbers[variables[i]]. Returns an empty list if the ops are unsupported.
+/// Returns the values that the kernel stores, where the contraction is `root` and load i is
+/// numbers[variables[i]]. Returns an empty list if an op is unsupported.
 static SmallVector<double> evaluateStores(const Problem &problem, double root,
                                           ArrayRef<int> variables, ArrayRef<double> numbers) {
   Numbers known;
@@ -111,7 +111,8 @@ static SmallVector<double> evaluateStores(const Problem &problem, double root,
   for (const MapStep &map : problem.maps) {
     SmallVector<double> arguments;
     for (auto [i, load] : llvm::enumerate(map.loadOf)) {
-      double number = 0; // for an operand that is not read
+      // The value 0 is for an operand that is not read.
+      double number = 0;
       if (load >= 0) {
         std::optional<double> loaded =
             evaluate(problem.loads[load].access, numbers[variables[load]]);
@@ -180,7 +181,7 @@ private:
   GpuProduct product;
   int batch = 0, m = 0, n = 0, k = 0;
   SmallVector<Variable> variables;
-  SmallVector<int> loads; ///< number of each load's variable
+  SmallVector<int> loads; ///< index of each load in `variables`
 };
 } // namespace
 
@@ -339,7 +340,8 @@ bool Reader::placeVariables(size_t result) {
     if (place)
       return false;
     place = readMatrix(*variable.operand, m, n);
-    if (!place && variable.isRow) { // all of its rows are the same
+    // All rows of the matrix are this row.
+    if (!place && variable.isRow) {
       place = GpuMatrix();
       place->binding = variable.operand->access.binding;
       place->type = getStorageType(variable.operand->access.elementType);

@@ -6,15 +6,15 @@
 //
 //   fetch the first stages - 1 tiles of k
 //   for each tile of k
-//     wait for it; barrier
-//     fetch the tile stages - 1 ahead into the buffer of the previous tile
-//     sums += products of the tile
+//     wait for this tile; barrier
+//     fetch the tile that is stages - 1 ahead into the buffer of the previous tile
+//     sums += products of this tile
 //   barrier; sums to shared memory; barrier
-//   for each strip of the block's tile: load the other inputs, compute, store
+//   for each strip of the block's tile: load all other inputs, compute, store
 //
-// The barrier has two purposes: after it all warps see the tile, and all warps have finished
-// the previous one. If k is split, blocks store sums in scratch, and a second launch adds and
-// finishes them.
+// The barrier has two purposes: after it all warps see the tile, and all warps have finished the
+// previous tile. If k is split, blocks store sums in scratch, and a second launch adds them and
+// applies the epilogue.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,16 +59,16 @@ private:
   func::FuncOp kernel;
   Layout layout;
 
-  Value outer, split, firstRow, firstCol; ///< of the block
-  Value warpRow, warpCol;                 ///< first of the warp, within the block's tile
+  Value outer, split, firstRow, firstCol; ///< position of the block
+  Value warpRow, warpCol;                 ///< first element of the warp in the block's tile
   Value kFirst, kCount;                   ///< first tile and number of tiles of k
-  Value rowLane, colLane;                 ///< swizzled byte offsets of what a lane loads first
+  Value rowLane, colLane;                 ///< swizzled byte offsets of the first load of a lane
   std::optional<TileLoader> lhs, rhs;
 };
 } // namespace
 
 //===----------------------------------------------------------------------===//
-// Places
+// Positions
 //===----------------------------------------------------------------------===//
 
 void Sm80Gemm::placeBlock() {
@@ -79,7 +79,7 @@ void Sm80Gemm::placeBlock() {
   std::tie(firstRow, firstCol) = emitTile(b, plan, b.rem(b.block(), tiles));
 }
 
-/// Sets the block's tiles of k: an equal part of them.
+/// Sets this block's range of tiles of k. The lengths of the ranges differ by at most one tile.
 void Sm80Gemm::placeParts() {
   if (plan.splits == 1) {
     kFirst = b.i32(0);
@@ -106,8 +106,8 @@ TileLoader Sm80Gemm::loader(const GpuSide &side, const Operand &operand, Value f
 // Factors
 //===----------------------------------------------------------------------===//
 
-/// Returns the offset of a lane's row for ldmatrix. With `down` the matrices are ordered down
-/// the tile's rows first, otherwise along them first.
+/// Returns the offset of a lane's row for ldmatrix. With `down` the matrices are numbered first
+/// down the rows of the tile, otherwise first along the rows.
 Value Sm80Gemm::laneOf(const GpuSide &side, bool down, Value warpFirst) {
   Value lane = b.lane();
   Value row = down ? b.rem(lane, 16) : b.add(b.rem(lane, 8), b.mul(b.div(lane, 16), 8));
@@ -119,7 +119,7 @@ Value Sm80Gemm::laneOf(const GpuSide &side, bool down, Value warpFirst) {
   return emitSwizzled(b, plan, side, row, chunk);
 }
 
-/// Returns the offset for f32 with k as rows: column l/4 of row l%4.
+/// Returns the offset for f32 with rows of k: column l/4 of row l%4.
 Value Sm80Gemm::laneOfNumbers(const GpuSide &side, Value warpFirst) {
   Value col = b.add(b.rowOfLane(), warpFirst);
   return b.add(emitSwizzled(b, plan, side, b.rem(b.lane(), 4), b.div(col, 4)),
@@ -136,8 +136,8 @@ void Sm80Gemm::placeLanes() {
   colLane = place(plan.rhs, false, warpCol);
 }
 
-/// Loads single elements: rows k and k + 4 of columns `col` and, with `both`, col + 8, in the
-/// order of mma's left factor.
+/// Loads single elements in the order of mma's left factor: rows k and k + 4 of column `col` and,
+/// if `both`, of column col + 8.
 static SmallVector<Value> loadNumbers(GpuBuilder &b, const GpuSide &side, Value tile, Value lane,
                                       int64_t col, int64_t k, bool both) {
   SmallVector<Value> words;
@@ -156,7 +156,7 @@ static SmallVector<Value> loadNumbers(GpuBuilder &b, const GpuSide &side, Value 
   return words;
 }
 
-/// Loads the factor of the rows from 16 · piece on, at k.
+/// Loads the factor of the 16 rows that begin at row 16 · piece, at k.
 Sm80Tiles::Factor Sm80Gemm::rowsFactor(Value stage, int64_t piece, int64_t k) {
   const GpuSide &side = plan.lhs;
   if (side.alongK)
@@ -168,7 +168,7 @@ Sm80Tiles::Factor Sm80Gemm::rowsFactor(Value stage, int64_t piece, int64_t k) {
       shiftSwizzled(b, side.rowBytes, stage, rowLane, k, 16 * piece * b.elementBytes()), true));
 }
 
-/// Loads the factors of the columns from 16 · piece on, and 8 further, at k.
+/// Loads two factors at k: of the eight columns that begin at 16 · piece, and of the next eight.
 std::array<Sm80Tiles::Factor, 2> Sm80Gemm::colsFactors(Value stage, int64_t piece, int64_t k) {
   const GpuSide &side = plan.rhs;
   Value tile = b.shiftBytes(stage, side.offset);

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One block per multiprocessor traverses tiles of the result. One lane of the first warpgroup
-// produces; two warpgroups of 64 rows each consume. The ring of stages continues from one
-// tile to the next:
+// Each multiprocessor has one block, which visits tiles of the result. One lane of the first
+// warpgroup is the producer. Two warpgroups of 64 rows each are consumers. The ring of stages
+// continues from one tile to the next:
 //
 //   producer                                  consumers
 //   for each tile, for each tile of k         for each tile
@@ -17,11 +17,12 @@
 //                                               for each 32 columns: sums to shared memory,
 //                                                 strips of the result
 //
-// If k is split into equal parts, a tile is processed once per part. The sums go to scratch,
-// and a second launch adds and finishes them.
+// If k is split into equal parts, a tile is processed once per part. The sums are stored in
+// scratch, and a second launch adds them and applies the epilogue.
 //
-// The two blocks of a cluster have tiles one below the other, which need the same part of rhs.
-// Each block copies half of it to both, after the consumers of both have released the stage.
+// The two blocks of a cluster have consecutive row tiles, which need the same tile of rhs. Each
+// block copies half of the tile to both blocks, after the consumers of both have released the
+// stage.
 //
 // A tile in shared memory consists of panels with rows of 128 bytes (see Sm90Builder.h): 64
 // values of k per row of the result, or 64 rows of the result per value of k.
@@ -101,7 +102,7 @@ void Sm90Gemm::initBarriers() {
   config.cluster > 1 ? b.clusterBarrier() : b.barrier();
 }
 
-/// Returns the stage of the number-th tile of k of this block.
+/// Returns the stage of this block's tile of k `number`, counted over all tiles of the result.
 Sm90Gemm::Stage Sm90Gemm::stageOf(Value number) {
   Value index = b.rem(number, config.stages),
         barrier = b.shiftBytes(b.sharedAt(barriersAt(plan)), b.mul(index, 8));
@@ -109,7 +110,7 @@ Sm90Gemm::Stage Sm90Gemm::stageOf(Value number) {
           b.shiftBytes(barrier, 8 * config.stages), b.rem(b.div(number, config.stages), 2)};
 }
 
-/// Emits body(first) for each tile, where `first` is the number of tiles of k before it.
+/// Emits body(first) for each tile. `first` is the number of tiles of k processed before it.
 void Sm90Gemm::forEachTile(function_ref<void(Value)> body) {
   int64_t tiles = plan.rowTiles() * plan.colTiles(), atATime = blocks / config.cluster;
   b.loop(b.div(b.block(), config.cluster), b.i32(plan.tiles()), atATime, [&](Value number) {
@@ -127,7 +128,8 @@ void Sm90Gemm::forEachTile(function_ref<void(Value)> body) {
 // Producer
 //===----------------------------------------------------------------------===//
 
-/// Copies a side of the tile. Each of `parts` blocks of a cluster copies its part to all of them.
+/// Copies one side of the tile. Each of `parts` blocks of a cluster copies 1/parts of it to all of
+/// them.
 void Sm90Gemm::copySide(const GpuSide &side, const Operand &operand, int64_t map, int64_t parts,
                         const Stage &stage, Position position) {
   int inner = side.digits.back(), first = side.alongK ? plan.kInner : inner,
@@ -191,17 +193,17 @@ SmallVector<Value> Sm90Gemm::multiply(ArrayRef<Value> sums, const Stage &stage) 
   return b.multiply(sums, lhs, rhs, config.blockCols, plan.element);
 }
 
-/// Returns the warpgroup's part of shared memory for its sums.
+/// Returns the start of the warpgroup's shared memory for its sums.
 Value Sm90Gemm::ownChunk() {
   return b.shiftBytes(b.sharedAt(config.stages * plan.stageBytes()), b.mul(group, groupBytes));
 }
 
-/// Returns first row and column of a lane's elements, within the warpgroup's tile.
+/// Returns the first row and column of a lane's elements within the warpgroup's tile.
 std::pair<Value, Value> Sm90Gemm::placeOfLane() {
   return {b.add(b.mul(b.div(ownThread, 32), 16), b.div(b.lane(), 4)), b.mul(b.rem(b.lane(), 4), 2)};
 }
 
-/// Finishes the tile in strips of the result.
+/// Applies the epilogue to the tile and stores the results in strips.
 void Sm90Gemm::finishInStrips(ArrayRef<Value> sums) {
   GpuEpilogue epilogue(b, problem, plan, kernel);
   Layout layout = Layout::mmaSums(16, config.blockCols);
@@ -226,8 +228,8 @@ void Sm90Gemm::finishInStrips(ArrayRef<Value> sums) {
   }
 }
 
-/// Returns words of results for 16 rows and 64 columns, from register `from` on: two words
-/// for each four sums.
+/// Returns words of results for 16 rows and 64 columns, beginning at register `from` of `sums`: two
+/// words for each four sums.
 SmallVector<Value> Sm90Gemm::computeWords(ArrayRef<Value> sums, int64_t from) {
   GpuPlan pairs = plan;
   pairs.storeCols = 2;
@@ -243,7 +245,8 @@ SmallVector<Value> Sm90Gemm::computeWords(ArrayRef<Value> sums, int64_t from) {
       strip.exists = b.isLess(strip.col, b.i32(plan.rhs.size));
     SmallVector<Value> results = epilogue.compute(strip, sums.slice(i, 2));
     for (Value &result : results) {
-      auto narrowed = result.getDefiningOp<arith::TruncFOp>(); // pack() rounds both at once
+      // pack() rounds both results at once.
+      auto narrowed = result.getDefiningOp<arith::TruncFOp>();
       bool isPacked = narrowed && narrowed.getIn().getType().isF32() && !narrowed.getRoundingmode();
       result = isPacked ? narrowed.getIn() : b.convertFloat(result, b.getF32Type());
     }
@@ -252,19 +255,20 @@ SmallVector<Value> Sm90Gemm::computeWords(ArrayRef<Value> sums, int64_t from) {
   return words;
 }
 
-/// Finishes the tile in boxes. One panel is written while the previous one is stored.
+/// Applies the epilogue to the tile and stores the results in boxes. One panel is written while the
+/// previous panel is stored.
 void Sm90Gemm::finishInBoxes(ArrayRef<Value> sums) {
   const Operand &dest = problem.stores.front().dest;
   int first = plan.rhs.digits.back(), second = plan.lhs.digits.back();
   Value chunk = ownChunk(), barrier = b.add(group, 1), isFirst = b.isEqual(ownThread, 0),
         lane = b.lane();
-  // the row that the lane addresses
+  // The lane provides the address of this row.
   Value row = b.add(b.mul(b.div(ownThread, 32), 16), b.rem(lane, 16));
   Value swizzled = b.createOrFold<arith::XOrIOp>(b.loc, b.div(lane, 16), b.rem(lane, 8));
   Value place = b.add(b.mul(row, panelBytes), b.mul(swizzled, 16));
   for (int64_t from = 0; from < config.blockCols; from += panel) {
     Value target = b.shiftBytes(chunk, from / panel % 2 * panel * panelBytes);
-    // With an odd number of panels, the previous tile's last panel was in the same buffer.
+    // With an odd number of panels, the last panel of the previous tile is in the same buffer.
     int64_t pending = from == 0 && config.blockCols / panel % 2 ? 0 : 1;
     b.when(isFirst, [&] { b.waitForStores(pending, /*sourceOnly=*/true); });
     b.syncNamed(barrier, groupThreads);
@@ -290,14 +294,15 @@ void Sm90Gemm::finishInBoxes(ArrayRef<Value> sums) {
   }
 }
 
-/// Releases a stage: one lane of each warp arrives for each block that copies to this one.
+/// Releases a stage: in each warp one lane per block that copies to this block arrives.
 void Sm90Gemm::release(const Stage &stage) {
   b.when(b.isLower(b.lane(), config.cluster),
          [&] { config.cluster > 1 ? b.arriveIn(stage.empty, leaves) : b.arrive(stage.empty); });
 }
 
 void Sm90Gemm::consume() {
-  // A block that exists, in all lanes: mapa may also run in lanes that do not arrive.
+  // All lanes get the number of an existing block, because mapa may also run in lanes that do not
+  // arrive.
   leaves = b.rem(b.lane(), config.cluster);
   SmallVector<Value> zeros(config.blockCols / 2, b.number(0));
   forEachTile([&](Value first) {

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A tensor map has a dimension for each digit that the tensor depends on. The first is the
-// contiguous one, the second the other dimension of the tile; the remaining ones are constant
-// within a tile. Therefore a tile's rows must not cross a border of their innermost digit.
+// A tensor map has a dimension for each digit that the tensor depends on. The first dimension is
+// the contiguous one, and the second is the other dimension of the tile. All further digits are
+// constant within a tile. Therefore a tile's rows must not cross a border of their innermost digit.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,10 +17,11 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
-/// Requirements of cuTensorMapEncodeTiled: alignment and limit of strides, number of dimensions.
+/// cuTensorMapEncodeTiled limits the alignment and size of strides and the number of dimensions.
 static constexpr int64_t strideAlignment = 16, strideLimit = INT64_C(1) << 40, maxDimensions = 5;
 
-/// Returns true if a tile's rows (or columns) stay within one digit.
+/// Returns true if a tile's rows (or columns) stay within one index of all digits but the
+/// innermost.
 static bool isFlat(const Problem &problem, const GpuSide &side) {
   return side.digits.size() == 1 || problem.digits[side.digits.back()].size % side.width == 0;
 }
@@ -39,7 +40,7 @@ static std::optional<GpuTensorMap> makeTensorMap(const Problem &problem, const G
   auto append = [&](int digit, int64_t box) {
     int64_t size = problem.digits[digit].size;
     map.sizes.push_back(size);
-    // The stride of a dimension with a single index is not used, but must be valid.
+    // The stride of a dimension of size 1 is not used, but must be valid.
     map.strides.push_back(size == 1 ? strideAlignment : operand.strides[digit] * 2);
     map.box.push_back(box);
   };
@@ -55,7 +56,7 @@ static std::optional<GpuTensorMap> makeTensorMap(const Problem &problem, const G
              : std::nullopt;
 }
 
-/// Returns the map of a factor of which a block copies `width` rows (or columns) of the result.
+/// Returns the map of a factor. A block copies `width` rows (or columns) of the result at a time.
 static std::optional<GpuTensorMap> makeTensorMap(const Problem &problem, const GpuPlan &plan,
                                                  const Operand &operand, const GpuSide &side,
                                                  int64_t width) {

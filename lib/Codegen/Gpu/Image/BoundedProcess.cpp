@@ -4,13 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Fork. The child becomes the leader of a process group, limits the size of files,
-//     redirects its output to a pipe, and executes the program. If that fails, it sends the
-//     error through a second pipe, which otherwise closes on execution.
+//  1. Fork. The child becomes the leader of a process group, limits the size of files, redirects
+//     its output to a pipe, and executes the program. If that fails, the child sends the error
+//     through a second pipe, which a successful execution closes.
 //  2. Read the pipe until the program ends, the time limit passes or the text is too long.
-//  3. Kill the group, including processes that the program has started and left.
+//  3. Kill the group, including processes that the program started and did not end.
 //
-// The program is killed if the thread that runs it ends.
+// The operating system kills the program if the thread that called runBounded() ends.
 //
 //===----------------------------------------------------------------------===//
 
@@ -65,8 +65,8 @@ static int becomeProgram(char *const *arguments, rlim_t fileBytes, int output) {
   return errno;
 }
 
-/// Appends available text and returns true if the pipe is still open. Keeps at most `most`
-/// bytes, plus one to show that there are more.
+/// Appends available text. Returns true if the pipe is still open. Keeps at most `most` bytes, plus
+/// one that shows that there are more.
 static bool readSome(int pipe, size_t most, std::string &text) {
   char piece[1 << 14];
   ssize_t count = read(pipe, piece, sizeof piece);
@@ -75,8 +75,8 @@ static bool readSome(int pipe, size_t most, std::string &text) {
   return count > 0 || (count < 0 && (errno == EINTR || errno == EAGAIN));
 }
 
-/// Reads until the program ends or a limit is reached. An ended program stays a zombie, so
-/// that the number of its group is not reused.
+/// Reads until the program ends or a limit is reached. An ended program remains a zombie, so that
+/// the system does not reuse the number of its process group.
 static ProcessEnd::Kind readWithin(pid_t child, int output, const ProcessLimits &limits,
                                    std::string &text) {
   Clock::time_point last = Clock::now() + std::chrono::seconds(limits.seconds);
@@ -118,7 +118,8 @@ ProcessEnd fsdp::runBounded(ArrayRef<std::string> arguments, const ProcessLimits
     [[maybe_unused]] ssize_t written = write(failure.ends[1], &error, sizeof error);
     _exit(127);
   }
-  setpgid(child, child); // parent and child both do this, as either may run first
+  // Parent and child both set the group, because either may run first.
+  setpgid(child, child);
   output.closeEnd(1);
   failure.closeEnd(1);
   int error = 0, status = 0;

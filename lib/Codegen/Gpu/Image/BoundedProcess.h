@@ -14,8 +14,8 @@ namespace mlir::fsdp {
 
 struct ProcessLimits {
   unsigned seconds;   ///< limit of the running time
-  size_t textBytes;   ///< limit of standard output and error together, in bytes
-  uint64_t fileBytes; ///< limit of each file that it writes, in bytes
+  size_t textBytes;   ///< limit of standard output and standard error together, in bytes
+  uint64_t fileBytes; ///< limit of each file that the program writes, in bytes
 };
 
 /// How a program ended, and what it wrote to standard output and error.
@@ -25,7 +25,7 @@ struct ProcessEnd {
   std::string text;
 };
 
-/// Runs the program at the path `arguments[0]`. Before it returns, kills every process left
+/// Runs the program at the path `arguments[0]`. Before returning, kills every process that is left
 /// in the program's process group.
 ProcessEnd runBounded(ArrayRef<std::string> arguments, const ProcessLimits &limits);
 

@@ -4,12 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Emit each supported kernel as entries of one module. Kernels that a library computes
-//     become calls of it.
-//  2. Lower the module and emit its text.
-//  3. Assemble the text if ptxas is found.
+//  1. Emit each supported kernel as entries of one module. Kernels that a library computes become
+//     calls of the library.
+//  2. Lower the module and emit its PTX.
+//  3. Assemble the PTX if ptxas is found.
 //
-// Plan creates one kernel for equal dispatches, so none is compiled twice.
+// Plan creates one kernel for all equal dispatches, so no kernel is compiled twice.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +41,7 @@ static std::string describeShape(const Shape &shape, Type type) {
   return text;
 }
 
-/// Shared by both attention ops.
+/// Returns why an attention op, forward or gradient, has no kernel, or nothing if it has one.
 template <typename Op, typename Choose>
 static std::optional<std::string> whyNone(Op op, StringRef what, const GpuTarget &target,
                                           Choose choose) {
@@ -59,7 +59,7 @@ static std::optional<std::string> whyNone(Op op, StringRef what, const GpuTarget
   return std::nullopt;
 }
 
-/// Returns true for contractions with a tiled kernel, or with a tile attribute. The others
+/// Returns true for contractions with a tiled kernel or a tile attribute. All other contractions
 /// are lowered as ordinary reductions.
 static bool isContraction(func::FuncOp kernel, const GpuTarget &target) {
   bool contracts =
@@ -86,9 +86,9 @@ std::optional<std::string> fsdp::whyNoGpuKernel(func::FuncOp kernel, const GpuTa
 // Compilation
 //===----------------------------------------------------------------------===//
 
-/// Allows tanh with an absolute error of 2^-21 (GpuMath.cpp) if scores come from bf16 or f16.
-/// Exponentials depend on the absolute error of a score. A capped score's error, the cap
-/// times 2^-21, is no larger than the error of the f32 sum over products.
+/// Allows tanh with an absolute error of 2^-21 (GpuMath.cpp) if scores are computed from bf16 or
+/// f16. Exponentials depend on the absolute error of a score. The error of a capped score, which is
+/// the cap times 2^-21, does not exceed the error of the f32 sum over products.
 static void shortenTanh(func::FuncOp kernel, LLVM::LLVMFuncOp entry) {
   Type element = getElementTypeOrSelf(kernel.front().front().getOperand(0).getType());
   if (element.isF32())

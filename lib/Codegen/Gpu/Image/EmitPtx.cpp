@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Translates NVVM to LLVM IR, optimises, and emits text. LLVM does not unroll loops: the
-// builders have unrolled the loops that benefit; more would only cost registers. Library functions
-// are disabled, because there is no library on the GPU.
+// Translates NVVM to LLVM IR, optimises, and emits PTX. LLVM does not unroll loops: the builders
+// have unrolled all loops that benefit, and more unrolling would only cost registers. Library
+// functions are disabled, because the GPU has no such library.
 //
 //===----------------------------------------------------------------------===//
 

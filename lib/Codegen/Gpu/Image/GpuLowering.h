@@ -17,24 +17,24 @@ namespace mlir::fsdp {
 
 /// Loads the dialects of GPU entry functions, and registers their translations to LLVM IR.
 void loadGpuDialects(MLIRContext &context);
-/// Emits the entries of `kernel` into `entries` and its launches into `info`. Fails with a
-/// diagnostic.
+/// Emits the entries of `kernel` into `entries` and describes its launches in `info`. Emits a
+/// diagnostic on failure.
 LogicalResult lowerGpuKernel(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries,
                              GpuKernel &info);
-/// Adds patterns that replace f32 math by the chip's approximate instructions; see
-/// GpuMath.cpp. Their benefit is higher than that of populateExpandMathPatterns.
+/// Adds patterns that replace f32 math by the chip's approximate instructions; see GpuMath.cpp.
+/// They have a higher benefit than those of populateExpandMathPatterns.
 void populateGpuMathPatterns(RewritePatternSet &patterns);
 /// Lowers entries to the LLVM dialect and NVVM.
 LogicalResult lowerToNvvm(ModuleOp entries);
-/// Emits the entries as PTX. Fails with a diagnostic.
+/// Emits the entries as PTX. Emits a diagnostic on failure.
 FailureOr<std::string> emitPtx(ModuleOp entries, const GpuTarget &target);
 
 /// Returns the path of ptxas from PATH, CUDA_HOME/bin, CUDA_PATH/bin or /usr/local/cuda/bin,
 /// or an empty string if there is none.
 std::string findPtxas();
-/// Fills the instruction counts of the reports from the cubin.
+/// Sets the instruction counts of the reports from the cubin.
 void countInstructions(GpuImage &image);
-/// Assembles the PTX and fills cubin and reports of `image`. Fails with a diagnostic.
+/// Assembles the PTX and sets the cubin and the reports of `image`. Emits a diagnostic on failure.
 LogicalResult assemble(GpuImage &image, StringRef ptxas, const GpuTarget &target,
                        const CodegenOptions &options, Location loc);
 

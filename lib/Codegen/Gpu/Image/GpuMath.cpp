@@ -4,18 +4,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Uses approximate f32 instructions where they are accurate enough. Errors:
+// Uses approximate f32 instructions where they are accurate enough. The right column is the error:
 //
 //   exp2    ex2.approx.ftz                    2 ulp; 0 below 2^-126
 //   tanh    1 - 2 / (1 + e), e = 2^(2 log2(e) |x|); x + x^3 p(x^2) up to 0.6     4 ulp
-//           the first form alone, of x, if `afn` allows it     2^-21, absolute
+//           with `afn`: the first form with x for |x|         2^-21, absolute
 //   rsqrt   rsqrt.approx.ftz                  2 ulp
 //   /       div.full; by a constant, multiplication by its inverse     2 ulp
 //
-// ExpandMath.cpp expands the other functions with arithmetic only: exp and erf in f32; logarithms,
-// powers, trigonometric and inverse functions in f64. tanh.approx would be a single instruction,
-// but its error of 2^-11 is 0.02 for a score capped at 50. The five instructions used here have an
-// error of 0.00002. Errors are measured in test/Unit/GpuMathTest.cpp.
+// ExpandMath.cpp expands all other functions with arithmetic only: exp and erf in f32; logarithms,
+// powers, trigonometric and inverse functions in f64. A single instruction, tanh.approx, would
+// compute tanh, but its error of 2^-11 is 0.02 for a score capped at 50. The five instructions used
+// here have an error of 0.00002. The test GpuMathTest.cpp measures the errors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +35,7 @@ static Value real(OpBuilder &b, Location loc, double value) {
   return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(static_cast<float>(value)));
 }
 
-/// Infinite intermediate values give the correct results 1 and -1.
+/// Emits tanh by the first form. Infinite intermediate values give the correct results 1 and -1.
 static Value emitShortTanh(OpBuilder &b, Location loc, Value x) {
   Value one = real(b, loc, 1);
   Value e =
@@ -61,8 +61,8 @@ static Value emitTanh(OpBuilder &b, Location loc, Value x) {
   return math::CopySignOp::create(b, loc, result, x);
 }
 
-/// Full-range division scales its operands. For a constant divisor with a normal inverse no
-/// scaling is needed, and the inverse is rounded here.
+/// Emits x / y. Full-range division scales its operands. A constant divisor with a normal inverse
+/// needs no scaling; its inverse is rounded here.
 static Value emitDivision(OpBuilder &b, Location loc, Value x, Value y) {
   llvm::APFloat divisor(0.f);
   if (matchPattern(y, m_ConstantFloat(&divisor))) {

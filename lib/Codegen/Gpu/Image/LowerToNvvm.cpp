@@ -4,9 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Entries are functions of the LLVM dialect in which loops, branches, arithmetic and math are
-// still ops of scf, arith and math. No unsupported math op may reach NVPTX, because
-// instruction selection would abort the process. Such ops are errors here.
+// Entries are functions of the LLVM dialect that contain ops of scf, arith and math. Math ops that
+// NVPTX does not support are errors here, because instruction selection would abort the process.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,8 +35,8 @@ void fsdp::loadGpuDialects(MLIRContext &context) {
   context.loadDialect<NVVM::NVVMDialect>();
 }
 
-/// Returns true for math ops with instructions: rounding to integers, signs, square roots,
-/// fma and bit counts.
+/// Returns true for math ops that have instructions: rounding to integers, signs, square roots, fma
+/// and bit counts.
 static bool hasInstruction(Operation *op) {
   return isa<math::FmaOp, math::AbsFOp, math::AbsIOp, math::CopySignOp, math::FloorOp, math::CeilOp,
              math::TruncOp, math::RoundEvenOp, math::SqrtOp, math::CtPopOp,
@@ -61,7 +60,8 @@ static LogicalResult legalise(ModuleOp entries) {
     fill(patterns);
     GreedyRewriteConfig config;
     config.setMaxIterations(GreedyRewriteConfig::kNoLimit);
-    // Merging equal blocks is left to LLVM: comparing all blocks takes longer than the patterns.
+    // Merging equal blocks is left to LLVM, because comparing all blocks takes longer than the
+    // patterns.
     config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
     return applyPatternsGreedily(entries, std::move(patterns), config);
   };

@@ -10,7 +10,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Prints the size, transposed factors and epilogue of a library product.
+/// Prints the size, the transposed factors and the epilogue of a library product.
 static void printProduct(const GpuProduct &product, llvm::raw_ostream &os) {
   os << product.m << " x " << product.n << " x " << product.k << ", " << product.batches
      << (product.batches == 1 ? " time" : " times");
@@ -39,7 +39,7 @@ void fsdp::printLaunches(const GpuImage &image, llvm::raw_ostream &os) {
   }
 }
 
-/// Warp schedulers per multiprocessor. Each issues one instruction per cycle.
+/// Number of warp schedulers per multiprocessor. Each one issues one instruction per cycle.
 static constexpr int64_t schedulers = 4;
 
 void fsdp::printStatistics(const GpuImage &image, llvm::raw_ostream &os) {

@@ -12,9 +12,9 @@
 //   ptxas info    : (C7510) Potential Performance Loss: ..         warning
 //   ptxas k.ptx, line 12; error : ..                                error
 //
-// Without a bound on the blocks per multiprocessor, ptxas uses few registers so that many
-// blocks fit, and may spill. Spilling entries get a bound that allows each thread a few more
-// registers, then the bound 1, and everything is assembled again.
+// Without a bound on the blocks per multiprocessor, ptxas uses few registers so that many blocks
+// fit, and may spill. Entries that spill get a bound that allows each thread a few more registers.
+// If they still spill, they get the bound 1. All entries are assembled again each time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -94,15 +94,15 @@ static void warnOfSerialised(StringRef log, Location loc) {
       emitWarning(loc) << "ptxas: " << line.substr(line.find('(')).trim();
 }
 
-/// Registers per thread added to those with which an entry spilled, and the most blocks per
-/// multiprocessor.
+/// Registers per thread added to the number with which an entry spilled, and maximum number of
+/// blocks per multiprocessor.
 static constexpr int64_t roomRegisters = 16, mostBlocks = 32;
 
-/// Blocks that must fit a multiprocessor, by entry.
+/// Minimum number of blocks that must fit a multiprocessor, by entry.
 using Bounds = llvm::StringMap<int64_t>;
 
-/// Returns the start of the entry's body, or npos if it is not found or if the entry has a
-/// bound already.
+/// Returns the offset of the entry's body in the PTX. Returns npos if the entry is not found or
+/// already has a bound.
 static size_t findUnbound(StringRef ptx, StringRef symbol) {
   size_t begin = ptx.find((".entry " + symbol + "(").str()), body = ptx.find("\n{", begin);
   if (begin == StringRef::npos || body == StringRef::npos)
@@ -111,7 +111,7 @@ static size_t findUnbound(StringRef ptx, StringRef symbol) {
   return head.contains(".minnctapersm") || head.contains(".maxnreg") ? StringRef::npos : body;
 }
 
-/// Lowers the bounds of spilling entries so that they get more registers. Returns true if any
+/// Lowers the bounds of entries that spill, so that they get more registers. Returns true if any
 /// bound has changed.
 static bool widen(const GpuImage &image, StringRef ptx, const GpuTarget &target, Bounds &bounds) {
   llvm::StringMap<int64_t> threads;
@@ -167,7 +167,7 @@ static std::string readAll(StringRef path) {
   return buffer ? (*buffer)->getBuffer().str() : std::string();
 }
 
-/// Limits of file and log sizes. Kernels of the largest models have some MiB of machine code
+/// Maximum sizes of files and of logs. Kernels of the largest models have some MiB of machine code
 /// and of text.
 static constexpr uint64_t mostFileBytes = uint64_t(1) << 30;
 static constexpr size_t mostLogBytes = size_t(16) << 20, mostNoteBytes = size_t(16) << 10;
@@ -185,7 +185,7 @@ static void attachLog(InFlightDiagnostic &diag, StringRef log, Location loc) {
          << " more bytes";
 }
 
-/// Emits an error that says how ptxas ended, unless it succeeded.
+/// Emits an error that describes how ptxas ended, unless it succeeded.
 static LogicalResult checkEnd(const ProcessEnd &end, StringRef ptxas, const CodegenOptions &options,
                               Location loc) {
   auto error = [&]() -> InFlightDiagnostic {
@@ -216,7 +216,8 @@ static LogicalResult checkEnd(const ProcessEnd &end, StringRef ptxas, const Code
   }
   if (end.number == 0)
     return success();
-  constexpr int noCommand = 127; // exit code of shells
+  // Shells exit with this code if they cannot find a command.
+  constexpr int noCommand = 127;
   InFlightDiagnostic diag = error()
                             << (end.number == noCommand ? "cannot find a program that it runs"
                                                         : "rejects the generated PTX")
@@ -225,10 +226,11 @@ static LogicalResult checkEnd(const ProcessEnd &end, StringRef ptxas, const Code
   return diag;
 }
 
-/// Emits an error unless the bytes begin like an ELF file for CUDA.
+/// Emits an error unless the bytes begin with the ELF header of a CUDA file.
 static LogicalResult checkCubin(StringRef bytes, StringRef ptxas, Location loc) {
   using Header = llvm::object::ELF64LE::Ehdr;
-  auto header = reinterpret_cast<const Header *>(bytes.data()); // alignment of its fields is 1
+  // The fields of the header have an alignment of 1.
+  auto header = reinterpret_cast<const Header *>(bytes.data());
   std::string found;
   if (bytes.empty())
     found = "nothing";
@@ -258,8 +260,8 @@ static LogicalResult writeSource(StringRef text, StringRef path, Location loc) {
   return emitError(loc) << "cannot write '" << path << "': " << ec.message();
 }
 
-/// Assembles the image's PTX through files in `folder` and fills the cubin and the reports.
-/// Returns the output of ptxas.
+/// Assembles the image's PTX through files in `folder` and sets the cubin and the reports. Returns
+/// the output of ptxas.
 static FailureOr<std::string> run(GpuImage &image, StringRef ptxas, const CodegenOptions &options,
                                   const std::string &folder, Location loc) {
   std::string source = folder + "/kernels.ptx", cubin = folder + "/kernels.cubin";

@@ -4,19 +4,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A cubin is an ELF file with a section `.text.ENTRY` for each entry. From sm_70 on
-// instructions have 16 bytes. These opcodes (low 12 bits) are used here:
+// A cubin is an ELF file with a section `.text.ENTRY` for each entry. Instructions of sm_70 and
+// later have 16 bytes. This file uses the following opcodes (low 12 bits):
 //
 //   0x23c                 HMMA    multiplies matrices
 //   0x1f0 (low 9 bits)    HGMMA   multiplies for a warpgroup; columns: 8 · (1 + bits 53 .. 57)
 //   0x947                 BRA     branches to the next instruction plus a signed offset:
-//                                 in bytes, bits 32 .. 81; from sm_90 on in words of four
-//                                 bytes, bits 34 .. 81 followed by bits 16 .. 23
+//                                 before sm_90 in bytes, bits 32 .. 81; from sm_90 on in words
+//                                 of four bytes, bits 34 .. 81 followed by bits 16 .. 23
 //
-// A loop extends from the target of a backward branch to that branch. It does not count if its
-// target is inside a loop that ends before the branch, as for retried waits, whose code is at the
-// end. The main loop is the innermost loop with matrix instructions that has the most of them, and
-// the shortest of these.
+// A loop extends from the target of a backward branch to that branch. A loop is ignored if its
+// target is inside a loop that ends before the branch: this is the code of a retried wait, which is
+// at the end. Of the innermost loops, the main loop has the most matrix instructions, and among
+// equals the fewest instructions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,8 +31,8 @@ using namespace mlir::fsdp;
 
 static constexpr size_t instructionBytes = 16;
 static constexpr uint64_t multiplies = 0x23c, multipliesInGroup = 0x1f0, branches = 0x947;
-/// Cycles of a scheduler's tensor core: for m16n8k16 on sm_80, and for 16 rows, 8 columns and
-/// k = 16 on sm_90.
+/// Cycles of the tensor core of one scheduler: for m16n8k16 on sm_80, and for 16 rows, 8 columns
+/// and k = 16 on sm_90.
 static constexpr int64_t cyclesOfMma = 8, cyclesOfGroupCols = 4;
 
 namespace {
@@ -45,7 +45,7 @@ struct Instruction {
     return isGroupMma() ? static_cast<int64_t>((low >> 53 & 0x1f) + 1) * cyclesOfGroupCols
                         : cyclesOfMma;
   }
-  /// Returns the distance of a branch's target from this instruction, in instructions.
+  /// Returns the distance from this instruction to a branch's target, in instructions.
   int64_t distance(bool isSm80) const {
     uint64_t bits = low >> 32 | (high & 0x3ffff) << 32;
     if (!isSm80)
@@ -58,7 +58,7 @@ struct Instruction {
 } // namespace
 
 namespace {
-/// Instructions [begin, end), of which `mma` multiply matrices.
+/// Instructions [begin, end) of a loop; `mma` of them multiply matrices.
 struct Loop {
   size_t begin, end;
   int64_t mma = 0, tensorCycles = 0;

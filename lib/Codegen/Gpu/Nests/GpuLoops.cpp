@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Lowers kernels that no other GPU lowering supports: each phase of LoopKernels.cpp becomes a
-// launch with one thread per element of its range. The code is slow but covers every kernel.
+// Lowers kernels that no other GPU lowering supports. Each phase of LoopKernels.cpp becomes a
+// launch with one thread per element of the phase's range. The code is slow but covers every
+// kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +20,7 @@ using namespace mlir::fsdp;
 
 static constexpr int64_t blockThreads = 64;
 
-/// Replaces the range [begin, end) of a phase by that of the thread, and removes the workspace.
+/// Replaces the range [begin, end) of a phase by the thread's element, and removes the workspace.
 static void giveToThreads(func::FuncOp phase, func::FuncOp kernel, GpuLaunch &launch,
                           int64_t extent) {
   unsigned last = phase.getNumArguments() - 1;

@@ -4,16 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reduces any dimensions: a thread computes contiguous elements of the result and traverses the
-// reduced elements in order. If that gives too few threads, the reduced elements are divided into
-// parts. Their results are stored in scratch, and a second launch adds them in order:
+// Reduces over any dimensions. A thread computes contiguous elements of the result and visits the
+// reduced elements in order. If there are too few threads, the reduced elements are divided into
+// parts. The results of the parts are stored in scratch, and a second launch adds them in order:
 //
 //   launch 1   part[p, n] = x[first of p, n] + x[.., n] + ..
 //   launch 2   y[n] = init[n] + (part[0, n] + part[1, n] + ..)
 //
-// A scatter has a block for each token. The first token with an id adds the updates of all
-// tokens with that id to the row, in their order. Blocks of the other tokens find an earlier
-// token with their id and exit. A warp examines 32 ids at a time:
+// A scatter has one block per token. The block of the first token with an id adds the updates of
+// all tokens with that id to the row, in order. Blocks of the other tokens find an earlier token
+// with their id and exit. A warp examines 32 ids at a time:
 //
 //   for base = 32 (t / 32); base < tokens; base += 32
 //     found = ballot(base + lane >= t and ids[base + lane] == id)
@@ -36,7 +36,7 @@ static constexpr int64_t blockThreads = 128;
 // Columns
 //===----------------------------------------------------------------------===//
 
-/// Emits the sums of [from, to) at `width` elements of the result from `first` on.
+/// Reduces the elements [from, to) for `width` elements of the result, beginning at `first`.
 GpuNests::Values GpuNests::sumRows(ArrayRef<Step> segment, Evaluator &at, ArrayRef<int64_t> shape,
                                    AffineExpr first, int64_t width, Value from, Value to,
                                    int64_t count) {
@@ -60,14 +60,14 @@ GpuNests::Values GpuNests::sumRows(ArrayRef<Step> segment, Evaluator &at, ArrayR
   });
 }
 
-/// Adds the parts in order and combines them with the initial values. Parts are stored as
-/// [parts, elements], or [elements, parts] for divided rows.
+/// Combines the parts in order, then with the initial values. Parts are stored as [parts,
+/// elements], or as [elements, parts] for divided rows.
 void GpuNests::finishParts(Entry &entry, ArrayRef<Step> segment, ArrayRef<int64_t> offsets,
                            int64_t parts) {
   RankedTensorType type = segment.front().getType();
   int64_t size = type.getNumElements();
-  bool inner =
-      segment.front().kind == StepKind::RowReduction; // the parts of an element are contiguous
+  // The parts of an element are contiguous for divided rows.
+  bool inner = segment.front().kind == StepKind::RowReduction;
   log.watch(entry.state);
   emitPositions(entry, size, 1, [&](Evaluator &at, AffineExpr position, int64_t) {
     ++log.body;
@@ -160,7 +160,8 @@ bool GpuNests::buildColumns(ArrayRef<Step> segment) {
     return commit(entry, segment);
   if (!commit(entry, {}))
     return false;
-  // Parts are stored one after another, as for column reductions, whatever the kind of the steps.
+  // Parts are stored as [parts, elements], as for column reductions, whatever the kind of the
+  // steps.
   SmallVector<Step> turned(segment);
   for (Step &step : turned)
     step.kind = StepKind::ColumnReduction;
@@ -173,7 +174,7 @@ bool GpuNests::buildColumns(ArrayRef<Step> segment) {
 // Scatter
 //===----------------------------------------------------------------------===//
 
-/// Adds the updates of all tokens with the given id, from `token` on, to the row.
+/// Adds the updates of all tokens with the id `id` to the row, beginning with token `token`.
 void GpuNests::emitToken(Entry &entry, const Step &step, Evaluator &at, AffineExpr token, Value id,
                          Value row) {
   auto op = cast<ScatterAddRowsOp>(step.value.getDefiningOp());
@@ -184,7 +185,7 @@ void GpuNests::emitToken(Entry &entry, const Step &step, Evaluator &at, AffineEx
   Values targets = getTargets(entry, step);
   Value lane = toIndex(b.lane()), start = at.materialise(token);
   AffineExpr rowDim = at.addDim(row, 0, step.getType().getDimSize(0) - 1);
-  // All threads of a warp run the same iterations; those beyond the last column store nothing.
+  // All threads of a warp run the same iterations. Threads beyond the last column store nothing.
   b.loop(index(0), index(llvm::alignTo(vectors, entry.threads)), entry.threads, [&](Value turn) {
     Evaluator inner(at);
     Value vector = b.add(turn, toIndex(b.thread())), active = b.isLess(vector, index(vectors));
@@ -193,7 +194,8 @@ void GpuNests::emitToken(Entry &entry, const Step &step, Evaluator &at, AffineEx
     Values sums = b.choose(
         active, types,
         [&] {
-          Evaluator own(inner); // its values are not available after the branch
+          // A copy is needed: values emitted in the branch are not available after the branch.
+          Evaluator own(inner);
           Values old;
           for (int64_t j = 0; j < width; ++j)
             old.push_back(own.load(targets.front(), element, rowDim * columns + first + j));
@@ -249,7 +251,7 @@ bool GpuNests::buildScatter(const Step &step) {
   if (type.getNumElements() == 0 || tokens == 0)
     return false;
 
-  // Store the initial value first, unless the sums are in its buffer.
+  // Stores the initial value first, unless the sums are in the same buffer.
   bool inPlace =
       op.getInit() && step.destinations.size() == 1 && op.getInit() == step.destinations.front();
   if (!inPlace) {

@@ -5,18 +5,18 @@
 //===----------------------------------------------------------------------===//
 //
 //   row = row of this block, warp or part of a warp
-//     for u = own number; u < columns / width; u += threads of the row
+//     for u = number of the thread; u < columns / width; u += threads of the row
 //       a0[j] += x[row, width u + j]                        group 1: reductions
-//     s = tree over j, lanes, warps in order                the same in each thread
+//     s = tree over j, lanes, warps in order                equal in all threads
 //     for u ..: y[row, width u + j] = x[row, ..] - s / n    group 2: maps
 //
-// Steps over the same columns that do not read one another form a group, which takes one pass
-// over the row. Between groups the threads of a row synchronise, because a group may read
-// what the previous one stored, and overwrite what it read.
+// Steps over the same columns that do not read one another form a group. A group takes one pass
+// over the row. The threads of a row synchronise between groups, because a group may read what the
+// previous group stored, and overwrite what it read.
 //
-// Few long rows that are only reduced are divided into parts, with a block per part. The
-// results of the parts are stored in scratch, and a second launch with a thread per row adds
-// them in order.
+// If there are few long rows that are only reduced, each row is divided into parts, with one block
+// per part. The results of the parts are stored in scratch. A second launch with one thread per row
+// adds them in order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ static constexpr int64_t warpThreads = 32, warpBlockThreads = 128;
 // Threads
 //===----------------------------------------------------------------------===//
 
-/// Returns `value`, of any type, of the lane whose number differs in `bits`.
+/// Returns `value`, of any type, of the lane whose number is this lane's number xor `bits`.
 Value GpuNests::exchange(Value value, int64_t bits) {
   Location loc = b.loc;
   Type type = value.getType();
@@ -81,7 +81,7 @@ Value GpuNests::getShared(Entry &entry, Type element, int64_t elements) {
   return memref::GetGlobalOp::create(b, b.loc, type, name);
 }
 
-/// Reduces over the threads of a row, with warps in order; every thread gets the result.
+/// Reduces over the threads of a row, with warps in order. Every thread gets the result.
 Value GpuNests::reduceThreads(Entry &entry, Value value, int64_t perRow,
                               function_ref<Value(Value, Value)> combine) {
   for (int64_t bits = std::min(perRow, warpThreads) / 2; bits > 0; bits /= 2)
@@ -153,8 +153,8 @@ GpuNests::emitColumns(int64_t size, int64_t width, Evaluator &at, const RowThrea
   return b.choose(mine, types, single, [&] { return carried; });
 }
 
-/// Evaluates all members at `count` columns. Reductions update `carried` (`width` values
-/// each); maps are stored after all members have been evaluated.
+/// Evaluates all members at `count` columns. Reductions update `carried`, which has `width` values
+/// per reduction. Maps are stored after all members have been evaluated.
 void GpuNests::emitBody(Entry &entry, ArrayRef<Step> members, ArrayRef<int64_t> shape,
                         ArrayRef<AffineExpr> rowIndices, Evaluator &at, AffineExpr first,
                         int64_t count, int64_t width, Values &carried, Value active) {
@@ -194,7 +194,7 @@ void GpuNests::emitBody(Entry &entry, ArrayRef<Step> members, ArrayRef<int64_t> 
 // Groups
 //===----------------------------------------------------------------------===//
 
-/// Emits groups with one element per step: every thread computes it, one thread stores it.
+/// Emits a group with one element per step. Every thread computes the element and one stores it.
 void GpuNests::emitScalars(Entry &entry, ArrayRef<Step> group, Evaluator &at,
                            ArrayRef<AffineExpr> rowIndices, int64_t rank,
                            const RowThreads &threads) {
@@ -206,7 +206,8 @@ void GpuNests::emitScalars(Entry &entry, ArrayRef<Step> group, Evaluator &at,
     if (readsWhatItWrites())
       synchronise(threads.perRow);
     whenFirst(threads, [&] {
-      Evaluator own(at); // its values are not available after the branch
+      // A copy is needed: values emitted in the branch are not available after the branch.
+      Evaluator own(at);
       storeAll(entry, step, own, indices, value);
     });
     if (!isa<BlockArgument>(step.value))
@@ -255,7 +256,8 @@ void GpuNests::emitGroup(Entry &entry, ArrayRef<Step> group, ArrayRef<int64_t> r
     if (readsWhatItWrites())
       synchronise(threads.perRow);
     whenFirst(threads, [&] {
-      Evaluator own(at); // its values are not available after the branch
+      // A copy is needed: values emitted in the branch are not available after the branch.
+      Evaluator own(at);
       storeAll(entry, step, own, indices, value);
     });
     entry.state.rowValues[step.value] = value;
@@ -266,7 +268,8 @@ void GpuNests::emitGroup(Entry &entry, ArrayRef<Step> group, ArrayRef<int64_t> r
 // Rows
 //===----------------------------------------------------------------------===//
 
-/// Returns the threads for a row of `size` columns: parts of a warp if rows fill blocks evenly.
+/// Returns the number of threads for a row of `size` columns. It is a fraction of a warp only if
+/// rows then fill blocks evenly.
 static int64_t chooseThreads(int64_t size, int64_t count, int64_t width) {
   int64_t vectors = llvm::divideCeil(size, width);
   if (vectors > 4 * warpThreads || (vectors > warpThreads && count < 1024))
@@ -276,8 +279,8 @@ static int64_t chooseThreads(int64_t size, int64_t count, int64_t width) {
   return count % (warpBlockThreads / part) == 0 ? part : warpThreads;
 }
 
-/// Forms groups. With `late`, maps of one shape share a pass even if they read one another;
-/// values that they read are then evaluated in place.
+/// Forms groups. With `late`, maps of one shape share a pass even if they read one another: the
+/// maps that they read are then evaluated in place.
 SmallVector<ArrayRef<Step>> GpuNests::formGroups(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
   const Step *firstMap =
       llvm::find_if(segment, [](const Step &step) { return !step.isReduction(); });
@@ -327,7 +330,7 @@ bool GpuNests::buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
       emitGroup(entry, group, rows, at, indices, threads);
     entry.state.onRead = nullptr;
   };
-  // Only whole warps have no row, so the others need not wait for them.
+  // Only whole warps have no row, so the other warps need not wait for them.
   if (count % rowsPerBlock)
     b.when(b.isLess(row, index(count)), emit);
   else
@@ -335,7 +338,7 @@ bool GpuNests::buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
   return commit(entry, segment);
 }
 
-/// Builds few long rows that are reduced by one group of steps.
+/// Emits the launches of few long rows that are reduced by one group of steps.
 bool GpuNests::buildSplitRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
   if (formGroups(segment, rows).size() != 1 || !segment.front().isReduction())
     return false;

@@ -4,17 +4,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Divides the steps of a kernel into segments, as on CPUs (NestKernels.cpp). A segment
-// becomes one or two launches:
+// Divides the steps of a kernel into segments, as NestKernels.cpp does for CPUs. A segment becomes
+// one or two launches:
 //
 //   flat      maps of one shape: a thread computes 16 bytes of the result
-//   rows      all steps of a row: part of a warp, a warp or a block per row (GpuNestRows.cpp)
+//   rows      all steps of a row: a fraction of a warp, a warp or a block per row
+//             (GpuNestRows.cpp)
 //   columns   any reduction: a thread computes 16 bytes of the result; the reduced elements
 //             may be divided among several threads (GpuNestColumns.cpp)
-//   scatter   a block per row that is added to (GpuNestColumns.cpp)
+//   scatter   a block per token (GpuNestColumns.cpp)
 //
-// Elements are evaluated one by one; LLVM combines accesses to contiguous elements. There are
-// no atomic additions and no orders that vary between runs, so the bits are reproducible.
+// Elements are evaluated one by one, and LLVM combines accesses to contiguous elements. There are
+// no atomic additions, and no order varies between runs, so the bits are reproducible.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +28,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Bytes that a thread moves at once, and the most elements that it computes.
+/// Maximum number of bytes that a thread moves at once, and of elements that it computes.
 static constexpr int64_t maxBytes = 16, maxWidth = 8;
 static constexpr int64_t flatThreads = 256;
 
@@ -92,7 +93,8 @@ Value GpuNests::view(Entry &entry, int64_t offset, int64_t elements, Type elemen
   return memref::ViewOp::create(b, b.loc, type, entry.scratch, index(offset), ValueRange());
 }
 
-/// Returns the memory that a step's value is stored to: its destinations, or the scratch.
+/// Returns the memory in which a step's value is stored: its destinations, or a view of the
+/// scratch.
 GpuNests::Values GpuNests::getTargets(Entry &entry, const Step &step) {
   Values targets;
   for (BlockArgument destination : step.destinations)
@@ -114,7 +116,7 @@ void GpuNests::storeAll(Entry &entry, const Step &step, Evaluator &at,
     at.store(value, target, offset);
 }
 
-/// Returns true if an argument that some step writes is also read.
+/// Returns true if a step writes an argument that the kernel also reads.
 bool GpuNests::readsWhatItWrites() const {
   func::FuncOp function = kernel;
   return llvm::any_of(function.getArguments(), [&](BlockArgument argument) {
@@ -124,8 +126,8 @@ bool GpuNests::readsWhatItWrites() const {
   });
 }
 
-/// Returns the elements per thread: 16 bytes of the narrowest tensor, a divisor of `inner`,
-/// and fewer if there would be too few threads.
+/// Returns the number of elements per thread: 16 bytes of the narrowest tensor, or fewer to be a
+/// divisor of `inner` or to have enough threads.
 int64_t GpuNests::chooseWidth(ArrayRef<Step> segment, int64_t inner, int64_t total) const {
   int64_t bits = 64;
   auto include = [&](Type type) {
@@ -149,7 +151,8 @@ int64_t GpuNests::chooseWidth(ArrayRef<Step> segment, int64_t inner, int64_t tot
 // Flat maps
 //===----------------------------------------------------------------------===//
 
-/// Emits one thread for each `width` positions of [0, size), and one for the rest.
+/// Emits one thread for each `width` positions of [0, size), and one thread for the remaining
+/// positions.
 void GpuNests::emitPositions(Entry &entry, int64_t size, int64_t width,
                              function_ref<void(Evaluator &, AffineExpr, int64_t)> body) {
   int64_t whole = size / width, rest = size % width, count = whole + (rest > 0);
@@ -214,7 +217,7 @@ void GpuNests::dropParts(size_t parts) {
 }
 
 bool GpuNests::build() {
-  // Recomputing costly values is still cheaper on GPUs than storing them.
+  // Costly values are recomputed, because that is cheaper on GPUs than storing them.
   llvm::erase_if(steps, [](const Step &step) {
     return step.kind == StepKind::Map && step.destinations.empty();
   });
@@ -255,8 +258,8 @@ bool fsdp::lowerGpuNests(func::FuncOp kernel, const GpuTarget &target, GpuKernel
   std::optional<SmallVector<Step>> steps = collectSteps(kernel);
   if (!steps || steps->empty())
     return false;
-  // First in the order of the kernel. If that overwrites values that are still read, with all
-  // stores at the end.
+  // Tries the order of the kernel first. If that overwrites values that are still read, tries with
+  // all stores at the end.
   for (bool late : {false, true}) {
     GpuNests nest(kernel, target, *steps, late);
     if (!nest.build())

@@ -18,11 +18,12 @@
 
 namespace mlir::fsdp {
 
-/// Lowers the steps of one kernel, launch by launch. Entries are functions on flat memrefs: the
-/// bindings, then the scratch. Emits entries before the kernel and does not change the kernel.
+/// Lowers the steps of one kernel, launch by launch. An entry is a function on flat memrefs; its
+/// arguments are the bindings, then the scratch. Emits entries before the kernel and does not
+/// change the kernel.
 class GpuNests : SegmentDriver {
 public:
-  /// `late`: all maps follow all reductions, in one pass that reads before it stores.
+  /// With `late`, all maps run after all reductions, in one pass that reads before it stores.
   GpuNests(func::FuncOp kernel, const GpuTarget &target, SmallVector<Step> steps, bool late);
   ~GpuNests() override;
   /// Emits all launches. Returns false if a step is refused.
@@ -38,11 +39,11 @@ private:
     int64_t blocks = 1, threads = 1;
   };
   using Values = SmallVector<Value>;
-  /// The threads of one row: `perRow` of them, numbered `local`.
+  /// The threads of one row: their number `perRow`, and the number `local` of this thread.
   struct RowThreads {
     int64_t perRow;
     Value local;
-    Value active; ///< whether the row exists; null if all rows do
+    Value active; ///< true if the row exists; null if all rows exist
   };
 
   // GpuNests.cpp
@@ -82,8 +83,8 @@ private:
   void emitBody(Entry &entry, ArrayRef<Step> members, ArrayRef<int64_t> shape,
                 ArrayRef<AffineExpr> rowIndices, Evaluator &at, AffineExpr first, int64_t count,
                 int64_t width, Values &carried, Value active);
-  /// Emits loops over the positions [0, size) of a row, `width` at a time, and returns the
-  /// carried values.
+  /// Emits loops over the positions [0, size) of a row, `width` at a time. Returns the carried
+  /// values.
   Values emitColumns(int64_t size, int64_t width, Evaluator &at, const RowThreads &threads,
                      Values carried,
                      function_ref<void(Evaluator &, AffineExpr, int64_t, Values &)> body);
@@ -112,7 +113,7 @@ private:
   AccessLog log;
 };
 
-/// Lowers a kernel of maps, reductions and scatters. Returns false if it contains anything else.
+/// Lowers a kernel of maps, reductions and scatters. If it contains anything else, returns false.
 bool lowerGpuNests(func::FuncOp kernel, const GpuTarget &target, GpuKernel &info);
 /// Lowers a kernel that is neither a tiled contraction nor attention.
 LogicalResult lowerGpuNestKernel(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries,

@@ -17,9 +17,10 @@
 
 namespace mlir::fsdp {
 
-/// Records the threads and the written arguments of a function on memrefs for makeNestEntries.
+/// Records the number of threads and the written arguments of a function on memrefs.
 void describeNestEntry(func::FuncOp entry, func::FuncOp kernel, int64_t threads);
-/// Makes entries of the recorded functions after their lowering to the LLVM dialect.
+/// Turns the functions recorded by describeNestEntry() into entries, after their lowering to the
+/// LLVM dialect.
 void makeNestEntries(ModuleOp entries);
 
 } // namespace mlir::fsdp

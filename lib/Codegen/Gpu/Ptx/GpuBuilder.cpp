@@ -26,8 +26,8 @@ Value fsdp::callIntrinsic(OpBuilder &b, Location loc, StringRef name, ValueRange
 // Entries
 //===----------------------------------------------------------------------===//
 
-/// Returns a name that is neither a kernel's name nor a prefix of one. Names of launches
-/// begin with a kernel's name.
+/// Returns a name that is not a prefix of any kernel's name, because names of launches begin with a
+/// kernel's name.
 static std::string nameShared(func::FuncOp kernel) {
   std::string name = "shared";
   auto functions = kernel->getParentOfType<ModuleOp>().getOps<func::FuncOp>();
@@ -37,7 +37,7 @@ static std::string nameShared(func::FuncOp kernel) {
   return name;
 }
 
-/// Returns the dynamic shared memory of the launch, whose size only the launcher knows.
+/// Returns the global for the dynamic shared memory of a launch. The launcher determines its size.
 static LLVM::GlobalOp getShared(OpBuilder &b, ModuleOp entries, func::FuncOp kernel) {
   for (auto global : entries.getOps<LLVM::GlobalOp>())
     if (global.getAddrSpace() == sharedSpace && global.getLinkage() == LLVM::Linkage::External)
@@ -50,7 +50,7 @@ static LLVM::GlobalOp getShared(OpBuilder &b, ModuleOp entries, func::FuncOp ker
                                 /*alignment=*/1024, sharedSpace);
 }
 
-/// Describes a parameter that is a tensor map, with 128 bytes.
+/// Describes a parameter that is a tensor map of 128 bytes.
 static void describeMap(OpBuilder &b, LLVM::LLVMFuncOp entry, unsigned argument) {
   auto bytes = LLVM::LLVMArrayType::get(b.getI8Type(), 128);
   entry.setArgAttr(argument, LLVM::LLVMDialect::getByValAttrName(), TypeAttr::get(bytes));

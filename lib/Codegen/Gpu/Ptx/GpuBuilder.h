@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Builds the code of one thread. Indices within a tile have 32 bits, offsets in global memory
-// 64. Shared memory is the dynamic shared memory of the launch, addressed in bytes from its
-// start. Private to the stage.
+// Builds the code of one thread. Indices within a tile have 32 bits, and offsets in global memory
+// have 64 bits. Shared memory is the dynamic shared memory of the launch, addressed in bytes from
+// its start. This header is private to Codegen.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,16 +31,16 @@ public:
 
   //===--- Entries ---------------------------------------------------------===//
 
-  /// Creates an entry with the bindings of `kernel`, a scratch argument if `scratch`, and
-  /// `maps` tensor maps, and sets the insertion point in it. At least `minBlocks` blocks must
-  /// fit a multiprocessor; `cluster` is the number of blocks per cluster.
+  /// Creates an entry and sets the insertion point in it. Its arguments are the bindings of
+  /// `kernel`, a scratch argument if `scratch`, and `maps` tensor maps. At least `minBlocks` blocks
+  /// must fit a multiprocessor. `cluster` is the number of blocks per cluster.
   void enter(ModuleOp entries, func::FuncOp kernel, StringRef symbol, int64_t minBlocks,
              bool scratch, int64_t maps = 0, int64_t cluster = 1);
   /// Ends the entry.
   void leave();
   Pointer binding(Value tensor) const { return bindings.lookup(tensor); }
-  /// Returns the pointer to the argument that `result` is returned in; its base is null if
-  /// there is none.
+  /// Returns the pointer to the argument in which the kernel returns `result`. Its base is null if
+  /// the result is not returned.
   Pointer destination(func::FuncOp kernel, Value result) const;
   Value tensorMap(int64_t number) const { return tensorMaps[number]; }
   Pointer scratch(Type type) { return {scratchBase, type, constant(0)}; }
@@ -54,11 +54,11 @@ public:
   Value block();
   Value lane() { return rem(thread(), 32); }
   Value warp() { return div(thread(), 32); }
-  /// Row l/4 and column 2 (l%4) of lane l: position of register 0 in the accumulator of mma
-  /// and wgmma.
+  /// Row l/4 and column 2 (l%4) of lane l: the position of register 0 in the accumulator of mma and
+  /// wgmma.
   Value rowOfLane() { return div(lane(), 4); }
   Value colOfLane() { return mul(rem(lane(), 4), 2); }
-  /// Emits 2^x; results below 2^-126 are 0.
+  /// Emits 2^x. Results below 2^-126 become 0.
   Value exp2(Value x) { return callIntrinsic(*this, loc, "llvm.nvvm.ex2.approx.ftz", x); }
   Value isLower(Value a, int64_t b) { return isLess(a, constantLike(a, b)); }
   Value either(Value a, Value b) { return createOrFold<arith::OrIOp>(loc, a, b); }
@@ -67,10 +67,10 @@ public:
   void barrier();
   /// Synchronises the lanes of a warp.
   void syncWarp();
-  /// Returns `value` of the lane whose number differs in `bits` (shfl.bfly).
+  /// Returns `value` of the lane whose number is this lane's number xor `bits` (shfl.bfly).
   Value exchange(Value value, int64_t bits);
-  /// Combines the values of the four lanes that hold a row, or of all lanes of the warp. All of
-  /// these lanes get the result.
+  /// Combines the values of the four lanes that hold a row (overQuad), or of all lanes of the warp
+  /// (overWarp). Every one of these lanes gets the result.
   Value overQuad(Value value, function_ref<Value(Value, Value)> combine);
   Value overWarp(Value value, function_ref<Value(Value, Value)> combine);
 
@@ -81,8 +81,8 @@ public:
   Value shiftBytes(Value pointer, int64_t bytes);
   /// Packs two f32 values as 16-bit floats into one 32-bit word, `low` in the low half.
   Value pack(Value low, Value high, Type element);
-  /// Stores two f32 values as neighbours of the pointer's type. The address is aligned to the
-  /// pair.
+  /// Stores two f32 values as adjacent elements of the pointer's type. The address is aligned to
+  /// the pair.
   void storePair(Value first, Value second, const Pointer &place);
 
 private:

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Elements of 16 or 32 bits are moved in 32-bit words, up to four at a time. Elements of
-// other sizes, and those that do not fill a word, are moved one by one.
+// Elements of 16 or 32 bits are moved in 32-bit words, up to four at a time. All other elements,
+// and those that do not fill a word, are moved one by one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@ static constexpr int64_t maxBytes = 16, wordBytes = 4;
 
 static int64_t bytesOf(Type type) { return std::max<int64_t>(type.getIntOrFloatBitWidth() / 8, 1); }
 
-/// Returns the number of elements that are moved at a time.
+/// Returns the number of elements that one access moves.
 static int64_t groupOf(const Pointer &place, int64_t count, int64_t aligned) {
   if (place.type.isIndex() || (bytesOf(place.type) != 2 && bytesOf(place.type) != wordBytes))
     return 1;
@@ -30,7 +30,7 @@ static Pointer shifted(GpuBuilder &b, const Pointer &place, int64_t by) {
   return by ? b.shift(place, b.constant(by)) : place;
 }
 
-/// Appends the elements of a word.
+/// Appends the elements of a word to `values`.
 static void unpack(GpuBuilder &b, Value word, Type type, SmallVector<Value> &values) {
   if (bytesOf(type) == wordBytes) {
     values.push_back(b.createOrFold<arith::BitcastOp>(b.loc, type, word));

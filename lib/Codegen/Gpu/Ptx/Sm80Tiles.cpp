@@ -10,11 +10,11 @@
 //   rows (factor a)   0 2      columns of b    0 1     b by rows of k   0 2
 //                     1 3      (its rows)      2 3     (.trans)         1 3
 //
-// so that they are the operands of mma. The accumulator of a product is the left factor of
-// the next one without data movement: two pieces of 8 columns, rounded in pairs, form a step
-// of k = 16. In tf32 a step is one piece. There a lane holds columns 2 (l%4) and 2 (l%4) + 1
-// where mma expects columns l%4 and l%4 + 4. Any order of k is correct if the right factor
-// has its rows in the same order.
+// so that they are the operands of mma. The accumulator of a product is the left factor of the next
+// product without data movement: two 8-column parts, rounded in pairs, form a step of k = 16. In
+// tf32 a step is one such part. A lane then holds columns 2 (l%4) and 2 (l%4) + 1, where mma
+// expects columns l%4 and l%4 + 4. Any order of k is correct if the rows of the right factor have
+// the same order.
 //
 // f32: x = high + low with high = tf32(x), low = tf32(x - high). The product is low·high +
 // high·low + high·high, with an error of about 2^-22 of |a|·|b|.
@@ -32,14 +32,14 @@ using namespace mlir::fsdp::tile;
 // Factors
 //===----------------------------------------------------------------------===//
 
-/// Returns the address of the lane's row in a block of 16 rows x 32 bytes whose matrices are
-/// ordered downwards first.
+/// Returns the address of this lane's row in a block of 16 rows x 32 bytes. The matrices of the
+/// block are numbered first downwards, then to the right.
 Value Sm80Tiles::laneOfRows(const SharedTile &tile) {
   Value row = rem(lane(), 16), half = div(lane(), 16);
   return shiftBytes(tile.base, add(mul(row, tile.pitch), mul(half, 16)));
 }
 
-/// The same with matrices ordered to the right first.
+/// Returns this address with matrices numbered first to the right, then downwards.
 Value Sm80Tiles::laneOfCols(const SharedTile &tile) {
   Value row = add(rem(lane(), 8), mul(div(lane(), 16), 8)), half = rem(div(lane(), 8), 2);
   return shiftBytes(tile.base, add(mul(row, tile.pitch), mul(half, 16)));
@@ -83,7 +83,7 @@ Sm80Tiles::Factor Sm80Tiles::toFactor(ArrayRef<Value> words) {
   return factor;
 }
 
-/// Returns step `step` of k of the rows from 16 · rowPiece on.
+/// Returns step `step` of k of the 16 rows that begin at row 16 · rowPiece.
 Sm80Tiles::Factor Sm80Tiles::fromSums(const Fragment &sums, int64_t rowPiece, int64_t step) {
   int64_t perRow = sums.layout.numCols() / 8;
   auto piece = [&](int64_t number) {
@@ -210,7 +210,7 @@ void Sm80Tiles::waitForCopies(int64_t pending) {
   NVVM::CpAsyncWaitGroupOp::create(*this, loc, pending);
 }
 
-/// Copies unit `unit`, with `bytes` bytes, of row `row` of the tile.
+/// Copies chunk `unit`, which has `bytes` bytes, of row `row` of the tile.
 void Sm80Tiles::copyUnit(const SharedTile &to, const GlobalRows &from, Value row, Value unit,
                          Value first, int64_t bytes, bool checksRow, bool checksCol) {
   Value source = add(mul(add(first, row), from.cols * elementBytes()), mul(unit, bytes)), exists;
@@ -224,7 +224,8 @@ void Sm80Tiles::copyUnit(const SharedTile &to, const GlobalRows &from, Value row
     source = select(exists, source, i32(0));
   Value place = shiftBytes(address(from.place), to64(source));
   Value target = shiftBytes(to.base, add(mul(row, to.pitch), mul(unit, bytes)));
-  if (bytes < 4) { // cp.async copies at least 4 bytes
+  // cp.async copies at least 4 bytes.
+  if (bytes < 4) {
     Value word = LLVM::LoadOp::create(*this, loc, getI16Type(), place);
     LLVM::StoreOp::create(*this, loc, exists ? select(exists, word, zero(getI16Type())) : word,
                           target);
@@ -246,7 +247,8 @@ void Sm80Tiles::copyAsync(const SharedTile &to, const GlobalRows &from, Value fi
     total % threads ? when(isLower(number, total), copy) : copy();
   };
   Value own = thread();
-  if (threads % units == 0) { // each thread stays in its column
+  // Each thread stays in its column.
+  if (threads % units == 0) {
     Value row = div(own, units), unit = rem(own, units);
     for (int64_t from = 0; from < total; from += threads)
       one(add(own, from), add(row, from / units), unit);

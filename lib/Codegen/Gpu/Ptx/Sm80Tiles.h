@@ -4,15 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The tile builder for sm_80: fragments are the accumulators of mma.sync in a warp; tiles are
-// in shared memory, filled by cp.async and read by ldmatrix.
+// The tile builder for sm_80. Fragments are the accumulators of mma.sync in a warp. Tiles are in
+// shared memory; cp.async fills them and ldmatrix reads them.
 //
 //   elements    step of k   instructions of a product         factors
 //   f16, bf16   16          m16n8k16, sums in f32             unchanged
 //   f32         8           three of m16n8k8 in tf32          high + low, 11 bits each
 //
-// Rows of a tile are an odd multiple of 16 bytes apart. So the eight rows of an ldmatrix are in
-// different banks, and every address is a lane's address plus a constant. Private to the stage.
+// The distance between rows of a tile is an odd multiple of 16 bytes. The eight rows of an ldmatrix
+// are therefore in different banks, and every address is a lane's address plus a constant. This
+// header is private to Codegen.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,7 +48,8 @@ public:
   static int64_t bytesOf(Type element) { return element.getIntOrFloatBitWidth() / 8; }
   int64_t elementBytes() const { return bytesOf(element); }
   int64_t stepOfK() const { return isSplit() ? 8 : 16; }
-  /// Columns of a tile for `cols` columns of a matrix, and the distance of its rows in bytes.
+  /// Number of columns of a tile for `cols` columns of a matrix, and distance between its rows in
+  /// bytes.
   static int64_t paddedCols(int64_t cols) { return llvm::alignTo(cols, 16); }
   static int64_t pitchOf(Type element, int64_t cols) {
     return paddedCols(cols) * bytesOf(element) + 16;
@@ -55,14 +57,14 @@ public:
 
   //===--- Copies ----------------------------------------------------------===//
 
-  /// Starts to copy rows [first, first + rows) with all threads. Elements outside of `from`
-  /// become 0; `whole` asserts that all rows exist.
+  /// Starts to copy rows [first, first + rows) with all threads. Elements outside `from` become 0.
+  /// `whole` asserts that all rows exist.
   void copyAsync(const SharedTile &to, const GlobalRows &from, Value first, int64_t rows,
                  bool whole);
-  /// Starts to copy the 4-byte elements [first, first + count); those from `extent` on become
-  /// 0.
+  /// Starts to copy the 4-byte elements [first, first + count). Elements at or after `extent`
+  /// become 0.
   void copyWordsAsync(Value to, const Pointer &from, Value first, int64_t count, int64_t extent);
-  /// Ends a group of the copies started since the last commit.
+  /// Ends a group that consists of the copies started since the last commit.
   void commit();
   /// Waits until at most the latest `pending` groups of this thread are incomplete.
   void waitForCopies(int64_t pending);
@@ -73,17 +75,18 @@ public:
   }
 
   //===--- Products --------------------------------------------------------===//
-  /// Returns sums(r, c) + Σ over k of a(r, k) · b(c, k): the rows of both tiles extend along k.
+  /// Returns sums(r, c) + Σ over k of a(r, k) · b(c, k). The rows of both tiles extend along k.
   Fragment multiplyRows(Fragment sums, const SharedTile &a, const SharedTile &b, int64_t k);
   /// Returns sums(r, c) + Σ over k of a(r, k) · b(k, c).
   Fragment multiplyAcross(Fragment sums, const Fragment &a, const SharedTile &b);
 
   //===--- Pieces of products ----------------------------------------------===//
-  /// Words of one factor of a product that a lane holds; `low` is empty unless values are split.
+  /// Words of one factor of a product that a lane holds. `low` is empty unless values are split.
   struct Factor {
     SmallVector<Value> high, low;
   };
-  /// Loads four 8x8 matrices by ldmatrix. `place` is the row that the lane addresses.
+  /// Loads four 8x8 matrices by ldmatrix. `place` is the address of the row that this lane
+  /// provides.
   SmallVector<Value> loadMatrices(Value place, bool transposed);
   /// Converts words from ldmatrix to a factor.
   Factor toFactor(ArrayRef<Value> words);

@@ -4,20 +4,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A product is one piece of inline assembly: a fence, a wgmma for each step of k, a commit. The
-// sums are operands and results that share registers, here and in the wait. Otherwise LLVM and
-// ptxas would not know that they change in between. Offsets are added to a descriptor inside of
-// the assembly, because LLVM would otherwise keep the descriptors of all steps in registers.
+// A product is one inline assembly: a fence, a wgmma for each step of k, and a commit. The sums are
+// operands and results that share registers, here and in the wait. Otherwise LLVM and ptxas would
+// not know that the sums change in between. Offsets are added to a descriptor inside the assembly,
+// because LLVM would otherwise keep the descriptors of all steps in registers.
 //
 // A matrix descriptor (9.7.15.5.1.2.2, "Matrix Descriptor Format") counts in units of 16 bytes:
 //
 //   bits     0 .. 13   address in shared memory
-//           16 .. 29   distance of panels; unused if columns extend along k, as a step then
-//                      lies in one panel
-//           32 .. 45   distance of groups of eight rows: 1024 bytes
+//           16 .. 29   distance between panels; unused if columns extend along k, because
+//                      a step is then in one panel
+//           32 .. 45   distance between groups of eight rows: 1024 bytes
 //           62 .. 63   1: 128-byte swizzle
 //
-// The swizzle of a chunk depends on bits 7 .. 9 of its address. So a step within a panel may
+// The swizzle of a chunk depends on bits 7 .. 9 of its address. A step within a panel may therefore
 // start at any multiple of 32 bytes in a row, or at any multiple of eight rows.
 //
 //===----------------------------------------------------------------------===//
@@ -28,9 +28,9 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Longest time that a wait suspends a thread before it checks again.
+/// Longest time for which a wait suspends a thread before the thread checks again.
 static constexpr int64_t waitNanoseconds = 10'000'000;
-/// Columns and bytes of k in one instruction.
+/// Number of columns and of bytes of k in one instruction.
 static constexpr int64_t stepCols = 16, stepBytes = 32;
 
 //===----------------------------------------------------------------------===//
@@ -58,7 +58,7 @@ SmallVector<Value> Sm90Builder::assembly(const Twine &text, const Twine &constra
 
 static std::string registerOf(Type type) { return type.isF32() ? "=f," : "=r,"; }
 
-/// Returns the constraints of operands that share the registers of the results: "0,1,..".
+/// Returns constraints "0,1,..": operands that share the registers of the results.
 static std::string tied(size_t count) {
   std::string text;
   for (size_t i = 0; i < count; ++i)

@@ -15,7 +15,7 @@ namespace mlir::fsdp::attention {
 /// Number of arguments of score_grad before b, h, q, k.
 inline constexpr unsigned leadingOfGrad = 2;
 
-/// A captured float tensor and the result that is its gradient.
+/// A captured float tensor, given by its type, and the result that is its gradient.
 struct CapturedFloat {
   RankedTensorType type;
   Value result;
@@ -24,11 +24,11 @@ struct CapturedFloat {
 /// An `fsdp.contribute` to a gradient that has uses.
 struct Contributed {
   ContributeOp op;
-  unsigned gradient; ///< number of the gradient among those of captured floats
-  Dependence where;  ///< what the indices depend on
+  unsigned gradient; ///< index into the list of collectCapturedFloats()
+  Dependence where;  ///< arguments that the indices of `op` depend on
 };
 
-/// Returns the captured float tensors, in order.
+/// Returns the captured float tensors in order.
 SmallVector<CapturedFloat> collectCapturedFloats(AttentionGradOp op);
 /// Returns the contributions of score_grad whose gradients have uses, in order.
 SmallVector<Contributed> collectContributions(AttentionGradOp op);

@@ -11,11 +11,11 @@
 
 namespace mlir::fsdp {
 
-/// Returns true if a kernel consists of one attention op or its gradient, applied to the
-/// kernel's arguments. Such kernels go to a target's lowering of attention.
+/// Returns true if a kernel consists of one attention op or its gradient, applied to the kernel's
+/// arguments. The targets lower such kernels by their attention code.
 bool handlesAttentionKernel(func::FuncOp kernel);
-/// Rewrites the attention ops of any other kernel as linalg ops on full score matrices, for
-/// the general lowering.
+/// Rewrites the attention ops of any other kernel as linalg ops on full score matrices. The general
+/// lowering then handles the kernel.
 void decomposeAttention(func::FuncOp kernel);
 
 } // namespace mlir::fsdp

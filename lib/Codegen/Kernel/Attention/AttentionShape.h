@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Shared by the lowerings for CPUs and GPUs.
+// The lowerings for CPUs and GPUs share these declarations.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,11 +29,12 @@ struct Head {
   Value batch, head, kvHead;
 };
 
-/// Returns the site of a head with q = k = 0, for values that depend on b and h alone.
+/// Returns the site of a head with q = k = 0, for values that depend only on b and h.
 tile::Site siteOf(CodeBuilder &b, const Head &head);
 
-/// Emits begin, fullBegin, fullEnd and end of `range` for the tile [first, last) of the other
-/// side, as 64-bit block numbers. `unit` holds the values of `mask` that depend on b and h alone.
+/// Emits begin, fullBegin, fullEnd and end of `range`, as 64-bit block numbers. The tile covers the
+/// rows [first, last) if `range` covers columns, and columns if `range` covers rows. `unit` holds
+/// the values of `mask` that depend only on b and h.
 SmallVector<Value> emitBounds(CodeBuilder &b, const TileRange &range,
                               const tile::ScoreFunction &mask,
                               const tile::ScoreFunction::Values &unit, const Head &head,

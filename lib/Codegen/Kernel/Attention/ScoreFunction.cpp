@@ -8,9 +8,10 @@
 //   %x = arith.sitofp (cast %d)       =>    %d' = arith.subi %k', splat q : vector<16xi32>
 //   %y = arith.mulf %slope, %x              %x' = arith.sitofp %d';  %y' = splat slope · %x'
 //
-// Clones the ops that a value needs, operands first. An op stays scalar if its operands are
-// the same in all lanes. A captured tensor is loaded as a vector if its last index is k, as a
-// scalar if no index differs between lanes, and gathered otherwise.
+// Clones the ops that a value needs, operands before users. An op stays scalar if its operands are
+// the same in all lanes. A load from a captured tensor is a vector load if only the last index
+// depends on the lane and is k. It is a scalar load if no index depends on the lane, and a gather
+// otherwise.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +24,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::tile;
 
-/// Returns true for casts between integers. They preserve values that have a range.
+/// Returns true for casts between integers. They preserve values that have a known range.
 static bool isIntegerCast(Operation *op) {
   return isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp, arith::ExtUIOp,
              arith::TruncIOp>(op);
@@ -41,13 +42,13 @@ static Value toWidth(CodeBuilder &b, Value value, unsigned bits, bool isSigned =
   return arith::ExtUIOp::create(b, b.loc, type, value);
 }
 
-/// Converts an emitted value to the width of the original (index: 64 bits).
+/// Converts an emitted value to the width of `original`; index has 64 bits.
 Value ScoreFunction::widened(CodeBuilder &b, Value emitted, Value original) const {
   Type type = original.getType();
   return type.isIndex() || type.isInteger(64) ? toWidth(b, emitted, 64) : emitted;
 }
 
-/// Returns true if all operands and results are held in 32 bits, or are not 64-bit integers.
+/// Returns true if every 64-bit integer among the operands and results is held in 32 bits.
 bool ScoreFunction::computesNarrow(Operation *op) const {
   if (!isa<arith::ConstantOp, arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::MinSIOp,
            arith::MaxSIOp, arith::DivSIOp, arith::FloorDivSIOp, arith::CeilDivSIOp, arith::RemSIOp,
@@ -89,13 +90,14 @@ Value ScoreFunction::emitCast(CodeBuilder &b, Operation *op, Value operand,
                               const Site &site) const {
   Value source = op->getOperand(0), result = op->getResult(0);
   unsigned bits = typeOf(result).getIntOrFloatBitWidth();
-  if (rangeOf(source) && rangeOf(result)) // the value is kept
+  // The cast preserves the value.
+  if (rangeOf(source) && rangeOf(result))
     return toWidth(b, operand, bits);
   return toWidth(b, widened(b, operand, source), bits,
                  !isa<arith::ExtUIOp, arith::IndexCastUIOp>(op));
 }
 
-/// Emits one term of a position.
+/// Emits one term of emitPosition(): the index times its stride.
 Value ScoreFunction::emitIndex(CodeBuilder &b, Value index, int64_t stride, const Site &site,
                                Values &known, bool narrow) const {
   Value value = toWidth(b, emit(b, index, site, known), narrow ? 32 : 64);
@@ -134,7 +136,7 @@ Value ScoreFunction::emitExtract(CodeBuilder &b, Operation *op, const Site &site
   const Captured &captured = captures[number];
   Type element = captured.type.getElementType();
   ValueRange indices = extract.getIndices();
-  // The last index is k and no other depends on it: lanes are consecutive in memory.
+  // Lanes are consecutive in memory if the last index is k and no other index depends on k.
   Value k = region.front().getArgument(scores + 3);
   bool along = site.lanes && !indices.empty() && indices.back() == k &&
                llvm::none_of(indices.drop_back(), [&](Value i) {
@@ -207,7 +209,7 @@ void ScoreFunction::emitOp(CodeBuilder &b, Operation *op, const Site &site, Valu
   state.propertiesAttr = op->getPropertiesAsAttribute();
   Operation *copy = b.create(state);
   for (auto [result, original] : llvm::zip_equal(copy->getResults(), op->getResults()))
-    // Other ops expect the width that the value's range allows.
+    // Users of the result expect the width that its range allows.
     known[original] =
         isNarrow(original) && is64(original.getType()) ? toWidth(b, result, 32) : result;
 }

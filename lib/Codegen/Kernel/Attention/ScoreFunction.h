@@ -4,16 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// score_mod, mask_mod, weight_mod and score_grad are functions of one element (b, h, q, k).
-// Their values are hoisted by what they depend on:
+// score_mod, mask_mod, weight_mod and score_grad are functions of one element (b, h, q, k). Values
+// that depend on fewer arguments are hoisted out of loops:
 //
 //   none      b, h          once per head
-//   row       b, h, q       once per row of a tile, stored next to the tile
-//   column    b, h, k       once per column of a tile, stored next to it
-//   both      q and k, or the score
+//   row       b, h, q       once per row of a tile, stored in a buffer of the tile
+//   column    b, h, k       once per column of a tile, stored in a buffer of the tile
+//   both      q and k, or the score: once per element
 //
-// Integers whose ranges fit are computed in 32 bits, so that a vector of indices has as many
-// bits as a vector of f32 scores. Private to the stage.
+// Integers whose ranges fit are computed in 32 bits, so that a vector of indices has as many bits
+// as a vector of f32 scores. This header is private to Codegen.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@
 
 namespace mlir::fsdp::tile {
 
-/// A captured tensor in memory.
+/// A captured tensor and its location in memory.
 struct Captured {
   Pointer place;
   RankedTensorType type;
@@ -37,10 +37,10 @@ struct Captured {
 /// Position of a fragment's register in the score matrix.
 struct Site {
   Value b, h, q;             ///< 64-bit scalars
-  Value column;              ///< column of lane 0, 64 bits
-  Value lastColumn;          ///< columns are clamped to it; null if all columns exist
+  Value column;              ///< column of lane 0, a 64-bit scalar
+  Value lastColumn;          ///< larger columns become this one; null if all columns exist
   SmallVector<Value> scores; ///< the leading arguments of the region: (s), (), or (g, s)
-  int64_t lanes = 0;         ///< 0: a single element, at `column`
+  int64_t lanes = 0;         ///< number of lanes; 0 for the single element at `column`
 };
 
 class ScoreFunction {
@@ -54,21 +54,21 @@ public:
   bool empty() const { return region.empty(); }
   Region &getRegion() { return region; }
   Dependence dependenceOf(Value value) const { return dependences.of(value); }
-  /// Returns the yielded value.
+  /// Returns the value that the region yields.
   Value result() const { return region.front().getTerminator()->getOperand(0); }
 
-  /// Returns the values of one dependence that are kept for elements to read.
+  /// Returns the values with the given dependence, Row or Column, that are stored per tile.
   ArrayRef<Value> staged(Dependence dependence) const {
     return dependence == Dependence::Row ? rows : columns;
   }
   /// Returns the type of a value in generated code.
   Type typeOf(Value value) const;
-  /// Emits the values that depend on b and h alone and adds them to `known`.
+  /// Emits the values that depend only on b and h, and adds them to `known`.
   void emitUnit(CodeBuilder &b, const Site &site, Values &known) const;
-  /// Emits `value` at a site. `known` holds the values computed there so far and is added to.
-  /// Values that do not depend on the lane are scalars.
+  /// Emits `value` at a site. `known` holds the values computed at this site so far; emitted values
+  /// are added to it. Values that do not depend on the lane are scalars.
   Value emit(CodeBuilder &b, Value value, const Site &site, Values &known) const;
-  /// Emits the row-major position of an element in a captured tensor of `type`, with at most
+  /// Emits the row-major position of an element in a captured tensor of type `type`, with at most
   /// 64 bits.
   Value emitPosition(CodeBuilder &b, RankedTensorType type, ValueRange indices, const Site &site,
                      Values &known) const;

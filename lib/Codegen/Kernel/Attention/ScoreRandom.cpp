@@ -4,16 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A block of the random generator has four words, for four consecutive elements. Dropout
-// numbers elements in row-major order, so that lanes are consecutive:
+// The random generator produces blocks of four words, for four consecutive elements. Dropout
+// numbers elements in row-major order, so consecutive lanes have consecutive numbers:
 //
 //   element = 4·x + k   lanes of a register    e  e+1  e+2  e+3 | e+4 ..
 //                       blocks                 block e/4        | block e/4 + 1 ..
 //                       words                  w0   w1   w2  w3 | w0 ..
 //
-// If lanes begin at a block, each four lanes share one block, whose words are distributed
-// over them. Otherwise each lane computes a block of its own and takes one word. The numbers
-// are the same.
+// If lane 0 is at the start of a block, four lanes share one block, and its words are distributed
+// over them. Otherwise each lane computes a block of its own and takes one word. Both ways give the
+// same random numbers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +36,7 @@ static Value toWords(CodeBuilder &b, Value value) {
   return arith::ExtSIOp::create(b, b.loc, type, value);
 }
 
-/// Interleaves the words of blocks, given as vectors of one word per block, into lanes.
+/// Joins the words of blocks into lanes. Vector i of `block` holds word i of every block.
 static Value interleave(CodeBuilder &b, std::array<Value, 4> block, int64_t lanes) {
   auto narrow = VectorType::get({lanes / 4}, b.getI32Type());
   for (Value &words : block)
@@ -50,7 +50,7 @@ static Value interleave(CodeBuilder &b, std::array<Value, 4> block, int64_t lane
   return b.shuffle(low, high, order);
 }
 
-/// Returns 1/keep where the word of a lane (i32) is below the limit, otherwise 0.
+/// Returns 1/keep in lanes whose word (i32) is below the limit, otherwise 0.
 static Value keepBelow(CodeBuilder &b, const RandomDraw &draw, Value words, int64_t lanes) {
   auto vector = VectorType::get({lanes}, draw.type), bits = VectorType::get({lanes}, b.getI1Type());
   int64_t limit = getKeptBelow(draw.keep);
@@ -71,8 +71,8 @@ static Value keepBelow(CodeBuilder &b, const RandomDraw &draw, Value words, int6
   return b.select(kept, scale, b.zero(vector));
 }
 
-/// Returns x if `element` is x + k and x is a multiple of 4, so that lanes begin at a block;
-/// otherwise null.
+/// If `element` is x + k with x a multiple of 4, returns x: lanes then begin at a block. Otherwise
+/// returns null.
 static Value getAlignedBase(Value element, Value k) {
   auto add = element.getDefiningOp<arith::AddIOp>();
   if (!add || (add.getLhs() != k && add.getRhs() != k) || add.getLhs() == add.getRhs())

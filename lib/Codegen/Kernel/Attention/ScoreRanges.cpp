@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Ranges: b, h, q and k lie within their extents. The result of an op has a range if all
-//     operands have one (inferResultRange) and if the result is the same in 32 bits. Values
-//     read from memory have none.
-//  2. Staging: a value is kept if a value with another dependence reads it, unless it is as
-//     cheap to compute as to load.
+//  1. Ranges: b, h, q and k are within their extents. The result of an op has a range if all
+//     operands have one (inferResultRange) and if 32 bits give the same result. Values read from
+//     memory have no range.
+//  2. Staging: a value is stored if a value with another dependence reads it and loading is cheaper
+//     than recomputing it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -87,10 +87,10 @@ void ScoreFunction::findRanges() {
 }
 
 //===----------------------------------------------------------------------===//
-// Kept values
+// Stored values
 //===----------------------------------------------------------------------===//
 
-/// Returns true for additions and casts of arguments.
+/// Returns true for additions and casts of arguments, and for values that depend only on b and h.
 bool ScoreFunction::isCheap(Value value) const {
   Operation *op = value.getDefiningOp();
   if (!op || dependenceOf(value) == Dependence::None)
@@ -102,7 +102,7 @@ bool ScoreFunction::isCheap(Value value) const {
 
 void ScoreFunction::stage() {
   llvm::SmallSetVector<Value, 8> all[3];
-  // Keeps a value that an element reads, or the kept values from which it is recomputed.
+  // Stores a value that an element reads, or the stored values from which it is recomputed.
   std::function<void(Value)> require = [&](Value value) {
     Dependence own = dependenceOf(value);
     Operation *op = value.getDefiningOp();
@@ -115,7 +115,7 @@ void ScoreFunction::stage() {
     llvm::for_each(op->getOperands(), require);
   };
   for (Operation &op : region.front()) {
-    // A contribution's value and indices may be read at any level.
+    // The value and the indices of a contribution may depend on any arguments.
     Dependence by = op.getNumResults() ? dependences.of(&op) : Dependence::Both;
     for (Value operand : op.getOperands())
       if (!isa<RankedTensorType>(operand.getType()) &&

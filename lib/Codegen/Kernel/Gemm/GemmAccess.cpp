@@ -12,7 +12,7 @@
 //   transpose   tensor<8x4x16xbf16>             16, 128, 1
 //   extf        tensor<8x4x16xf32>              16, 128, 1   maps = {extf}
 //
-// Refuses reshapes that merge dimensions without a common stride. Time: linear in the length
+// Refuses reshapes that merge dimensions without a common stride. Takes time linear in the length
 // of the chain.
 //
 //===----------------------------------------------------------------------===//
@@ -79,7 +79,8 @@ static FailureOr<Access> traceCollapse(tensor::CollapseShapeOp op) {
   ArrayRef<int64_t> shape = op.getSrcType().getShape();
   SmallVector<int64_t> strides;
   for (const ReassociationIndices &group : op.getReassociationIndices()) {
-    int64_t stride = 0, span = 0; // of the dimension formed so far
+    // Stride and span of the dimension formed so far.
+    int64_t stride = 0, span = 0;
     for (int64_t d : llvm::reverse(group)) {
       if (shape[d] == 1)
         continue;
@@ -112,7 +113,7 @@ static FailureOr<Access> traceSlice(tensor::ExtractSliceOp op) {
   return access;
 }
 
-/// Traces a fill, or an elementwise op of one tensor that does not read its destination.
+/// Traces a fill, or an elementwise op that has one tensor input and does not read its destination.
 static FailureOr<Access> traceMap(linalg::LinalgOp op, OpResult result) {
   if (op.getNumDpsInits() != 1 || op.getNumParallelLoops() != op.getNumLoops())
     return failure();

@@ -6,14 +6,14 @@
 //
 //  1. Each loop of the contraction becomes a digit. Its role is batch (in both inputs and the
 //     result), m (in lhs and the result), n (in rhs and the result) or k (not in the result).
-//  2. Visit the ops after the contraction. A reshape splits digits where necessary; digits
-//     form a tree, so that lists recorded earlier stay valid. An elementwise op is recorded;
-//     any other op is refused. Each tensor on the way has a list of digits per dimension.
+//  2. Visit the ops after the contraction. A reshape splits digits where necessary; split digits
+//     form a tree, so that lists recorded earlier stay valid. An elementwise op is recorded; any
+//     other op is refused. Each tensor has a list of digits per dimension.
 //  3. When all splits are known, convert strides per dimension to strides per digit.
 //  4. Merge neighbouring digits of a role that are contiguous in every operand, remove digits
 //     of size 1, and add a digit of size 1 to roles without digits.
 //
-// Linear in the size of the kernel.
+// Takes time linear in the size of the kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,7 +56,7 @@ SmallVector<int> Problem::digitsOf(Role role) const {
 namespace {
 using DigitList = SmallVector<int>;
 
-/// Digits that can be split in two. The number of a split digit then stands for its parts.
+/// Digits that can be split in two. The number of a split digit then denotes both of its parts.
 class DigitTree {
 public:
   int add(int64_t size, Role role) {
@@ -76,7 +76,8 @@ public:
   }
   Digit digit(int leaf) const { return {nodes[leaf].size, nodes[leaf].role}; }
 
-  /// Splits `list` into parts of `sizes` elements. Fails if the sizes do not divide.
+  /// Splits `list` into lists with the sizes `sizes`. Fails if the digits cannot be split into
+  /// these sizes.
   FailureOr<SmallVector<DigitList>> cut(ArrayRef<int> list, ArrayRef<int64_t> sizes) {
     DigitList rest = leaves(list);
     SmallVector<DigitList> parts(sizes.size());
@@ -136,18 +137,19 @@ private:
   DigitTree tree;
   SmallVector<int> loopDigits;
   DenseMap<Value, DimDigits> dimsOf;
-  /// Strides per dimension and their digits, until all splits are known.
+  /// Strides per dimension, and the digits of each dimension, until all splits are known.
   struct Pending {
     SmallVector<int64_t> dimStrides;
     DimDigits dims;
   };
   Pending lhs, rhs, init;
   SmallVector<Pending> loads, stores;
-  SmallVector<SmallVector<Pending>> indices; // per map
+  // One list per op in problem.maps.
+  SmallVector<SmallVector<Pending>> indices;
 };
 } // namespace
 
-/// Returns the digits of each dimension of a tensor accessed by `map` over loops.
+/// Returns the digits of each dimension of a tensor that `map` accesses.
 static DimDigits throughMap(AffineMap map, ArrayRef<DigitList> loops) {
   DimDigits dims;
   for (AffineExpr expr : map.getResults())
@@ -215,7 +217,7 @@ LogicalResult Reader::readMap(linalg::LinalgOp op) {
   if (op.getNumParallelLoops() != op.getNumLoops() || !op.hasPureTensorSemantics() ||
       !hasVectorBody(op))
     return failure();
-  // Tensors computed from the contraction determine the digits of the loops.
+  // Tensors computed from the contraction determine the digits of this op's loops.
   SmallVector<DigitList> loops(op.getNumLoops());
   llvm::SmallBitVector known(op.getNumLoops());
   for (OpOperand &operand : op->getOpOperands()) {
@@ -274,7 +276,7 @@ LogicalResult Reader::readMap(linalg::LinalgOp op) {
   return success();
 }
 
-/// Returns the insertion of a result into a larger, otherwise undefined tensor, or null.
+/// Returns the op that inserts a result into a larger, otherwise undefined tensor `value`, or null.
 static tensor::InsertSliceOp getPlacement(Value value) {
   auto insert = value.getDefiningOp<tensor::InsertSliceOp>();
   bool isPlacement = insert && insert.getDest().getDefiningOp<tensor::EmptyOp>() &&
@@ -285,7 +287,7 @@ static tensor::InsertSliceOp getPlacement(Value value) {
 }
 
 LogicalResult Reader::readStores(func::ReturnOp op) {
-  // Result i belongs to the argument that is marked with i.
+  // Result i is written to the argument whose attribute fsdp.out or fsdp.inout is i.
   SmallVector<int> destination(op.getNumOperands(), -1);
   for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
     for (StringRef name : {outAttr, inoutAttr})
@@ -319,7 +321,8 @@ LogicalResult Reader::readOp(Operation &op) {
   if (auto ret = dyn_cast<func::ReturnOp>(op))
     return readStores(ret);
   if (!computed)
-    return success(); // read from its users, by traceAccess
+    // traceAccess() reads such an op from its users.
+    return success();
   if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op))
     return readReshape(expand.getSrc(), expand.getResult(), expand.getReassociationIndices(),
                        /*expand=*/true);
@@ -332,7 +335,7 @@ LogicalResult Reader::readOp(Operation &op) {
 }
 
 void Reader::resolveStrides() {
-  // Digits of a role are in the order of the result's dimensions; k digits in loop order.
+  // Digits of a role are in the order of the result's dimensions, and k digits in loop order.
   SmallVector<int> all;
   for (const DigitList &list : dimsOf[problem.root()])
     llvm::append_range(all, tree.leaves(list));
@@ -348,7 +351,7 @@ void Reader::resolveStrides() {
     strides.assign(all.size(), 0);
     for (auto [dimStride, list] : llvm::zip_equal(later.dimStrides, later.dims)) {
       int64_t stride = dimStride;
-      // llvm::reverse does not extend the lifetime of a temporary
+      // The list needs a name: llvm::reverse does not extend the lifetime of a temporary.
       DigitList leaves = tree.leaves(list);
       for (int leaf : llvm::reverse(leaves)) {
         strides[position[leaf]] += stride;
@@ -368,7 +371,7 @@ void Reader::resolveStrides() {
       resolve(one, strides);
 }
 
-/// Removes digits of size 1, merges neighbouring digits and completes the roles.
+/// Removes digits of size 1, merges neighbouring digits, and adds a digit to roles without digits.
 static void normalise(Problem &problem) {
   auto erase = [&](int i) {
     problem.digits.erase(problem.digits.begin() + i);

@@ -39,7 +39,7 @@ struct Operand {
   Access access;
   SmallVector<int64_t> strides;
 
-  /// Returns true if both read the same elements in the same locations, without maps.
+  /// Returns true if both operands read the same elements at the same addresses, without maps.
   bool sameAs(const Operand &other) const;
 };
 
@@ -50,8 +50,8 @@ struct Digit {
   Role role;
 };
 
-/// An elementwise op after the contraction. Operand i of `op` is loads[loadOf[i]], or a
-/// tensor computed before if loadOf[i] is -1.
+/// An elementwise op after the contraction. Operand i of `op` is loads[loadOf[i]], or, if loadOf[i]
+/// is -1, a tensor computed before.
 struct MapStep {
   linalg::LinalgOp op;
   SmallVector<int> loadOf;
@@ -59,19 +59,19 @@ struct MapStep {
 };
 
 struct StoreStep {
-  Value value; ///< canonical tensor (see `key`) that is stored
+  Value value; ///< tensor that is stored, after key()
   Operand dest;
 };
 
 struct Problem {
   linalg::ContractOp contract;
-  SmallVector<Digit> digits; ///< of one role: outermost first; k digits in loop order
+  SmallVector<Digit> digits; ///< digits of one role: outermost first; k digits: loop order
   Operand lhs, rhs;          ///< indexed by rows (m) and columns (n) of the result
   Operand init;              ///< initial value of the accumulation
   SmallVector<Operand> loads;
   SmallVector<MapStep> maps;
   SmallVector<StoreStep> stores;
-  /// Maps a view to the tensor that it shows.
+  /// Maps the result of a view op to the tensor that it views.
   DenseMap<Value, Value> viewOf;
 
   Value root() const { return linalg::ContractOp(contract)->getResult(0); }
@@ -85,12 +85,12 @@ struct Problem {
   SmallVector<int> digitsOf(Role role) const;
 };
 
-/// Reads a kernel into its canonical form. Fails, without a diagnostic, if this lowering does
-/// not support it.
+/// Converts a kernel into its canonical form. Fails without a diagnostic if the lowering of
+/// contractions does not support the kernel.
 FailureOr<Problem> analyse(func::FuncOp kernel);
 
-/// Follows a tensor up to an argument of the kernel or a splat. Fails if it is neither, or if
-/// strides cannot express the views.
+/// Follows the definition of a tensor to a kernel argument or a splat. Fails if there is another
+/// source, or if strides cannot express the views.
 FailureOr<Access> traceAccess(Value value);
 /// Returns true if every op in the body is elementwise, so that it can be applied to vectors.
 bool hasVectorBody(linalg::LinalgOp op);

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The digits of a flat index are computed from the innermost outwards. The elementwise ops
-// run in the order of the kernel; each tensor between them is one value.
+// The digits of a flat index are computed from the innermost to the outermost. The elementwise ops
+// run in the order of the kernel. Each tensor between them is one SSA value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,8 +32,8 @@ int64_t gemm::product(const Problem &problem, ArrayRef<int> digits) {
   return size;
 }
 
-/// Drops extensions at the end of an access. They are exact, and products are computed in the
-/// wider type.
+/// Drops extensions at the end of an access: they are exact, and products are computed in the wider
+/// type.
 static void dropExtensions(Access &access) {
   while (!access.maps.empty()) {
     Block *body = access.maps.back().getBlock();
@@ -45,8 +45,8 @@ static void dropExtensions(Access &access) {
   }
 }
 
-/// Returns false if a written buffer is also a factor, or if it is read at other elements
-/// than those written: such kernels cannot be computed tile by tile.
+/// Returns false if a written buffer is also a factor, or if elements other than the written ones
+/// are read from it. Such kernels cannot be computed tile by tile.
 static bool isSafeInPlace(const Problem &problem) {
   for (const StoreStep &store : problem.stores) {
     int written = store.dest.access.binding;

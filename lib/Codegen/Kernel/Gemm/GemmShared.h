@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Parts that do not depend on how a target tiles a contraction: the kernels it supports, the
-// choice of the column side, digits of an index, and the elementwise ops after the contraction.
+// Functions that do not depend on how a target tiles a contraction: the check for supported
+// kernels, the choice of rows and columns, digits of an index, and the elementwise ops after the
+// contraction.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,8 +18,8 @@
 
 namespace mlir::fsdp::gemm {
 
-/// Reads a kernel that can be computed tile by tile. Drops extensions of the factors, which
-/// are exact. Fails, without a diagnostic, if the kernel is unsupported.
+/// Reads a kernel that can be computed tile by tile. Drops extensions of the factors, because they
+/// are exact. Fails without a diagnostic if the kernel is unsupported.
 FailureOr<Problem> analyseTileable(func::FuncOp kernel);
 
 /// Returns the element type of an access after its maps.
@@ -27,22 +28,23 @@ Type getValueType(const Access &access);
 /// Returns the product of the sizes of `digits`.
 int64_t product(const Problem &problem, ArrayRef<int> digits);
 
-/// Chooses as columns (n) the side that is contiguous in the tensors stored and loaded after
-/// the contraction. If both or neither are, chooses a side with more than one element.
+/// Chooses which side of the product becomes the columns (n): the side that is contiguous in the
+/// tensors stored and loaded after the contraction. If both or neither are, chooses a side with
+/// more than one element.
 void orient(Problem &problem);
 
 /// Values of the digits at one point, all of one integer type; null means 0.
 using Position = SmallVector<Value>;
 
-/// Sets the values of `digits` at the position `flat` of their row-major index space.
+/// Sets `digits` in `position` from `flat`, an index in their row-major index space.
 void setDigits(CodeBuilder &b, const Problem &problem, Position &position, Value flat,
                ArrayRef<int> digits);
 /// Emits Σ position · strides, in 64 bits.
 Value emitOffset(CodeBuilder &b, ArrayRef<int64_t> strides, const Position &position);
 
-/// Emits the elementwise ops after the contraction on vectors of `lanes` (0: scalars).
-/// Returns the value of each computed tensor. `sums` are in the accumulator's type; `load`
-/// gives an element of problem.loads, `index` the loop index of a map.
+/// Emits the elementwise ops after the contraction on vectors of `lanes` elements, or on scalars if
+/// `lanes` is 0. Returns the value of each computed tensor. `sums` has the accumulator's type.
+/// `load` returns an element of problem.loads, and `index` returns the loop index of a map.
 DenseMap<Value, Value> emitMaps(CodeBuilder &b, const Problem &problem, Value sums, int64_t lanes,
                                 function_ref<Value(unsigned load)> load,
                                 function_ref<Value(unsigned map, unsigned loop)> index);
