@@ -178,8 +178,8 @@ FSDPRT_API fsdprt_status fsdprt_artifact_open(const char *path, fsdprt_artifact 
 FSDPRT_API fsdprt_status fsdprt_artifact_open_memory(const void *bytes, size_t size,
                                                      const char *name, fsdprt_artifact **out,
                                                      fsdprt_error *error);
-/* Opens the artifact `path` if the file PATH.sig has a signature of it by the Ed25519 key in the PEM
- * file `public_key`. The signature is verified before any other part of the file is read. */
+/* Opens the artifact `path` if the file PATH.sig has a signature of it by the Ed25519 key in the
+ * PEM file `public_key`. The signature is verified before any other part of the file is read. */
 FSDPRT_API fsdprt_status fsdprt_artifact_open_signed(const char *path, const char *public_key,
                                                      fsdprt_artifact **out, fsdprt_error *error);
 /* Frees the handle. */
@@ -287,8 +287,8 @@ typedef struct fsdprt_session_options {
   /* cuda, emulate: required GEMM backend of the artifact: "nvptx" (generated kernels only),
      "cublaslt" (uses the library), NULL or "auto" (either) */
   const char *gemm;
-  /* cpu with "local" or "shm": 1: the threads that run kernels may make no system calls beyond those
-     that they need; another call ends the process with exit code 1 and a message on stderr */
+  /* cpu with "local" or "shm": 1: the threads that run kernels may make no system calls beyond
+     those that they need; another call ends the process with exit code 1 and a message on stderr */
   uint32_t restrict_calls;
 } fsdprt_session_options;
 
