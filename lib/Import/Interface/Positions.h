@@ -18,7 +18,8 @@
 
 namespace mlir::fsdp {
 
-/// Discardable attribute of arguments and constants: the position. Import removes it at its end.
+/// Discardable attribute of arguments and constants that holds their position. Import removes it at
+/// its end.
 inline constexpr llvm::StringLiteral positionAttr = "fsdp.position";
 
 /// Discardable attribute of constants for which --buffer says `keep` or gives a file.

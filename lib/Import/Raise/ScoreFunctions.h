@@ -19,8 +19,8 @@ constexpr double masked = -1e4;
 bool mayMask(AttentionOp op);
 /// A constant table that is added to scores as a mask.
 enum class MaskTable { None, Infinite, Finite };
-/// Returns None unless every element of `table`, times `factor`, is 0 or at most `masked`; Finite
-/// if some masked elements are finite; else Infinite.
+/// Returns None unless every element of `table`, times `factor`, is 0 or at most `masked`, and not
+/// all are 0. Returns Finite if a masked element is finite; else Infinite.
 MaskTable classifyTable(Value table, double factor);
 /// Returns a constant tensor of i1 that is true where `table` is 0. classifyTable(table) must not
 /// be None.

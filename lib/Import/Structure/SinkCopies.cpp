@@ -155,9 +155,8 @@ struct MapBeforeTranspose : OpRewritePattern<linalg::GenericOp> {
   LogicalResult matchAndRewrite(linalg::GenericOp op, PatternRewriter &rewriter) const override {
     if (!isPlainMap(op) || !readsThroughCopies(op.getResult(0)))
       return failure();
-    SmallVector<AffineMap> known =
-        // The maps are returned by value, and the ArrayRef below needs an owner.
-        op.getIndexingMapsArray();
+    // The maps are returned by value, and the ArrayRef below needs an owner.
+    SmallVector<AffineMap> known = op.getIndexingMapsArray();
     AffineMap order; // map of the inputs that cover all loops
     for (AffineMap map : ArrayRef(known).drop_back()) {
       if (!map.isPermutation())
