@@ -14,8 +14,8 @@
 // Clones a forward value that the backward reads if both conditions hold:
 //  (a) Its op is a slice or join, random numbers, or a map of at most `max-ops` scalar ops. The map
 //      calls no math function except square roots, absf, fma and copysign.
-//  (b) The clone makes the backward read at most 1/8 of the value's bytes more: the operands are
-//      read there already, are parameters, arguments or free, or are small and broadcast.
+//  (b) The clone makes the backward read at most 1/8 of the value's bytes more: its operands are
+//      read there anyway, are parameters, arguments or free, or are small and broadcast.
 //
 // First moves reshapes of forward values to their readers. Then visits values from last to first.
 // The operands of a clone remain saved, so that a residual stream never unrolls into a chain.
