@@ -270,9 +270,8 @@ void RowCollector::visitGeneric(linalg::GenericOp op) {
   Block &body = *op.getBody();
   StepPart part = parts[op];
   if (op.getNumReductionLoops() != 0) {
-    SmallVector<Value> inputs =
-        // getDpsInputs returns by value, so keep the vector that `in` points into.
-        op.getDpsInputs();
+    // getDpsInputs returns by value, so keep the vector that `in` points into.
+    SmallVector<Value> inputs = op.getDpsInputs();
     auto in = llvm::find_if(inputs, isFloat);
     if (in == inputs.end())
       return;

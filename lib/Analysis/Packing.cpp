@@ -192,9 +192,8 @@ static SmallVector<Interval> dropIdleMoments(ArrayRef<Interval> intervals) {
 /// Runs step 4, beginning with `order`, until the packing takes at most `enough` bytes.
 static void amend(ArrayRef<Interval> intervals, SmallVector<unsigned> order, bool tightest,
                   int64_t enough, Packing &result) {
-  static constexpr int64_t work = 8'000'000,
-                           // Both bounds together keep the time below a second.
-      mostTimes = 1000;
+  // Both bounds together keep the time below a second.
+  static constexpr int64_t work = 8'000'000, mostTimes = 1000;
   int64_t n = intervals.size(), times = std::min(mostTimes, work / std::max<int64_t>(1, n * n));
   std::minstd_rand draw; // the same sequence on every platform
   SmallVector<int64_t> offsets, tried;

@@ -192,8 +192,7 @@ void ScheduleProblem::findWindows() {
           transfer.latest = std::min(transfer.latest, commands[later].slot);
         else if (commands[later].home !=
                  commands[transfer.command]
-                     // `later` belongs to a later transfer, whose window is known.
-                     .home)
+                     .home) // the home is a later transfer, whose window is known
           transfer.latest = std::min(transfer.latest, transfers[commands[later].home].latest);
       }
     };

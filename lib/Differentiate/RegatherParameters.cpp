@@ -90,9 +90,8 @@ bool Regather::isKept(Value v) {
 Value Regather::keepPiece(UnshardOp unshard, UnitOp unit) {
   std::optional<int64_t> within = unit.getWithin();
   auto shard = cast<RankedTensorType>(unshard.getShard().getType());
-  if (!within ||
-      // A shard is as large as the piece if there is only one rank, as in the reference program.
-      unit.getFlatSize() / *within <= shard.getDimSize(0))
+  // A shard is as large as the piece if there is only one rank, as in the reference program.
+  if (!within || unit.getFlatSize() / *within <= shard.getDimSize(0))
     return unshard.getShard();
   // Readers of views also read the gathered buffer.
   Operation *last = unshard;

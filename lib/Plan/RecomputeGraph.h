@@ -56,10 +56,9 @@ private:
   StringRef getUnit(KernelCallOp call);
   bool isGradient(Value base);
   template <typename Visitor>
-  void visitUses(Value base,
-                 // Calls `visit` for each use of the value and its views, with the op of this block
-                 // that has the use.
-                 Visitor visit);
+  /// Calls `visit` for each use of the value and its views, with the op of this block that has the
+  /// use.
+  void visitUses(Value base, Visitor visit);
 
   Value remap(Value value, const llvm::BitVector &recomputed);
   Value remapParameter(UnshardOp unshard, unsigned result);

@@ -178,9 +178,8 @@ Value UpdateBuilder::buildGlobalIndex(ImplicitLocOpBuilder &b, UnitOp unit, Valu
 /// Builds the site of the random numbers of a unit's state. Such sites differ from those of
 /// fsdp.random, which are below 2^31.
 Value UpdateBuilder::getSite(UnitOp unit) {
-  constexpr int64_t firstSite = int64_t(1) << 31,
-                    // Each site has its own cache line, so that views are aligned.
-      perLine = 8;
+  // Each site has its own cache line, so that views are aligned.
+  constexpr int64_t firstSite = int64_t(1) << 31, perLine = 8;
   auto units = llvm::to_vector(unit->getParentOfType<ModuleOp>().getOps<UnitOp>());
   if (!sites) {
     auto type = RankedTensorType::get({perLine * int64_t(units.size())}, builder.getI64Type());

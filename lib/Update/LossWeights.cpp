@@ -56,9 +56,8 @@ static Value createWeight(OpBuilder &builder, Location loc, Value count, Value t
     Type wide = args[0].getType();
     Value zero = createConstant(b, wide, 0.0), one = createConstant(b, wide, 1.0);
     Value any = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, args[1], zero);
-    Value divisor =
-        // If no target counts, divide by 1; the weight is then 0.
-        arith::SelectOp::create(b, any, args[1], one);
+    // If no target counts, divide by 1; the weight is then 0.
+    Value divisor = arith::SelectOp::create(b, any, args[1], one);
     Value scaled = arith::MulFOp::create(b, args[0], createConstant(b, wide, terms));
     Value weight = arith::DivFOp::create(b, scaled, divisor);
     return {castFloat(b, weight, args[2].getType())};

@@ -161,9 +161,8 @@ IntegerRange IdRanges::computeReduction(linalg::GenericOp op, unsigned result) {
     if (kind == utils::IteratorType::reduction &&
         (ShapedType::isDynamic(extent) || llvm::MulOverflow(steps, extent, steps)))
       return {};
-  IntegerRange term =
-      // The range is unknown if the term depends on the sum.
-      get(add.getLhs() == sum ? add.getRhs() : add.getLhs());
+  // The range is unknown if the term depends on the sum.
+  IntegerRange term = get(add.getLhs() == sum ? add.getRhs() : add.getLhs());
   return start + term * IntegerRange::of(steps);
 }
 
