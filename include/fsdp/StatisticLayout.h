@@ -4,11 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Gives llvm::Statistic, and so mlir::Pass::Statistic, the members that the installed LLVM was
-// built with: llvm/ADT/Statistic.h leaves them out where NDEBUG is defined. Distributions define
-// it; this project does not, because LLVM's headers then check indices and casts. CMake includes
-// this file at the beginning of each source of the compiler (-include) where LLVM was built without
-// assertions.
+// Gives llvm::Statistic, and so mlir::Pass::Statistic, the same members as in the installed LLVM.
+// llvm/ADT/Statistic.h omits some members if NDEBUG is defined. Distributions define NDEBUG. This
+// project does not, because LLVM's headers then check indices and casts. If LLVM was built without
+// assertions, CMake includes this file at the beginning of each source of the compiler (-include).
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +15,7 @@
 #define FSDP_STATISTICLAYOUT_H
 
 #ifndef NDEBUG
-// What Statistic.h includes comes first: only Statistic.h itself is to see NDEBUG.
+// The headers that Statistic.h includes come first, so that only Statistic.h itself sees NDEBUG.
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/Compiler.h"
 #include <atomic>
