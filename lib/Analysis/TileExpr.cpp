@@ -7,7 +7,7 @@
 // A sum is offset + Σ factor · term over terms that are no sums. Its range is the sum of the ranges
 // of its terms, tightened by end >= begin + 1:
 //
-//   end - begin - 1 -> [0, ..] although begin and end alone have any value
+//   end - begin - 1   ->   [0, ..]     although begin and end alone have any value
 //
 // a >= b is decided by the range of a - b, with each minimum and maximum replaced by its operands:
 // min(x, y) + c >= 0 if x + c >= 0 and y + c >= 0.

@@ -4,10 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   shard(unshard(%s)) of one unit -> %s a collective in a group of one rank -> its operand gemm
-//   with beta 0 and any C -> gemm with an empty tensor as C dispatch operand that is not read ->
-//   erased, unless a result is written over it dispatch operand that occurs twice -> second
-//   occurrence erased
+//   shard(unshard(%s)) of one unit         ->  %s
+//   a collective in a group of one rank    ->  its operand
+//   gemm with beta 0 and a value as C      ->  gemm with an empty tensor as C
+//   dispatch operand that is not read      ->  erased, unless a result is written over it
+//   dispatch operand that occurs twice     ->  the second occurrence is erased
 //
 //===----------------------------------------------------------------------===//
 

@@ -7,8 +7,8 @@
 // Verifies and canonicalizes fsdp.random, and builds the generator as arith ops for the passes that
 // lower fsdp.random and fsdp.random_element:
 //
-//   random bernoulli with keep 0 or 1 -> a constant reshape as the only use of random -> random of
-//   the new shape
+//   random bernoulli with keep 0 or 1            ->  a constant
+//   reshape that is the only use of random       ->  random of the new shape
 //
 //===----------------------------------------------------------------------===//
 

@@ -19,8 +19,8 @@
 // A gather among N neighbours reads 1/N of the parameters, which fsdp.shard copies out of the
 // result of the first gather:
 //
-//   shard @u | . | own | -> kept the gathered buffer is free again unshard @u site 1 kept -> | 0 |
-//   own | all_gather over "shard:2"
+//   shard @u           | . | own |  -> kept        the gathered buffer is free again
+//   unshard @u site 1  kept -> | 0 | own |          all_gather over "shard:2"
 //
 // To find the kernel result that can be written to the slot of gradient g in the flat buffer,
 // follow g backwards over reshapes, results in place and sums of loops. The walk must end, in the

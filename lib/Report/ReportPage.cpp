@@ -6,14 +6,14 @@
 //
 // The page (ReportPage.html) has one placeholder for data, a JSON object:
 //
-//   title, mesh, cluster memory, unsharded, moment_of_peak, units, communication, schedule, dtypes
-//   like --explain=json commands [number, lane, name, begin, end, iterations] seconds; lane 0
-//   compute, 1 gathers,
+//   title, mesh, cluster
+//   memory, unsharded, moment_of_peak, units, communication, schedule, dtypes: like --explain=json
+//   commands     [number, lane, name, begin, end, iterations]   seconds; lane 0 compute, 1 gathers,
 //                2 reductions, 3 copies to the device, 4 copies to the host, 5 copies from the
 //                rank's file, 6 copies to the file
-//   buffers [name, category, bytes, offset, first, last] commands, both included; -1: always
-//   host_buffers like `buffers`, for the host's arena moments begin of each command, and end of the
-//   last command
+//   buffers      [name, category, bytes, offset, first, last]   commands, both included; -1: always
+//   host_buffers like `buffers`, for the host's arena
+//   moments      begin of each command, and end of the last command
 //
 // The page shows a loop once, with its number of iterations. O(commands + buffers).
 //

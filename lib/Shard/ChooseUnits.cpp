@@ -6,9 +6,10 @@
 //
 // Assigns each parameter to a unit by --auto-wrap-policy:
 //
-//   transformer one unit per layer, found by numbers in names or by pattern (WrapPolicy.cpp) size
-//   one unit per module of at least N elements (GroupBySize.cpp) manual the units that a file lists
-//   (ManualWrap.cpp) none the root alone
+//   transformer   one unit per layer, found by numbers in names or by pattern (WrapPolicy.cpp)
+//   size          one unit per module of at least N elements (GroupBySize.cpp)
+//   manual        the units that a file lists (ManualWrap.cpp)
+//   none          the root alone
 //
 // A unit in the IR (`fsdp.unit = "name"`) takes precedence.
 //

@@ -8,8 +8,8 @@
 // (r + 1) · R - 1.
 //
 //   unshard_rows    ids of all   all_gather                      [n · T]
-//                   picked own rows at these ids, else 0 [n · T, D] rows reduce_scatter sum of
-//                   picked [T, D]
+//                   picked       own rows at the ids, else 0     [n · T, D]
+//                   rows         reduce_scatter sum of picked    [T, D]
 //
 //   reduce_rows     ids of all   all_gather                      [n · T]
 //                   rows of all  all_gather                      [n · T, D]
