@@ -253,8 +253,7 @@ private:
   bool isOfDistance(Value v);
   std::string nameTerm(Value m);
   std::string nameTable(tensor::ExtractOp extract);
-  /// Returns the name of the change that `op` makes to the score, and the operand that holds the
-  /// score.
+  /// Returns the name of `op`'s effect on the score, and the operand that holds the score.
   std::pair<std::string, Value> step(Operation *op);
   std::optional<std::pair<double, Value>> matchSoftcap(Operation *op);
 

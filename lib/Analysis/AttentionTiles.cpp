@@ -154,8 +154,7 @@ RangeSolver::Bounds RangeSolver::solveAtom(TileExpr atom, bool some) {
 // Ranges
 //===----------------------------------------------------------------------===//
 
-/// Returns a mask-free range of the union: the hull if both have an equal begin or end, else the
-/// longer range.
+/// Returns a mask-free range of the union: the hull if begins or ends are equal, else the longer.
 static std::pair<TileExpr, TileExpr> uniteFull(const Part &a, const Part &b) {
   if (a.fullBegin == b.fullBegin)
     return {a.fullBegin, TileExpr::max(a.fullEnd, b.fullEnd)};

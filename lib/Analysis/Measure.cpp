@@ -103,8 +103,7 @@ static void addMost(ArrayRef<BufferOp> buffers, int64_t (&bytes)[9]) {
     bytes[category] += most[category];
 }
 
-/// Sets the bytes that a single rank would hold without sharding, and the padding of sharded
-/// parameters.
+/// Sets the bytes that a rank would hold without sharding, and the padding of parameters.
 static void addUnits(MemoryReport &report, ModuleOp module, LayoutOp layout) {
   for (auto state : layout.getOps<StateSlotOp>()) {
     auto unit = SymbolTable::lookupNearestSymbolFrom<UnitOp>(module, state.getUnitAttr());

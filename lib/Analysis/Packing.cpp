@@ -155,8 +155,7 @@ static SmallVector<Weights> weigh(ArrayRef<Interval> intervals) {
   return weights;
 }
 
-/// Runs steps 2 and 3. If `order` gives a smaller packing than `result`, replaces `result` and
-/// returns true.
+/// Runs steps 2 and 3. If `order` gives a smaller packing, replaces `result` and returns true.
 static bool tryOrder(ArrayRef<Interval> intervals, ArrayRef<unsigned> order, bool tightest,
                      StringRef method, Packing &result, SmallVectorImpl<int64_t> &offsets) {
   Arena arena(intervals, tightest);

@@ -395,8 +395,7 @@ static Value emitFloorDiv(OpBuilder &b, Location loc, Value x, int64_t divisor, 
   Value by = arith::ConstantIndexOp::create(b, loc, divisor);
   if (isNatural)
     return arith::DivUIOp::create(b, loc, x, by);
-  // For x < 0, compute -1 - (-1 - x) / divisor. Both divisions have natural operands and round
-  // towards zero.
+  // For x < 0, compute -1 - (-1 - x) / divisor. Both divisions have natural operands.
   Value zero = arith::ConstantIndexOp::create(b, loc, 0),
         minusOne = arith::ConstantIndexOp::create(b, loc, -1);
   Value isNegative = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, x, zero);

@@ -18,8 +18,7 @@
 // 4. At the unshard of a unit, all cotangents of its parameters are known. Emit one reduce_scatter
 //    after the last op that computes one. For rows looked up in a sharded table, emit one
 //    reduce_rows per lookup.
-// 5. Return the gradients of units. If a unit also has gradients of rows, append those. Erase dead
-//    ops.
+// 5. Return the gradients of units, then gradients of rows of units that have both. Erase dead ops.
 // 6. Replace each fsdp.stop_gradient by its input. (Its result was not active.)
 //
 // O(ops).

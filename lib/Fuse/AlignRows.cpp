@@ -38,8 +38,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 static constexpr int64_t minColumns = 64; ///< least elements of a row that is aligned
-/// Least reads of each element for which a factor is copied. A copy reads and writes each element
-/// once.
+/// Least reads of each element of a factor that is copied. A copy reads and writes it once.
 static constexpr int64_t minReads = 512;
 
 static BlockArgument argumentOf(OpOperand &use) {

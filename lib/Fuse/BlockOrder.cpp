@@ -6,8 +6,7 @@
 //
 //   a(c)  b  c  d(a)  e         =>      b  c  a(c)  d(a)  e
 //
-// 1. For each op, count the ops of the block that the op or its regions use and that are not
-//    placed.
+// 1. For each op, count the unplaced ops of the block that the op or its regions use.
 // 2. Of the ops with count 0, place the op that was first in the original order.
 //
 // This places an op that must move as early as possible. At the end of the block, it would delay

@@ -24,8 +24,7 @@
 //  - Contractions and scatters always open a cluster. Only maps over their whole result join it.
 //  - No op joins the cluster of attention.
 //  - Ops on few elements, and slices that assemble one tensor, join without these conditions.
-//  - The clusters of other producers of the op are merged into its cluster under the same
-//    conditions.
+//  - Clusters of the op's other producers are merged into its cluster on the same conditions.
 //
 // O(ops · window). Ops that only share inputs are not grouped.
 //

@@ -12,8 +12,7 @@
 //   %y = linalg.generic %x, %s               fsdp.yield %y
 //                                          }
 //
-// 1. Auxiliary ops, which are copied into kernels, become dispatches if an op outside kernels reads
-//    them.
+// 1. Auxiliary ops, which are copied into kernels, become dispatches if other ops read them.
 // 2. Group the ops of each block (Clusters.cpp).
 // 3. For each cluster, clone its members and the auxiliary ops that they need into a dispatch.
 //    Values from outside become operands of the dispatch, in order of first use. The members'

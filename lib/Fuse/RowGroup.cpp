@@ -74,8 +74,7 @@ std::optional<unsigned> RowGroup::findRowLoop(linalg::LinalgOp op) const {
   return found;
 }
 
-/// Returns true if a sum over rows is narrower than f32, so that each chunk would round it once
-/// more.
+/// Returns true if a sum over rows is narrower than f32. Each chunk would round it once more.
 static bool roundsSums(linalg::LinalgOp op, unsigned loop) {
   return llvm::any_of(op.getDpsInitsMutable(), [&](OpOperand &init) {
     auto type = dyn_cast<FloatType>(getElementTypeOrSelf(init.get()));
@@ -194,8 +193,7 @@ bool RowGroup::grow() {
       return false;
   }
   addRowScalars();
-  // A member must not depend on a sum over all rows, nor read rows that are not a loop of the
-  // member.
+  // A member must not depend on a sum over all rows, nor read rows that are not one of its loops.
   return llvm::all_of(members, [&](Operation *op) {
     return llvm::all_of(getRead(op), [&](Value v) {
       Operation *def = v.getDefiningOp();
@@ -225,8 +223,7 @@ int64_t RowGroup::countRows() const {
   return cast<RankedTensorType>(seed.getType()).getDimSize(rowDims.lookup(seed));
 }
 
-/// A result may overwrite an operand of its type whose lifetime ends at the op, and then adds no
-/// bytes.
+/// A result adds no bytes if it may overwrite an operand of its type that ends at the op.
 int64_t RowGroup::countRowBytes() const {
   SmallVector<Operation *> ordered = getOrdered();
   llvm::SmallDenseMap<Value, Operation *> lastReaders;

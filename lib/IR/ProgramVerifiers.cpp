@@ -384,8 +384,7 @@ void fsdp::setInFlight(CopyOp copy, int64_t id, int64_t channel) {
   copy->setAttr(copyChannelAttr, builder.getI64IntegerAttr(channel));
 }
 
-/// Verifies that a command on a channel has an id, and that a wait for this id follows in the same
-/// block.
+/// Verifies that a command on a channel has an id, and that a wait for it follows in the block.
 static LogicalResult checkWaited(Operation *op) {
   int64_t channel = getChannel(op);
   std::optional<int64_t> id = getInFlightId(op);

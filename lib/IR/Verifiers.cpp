@@ -23,8 +23,7 @@ static FailureOr<UnitOp> lookUpUnit(Operation *op, FlatSymbolRefAttr name,
   return unit;
 }
 
-/// Verifies that `types` have the shapes of the parameters `indices` of the unit, and equal element
-/// types.
+/// Verifies that `types` have the shapes of the unit's parameters `indices` and one element type.
 static LogicalResult checkParams(Operation *op, UnitOp unit, TypeRange types,
                                  ArrayRef<int64_t> indices) {
   Type element;

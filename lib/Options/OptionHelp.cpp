@@ -36,8 +36,7 @@ static StringRef summarise(StringRef help) {
   return end == StringRef::npos ? help : help.take_front(end + 1);
 }
 
-/// Prints `text` wrapped in lines that begin at textColumn. The first line continues the current
-/// line.
+/// Prints `text` in lines that begin at textColumn. The first line continues the current line.
 static void printWrapped(llvm::raw_ostream &os, StringRef text) {
   size_t column = textColumn;
   llvm::SmallVector<StringRef> words;

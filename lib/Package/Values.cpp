@@ -27,8 +27,7 @@ using namespace mlir::fsdp;
 
 static constexpr char zeros[FSDPRT_ARTIFACT_VALUE_ALIGNMENT] = {};
 
-/// Returns the bytes of all elements, or of the single element of a splat; empty if they are
-/// missing.
+/// Returns the bytes of all elements, or of a splat's single element; empty if they are missing.
 static ArrayRef<char> getBytes(ElementsAttr value) {
   if (auto resource = dyn_cast<DenseResourceElementsAttr>(value)) {
     AsmResourceBlob *blob = resource.getRawHandle().getBlob();
@@ -57,8 +56,7 @@ static std::vector<char> unpackBits(ElementsAttr value) {
   return std::vector<char>(bits.begin(), bits.end());
 }
 
-/// Checks that the values of a parameter are present, have its shape, and can be converted to its
-/// type.
+/// Checks that a parameter's values are present, have its shape, and are convertible to its type.
 static LogicalResult check(ParamAttr param, Attribute attr, Location loc) {
   auto value = dyn_cast<ElementsAttr>(attr);
   auto type = value ? dyn_cast<RankedTensorType>(value.getShapedType()) : RankedTensorType();

@@ -69,8 +69,7 @@ class AssignBuffersPass : public fsdp::impl::AssignBuffersPassBase<AssignBuffers
     eraseUnusedKernels(module);
   }
 
-  /// Returns the functions of one layout. The step is first, because its arguments define the
-  /// slots.
+  /// Returns the functions of a layout. The step is first, because its arguments define the slots.
   SmallVector<func::FuncOp> getFunctions(StringRef layout) {
     SmallVector<func::FuncOp> functions;
     for (auto function : getOperation().getOps<func::FuncOp>()) {

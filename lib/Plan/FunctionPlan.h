@@ -68,8 +68,7 @@ private:
   Place align(Value value, Operation *op);
   /// Copies the content of `value` to `target`.
   void materialise(Value value, const Place &target, Location loc);
-  /// Moves values to places. The effect is as if every source were read before any target is
-  /// written.
+  /// Moves values to places, as if every source were read before any target is written.
   void moveAll(ArrayRef<std::pair<Value, Place>> moves, Location loc);
   void emitFill(const Place &target, Location loc, const Twine &label);
   void emitCopy(const Place &source, const Place &target, Location loc, const Twine &label);
@@ -77,8 +76,7 @@ private:
   // Labels.cpp
   void findGradients();
   Category classify(Value result, KernelCallOp call);
-  /// Returns the name of the parameter, gradient or state that `value` is, for messages; else an
-  /// empty string.
+  /// Returns the name of a parameter, gradient or state for messages; empty for other values.
   std::string describe(Value value);
   std::string describe(KernelCallOp call);
 

@@ -17,8 +17,7 @@
 //      calls already taken.
 //    - Let the results of a call wait on the host. The last item does this for all other
 //      activations that wait for long.
-//    - Repeat a gather in the backward. Without this item the gathered parameters stay in the
-//      arena.
+//    - Repeat a gather in the backward. Without this item, gathered parameters stay alive.
 // 2. Rate copies and gathers. A schedule hides most of their cost. Compare the plan with all items
 //    of one `Kind` with the plan without them, and divide the difference in time by the bytes.
 // 3. Sort all items by bytes per second. Among equal items, early segments come first, because
@@ -190,8 +189,7 @@ LogicalResult Search::tryOneWay() {
   return success();
 }
 
-/// Packs the choice completely. During the search, packing stops as soon as it is known whether the
-/// plan fits.
+/// Packs the choice completely. During the search, packing stops once a plan fits or cannot fit.
 FailureOr<FoundChoice> Search::finish(FoundChoice choice) {
   if (failed(pack(choice, /*enough=*/0)))
     return failure();

@@ -125,8 +125,7 @@ void RecomputeGraph::findCalls() {
     }
 }
 
-/// Returns the gather whose result `value` views, or null. A gather within one rank is itself a
-/// view.
+/// Returns the gather whose result `value` views, or null. A gather within one rank is a view too.
 static UnshardOp getUnshard(Value value, Aliasing &aliasing) {
   while (Operation *source = value.getDefiningOp()) {
     if (auto unshard = dyn_cast<UnshardOp>(source))
@@ -150,8 +149,7 @@ StringRef RecomputeGraph::getUnit(KernelCallOp call) {
   return last ? last.getUnit() : StringRef();
 }
 
-/// Returns true if `a` and `b` are one unit, or a unit and its part of another type (`h.0` and
-/// `h.0.frozen`).
+/// Returns true if both are one unit, or a unit and its part (`h.0` and `h.0.frozen`).
 static bool isPartOf(StringRef a, StringRef b) {
   if (a.size() < b.size())
     std::swap(a, b);
@@ -289,8 +287,7 @@ Value RecomputeGraph::remap(Value value, const llvm::BitVector &recomputed) {
 }
 
 void RecomputeGraph::apply(const llvm::BitVector &recomputed) {
-  // Find the first reader of each segment after the moment. Include views, because they also read
-  // copies.
+  // Find the first reader of each segment after the moment. Views also read copies, so they count.
   auto segmentOf = [&](Value value) -> std::optional<unsigned> {
     Operation *def = aliasing.getBase(value).getDefiningOp();
     auto number = def ? numbers.find(def) : numbers.end();

@@ -41,8 +41,7 @@ public:
   }
   /// Returns the bytes that wait for the backward if the `recomputed` calls are computed again.
   int64_t getSavedBytes(const llvm::BitVector &recomputed) const;
-  /// Returns the calls of `recomputed` whose results are read, so that they have to be computed
-  /// again.
+  /// Returns the calls of `recomputed` that must be computed again, because their results are read.
   llvm::BitVector getNeeded(const llvm::BitVector &recomputed) const;
 
   /// Lets the backward read copies of the `recomputed` calls. The graph is invalid afterwards.

@@ -11,8 +11,7 @@
 //   %v = unshard %d @h.0 site 1
 //   %g = call @k.grad(%a, %v)                %g = call @k.grad(%a, %w)
 //
-// 1. Find gathers of one unit that read the same shard, or results of the same kernels on the same
-//    values.
+// 1. Find gathers of one unit that read one shard, or results of equal kernels on equal values.
 // 2. Let readers of the second gather read the result of the first, and erase ops that become dead.
 //
 // Shards change only after the backward, so no bit changes. O(gathers²). Ignores gathers among

@@ -103,8 +103,7 @@ private:
 
 } // namespace
 
-/// Warns if ignore-params names all parameters, or if param-storage is set without narrow
-/// parameters.
+/// Warns if ignore-params names all parameters, and of param-storage without narrow parameters.
 void FormUnitsPass::warnOfParameters(func::FuncOp loss) {
   if (choice.strategy->state > 0 &&
       llvm::all_of(parameters, [](const Parameter &p) { return p.ignored; }))
@@ -222,8 +221,7 @@ LogicalResult FormUnitsPass::collect(func::FuncOp loss) {
   return success();
 }
 
-/// Marks the parameters that `freeze` and `ignore` name. Reports an error if no parameter is
-/// trainable.
+/// Marks the parameters that `freeze` and `ignore` name. Fails if no parameter is trainable.
 LogicalResult FormUnitsPass::readPatterns(func::FuncOp loss) {
   auto names = llvm::map_to_vector(parameters, [](const Parameter &p) { return p.name; });
   auto mark = [&](StringRef patterns, StringRef option, bool Parameter::*flag) -> LogicalResult {

@@ -14,8 +14,7 @@
 //     do not, because whole gradients are then summed before the reduction.
 //  3. Erase the parameter arguments and mark the programs.
 //
-// O(parameters + uses). lib/Plan chooses when to gather; Differentiate adds gathers for the
-// backward.
+// O(parameters + uses). Plan chooses when to gather; Differentiate adds gathers for the backward.
 //
 //===----------------------------------------------------------------------===//
 

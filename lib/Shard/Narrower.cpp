@@ -99,8 +99,7 @@ void Narrower::rewriteProduct(Operation *op) {
   roundResult(op->getResult(0));
 }
 
-/// Builds the nearest number in the finite range of the narrow type. NaN and infinity do not
-/// change.
+/// Builds the nearest finite number of the narrow type's range. NaN and infinity do not change.
 Value Narrower::clamp(Value v) {
   Location loc = v.getLoc();
   auto constant = [&](const llvm::APFloat &value) -> Value {
@@ -117,8 +116,7 @@ Value Narrower::clamp(Value v) {
   return arith::SelectOp::create(b, loc, isFinite, inside, v);
 }
 
-/// Returns whether `v` is computed from constants and integers alone, like an additive mask or
-/// angles.
+/// Returns whether `v` is computed from constants and integers alone (an additive mask, angles).
 bool Narrower::isTable(Value v) {
   SmallVector<Value> worklist{v};
   DenseSet<Value> seen;

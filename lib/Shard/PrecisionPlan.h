@@ -63,8 +63,7 @@ public:
   struct WideValues {
     int64_t count = 0, elements = 0;
   };
-  /// Returns the tensors of `func` that remain f32, by reason. Reasons are in the order of their
-  /// first tensor.
+  /// Returns the tensors of `func` that remain f32, by reason, in the order of the first tensors.
   llvm::MapVector<StringRef, WideValues> countWide(func::FuncOp func) const;
 
 private:

@@ -73,8 +73,7 @@ bool fsdp::printedHelp(int argc, char **argv, const char *name, llvm::StringRef 
   return false;
 }
 
-/// Returns the errno of opening `path` for writing, or 0. Removes the file if this function created
-/// it.
+/// Returns the errno of opening `path` for writing, or 0. Removes the file if it creates it.
 static int tryToOpen(const std::string &path) {
   int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   bool made = descriptor >= 0;

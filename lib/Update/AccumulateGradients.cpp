@@ -29,8 +29,7 @@
 // 3. Sharded programs: average loss and gradients over the axis replicate. A gradient is in pieces
 //    if the optimizer state is, else whole.
 //
-// At each level, both programs add the same numbers in the same order and round at the same points.
-// O(ops).
+// At each level, both programs add the same numbers in the same order and round equally. O(ops).
 //
 //===----------------------------------------------------------------------===//
 
@@ -302,8 +301,7 @@ SmallVector<Value> NestBuilder::buildLevel(OpBuilder &builder, unsigned level, V
   return means;
 }
 
-/// Returns true if the op gives the same result for all micro-batches, so that it remains before
-/// the loops.
+/// Returns true if the op is equal for all micro-batches, so that it remains before the loops.
 static bool isHoisted(Operation &op) {
   auto unshard = dyn_cast<UnshardOp>(op);
   return unshard &&

@@ -54,8 +54,7 @@ static LogicalResult readUnits(Program &program, SymbolTable &symbols, MeshOp me
   return success();
 }
 
-/// Checks that the results are the leading result, then one gradient per trainable unit (none in
-/// eval).
+/// Checks that the results are `leading`, then one gradient per trainable unit (none in eval).
 static LogicalResult checkResults(const Program &program, MeshOp mesh, StringRef leading,
                                   GradientForm form) {
   func::FuncOp func = program.func;

@@ -66,8 +66,7 @@ struct VerifyDtypesPass : fsdp::impl::VerifyDtypesPassBase<VerifyDtypesPass> {
 
 static Type elementType(Value v) { return getElementTypeOrSelf(v.getType()); }
 
-/// Reports an error (a warning if `warns`) if `found` is a float that cannot represent every
-/// `least`.
+/// Reports an error (a warning if `warns`) if the float `found` cannot represent every `least`.
 void DtypeChecker::require(Operation *op, Type found, FloatType least, const Twine &what,
                            bool warns) {
   auto type = dyn_cast<FloatType>(found);

@@ -23,7 +23,7 @@ int64_t getGroupSize(Operation *collective, SymbolTableCollection &tables);
 /// Returns the number of iterations of `loop`, or nothing if a bound or the step is not constant.
 std::optional<int64_t> getTripCount(scf::ForOp loop);
 
-/// Offset of a view in its source: `bytes`, plus `stride` bytes per iteration of the surrounding
+/// Offset of a view in its source: `bytes`, plus `stride` bytes per iteration of the enclosing
 /// loop.
 struct ViewOffset {
   int64_t bytes = 0, stride = 0;

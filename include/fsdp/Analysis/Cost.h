@@ -36,8 +36,7 @@ public:
   /// Returns the seconds of a collective of zero bytes, which a launch of several collectives pays
   /// once.
   double getLatency(CollectiveOp collective);
-  /// Returns the seconds of a kernel. The attributes of its arguments determine the bytes that it
-  /// moves.
+  /// Returns the seconds of a kernel. Its arguments' attributes determine the bytes that it moves.
   double getKernelSeconds(func::FuncOp kernel);
 
 private:

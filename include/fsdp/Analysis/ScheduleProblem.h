@@ -28,8 +28,7 @@
 
 namespace mlir::fsdp {
 
-/// An element of an order: a command that computes, or the start of a transfer, or the wait for a
-/// transfer.
+/// An element of an order: a command that computes, or the start or the wait of a transfer.
 struct ScheduleEvent {
   enum class Kind { compute, start, wait } kind;
   unsigned index; ///< index of the command or of the transfer
@@ -71,8 +70,7 @@ public:
     unsigned alike = none;
 
     // Derived.
-    /// Whether it ends as early as possible: it frees its source, or no command of the block waits
-    /// for it.
+    /// Whether it ends as early as possible: it frees its source, or no command waits for it.
     bool isEarly = false;
     /// Commands that move with the start, and commands that move with the wait.
     llvm::SmallVector<unsigned> prologue, epilogue;

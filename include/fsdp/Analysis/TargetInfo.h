@@ -35,8 +35,7 @@ public:
   virtual ChunkLimits getChunkLimits() const { return {32 << 20, 16}; }
   /// Returns the alignment in bytes that rows of the factors of a product need; 0 for none.
   virtual int64_t getRowAlignment() const { return 0; }
-  /// Returns true if the host runs the same kernels, so that updates of offloaded state run on the
-  /// host.
+  /// Returns true if the host can run the kernels, so that updates of offloaded state run there.
   virtual bool hostComputes() const { return true; }
   /// Returns the default cluster for estimated times. Empty means CPU ranks.
   virtual llvm::StringRef getClusterName() const { return ""; }

@@ -68,8 +68,7 @@ public:
   Symbol asSymbol() const;
   /// Returns the value of a scalar or an opaque tree.
   Value value() const;
-  /// Terms and offset of a sum, Σ factor · term + offset. Any other tree counts as a sum of one
-  /// term.
+  /// Terms and offset of a sum, Σ factor · term + offset. Any other tree is a sum of one term.
   struct Term;
   SmallVector<Term, 4> terms() const;
   int64_t offset() const;

@@ -20,8 +20,7 @@ namespace mlir::fsdp {
 /// One event in the sequence of commands of a rank.
 struct TimelineEvent {
   enum class Kind { compute, start, wait } kind;
-  /// Duration of a compute event. For a start, the duration of the transfer if it is alone on its
-  /// links.
+  /// Duration of a compute event, or of the transfer of a start if it is alone on its links.
   double seconds = 0;
   /// `collective` is the index of the transfer (a collective or a copy) of a start or a wait.
   /// `channel` and `links` belong to a start. Transfers of one channel run one after another.

@@ -25,8 +25,7 @@ class TargetInfo;
 std::unique_ptr<Pass> createDecomposeNamedOpsPass(std::shared_ptr<const TargetInfo> target);
 
 struct StepOptions;
-/// Appends the passes of the stage: decompose, chunk, group into dispatches, align rows, write in
-/// place, verify.
+/// Appends the passes: decompose, chunk, form dispatches, align rows, write in place, verify.
 void buildFusePipeline(OpPassManager &pm, const StepOptions &options);
 
 } // namespace mlir::fsdp

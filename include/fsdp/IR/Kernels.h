@@ -27,8 +27,7 @@ inline constexpr StringLiteral inoutAttr = "fsdp.inout";
 /// Returns the element type of a binding's memref: i8 (0 or 1) for i1, i64 for index, and `element`
 /// for all other types.
 Type getStorageType(Type element);
-/// Returns whether `element` is a signless integer of 1, 8, 16, 32 or 64 bits, which memory can
-/// hold.
+/// Returns whether memory can hold `element`: a signless integer of 1, 8, 16, 32 or 64 bits.
 bool isStoredInteger(Type element);
 /// Returns the bytes that a tensor or memref of static shape takes in memory.
 int64_t getStorageBytes(ShapedType type);

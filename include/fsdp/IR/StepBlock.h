@@ -36,8 +36,7 @@ enum class StepSlot : int64_t {
 constexpr int64_t kStepBlockSize = 16;
 
 /// Elements of the rank block, which are i64. Random numbers depend on the last two, which are
-/// equal on all ranks and in the reference. StepNumber counts all earlier steps, applied or
-/// skipped.
+/// equal on all ranks and in the reference. StepNumber counts earlier steps, applied or skipped.
 enum class RankSlot : int64_t {
   Rank = 0,
   ShardIndex = 1,

@@ -102,8 +102,7 @@ std::optional<std::string> readValue(llvm::StringRef text, Enum &value) {
   return expected;
 }
 
-/// Return `value` as text that readValue reads as an equal value. A list gives one string per
-/// element.
+/// Return `value` as text that readValue reads as an equal value; one string per list element.
 std::vector<std::string> printValue(bool value);
 std::vector<std::string> printValue(int64_t value);
 std::vector<std::string> printValue(double value);

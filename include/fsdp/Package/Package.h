@@ -22,8 +22,7 @@ inline constexpr int64_t maxRuntimeRanks = 16384;
 /// Fails with an error if a mesh has more than maxRuntimeRanks ranks.
 LogicalResult verifyRanks(ModuleOp module);
 
-/// The contents of a file as consecutive pieces. `values` refer to memory of the module or of
-/// `unpacked`.
+/// Contents of a file in consecutive pieces. `values` refer to memory of the module or `unpacked`.
 struct ArtifactPieces {
   std::vector<char> head;
   std::vector<ArrayRef<char>> values;

@@ -24,8 +24,7 @@ struct CheckpointingPolicy {
   /// of other kinds are not kept.
   llvm::StringMap<int64_t> kept;
 
-  /// Returns the policy that `text` names. On an error, returns nothing and sets `problem` to the
-  /// message.
+  /// Returns the policy that `text` names. On an error, returns nothing and sets `problem`.
   static std::optional<CheckpointingPolicy> parse(llvm::StringRef text, std::string &problem);
 };
 

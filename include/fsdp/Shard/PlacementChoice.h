@@ -46,8 +46,7 @@ struct PlacementChoice {
   int64_t getReplicas() const { return llvm::product_of(mesh.replicate); }
 };
 
-/// Parses the options and warns of options that have no effect on this mesh. Reports errors at
-/// `loc`.
+/// Parses the options. Warns of options without effect on this mesh. Reports errors at `loc`.
 FailureOr<PlacementChoice> readPlacement(const PlacementTexts &texts, Location loc);
 
 } // namespace mlir::fsdp

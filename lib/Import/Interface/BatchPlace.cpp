@@ -61,8 +61,8 @@ BatchPlace BatchPlaces::loopOf(linalg::LinalgOp op, OpOperand &operand) const {
   return loop ? BatchPlace::inside(loop.getPosition(), place.outer) : BatchPlace::unknown();
 }
 
-/// Returns the place of the batch in a tensor that the body of `op` reads by index. Its `dim` is a
-/// loop of `op`.
+/// Returns the place of the batch in a tensor that the body of `op` reads by index, as a loop of
+/// `op`.
 BatchPlace BatchPlaces::loopOf(linalg::LinalgOp op, tensor::ExtractOp lookup) const {
   BatchPlace place = get(lookup.getTensor());
   if (place.kind != BatchPlace::Inside)

@@ -235,8 +235,7 @@ void BindBuffersPass::refuseUnknown(Operation *op) {
           "or raw little-endian)";
 }
 
-/// Builds the comparison of indices that equals a causal boolean table. Returns null if the table
-/// is not causal.
+/// Builds the comparison of indices that equals a causal boolean table; null for other tables.
 static Value recogniseTable(OpBuilder &b, Operation *op) {
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   auto value = constantValue(op);

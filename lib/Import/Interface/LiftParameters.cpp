@@ -270,8 +270,7 @@ static void writeInPlace(Operation *op) {
                       resource.getType(), resource.getRawHandle().getBlob()->getData()));
 }
 
-/// Keeps the values of an untrained table as a constant or, if it is a large resource, as a frozen
-/// parameter.
+/// Keeps an untrained table as a constant or, if it is a large resource, as a frozen parameter.
 LogicalResult LiftParametersPass::keep(Table &table) {
   auto type = cast<RankedTensorType>(table.type());
   std::string name = table.getName(constants.size(), "constant.");
@@ -354,8 +353,7 @@ void LiftParametersPass::runOnOperation() {
   unsigned given = func.getNumArguments();
   if (failed(markArguments()))
     return signalPassFailure();
-  // A range of --params must end within the arguments of the file, which exclude those that lifting
-  // adds.
+  // A range of --params must end within the arguments of the file; lifting has added others.
   for (ParameterItem &item : list.items)
     if (item.last >= static_cast<int64_t>(given))
       item.used = false;

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Arguments that are not parameters are batch inputs. This pass names the inputs of a language
-// model:
+// Arguments that are not parameters are batch inputs. The pass names those of a language model:
 //
 //   the only integer input                                "tokens"
 //   the second of two integer inputs of equal shape       "targets"

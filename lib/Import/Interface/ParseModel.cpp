@@ -50,8 +50,8 @@ static const char *findTooDeep(StringRef text, unsigned most) {
   return nullptr;
 }
 
-/// Returns operator `most` + 1 of an affine map or set that has more than `most` operators; null if
-/// there is none.
+/// Returns operator `most` + 1 of an affine map or set; null if none has more than `most`
+/// operators.
 static const char *findTooLong(StringRef text, unsigned most) {
   size_t next = 0;
   auto findBegin = [&] {

@@ -103,8 +103,7 @@ LogicalResult ReadDropoutMarkersPass::readDeclarations() {
   return result;
 }
 
-/// Finds the batch inputs. The batch size is the first dimension of `tokens`, or the one that all
-/// inputs share.
+/// Finds the batch inputs and the batch size: the first dimension of `tokens` or of all inputs.
 LogicalResult ReadDropoutMarkersPass::readBatch() {
   BlockArgument deciding;
   bool agree = true;

@@ -37,8 +37,7 @@ private:
     int64_t value;
     IdRanges ranges;
   };
-  /// A lookup whose index of dimension `dim` is out of range for an extra id. The model ignores the
-  /// result then.
+  /// A lookup whose index `dim` is out of range for an extra id. The model then ignores its result.
   struct Guard {
     tensor::ExtractOp extract;
     unsigned dim;

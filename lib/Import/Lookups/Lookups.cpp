@@ -113,8 +113,7 @@ static Ids computeIds(linalg::GenericOp generic, Value index, const Slice &slice
   return {computed.getResult(0), AffineMap::get(generic.getNumLoops(), 0, idExprs, b.getContext())};
 }
 
-/// Returns the input that a value of the body is an element of; nothing if the body computes the
-/// value.
+/// Returns the input whose element a value of the body is; nothing if the body computes the value.
 static std::optional<Ids> matchInput(linalg::GenericOp generic, Value index) {
   auto arg = dyn_cast<BlockArgument>(index);
   if (!arg || arg.getOwner() != generic.getBody() ||

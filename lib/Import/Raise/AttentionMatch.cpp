@@ -69,8 +69,7 @@ private:
   bool has(const Point &point, unsigned part) {
     return llvm::any_of(point.at, [&](AffineExpr e) { return e.isFunctionOfDim(part); });
   }
-  /// Steps from a point to its definition or, if the point is the result of a view, to the view's
-  /// source.
+  /// Steps from a point to its definition or, if it is the result of a view, to the view's source.
   std::optional<Point> back(const Point &point) {
     if (std::optional<Point> next = step(point))
       return next;
@@ -90,8 +89,7 @@ private:
 // From the product with V back to the softmax
 //===----------------------------------------------------------------------===//
 
-/// Returns whether `condition` is true (if `whenTrue`; else false) exactly if all elements of a row
-/// are -inf.
+/// Returns whether `condition` equals `whenTrue` exactly if all elements of a row are -inf.
 bool AttentionMatcher::isGuard(Point condition, bool whenTrue) {
   Point p = settle(condition);
   while (p.op<arith::XOrIOp>() && constantAt(operandOf(p, 1)) == 1.0) {

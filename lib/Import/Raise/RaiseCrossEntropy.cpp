@@ -12,8 +12,7 @@
 //  1. For every sum to rank 0, match the formula of one term (LossTerms.cpp).
 //  2. Follow the divisions and products after the sum. They scale by constants, such as the number
 //     of rows, or divide by the number of rows that are not ignored.
-//  3. Replace the result of the last such op by fsdp.cross_entropy, times the remaining constant
-//     factor.
+//  3. Replace the result of the last such op by fsdp.cross_entropy times the remaining factor.
 //
 // With ignore_index, the divisor must be the number of rows that are not ignored. A loss with
 // another divisor is not raised (ExpandLookup.cpp makes it differentiable).

@@ -22,8 +22,7 @@ enum class MaskTable { None, Infinite, Finite };
 /// Returns None unless every element of `table`, times `factor`, is 0 or at most `masked`, and not
 /// all are 0. Returns Finite if a masked element is finite; else Infinite.
 MaskTable classifyTable(Value table, double factor);
-/// Returns a constant tensor of i1 that is true where `table` is 0. classifyTable(table) must not
-/// be None.
+/// Returns a constant of i1 that is true where `table` is 0. classifyTable must not return None.
 DenseElementsAttr keptElements(Value table);
 /// Returns whether mask_mod, evaluated for one row after the other, keeps a key in every row.
 /// mask_mod may read constant tables. Returns false if it reads other data, or after too many

@@ -19,8 +19,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Least bytes of a copy that another thread makes. A smaller copy takes less time than waking up
-/// that thread.
+/// Least bytes of a copy that another thread makes. Waking up the thread takes longer than a
+/// smaller copy.
 static constexpr int64_t minBytesApart = 4096;
 
 static bool isReduction(CollectiveOp op) {
