@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What nearly every file of the compiler includes; never include it by hand.
+// Precompiled header with the headers that nearly every file of the compiler includes. Never
+// include it by hand.
 //
 //===----------------------------------------------------------------------===//
 

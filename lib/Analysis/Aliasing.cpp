@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Views form trees: %b is a view of %a if it is a range of the same memory. The end of a value is
+// Views form trees: %b is a view of %a if %b occupies a range of %a's memory. The end of a value is
 // the last position at which its content is read.
 //
 //   0  %a = kernel_call                       end(%a) = 4, read through %b
@@ -38,7 +38,7 @@ static int64_t countRanks(Op op, SymbolTableCollection &tables) {
   return ranks;
 }
 
-/// Returns how many shards of the size of `shard` the flat buffer of the unit has.
+/// Returns the size of the unit's flat buffer divided by the size of the op's shard.
 template <typename Op>
 static int64_t countShards(Op op, SymbolTableCollection &tables) {
   auto unit = tables.lookupNearestSymbolFrom<UnitOp>(op, op.getUnitAttr());

@@ -4,20 +4,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Names of masks, from the conditions that MaskFormula.cpp reads (n, w constants):
+// Names masks by the conditions that MaskFormula.cpp reads (n and w are constants):
 //
 //   q >= k                causal                  q + (Sk - Sq) >= k    causal to the end
 //   k >= q - w            window of w + 1         k < n                 first n keys
 //   q / n == k / n        chunks of n             causal or first n     prefix-LM with n keys
 //   data[q] == data[k]    document                window or first n     window, or n sink keys
 //
-// Names of score functions, from the last operation inwards (x holds the score, m does not):
+// Names score functions from the last operation inwards (x depends on the score, m does not):
 //
 //   c · tanh(x / c)       softcap c               x + m[h] · (k - q)    ALiBi
 //   x + t[.., f(k - q)]   relative bias           x + t[b, h, q, k]     bias of each score
 //   x · m                 scale                   select(c, x, -big)    mask in the score
 //
-// Names are for messages only; no code is generated from them.
+// The names are for messages only; code generation does not use them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -240,7 +240,8 @@ namespace {
 class ScoreNames {
 public:
   explicit ScoreNames(AttentionOp op) : region(op.getScoreMod()), reader(region, extentsOf(op)) {
-    for (Operation &o : region.front()) // values that hold the score
+    // Collect the values that depend on the score.
+    for (Operation &o : region.front())
       if (llvm::any_of(o.getOperands(), [&](Value v) { return holdsScore(v); }))
         scored.insert(o.result_begin(), o.result_end());
   }
@@ -252,7 +253,7 @@ private:
   bool isOfDistance(Value v);
   std::string nameTerm(Value m);
   std::string nameTable(tensor::ExtractOp extract);
-  /// Returns the name of what `op` does to the score, and the operand that holds the score.
+  /// Returns the name of `op`'s effect on the score, and the operand that holds the score.
   std::pair<std::string, Value> step(Operation *op);
   std::optional<std::pair<double, Value>> matchSoftcap(Operation *op);
 

@@ -7,15 +7,16 @@
 //   q - k >= 0   for rows [q0, q1)   ->   k in [0, q1) for some row, in [0, q0 + 1) for all
 //
 // 1. mask_mod becomes a formula of conditions `tree >= 0` (MaskFormula.cpp).
-// 2. A condition is solved for the loop's variable, also inside divisions. Where it contains the
-//    tile's variable, one end of the tile is substituted: the one that allows most (for the keys
-//    to visit) or least (for the mask-free keys). A condition that cannot be solved gives the
-//    whole loop to visit, and no mask-free part.
-// 3. `and` intersects the ranges of both sides pairwise, `or` lists both. Ranges that begin or end
-//    alike are joined. Others are joined if there are more than four or their order is not known.
+// 2. A condition is solved for the loop's variable, also inside divisions. If the condition
+//    contains the tile's variable, one end of the tile is substituted. For the keys to visit, this
+//    is the end that allows most keys; for the mask-free keys, the end that allows least. A
+//    condition that cannot be solved gives the whole loop to visit, and no mask-free part.
+// 3. `and` intersects the ranges of its operands pairwise; `or` lists all of them. Ranges with an
+//    equal begin or end are joined. Other ranges are joined if there are more than four, or if
+//    their order is not known.
 // 4. The ranges are made disjoint, and each mask-free part is clamped to its range.
 //
-// All ranges are in closed form: the cost depends on the number of conditions, not on any length.
+// All ranges are in closed form, so the cost depends on the number of conditions, not on lengths.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,14 +31,14 @@ using Symbol = TileExpr::Symbol;
 static constexpr unsigned maxRanges = 4;
 
 namespace {
-/// A range before step 4. Every kept element is in the `visit` range of some part; every element of
-/// a `full` range is kept for all of the tile.
+/// A range before step 4. Every kept element is in the `visit` range of some part. Every element of
+/// a `full` range is kept for the whole tile.
 struct Part {
   TileExpr visitBegin, visitEnd, fullBegin, fullEnd;
 };
 using Parts = SmallVector<Part>;
 
-/// Solves formulas for the loop's variable over a tile of the other one.
+/// Solves formulas for the loop's variable over a tile of the other variable.
 class RangeSolver {
 public:
   RangeSolver(Symbol loop, Symbol tile, int64_t extent, int64_t tileExtent)
@@ -110,8 +111,8 @@ TileExpr RangeSolver::extremeOverTile(TileExpr expr, bool largest) {
   return result;
 }
 
-/// Returns where in the loop `atom >= 0` holds for some element of the tile, or else for all of
-/// them.
+/// Returns the range of the loop in which `atom >= 0` holds for at least one element of the tile
+/// (if `some`), or for all elements (otherwise).
 RangeSolver::Bounds RangeSolver::solveAtom(TileExpr atom, bool some) {
   Bounds unclear{zero, some ? extent : zero};
   TileExpr inLoop, rest = TileExpr::constant(atom.offset());
@@ -122,7 +123,8 @@ RangeSolver::Bounds RangeSolver::solveAtom(TileExpr atom, bool some) {
     if (isSolved) {
       inLoop = term;
       factor = f;
-    } else if (hasLoop(term)) { // a second term with the loop's variable: use its range
+      // A second term has the loop's variable, so use the range of that term.
+    } else if (hasLoop(term)) {
       rest = rest + TileExpr::constant((f > 0) == some ? term.range().hi : term.range().lo) * f;
     } else {
       rest = rest + term * f;
@@ -152,8 +154,7 @@ RangeSolver::Bounds RangeSolver::solveAtom(TileExpr atom, bool some) {
 // Ranges
 //===----------------------------------------------------------------------===//
 
-/// Returns a mask-free range of the union: the hull if both begin or end alike, else the longer
-/// one.
+/// Returns a mask-free range of the union: the hull if begins or ends are equal, else the longer.
 static std::pair<TileExpr, TileExpr> uniteFull(const Part &a, const Part &b) {
   if (a.fullBegin == b.fullBegin)
     return {a.fullBegin, TileExpr::max(a.fullEnd, b.fullEnd)};
@@ -173,7 +174,7 @@ static Part unite(const Part &a, const Part &b) {
 /// Returns true if the range [begin, end) is provably empty.
 static bool isEmpty(const TileExpr &begin, const TileExpr &end) { return isAtLeast(begin, end); }
 
-/// Joins parts that begin or end alike, then others until there are at most `count`.
+/// Joins parts with an equal begin or end, then other parts until there are at most `count`.
 void RangeSolver::mergeParts(Parts &parts, unsigned count) {
   llvm::erase_if(parts, [](const Part &p) { return isEmpty(p.visitBegin, p.visitEnd); });
   for (Part &p : parts) // canonical form of an empty range
@@ -235,7 +236,7 @@ Parts RangeSolver::partsOf(const MaskFormula &mask) {
   llvm_unreachable("all kinds are above");
 }
 
-/// Sorts the parts by their begin; joins parts whose order is not known.
+/// Sorts the parts by their begin. Joins parts whose order is not known.
 static void sortParts(Parts &parts) {
   for (unsigned i = 0; i < parts.size(); ++i) {
     auto isFirst = [&](const Part &p) {
@@ -288,7 +289,7 @@ SmallVector<TileRange> RangeSolver::solve(const MaskFormula &mask) {
 // The interface
 //===----------------------------------------------------------------------===//
 
-/// Returns the predicate with its sides swapped: a < b is b > a.
+/// Returns the predicate for swapped operands: a < b is b > a.
 static arith::CmpIPredicate mirrored(arith::CmpIPredicate predicate) {
   using P = arith::CmpIPredicate;
   switch (predicate) {
@@ -372,7 +373,8 @@ SmallVector<TileRange> AttentionTiles::inTiles(ArrayRef<TileRange> ranges, int64
     t.fullBegin = clamp(r.fullBegin.ceilDiv(size), t.begin, t.end);
     t.fullEnd = clamp(r.fullEnd.floorDiv(size), t.fullBegin, t.end);
     done = t.end;
-    if (!done || !t.begin || !t.fullBegin || !t.fullEnd) // the tree is too large
+    // A tree is too large, so visit the whole loop.
+    if (!done || !t.begin || !t.fullBegin || !t.fullEnd)
       return {{zero, zero, zero, TileExpr::constant(extent).ceilDiv(size)}};
     tiles.push_back(t);
   }

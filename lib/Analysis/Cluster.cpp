@@ -10,7 +10,8 @@
 using namespace mlir::fsdp;
 
 namespace {
-/// Per second: multiply-adds of f32 and of bf16, bytes of memory traffic. `launch` is in seconds.
+/// Multiply-adds per second of f32 (`wide`) and bf16 (`narrow`), bytes of memory traffic per
+/// second, and seconds of a launch.
 struct DeviceRates {
   double wide, narrow, memory, launch;
 };
@@ -44,11 +45,10 @@ double mlir::fsdp::getRingSeconds(const Cluster &cluster, double bytes, int64_t 
   if (ranks < 2)
     return 0;
   double bandwidth = std::numeric_limits<double>::infinity(), latency = 0;
-  int64_t inner = 1;         // ranks joined by the levels below
+  int64_t inner = 1;         // ranks in one group of the levels below
   int64_t steps = ranks - 1; // steps of the ring that no level carries yet
   for (const ClusterLink &link : cluster.links) {
-    // Members of the ring that one group of the levels below joins, and that one group of this
-    // level joins.
+    // Members of the ring in one group of the levels below, and in one group of this level.
     int64_t below = std::clamp<int64_t>(inner / stride, 1, ranks);
     auto joined = static_cast<int64_t>(link.ranks);
     int64_t here = std::clamp<int64_t>(joined / stride, 1, ranks);

@@ -8,9 +8,9 @@
 //   1 launch  k(@w, @y)     before: 0
 //   2 launch  u(@p)         before: 0
 //
-// 1. Collect the ranges that a command reads and writes. A loop has those of all its commands, in
-//    all iterations; a piece stands for the pieces of all ranks.
-// 2. Order two commands as they stand if they touch the same bytes and at least one of them writes.
+// 1. Collect the ranges that a command reads and writes. A loop has the ranges of all its commands
+//    in all iterations. A piece of a buffer counts as the pieces of all ranks.
+// 2. Keep the order of two commands that access the same bytes if at least one of them writes.
 //
 // O(n^2) for n accesses to one buffer, summed over all buffers.
 //

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Exact lifetimes on the line of commands:
+// Computes exact lifetimes of buffers in command numbers:
 //
 //   0  fill @s             @s  0..3   carried by the loop
 //   1  loop 4 {
@@ -86,10 +86,11 @@ SmallVector<NumberedCommand> fsdp::numberCommands(ProgramOp program) {
 }
 
 namespace {
-/// First and last command that use a buffer, in exact numbers and with loops as a whole.
+/// First and last command that use a buffer. `exact` has their own numbers; `outer` counts a
+/// command in a loop as the whole loop.
 struct Usage {
   Lifetime exact, outer;
-  int64_t loop; // number of the one loop that holds all of them, or -1
+  int64_t loop; // number of the loop that contains all uses, or -1
 };
 } // namespace
 

@@ -48,8 +48,8 @@ double CostModel::getCollectiveSeconds(CollectiveOp collective, double bytes) {
                   : MeshOp();
   if (!mesh)
     return 0;
-  // Ranks are numbered row-major with the last axis fastest: the stride of an axis is the product
-  // of the sizes of the axes after it.
+  // Ranks are numbered row-major with the last axis fastest, so the stride of an axis is the
+  // product of the sizes of later axes.
   int64_t ranks = 1, stride = std::numeric_limits<int64_t>::max();
   for (StringRef name : collective.getAxes().getAsValueRange<StringAttr>()) {
     ranks *= mesh.getAxisSize(name);
@@ -98,7 +98,8 @@ double CostModel::getSeconds(Operation *command) {
     if (double bandwidth = getCopyBandwidth(copy); bandwidth > 0)
       return static_cast<double>(copy.getSource().getBytes()) / bandwidth;
   double bytes = 0;
-  for (const Access &access : getAccesses(command, tables)) // copies and fills
+  // The command is a copy or a fill.
+  for (const Access &access : getAccesses(command, tables))
     bytes += static_cast<double>(access.slice.getBytes());
   return bytes / cluster.memoryBytesPerSecond;
 }

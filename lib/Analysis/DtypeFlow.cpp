@@ -8,14 +8,14 @@
 //          ->  loss: reduce, add                             ->            step block
 //                                  gradient, factors  ->  optimizer     -> state
 //
-// 1. Walk back from each result that updates state. The op that writes it belongs to the optimizer;
-//    its first tensor is the gradient, its scalars are factors.
+// 1. Walk back from each result that updates state. The op that computes the result belongs to the
+//    optimizer. Its first tensor is the gradient, and its scalars are factors.
 // 2. Walk back from the gradients to the reduce_scatters, through loops.
 // 3. Walk back from the step block to the gradients (norm) and, from its first operand, to the
 //    reductions that compute the loss.
-// 4. All ops not reached belong to the model.
-// 5. Make a row for each op that reduces, multiplies, attends, converts or sends, with its types.
-// 6. Append the values of the forward that stay f32 with --param-dtype, with the reason.
+// 4. All other ops belong to the model.
+// 5. Make a row with the types of each reduction, product, attention, conversion and collective.
+// 6. Append the values of the forward that remain f32 despite --param-dtype, with the reason.
 //
 // O(ops).
 //
@@ -72,10 +72,10 @@ StepParts::StepParts(func::FuncOp program) {
     i == 0 ? followLoss(in) : followNorm(in);
 }
 
-/// Assigns `op` to a part. Returns false if it belongs to one already.
+/// Assigns `op` to a part. Returns false if `op` already belongs to a part.
 bool StepParts::mark(Operation *op, StepPart part) { return parts.try_emplace(op, part).second; }
 
-/// Follows the new state of a unit, through a gather of its pieces if there is one.
+/// Follows the new state of a unit back to its update. Looks through a gather of its pieces.
 void StepParts::followState(Value v, FlatSymbolRefAttr unit) {
   Operation *def = v.getDefiningOp();
   if (!def || !mark(def, StepPart::optimizer))
@@ -117,7 +117,7 @@ void StepParts::followGradient(Value v, FlatSymbolRefAttr unit) {
   if (isa<tensor::EmptyOp, linalg::FillOp>(def) || !mark(def, StepPart::gradient))
     return;
   units[def] = unit;
-  // The operand of a collective comes from the model, except for a conversion in front.
+  // The operand of a collective comes from the model, except for a conversion before it.
   if (isa<ReduceScatterOp, AllGatherOp>(def)) {
     for (Value crossing : def->getOperands()) {
       while (isa_and_nonnull<tensor::CollapseShapeOp>(crossing.getDefiningOp()))
@@ -188,7 +188,7 @@ private:
   void add(StepPart part, StringRef what, const std::string &types, Type written, int64_t turns);
 
   StepParts parts;
-  llvm::StringMap<unsigned> numbers; ///< row numbers by part, what and types
+  llvm::StringMap<unsigned> numbers; ///< row numbers, by part, op name and types
 };
 } // namespace
 
@@ -249,8 +249,8 @@ void RowCollector::addStates(func::FuncOp program) {
           arg.getType(), 1);
 }
 
-/// Returns the conversion that computes `yielded`, also one whose result a select may replace with
-/// the old value; null if there is none.
+/// Returns the conversion that computes `yielded`; null if there is none. Looks through a select
+/// that may keep the old value.
 static Operation *getConversion(Value yielded) {
   Operation *op = yielded.getDefiningOp();
   if (auto choice = dyn_cast_or_null<arith::SelectOp>(op))
@@ -269,8 +269,8 @@ void RowCollector::visitGeneric(linalg::GenericOp op) {
   Block &body = *op.getBody();
   StepPart part = parts[op];
   if (op.getNumReductionLoops() != 0) {
-    SmallVector<Value> inputs =
-        op.getDpsInputs(); // a copy: getDpsInputs returns by value, and `in` points into it
+    // getDpsInputs returns by value, so keep the vector that `in` points into.
+    SmallVector<Value> inputs = op.getDpsInputs();
     auto in = llvm::find_if(inputs, isFloat);
     if (in == inputs.end())
       return;

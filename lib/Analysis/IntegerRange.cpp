@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A range is one pair of signed bounds. Upstream's ConstantIntRanges hold signed and unsigned
-// bounds in the width of the type; for i1 the unsigned ones are used.
+// bounds in the width of the type. For i1, the unsigned bounds are used.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,7 +57,7 @@ static ConstantIntRanges toUpstream(Type type, IntegerRange range) {
 }
 
 IntegerRange fsdp::inferResultRange(Operation *op, ArrayRef<IntegerRange> operands) {
-  // Upstream leaves eq and ne open where only the signed bounds are disjoint.
+  // Upstream does not decide eq and ne if only the signed bounds are disjoint.
   if (auto cmp = dyn_cast<arith::CmpIOp>(op);
       cmp && (operands[0].hi < operands[1].lo || operands[1].hi < operands[0].lo)) {
     if (cmp.getPredicate() == arith::CmpIPredicate::eq)

@@ -10,11 +10,12 @@
 //
 // 1. Integers become trees (TileExpr.h) over q, k, b, h: sums, products with constants, divisions
 //    and remainders by constants, minima, maxima, selects. Any other value that depends on neither
-//    q nor k is a scalar. All others are opaque, with the range of their type; so is an op that may
-//    leave the range of its type, so that trees compute in unbounded integers.
-// 2. Comparisons become `a - b >= 0`. An unsigned one becomes two if one side may be negative.
+//    q nor k is a scalar. All other values are opaque, with the range of their type. An op that may
+//    wrap is opaque too, so trees compute in unbounded integers.
+// 2. Comparisons become `a - b >= 0`. An unsigned comparison becomes two conditions if an operand
+//    may be negative.
 // 3. A minimum in a condition is a conjunction: min(x, y) + c >= 0 is x + c >= 0 and y + c >= 0.
-//    Maxima and selects are split likewise. Negation is pushed down to the conditions.
+//    Maxima and selects are split in the same way. Negation is pushed down to the conditions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -97,13 +98,13 @@ MaskReader::MaskReader(Region &function, ArrayRef<int64_t> extents)
     position.push_back(TileExpr::symbol(symbol, IntegerRange::below(extent)));
 }
 
-/// Returns the tree of a value of which only the range is known.
+/// Returns a leaf for a value whose range alone is known.
 TileExpr MaskReader::leaf(Value value, IntegerRange range) {
   return dependence.of(value) == Dependence::None ? TileExpr::scalar(value, range)
                                                   : TileExpr::opaque(value, range);
 }
 
-/// Returns a boolean as the integer 0 or 1; null if it is no single condition.
+/// Returns a boolean as the integer 0 or 1; null if the formula is not a single condition.
 static TileExpr asNumber(const MaskFormula &condition) {
   TileExpr one = TileExpr::constant(1), zero = TileExpr::constant(0);
   if (condition.kind == MaskFormula::True || condition.kind == MaskFormula::False)
@@ -119,7 +120,7 @@ TileExpr MaskReader::readInteger(Value value) {
     return it->second;
   TileExpr expr = value.getType().isInteger(1) ? asNumber(read(value)) : compute(value);
   IntegerRange bound = typeRange(value.getType());
-  // A tree that may wrap, or that holds a 64-bit scalar inside, is replaced with a leaf.
+  // A tree that may wrap, or that contains a 64-bit scalar, is replaced by a leaf.
   auto isLong = [&](TileExpr e) {
     return (e.kind() == Kind::Scalar || e.kind() == Kind::Opaque) && e.value() != value &&
            isHuge(typeRange(e.value().getType()));
@@ -191,7 +192,8 @@ TileExpr MaskReader::compute(Value value) {
         return isa<arith::MinSIOp, arith::MinUIOp>(op) ? TileExpr::min(x, y) : TileExpr::max(x, y);
       })
       .Case([&](math::AbsIOp) { return TileExpr::max(in(0), in(0) * -1); })
-      .Case([&](arith::AndIOp) -> TileExpr { // x & y is at most x if x >= 0
+      // x & y is at most x if x >= 0.
+      .Case([&](arith::AndIOp) -> TileExpr {
         TileExpr x = natural(0), y = natural(1);
         if (!x && !y)
           return {};
@@ -261,7 +263,8 @@ MaskFormula MaskReader::compare(P predicate, TileExpr lhs, TileExpr rhs) {
   case P::slt:
     return compare(predicate == P::sle ? P::sge : P::sgt, rhs, lhs);
   case P::ult:
-  case P::ule: { // an unsigned negative number is above all natural ones
+  // As an unsigned number, a negative number is above all natural numbers.
+  case P::ule: {
     P plain = predicate == P::ult ? P::slt : P::sle;
     TileExpr zero = TileExpr::constant(0);
     if (fits(rhs))
@@ -289,7 +292,7 @@ MaskFormula MaskReader::compare(P predicate, Value lhs, Value rhs) {
         MaskFormula::Or, std::move(both),
         MaskFormula::join(MaskFormula::And, read(lhs, true), read(rhs, isEqual)));
   }
-  // At most one 64-bit scalar: beyond ±far it alone decides the sign of the difference.
+  // Allow at most one 64-bit scalar. Beyond ±far, it alone decides the sign of the difference.
   TileExpr a = readInteger(lhs), b = readInteger(rhs);
   auto isLong = [](TileExpr e) {
     return e.kind() == Kind::Scalar && isHuge(typeRange(e.value().getType()));
@@ -331,7 +334,7 @@ MaskFormula MaskReader::readOp(Value condition, bool negated) {
       .Case([&](arith::OrIOp op) { return joined(MaskFormula::Or, op.getLhs(), op.getRhs()); })
       .Case([&](arith::MulIOp op) {
         return joined(MaskFormula::And, op.getLhs(), op.getRhs());
-      }) // a product of booleans
+      }) // an `and` of booleans
       .Case<arith::XOrIOp, arith::AddIOp, arith::SubIOp>(
           [&](auto op) { return compare(negated ? P::eq : P::ne, op.getLhs(), op.getRhs()); })
       .Case([&](arith::SelectOp op) {

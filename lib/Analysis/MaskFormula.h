@@ -30,13 +30,13 @@ struct MaskFormula {
 /// Reads one attention function.
 class MaskReader {
 public:
-  /// `extents` are those of b, h, q, k.
+  /// `extents` are the extents of b, h, q, k.
   MaskReader(Region &function, ArrayRef<int64_t> extents);
 
   /// Returns the formula of a boolean of the region, or of its negation.
   MaskFormula read(Value condition, bool negated = false);
-  /// Returns the tree of an integer of the region. An integer that may wrap, or of which only the
-  /// range is known, becomes a scalar or opaque leaf. Null if `value` is no integer.
+  /// Returns the tree of an integer of the region. An integer that may wrap, or whose range alone
+  /// is known, becomes a scalar or opaque leaf. Returns null if `value` is no integer.
   TileExpr readInteger(Value value);
 
   const RegionDependence &getDependence() const { return dependence; }
@@ -54,7 +54,7 @@ private:
   RegionDependence dependence;
   SmallVector<TileExpr> position; // b, h, q, k
   DenseMap<Value, TileExpr> known;
-  unsigned budget = 512; // parts that may still be read; a longer formula is unknown
+  unsigned budget = 512; // remaining conditions; a longer formula is unknown
 };
 
 } // namespace mlir::fsdp

@@ -85,8 +85,8 @@ static void addPeak(MemoryReport &report, ModuleOp module, StringAttr name,
       report.peakCommand = command.op;
 }
 
-/// Adds to `bytes`, by category, the buffers that always live and the most bytes of the others that
-/// are alive at one moment.
+/// Adds the bytes of each category to `bytes`: those of buffers that always live, plus the peak of
+/// the bytes of other buffers.
 static void addMost(ArrayRef<BufferOp> buffers, int64_t (&bytes)[9]) {
   llvm::MapVector<std::pair<StringAttr, unsigned>, ProgramBuffers> parts;
   for (BufferOp buffer : buffers) {
@@ -103,7 +103,7 @@ static void addMost(ArrayRef<BufferOp> buffers, int64_t (&bytes)[9]) {
     bytes[category] += most[category];
 }
 
-/// Sets what one rank would hold alone, and the padding of the sharded parameters.
+/// Sets the bytes that a rank would hold without sharding, and the padding of parameters.
 static void addUnits(MemoryReport &report, ModuleOp module, LayoutOp layout) {
   for (auto state : layout.getOps<StateSlotOp>()) {
     auto unit = SymbolTable::lookupNearestSymbolFrom<UnitOp>(module, state.getUnitAttr());

@@ -8,8 +8,8 @@
 //   command .. model.mlir:46:10: note: activations: 6.0 GiB in 210 buffers, the largest 48.0 MiB ..
 //   here; .. note: optimizer: 1.0 GiB in 26 buffers ..
 //
-// The buffers of a layer are many and alike, so that a list of the three largest would say little.
-// The error lists categories instead, at the moment with the most live bytes.
+// A layer has many buffers of similar size, so a list of the three largest would say little. The
+// error lists categories instead, at the moment with the most live bytes.
 //
 //===----------------------------------------------------------------------===//
 

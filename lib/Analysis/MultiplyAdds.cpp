@@ -6,8 +6,8 @@
 //
 // - Contraction: the product of its loop ranges.
 // - Attention: two products per score forward, five backward, for the scores that its mask keeps.
-// Each is multiplied by the trip counts of the loops around it. Not counted: elementwise work, and
-// products in loops of unknown trip count.
+// Each count is multiplied by the trip counts of the loops around the op. Elementwise work, and
+// products in loops of unknown trip count, are not counted.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Offline packing of intervals (dynamic storage allocation) is NP-hard. The algorithm is greedy; it
-// runs several times and keeps the best packing.
+// Offline packing of intervals (dynamic storage allocation) is NP-hard. A greedy algorithm runs
+// several times and keeps the best packing.
 //
 //   offset ^      | b  |
 //          |   | a    |      | c |
@@ -13,19 +13,19 @@
 //
 // 0. Drop moments at which no interval begins, so that waits added to a plan do not change its
 //    packing.
-// 1. Order the intervals, largest first: by size x lifetime, by size, by lifetime, by contention
-//    (the most bytes alive while they live) then one of these, or by their beginning. Ties: the
-//    earlier, then the one with the smaller index.
-// 2. Place each interval beside the placed ones that meet it in time: in the lowest gap that holds
-//    it (first fit) or the tightest one (best fit).
+// 1. Order the intervals, largest first, by size x lifetime, size, lifetime, or begin. Further
+//    orders sort by contention (the most bytes alive during the lifetime), then by another of these
+//    keys. Ties are broken by begin, then by index.
+// 2. Place each interval in a gap between the placed intervals that overlap it in time: the lowest
+//    gap that is large enough (first fit) or the tightest (best fit).
 // 3. Keep the smallest packing. Stop if it reaches the lower bound or `enough`.
-// 4. Otherwise amend each of the orders: move an interval that reaches the top to an earlier
-//    position, drawn from a fixed sequence; undo the move if the top rises. The number of moves is
-//    bounded by the work that they take.
+// 4. Otherwise amend each order: move an interval that reaches the top to an earlier position,
+//    drawn from a pseudo-random sequence. Undo the move if the top rises. The number of moves is
+//    bounded by their cost.
 //
-// Orders by contention pack large models exactly if few moments decide. The others are better if
-// many moments are nearly as full as the fullest. O(n^2) for each order and fit, and for each move
-// of step 4. The result depends on the input alone.
+// Orders by contention pack large models optimally if few moments are nearly full. The other orders
+// are better if many moments are nearly full. O(n^2) for each order and fit, and for each move of
+// step 4. The result is deterministic.
 //
 //===----------------------------------------------------------------------===//
 
@@ -83,8 +83,8 @@ public:
   SmallVector<int64_t> takeOffsets() { return std::move(offsets); }
 
 private:
-  /// Returns the start of the lowest or the tightest gap between intervals that meet `interval`.
-  /// The last gap has no end.
+  /// Returns the offset of the lowest or the tightest gap between intervals that overlap `interval`
+  /// in time. The last gap has no end.
   int64_t findOffset(const Interval &interval) const {
     int64_t bytes = roundUp(interval.bytes), alignment = getBufferAlignment(interval.bytes);
     int64_t end = 0, best = -1, bestGap = std::numeric_limits<int64_t>::max();
@@ -134,7 +134,7 @@ static const Order orders[] = {
 };
 
 static SmallVector<Weights> weigh(ArrayRef<Interval> intervals) {
-  // Live bytes from each moment at which they change.
+  // Compute the live bytes after each moment at which they change.
   std::map<int64_t, int64_t> changes, live;
   for (const Interval &interval : intervals) {
     changes[interval.first] += roundUp(interval.bytes);
@@ -155,8 +155,7 @@ static SmallVector<Weights> weigh(ArrayRef<Interval> intervals) {
   return weights;
 }
 
-/// Steps 2 and 3. Returns true if `order` gives a smaller packing than `result`, which it then
-/// replaces.
+/// Runs steps 2 and 3. If `order` gives a smaller packing, replaces `result` and returns true.
 static bool tryOrder(ArrayRef<Interval> intervals, ArrayRef<unsigned> order, bool tightest,
                      StringRef method, Packing &result, SmallVectorImpl<int64_t> &offsets) {
   Arena arena(intervals, tightest);
@@ -173,7 +172,7 @@ static bool tryOrder(ArrayRef<Interval> intervals, ArrayRef<unsigned> order, boo
   return true;
 }
 
-/// Step 0.
+/// Runs step 0.
 static SmallVector<Interval> dropIdleMoments(ArrayRef<Interval> intervals) {
   SmallVector<int64_t> begins;
   for (const Interval &interval : intervals)
@@ -189,11 +188,11 @@ static SmallVector<Interval> dropIdleMoments(ArrayRef<Interval> intervals) {
   return dense;
 }
 
-/// Step 4, from `order` on, until the packing takes at most `enough` bytes.
+/// Runs step 4, beginning with `order`, until the packing takes at most `enough` bytes.
 static void amend(ArrayRef<Interval> intervals, SmallVector<unsigned> order, bool tightest,
                   int64_t enough, Packing &result) {
-  static constexpr int64_t work = 8'000'000,
-                           mostTimes = 1000; // together a fraction of a second
+  // Both bounds together keep the time below a second.
+  static constexpr int64_t work = 8'000'000, mostTimes = 1000;
   int64_t n = intervals.size(), times = std::min(mostTimes, work / std::max<int64_t>(1, n * n));
   std::minstd_rand draw; // the same sequence on every platform
   SmallVector<int64_t> offsets, tried;

@@ -8,13 +8,13 @@
 // (docs/explanation/rationale.md lists them).
 //
 // 1. Compose the message before the file is read: a signal handler must not allocate.
-// 2. Install a handler for the signals of a crash. It runs on its own stack, because the normal one
-//    may have overflowed.
+// 2. Install a handler for the signals of a crash. It runs on its own stack, because the normal
+//    stack may have overflowed.
 // 3. The handler writes the message and ends the process with _exit(2).
 //
-// llvm::CrashRecoveryContext, which returns to its caller instead, is not used. Its handler runs on
-// the stack that has overflowed, and after a crash the context's locks and memory can be in any
-// state, so that the next diagnostic or a destructor hangs or crashes again.
+// llvm::CrashRecoveryContext, which returns to its caller, is not used. Its handler runs on the
+// stack that has overflowed. After a crash, locks and memory of the MLIR context can be in any
+// state, so that the next diagnostic or a destructor could hang or crash again.
 //
 //===----------------------------------------------------------------------===//
 

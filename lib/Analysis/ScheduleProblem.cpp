@@ -6,9 +6,9 @@
 //
 // 1. Commands that only prepare a gather (the cast of a shard) move with its start. Commands that
 //    only use the result of a reduction or of a copy to the host (a cast, a norm) move with its
-//    wait. All others are fixed, and the slots are between them.
-// 2. Windows: a start comes after all fixed commands that it depends on, a wait before all that
-//    depend on it.
+//    wait. All other commands are fixed, and the slots are between the fixed commands.
+// 2. Windows: the start of a transfer follows all fixed commands that it depends on, and its wait
+//    precedes all fixed commands that depend on it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -113,8 +113,8 @@ void ScheduleProblem::derive() {
   findWindows();
 }
 
-/// Finds the prologues: launches, copies and fills whose first dependent is the gather, so that
-/// every command that depends on them comes after the gather anyway.
+/// Finds the prologues: launches, copies and fills whose first dependent is the gather. All other
+/// commands that depend on them come after the gather anyway.
 void ScheduleProblem::findPrologues() {
   for (unsigned index = 0; index < transfers.size(); ++index) {
     Transfer &transfer = transfers[index];
@@ -145,8 +145,8 @@ unsigned ScheduleProblem::getSourceEnd(const Transfer &transfer) const {
 }
 
 /// Finds the epilogues: launches after a reduction or a copy to the host, and copies after such a
-/// launch. They depend on no other transfer, and on no fixed command after the sources of their
-/// own.
+/// launch. An epilogue depends on no other transfer, and on no fixed command after the sources of
+/// its own transfer.
 void ScheduleProblem::findEpilogues() {
   for (unsigned command = 0; command < commands.size(); ++command) {
     if ((commands[command].kind != Kind::launch && commands[command].kind != Kind::copy) ||
@@ -157,7 +157,8 @@ void ScheduleProblem::findEpilogues() {
     for (unsigned earlier : commands[command].before) {
       if (commands[earlier].role == Role::fixed)
         lastFixed = std::max(lastFixed, earlier + 1);
-      single &= commands[earlier].role != Role::prologue; // a prologue moves with another start
+      // A prologue moves with the start of another transfer.
+      single &= commands[earlier].role != Role::prologue;
       if (commands[earlier].role == Role::fixed || commands[earlier].role == Role::prologue)
         continue;
       unsigned other = commands[earlier].home;
@@ -165,7 +166,7 @@ void ScheduleProblem::findEpilogues() {
       isTakenUp |= commands[earlier].role == Role::epilogue;
       home = other;
     }
-    // Everything else that the command reads is ready wherever the wait is placed.
+    // All other data that the command reads must be ready wherever the wait is placed.
     if (home == none || !single || !isTakenUp || lastFixed > getSourceEnd(transfers[home]))
       continue;
     commands[command].role = Role::epilogue;
@@ -191,7 +192,7 @@ void ScheduleProblem::findWindows() {
           transfer.latest = std::min(transfer.latest, commands[later].slot);
         else if (commands[later].home !=
                  commands[transfer.command]
-                     .home) // belongs to a later transfer, whose window is known
+                     .home) // the home is a later transfer, whose window is known
           transfer.latest = std::min(transfer.latest, transfers[commands[later].home].latest);
       }
     };

@@ -5,11 +5,11 @@
 //===----------------------------------------------------------------------===//
 //
 // A sum is offset + Σ factor · term over terms that are no sums. Its range is the sum of the ranges
-// of its terms, intersected with what follows from end >= begin + 1:
+// of its terms, tightened by end >= begin + 1:
 //
-//   end - begin - 1   ->   [0, ..]     although each of the two has any value
+//   end - begin - 1   ->   [0, ..]     although begin and end alone have any value
 //
-// a >= b is decided on the range of a - b, with each minimum and maximum replaced by its operands:
+// a >= b is decided by the range of a - b, with each minimum and maximum replaced by its operands:
 // min(x, y) + c >= 0 if x + c >= 0 and y + c >= 0.
 //
 //===----------------------------------------------------------------------===//
@@ -29,7 +29,7 @@ struct TileExpr::Node {
   SmallVector<int64_t, 2> factors = {};   // factors of the terms of a sum
   SmallVector<TileExpr, 2> operands = {}; // terms of a sum, or operands
   IntegerRange range = {-limit, limit};
-  unsigned size = 1; // number of nodes; a shared one counts at each occurrence
+  unsigned size = 1; // number of nodes; a shared node counts at each occurrence
 };
 
 /// Larger trees are null, so that no walk over a tree takes long.
@@ -108,7 +108,8 @@ bool fsdp::operator==(const TileExpr &a, const TileExpr &b) {
   if (!a.node || !b.node)
     return false;
   const TileExpr::Node &x = *a.node, &y = *b.node;
-  if (x.kind == TileExpr::Kind::Sum && y.kind == x.kind) { // in any order
+  // The terms of two sums may have different orders.
+  if (x.kind == TileExpr::Kind::Sum && y.kind == x.kind) {
     auto other = b.terms();
     return x.number == y.number && x.operands.size() == other.size() &&
            llvm::all_of(a.terms(), [&](const TileExpr::Term &term) {
@@ -134,7 +135,7 @@ static bool accumulate(IntegerRange &sum, int64_t factor, IntegerRange range) {
          !llvm::AddOverflow(sum.lo, lo, sum.lo) && !llvm::AddOverflow(sum.hi, hi, sum.hi);
 }
 
-/// Tightens the range of a sum by end = begin + length, length >= 1, which helps where factors
+/// Tightens the range of a sum by end = begin + length with length >= 1. This helps if factors
 /// cancel.
 static void meetLength(IntegerRange &range, int64_t offset, ArrayRef<TileExpr::Term> terms) {
   int64_t ofBegin = 0, ofEnd = 0;
@@ -217,7 +218,8 @@ TileExpr TileExpr::floorDiv(int64_t divisor) const {
   if (divisor == 1)
     return *this;
   if (SmallVector<Term, 4> all = terms();
-      all.size() == 1 && all[0].factor > 0) { // the division is monotone in the only term
+      // The division is monotone in the only term.
+      all.size() == 1 && all[0].factor > 0) {
     const TileExpr &term = all[0].expr;
     auto in = [&](unsigned i) {
       return (term.operands()[i] * all[0].factor + offset()).floorDiv(divisor);
@@ -250,7 +252,7 @@ TileExpr TileExpr::ceilDiv(int64_t divisor) const {
   return (*this + (divisor - 1)).floorDiv(divisor);
 }
 
-/// Returns true if `difference` >= 0 is shown by visiting at most `steps` trees.
+/// Returns true if visiting at most `steps` trees proves `difference` >= 0.
 static bool isNatural(TileExpr difference, unsigned &steps) {
   using Kind = TileExpr::Kind;
   if (!difference || steps == 0)
@@ -393,7 +395,7 @@ static Value emitFloorDiv(OpBuilder &b, Location loc, Value x, int64_t divisor, 
   Value by = arith::ConstantIndexOp::create(b, loc, divisor);
   if (isNatural)
     return arith::DivUIOp::create(b, loc, x, by);
-  // For x < 0: -1 - (-1 - x) / divisor. Both divisions have natural operands and round to zero.
+  // For x < 0, compute -1 - (-1 - x) / divisor. Both divisions have natural operands.
   Value zero = arith::ConstantIndexOp::create(b, loc, 0),
         minusOne = arith::ConstantIndexOp::create(b, loc, -1);
   Value isNegative = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, x, zero);
@@ -404,7 +406,7 @@ static Value emitFloorDiv(OpBuilder &b, Location loc, Value x, int64_t divisor, 
   return arith::SelectOp::create(b, loc, isNegative, back, quotient);
 }
 
-/// Emits a scalar of the region as an index within ±far.
+/// Emits a scalar of the region as an index, clamped to ±far.
 static Value emitScalar(OpBuilder &b, Location loc, Value scalar) {
   Type type = scalar.getType();
   if (type.isInteger(1))

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// 1. Links serve the first transfer of each of their channels; each gets an equal share.
-// 2. A compute lets the links run for its duration; a wait lets them run until its transfer is
-//    done.
+// 1. Links serve the first transfer of each of their channels. Each such transfer gets an equal
+//    share of the bandwidth.
+// 2. A compute event lets the links run for its duration. A wait lets the links run until its
+//    transfer is done.
 //
 // O(events + collectives * channels).
 //
@@ -44,7 +45,7 @@ public:
     now = time;
   }
 
-  /// Runs until the transfer is done. Returns the moment now.
+  /// Runs until the transfer is done. Returns the time at which it is done.
   double runThrough(unsigned collective) {
     while (!done[collective] && step(std::numeric_limits<double>::infinity()))
       ;
@@ -55,9 +56,9 @@ public:
 
 private:
   /// Advances to the next end of a transfer if it is at most at `time`, else to `time`. Returns
-  /// false if no transfer ends until then.
+  /// false if no transfer ends by `time`.
   bool step(double time) {
-    llvm::SmallDenseMap<unsigned, unsigned, 4> active; // number of active channels by links
+    llvm::SmallDenseMap<unsigned, unsigned, 4> active; // active channels of each set of links
     for (auto &[channel, queue] : channels)
       active[channel.first] += !queue.empty();
     double soonest = std::numeric_limits<double>::infinity();

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reverse mode on one block. The result is a block with the forward followed by the backward:
+// Applies reverse-mode differentiation to one block. The result is a block with the forward
+// followed by the backward:
 //
 //   before   %w = unshard %s @u;  %y = f(%x, %w);  %loss = g(%y)
 //   after    ...; ȳ = g'(%y, 1);  w̄ = f'(%x, ȳ);  s̄ = reduce_scatter @u avg (w̄)
@@ -13,16 +14,16 @@
 // 1. Keep a copy of the forward of the step as @eval.
 // 2. Mark the values that depend on trainable parameters through floats (Cotangents).
 // 3. Seed the cotangent of the loss with 1, or with a scale that is an argument. Walk the ops from
-//    last to first; each adds to the cotangents of its operands (Adjoints.h).
-// 4. At the unshard of a unit all its cotangents are known: emit one reduce_scatter after the last
-//    of them. For rows looked up in a sharded table, emit one reduce_rows per lookup.
-// 5. Return the gradients, and after them those of rows of units that have both. Erase dead ops.
-// 6. Replace each fsdp.stop_gradient, whose result is not active, with its input.
+//    last to first. Each op adds to the cotangents of its operands (Adjoints.h).
+// 4. At the unshard of a unit, all cotangents of its parameters are known. Emit one reduce_scatter
+//    after the last op that computes one. For rows looked up in a sharded table, emit one
+//    reduce_rows per lookup.
+// 5. Return the gradients of units, then gradients of rows of units that have both. Erase dead ops.
+// 6. Replace each fsdp.stop_gradient by its input. (Its result was not active.)
 //
 // O(ops).
 //
-// Not done here: gathering parameters again (RegatherParameters.cpp), recomputing
-// (CloneCheapForward.cpp).
+// RegatherParameters.cpp gathers parameters again; CloneCheapForward.cpp recomputes values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,7 +55,7 @@ public:
       : func(func), block(func.getBody().front()), b(block.getTerminator()), cotangents(b),
         reduceType(reduceType), predivide(predivide) {}
 
-  /// Returns true if an f16 value, which may overflow, lies between the loss of a program and a
+  /// Returns true if an f16 value, which may overflow, is between the loss of a program and a
   /// gradient.
   bool usesHalf();
   LogicalResult run(bool scaled);
@@ -82,13 +83,13 @@ private:
   void returnResults();
   void eraseDeadOps();
 
-  Type reduceType;  // null: working precision
+  Type reduceType;  // null means working precision
   double predivide; // divisor of gradients before they are reduced
   DenseMap<StringAttr, UnshardOp> firstUnshard;
   DenseMap<StringAttr, Value> reductions;
   SmallVector<ReduceRowsOp> rowReductions;
   SmallVector<Value> gradients;
-  SmallVector<NamedAttribute> owners; // one per gradient
+  SmallVector<NamedAttribute> owners; // owner of each gradient
 };
 } // namespace
 
@@ -150,7 +151,8 @@ void Backward::activateParameters() {
 
 bool Backward::usesHalf() {
   if (!func->hasAttr(FSDPDialect::programAttr))
-    return false; // only a program's step block can hold a scale
+    // Only the step block of a program can hold a scale.
+    return false;
   auto isHalf = [](Value v) { return getElementTypeOrSelf(v).isF16(); };
   if (reduceType && reduceType.isF16())
     return true;
@@ -204,7 +206,8 @@ LogicalResult Backward::differentiate(ArrayRef<Operation *> forward) {
   return success();
 }
 
-/// Reduces the cotangents of a unit at its first gather; later gathers add theirs to the first.
+/// Reduces the cotangents of a unit at its first gather. At a later gather, adds the cotangents to
+/// those of the first gather.
 void Backward::reduceUnit(UnshardOp op) {
   UnshardOp first = firstUnshard.lookup(op.getUnitAttr().getAttr());
   SmallVector<Value> grads;
@@ -230,8 +233,8 @@ void Backward::reduceUnit(UnshardOp op) {
       emitReduction(lookUpUnit(op.getUnitAttr()), shard, grads, params);
 }
 
-/// Reduces the cotangents of looked-up rows. Each rank first adds the rows of equal ids; the sums
-/// are rounded to the type of the reduction.
+/// Reduces the cotangents of looked-up rows. Each rank first adds the rows of equal ids, and rounds
+/// the sums to the type of the reduction.
 void Backward::reduceRows(UnshardRowsOp op) {
   Value gradient = cotangents.get(op.getRows());
   if (!gradient)
@@ -250,7 +253,7 @@ void Backward::reduceRows(UnshardRowsOp op) {
       ids, op.getUnit(), ReductionKind::avg));
 }
 
-/// Returns `gradient` times 1 / predivide, in its own type.
+/// Returns `gradient` times 1 / predivide, without a change of type.
 Value Backward::predivideElements(Value gradient) {
   if (predivide == 1)
     return gradient;
@@ -316,7 +319,7 @@ void Backward::returnResults() {
   SmallVector<DictionaryAttr> attributes;
   func.getAllResultAttrs(attributes);
   attributes.resize(func.getNumResults(), b.getDictionaryAttr({}));
-  // Checks of lookups stay between the gradients and the rows.
+  // The results keep this order: gradients of units, checks of lookups, gradients of rows.
   Operation *terminator = block.getTerminator();
   unsigned numRows = rowReductions.size(), numUnits = gradients.size() - numRows, at = 1;
   auto insert = [&](unsigned first, unsigned count) {
@@ -371,8 +374,8 @@ static bool isToDifferentiate(func::FuncOp func) {
                       [&](unsigned i) { return func.getArgAttr(i, FSDPDialect::paramAttr); });
 }
 
-/// Replaces random masks with their mean in an evaluation: a mask that keeps an element with a
-/// probability and scales it has the mean 1.
+/// Replaces random masks by their mean in an evaluation. The mean is 1, because a mask divides kept
+/// elements by the probability of keeping them.
 static void useMeans(func::FuncOp eval) {
   eval.walk([](RandomOp op) {
     auto type = cast<RankedTensorType>(op.getResult().getType());
@@ -395,7 +398,7 @@ static void useMeans(func::FuncOp eval) {
   });
 }
 
-/// Replaces the result of each fsdp.stop_gradient with its input.
+/// Replaces the result of each fsdp.stop_gradient by its input.
 static void dropStopGradients(ModuleOp module) {
   module.walk([](StopGradientOp op) {
     op.getResult().replaceAllUsesWith(op.getInput());

@@ -21,8 +21,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Clones the slice of the primal body. cf.assert is never part of it: the forward has checked
-/// already.
+/// Clones the slice of the primal body. Omits cf.assert, because the forward has already checked.
 void StructuredAdjoint::clonePrimal(Sweep &sweep) {
   for (const Input &in : inputs) {
     Value argument = sweep.block.addArgument(getElementTypeOrSelf(in.source), loc);

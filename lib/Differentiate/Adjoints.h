@@ -11,8 +11,8 @@
 //    ├ differentiateTensorOp         views, slices, scalars: TensorAdjoint.cpp
 //    └ differentiateRaisedOp         softmax and fsdp ops: RaisedAdjoint.cpp
 //
-// Each function reads the cotangents of the op's results and adds to those of its operands. It
-// fails with a diagnostic if an op has no adjoint rule.
+// Each function reads the cotangents of the op's results and adds to the cotangents of its
+// operands. A function fails with a diagnostic if an op has no adjoint rule.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ LogicalResult differentiateStructured(linalg::LinalgOp op, Cotangents &cotangent
 /// conversions.
 bool isPlainContraction(linalg::GenericOp op);
 /// Adds the cotangent of input `index` as a contraction that accumulates into the cotangent so far.
-/// Returns false if it reduces no loop and so is no contraction.
+/// Returns false if the product would reduce no loop, so that it is no contraction.
 bool differentiateContraction(linalg::GenericOp op, Value g, unsigned index,
                               Cotangents &cotangents);
 
@@ -43,7 +43,7 @@ void scatterAddRows(Value v, Value updates, Value ids, int64_t columns, Cotangen
 /// holds the sum of their rows, in order; the other rows are zero.
 Value addEqualRows(OpBuilder &b, Location loc, Value updates, Value ids);
 
-/// Return nothing if `op` is not of this family.
+/// Differentiate an op. Return nothing if `op` does not belong to the family.
 std::optional<LogicalResult> differentiateTensorOp(Operation *op, Cotangents &cotangents);
 std::optional<LogicalResult> differentiateRaisedOp(Operation *op, Cotangents &cotangents);
 

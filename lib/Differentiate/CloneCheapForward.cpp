@@ -4,24 +4,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A map of values that the backward reads anyway is computed again instead of being saved. The
-// usual case is a normalised activation beside its input:
+// If a forward value is a map of values that the backward reads anyway, the backward computes it
+// again instead of saving it. The usual case is a normalised activation whose input is saved:
 //
 //   forward    %n = (%x - %mean) · %rstd · %γ + %β     %y = %n · W
 //   backward   W̄ = ȳᵀ · %n      γ̄ reads %x, %mean, %rstd
 //   after      W̄ = ȳᵀ · %n'     %n' computed in front of it; %n is not saved
 //
-// A forward value that the backward reads is cloned if both hold:
+// Clones a forward value that the backward reads if both conditions hold:
 //  (a) Its op is a slice or join, random numbers, or a map of at most `max-ops` scalar ops. The map
 //      calls no math function except square roots, absf, fma and copysign.
-//  (b) The clone makes the backward read at most 1/8 of the value's bytes more: the operands are
-//      read there already, are parameters, arguments or free, or are small and broadcast.
+//  (b) The clone makes the backward read at most 1/8 of the value's bytes more: its operands are
+//      read there anyway, are parameters, arguments or free, or are small and broadcast.
 //
-// Reshapes of forward values are first moved to their readers. Values are then visited from last to
-// first. The operands of a clone stay saved, so that a residual stream never unrolls into a chain.
+// First moves reshapes of forward values to their readers. Then visits values from last to first.
+// The operands of a clone remain saved, so that a residual stream never unrolls into a chain.
 // O(ops).
 //
-// Not done here: trading time for memory, which needs the packed arena (Plan).
+// Trading time for memory needs the packed arena (lib/Plan).
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,7 +60,7 @@ private:
   func::FuncOp func;
   ForwardPart forward;
   llvm::MapVector<Value, Operation *> saved; // saved values with their first reader
-  DenseSet<Value> pinned;                    // values that clones read: they stay saved
+  DenseSet<Value> pinned;                    // values that clones read, which remain saved
   ParameterDerived derived;
   unsigned maxOps;
 };
@@ -92,7 +92,8 @@ static bool isCall(Operation &op) {
 }
 
 bool CheapClones::isCheap(Operation *op) {
-  if (isa<RandomOp>(op)) // counter-based: the same numbers when drawn again
+  // Random numbers are counter-based, so a clone draws the same numbers.
+  if (isa<RandomOp>(op))
     return true;
   if (op->getNumResults() != 1 || !isViewOrMap(op) ||
       isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
@@ -106,7 +107,8 @@ bool CheapClones::isCheap(Operation *op) {
       return false;
     numOps += !o.hasTrait<OpTrait::ConstantLike>();
   }
-  return numOps <= maxOps + 1; // and the terminator
+  // The count includes the terminator.
+  return numOps <= maxOps + 1;
 }
 
 /// Returns true if the backward can read `v` at no additional cost.

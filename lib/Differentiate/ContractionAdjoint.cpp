@@ -10,9 +10,9 @@
 //
 // No transpose is made. ȳ is rounded to the type of the operands first, so that products of 16-bit
 // types stay products of one type. They accumulate in f32, directly into the cotangent so far (beta
-// = 1) if that is f32 too.
+// = 1) if the cotangent is f32.
 //
-// A product that reduces no loop (outer product) is no contraction; the general rule makes it a
+// A product that reduces no loop (outer product) is no contraction. The general rule makes it a
 // map.
 //
 //===----------------------------------------------------------------------===//
@@ -23,7 +23,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the block argument of which `v` is a widening conversion, or null.
+/// Returns the block argument that `v` widens, or null.
 static BlockArgument getWidenedArgument(Value v) {
   while (auto extended = v.getDefiningOp<arith::ExtFOp>())
     v = extended.getIn();
@@ -32,7 +32,8 @@ static BlockArgument getWidenedArgument(Value v) {
 
 bool fsdp::isPlainContraction(linalg::GenericOp op) {
   if (op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1 || op.getNumReductionLoops() == 0)
-    return false; // without a reduction it is a map that may read its init
+    // Without a reduction, the op is a map, which may read its init.
+    return false;
   if (!llvm::all_of(op.getIndexingMapsArray(),
                     [](AffineMap map) { return map.isProjectedPermutation(); }) ||
       !llvm::all_of(op->getOperandTypes(), [](Type type) { return isa<RankedTensorType>(type); }))
@@ -50,8 +51,8 @@ bool fsdp::isPlainContraction(linalg::GenericOp op) {
          (l == body.getArgument(1) && r == body.getArgument(0));
 }
 
-/// Returns true if linalg.contract accepts the maps: each loop belongs to the output, or to both
-/// inputs, and at least one is of the second kind.
+/// Returns true if linalg.contract accepts the maps: each loop is in the output or in both inputs,
+/// and at least one loop is in the inputs only.
 static bool isContraction(AffineMap l, AffineMap r, AffineMap out) {
   bool reduces = false;
   for (unsigned d = 0; d < out.getNumDims(); ++d) {

@@ -8,8 +8,8 @@
 //
 //   %q, %k, %v = slices of %qkv     qkv̄ = insert v̄ into (insert k̄ into (insert q̄ into empty))
 //
-// 1. Take as many pending slices as are pairwise disjoint: one layer.
-// 2. Insert them into an empty tensor if they cover it, else into zeros.
+// 1. Collect pending slices that are pairwise disjoint into a layer, until none is left.
+// 2. Insert the slices of a layer into an empty tensor if they cover it, else into zeros.
 // 3. Add the layers.                                       O(slices²) per value
 //
 //===----------------------------------------------------------------------===//
@@ -31,7 +31,8 @@ void Cotangents::activateParameter(Value v) {
 void Cotangents::propagateActivity(Block &block) {
   for (Operation &op : block) {
     if (isa<StopGradientOp>(op))
-      continue; // its result is a constant to the gradient
+      // The gradient treats the result as a constant.
+      continue;
     bool any = llvm::any_of(op.getOperands(), [&](Value v) { return isActive(v); });
     if (!any && op.getNumRegions()) {
       llvm::SetVector<Value> captured;

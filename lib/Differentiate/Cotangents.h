@@ -25,19 +25,20 @@ public:
   void propagateActivity(Block &block);
   bool isActive(Value v) const { return active.contains(v); }
 
-  /// Returns the element type of the cotangent of `v`: that of `v`, but working precision for
-  /// parameters and views of them, where many small terms are summed.
+  /// Returns the element type of the cotangent of `v`. For parameters and their views, whose
+  /// cotangents sum many small terms, this is working precision; else it is the element type of
+  /// `v`.
   Type getElementType(Value v) const;
   Type getType(Value v) const { return withElementType(v.getType(), getElementType(v)); }
 
   Value get(Value v);  ///< returns the cotangent so far, or null for zero
-  Value take(Value v); ///< returns it and resets it to zero; the caller accumulates
+  Value take(Value v); ///< returns get(v) and resets the cotangent to zero
   void add(Value v, Value g);
   void addSlice(Value v, Value g, ArrayRef<int64_t> offsets, ArrayRef<int64_t> sizes,
                 ArrayRef<int64_t> strides);
 
   OpBuilder &b;
-  /// Whether the reverse sweep reads a result instead of computing it again.
+  /// Whether the reverse sweep reads a result of the forward instead of computing it again.
   bool useResults = true;
   int64_t numFree = 0; ///< cotangents that cost no op
 

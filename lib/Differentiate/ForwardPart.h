@@ -14,7 +14,8 @@
 namespace mlir::fsdp {
 
 /// The forward of a differentiated function: the ops that its results other than gradients depend
-/// on. All other ops are backward. The sets are computed, so that no marks can be lost.
+/// on. All other ops are backward. Computes the set of forward ops instead of marking ops, so that
+/// no pass can lose a mark.
 class ForwardPart {
 public:
   explicit ForwardPart(func::FuncOp func);
@@ -23,8 +24,8 @@ public:
   /// Returns true if the forward computes `v`.
   bool computes(Value v) const { return v.getDefiningOp() && contains(v.getDefiningOp()); }
 
-  /// Returns the forward values that backward ops read, each with its first reader, in program
-  /// order of these readers. Empty tensors, fills and constants are left out.
+  /// Returns the forward values that backward ops read, each with its first backward reader, in
+  /// program order of the readers. Omits empty tensors, fills and constants.
   llvm::MapVector<Value, Operation *> getSaved() const;
   int64_t countSavedBytes() const;
 

@@ -34,7 +34,7 @@ Value fsdp::convertFloat(OpBuilder &b, Location loc, Value v, Type to) {
   return arith::TruncFOp::create(b, loc, to, v);
 }
 
-/// Returns the tensor of which `v` is the elementwise widening, or `v` itself.
+/// Returns the tensor that `v` widens elementwise, or `v` itself.
 static Value getWidened(Value v) {
   auto map = v.getDefiningOp<linalg::GenericOp>();
   return map && isWideningInPlace(map) ? map.getDpsInputs()[0] : v;

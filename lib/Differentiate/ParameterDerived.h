@@ -12,8 +12,9 @@
 
 namespace mlir::fsdp {
 
-/// Set of the results of fsdp.unshard and of views and maps of such tensors alone: transposed,
-/// cast, sliced or scaled parameters. They need not be saved, because a gather restores them.
+/// Set of parameter-derived values: results of fsdp.unshard, and views and maps that read only such
+/// values (transposed, cast, sliced or scaled parameters). They need not be saved, because a gather
+/// restores them.
 class ParameterDerived {
 public:
   bool contains(Value v);

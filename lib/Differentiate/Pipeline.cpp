@@ -13,11 +13,12 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 void fsdp::buildDifferentiatePipeline(OpPassManager &pm, const StepOptions &options) {
-  if (options.update.gradDivide == "tokens") // weigh batches by the number of their targets
+  // Weigh batches by the number of their targets.
+  if (options.update.gradDivide == "tokens")
     pm.addPass(createWeighLossPass());
   pm.addPass(configure(createAddBackwardPass(), options, {{"remarks", "false"}}));
-  // Bodies of adjoints repeat what the sweep read twice. CSE must run before the clones are made,
-  // because it would merge these with their originals.
+  // Bodies of adjoints repeat values that the sweep read twice. CSE must run before values are
+  // cloned, because it would merge the clones with their originals.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   // Clones read parameters, so they are made before parameters are gathered again.

@@ -4,23 +4,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// "Reshard after forward": whole parameters live during the forward of their unit and, gathered
-// once more, during its backward. No value derived from them lives between:
+// Implements "reshard after forward": gathered parameters live during the forward of their unit.
+// They are gathered again for the backward, and no value derived from them lives in between:
 //
 //   forward    %w = unshard %s @u site 0     %t = transpose %w    y = f(x, %t)
 //   backward   %v = unshard %s @u site 1     %r = transpose %v    x̄ = f'(ȳ, %r)
 //
 // 1. A value is parameter-derived if it is a result of unshard, or a view or a map (no loop
-//    reduced) of parameter-derived tensors alone.
-// 2. Walk the backward in order. Derive each operand that the forward derives from parameters
-//    again, before its first reader: from site 1 for units with reshard = true, else from site 0.
-//    O(ops)
+//    reduced) that reads only parameter-derived tensors.
+// 2. Walk the backward in order. Recompute each parameter-derived operand of the forward before its
+//    first reader. Begin at site 1 for units with reshard = true, else at site 0. O(ops)
 // 3. A unit with `within N` is gathered again among N neighbours only. After the last forward
-//    reader of the unit's parameters, each rank keeps 1/N of them. Site 1 gathers from that part:
+//    reader of the unit's parameters, each rank keeps 1/N of the parameters. Site 1 gathers what
+//    the ranks kept:
 //
 //       %k = shard @u (%w)                 %v = unshard %k @u site 1
 //
-// Not done here: moving the gathers ahead of their use (Plan).
+// lib/Plan moves the gathers ahead of their use.
 //
 //===----------------------------------------------------------------------===//
 
@@ -85,13 +85,13 @@ bool Regather::isKept(Value v) {
   return unshard && !getUnit(unshard).getReshard();
 }
 
-/// Returns the tensor from which `unit` is gathered again: its shard, or a larger piece that is
-/// kept after the forward.
+/// Returns the tensor that the second gather of `unit` reads: its shard, or a larger piece that
+/// fsdp.shard keeps after the forward.
 Value Regather::keepPiece(UnshardOp unshard, UnitOp unit) {
   std::optional<int64_t> within = unit.getWithin();
   auto shard = cast<RankedTensorType>(unshard.getShard().getType());
-  if (!within ||
-      unit.getFlatSize() / *within <= shard.getDimSize(0)) // one rank, as in the reference
+  // A shard is as large as the piece if there is only one rank, as in the reference program.
+  if (!within || unit.getFlatSize() / *within <= shard.getDimSize(0))
     return unshard.getShard();
   // Readers of views also read the gathered buffer.
   Operation *last = unshard;

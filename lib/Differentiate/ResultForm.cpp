@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The running value `out` of a reduction no longer exists when the adjoint runs. The yielded value
-// is therefore split into terms that do not depend on it, and the reverse sweep begins at these
+// is therefore split into terms that do not depend on `out`, and the reverse sweep begins at these
 // terms.
 //
 //   yield addf(x, subf(out, mulf(x, x)))    Sum:  + x, - x·x
@@ -37,7 +37,8 @@ private:
   linalg::GenericOp op;
   ResultForm &form;
   BlockArgument out;
-  bool isMaximum = false; // form of an extreme; a chain never mixes both
+  // Whether an extreme is a maximum. A chain never mixes maxima and minima.
+  bool isMaximum = false;
   DenseMap<Operation *, bool> dependent;
 };
 } // namespace
@@ -73,7 +74,8 @@ bool Classifier::collectTerms(Value v, bool negated) {
   }
   Operation *def = v.getDefiningOp();
   if (!def)
-    return false; // the out argument of another result
+    // The value is the out argument of another result.
+    return false;
   if (isa<arith::ExtFOp, arith::TruncFOp>(def))
     return collectTerms(def->getOperand(0), negated);
   if (!combines(def) || dependsOnOut(def->getOperand(0)) == dependsOnOut(def->getOperand(1)))
@@ -85,7 +87,8 @@ bool Classifier::collectTerms(Value v, bool negated) {
 LogicalResult Classifier::run() {
   Value yielded = op.getBody()->getTerminator()->getOperand(form.index);
   if (op.getNumReductionLoops() == 0) {
-    form.terms.push_back({yielded, false}); // an out argument that is read is one more input
+    // In a map, an out argument that the body reads is an input.
+    form.terms.push_back({yielded, false});
     return success();
   }
   if (!dependsOnOut(yielded))

@@ -11,7 +11,7 @@
 
 namespace mlir::fsdp {
 
-/// Form in which the body of a generic computes one result from its `out` argument.
+/// Describes how the body of a generic computes one result from its `out` argument.
 struct ResultForm {
   enum Kind {
     Map,    ///< y = f(...), no loop reduced
@@ -25,7 +25,7 @@ struct ResultForm {
 
   unsigned index = 0; ///< result number
   Kind kind = Map;
-  SmallVector<Term> terms; ///< in a reduction, none depends on an out argument
+  SmallVector<Term> terms; ///< terms of a reduction do not depend on `out`
 };
 
 /// Classifies result `index`. Fails with a diagnostic if it has none of these forms.

@@ -10,8 +10,8 @@
 //
 //   y = tanh(x)     rule = g · (1 - y²)
 //
-// Rules compute in working precision; x(i) and y() widen on use. Dead and repeated code is removed
-// by the caller.
+// Rules compute in working precision; x(i) and y() widen on use. The caller removes dead and
+// repeated code.
 //
 //===----------------------------------------------------------------------===//
 
@@ -74,8 +74,8 @@ static Rule rule(arith::SelectOp op, Site s, unsigned i) {
 }
 
 /// Returns the rule of a minimum or maximum: the chosen operand gets the cotangent. If the operands
-/// are equal and both active, each gets half; an active operand that equals a constant gets zero
-/// (relu has slope 0 at 0).
+/// are equal and both active, each gets half. If an active operand equals an inactive one, it gets
+/// zero (relu has slope 0 at 0).
 static Rule choose(Predicate wins, Site s, unsigned i) {
   Value lost = s.constant(0);
   if (s.isActive(1 - i))
@@ -159,7 +159,8 @@ static Rule rule(math::AbsFOp, Site s, unsigned) {
 }
 static Rule rule(math::CopySignOp op, Site s, unsigned i) {
   if (i == 1)
-    return Value(); // the sign alone is piecewise constant
+    // The result depends only on the sign of operand 1, which is piecewise constant.
+    return Value();
   Value kept = math::CopySignOp::create(s.b, s.loc, s.constant(1), s.x(0));
   Value wanted = math::CopySignOp::create(s.b, s.loc, s.constant(1), s.x(1));
   return s.mul(s.g, s.mul(kept, wanted));
@@ -174,7 +175,7 @@ static Rule rule(math::ClampFOp op, Site s, unsigned i) { // value, min, max
   return s.select(s.compare(Predicate::OGE, s.x(0), low), below, zero);
 }
 
-/// Returns the value of a scalar constant, also of a converted one.
+/// Returns the value of a scalar constant, looking through float conversions.
 static std::optional<double> getConstant(Value v) {
   while (Operation *def = v.getDefiningOp()) {
     if (!isa<arith::TruncFOp, arith::ExtFOp>(def))
@@ -190,7 +191,7 @@ static std::optional<double> getConstant(Value v) {
   return std::nullopt;
 }
 
-/// x^e with e inactive: g · e · x^(e-1). Small constant powers are products.
+/// Returns g · e · x^(e-1) for x^e with inactive e. Small constant powers become products.
 static Rule rule(math::PowFOp op, Site s, unsigned i) {
   if (i == 1) {
     op.emitError(
@@ -266,8 +267,8 @@ void ScalarAdjoint::seed(Value v, Value g) {
   slot = slot ? arith::AddFOp::create(b, loc, slot, g).getResult() : g;
 }
 
-/// Refuses a float that is computed from the bits of an active float: no rule gives its gradient.
-/// Comparisons of bits are allowed: like those of floats they are piecewise constant.
+/// Refuses a float that is computed from the bits of an active float, because no rule gives its
+/// gradient. Allows comparisons of bits, which are piecewise constant.
 LogicalResult ScalarAdjoint::refuseBits(ArrayRef<Operation *> ops) const {
   llvm::SmallDenseSet<Value> bits;
   for (Operation *op : ops) {
@@ -300,7 +301,8 @@ LogicalResult ScalarAdjoint::run(ArrayRef<Operation *> ops) {
     return failure();
   for (Operation *op : llvm::reverse(ops)) {
     if (!readsActive(op))
-      continue; // inactive, or an activated value itself
+      // The op is inactive, or computes an activated value.
+      continue;
     for (Value result : op->getResults())
       if (Value g = gradient(result))
         if (failed(reverse(op, g)))

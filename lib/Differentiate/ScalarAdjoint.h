@@ -11,9 +11,9 @@
 
 namespace mlir::fsdp {
 
-/// Reverse sweep over straight-line scalar code. Use: activate() the values to differentiate by,
-/// seed() the outputs, run() over the ops, read gradient(). Gradients have the working type of
-/// their value.
+/// Reverse sweep over straight-line scalar code. Call activate() for the values to differentiate
+/// by, seed() for the outputs, run() over the ops, then gradient(). Gradients have the working type
+/// of their value.
 class ScalarAdjoint {
 public:
   ScalarAdjoint(OpBuilder &b, Location loc) : b(b), loc(loc) {}

@@ -11,10 +11,10 @@
 //                                 rows[n]       = ids[n]
 //                                 w̄ = fsdp.scatter_add_rows updates at rows
 //
-// 1. Columns are the trailing indices that are a whole loop each (e above).
-// 2. One generic writes the updates (the body sweep, rows first), another the row numbers (the
-//    leading indices, linearised).
-// 3. w̄ is viewed as [rows, columns]. Without such a trailing index, columns = 1.
+// 1. Columns are the trailing indices that each equal a loop over the whole extent (e above).
+// 2. One generic writes the updates (the sweep of the body, with row loops first). Another generic
+//    writes the row numbers (the leading indices, linearised).
+// 3. w̄ is viewed as [rows, columns]. Without a trailing index of step 1, columns = 1.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,9 +45,8 @@ void fsdp::scatterAddRows(Value v, Value updates, Value ids, int64_t columns,
     cotangents.add(v, previous);
 }
 
-/// Returns for each id the position of its first occurrence in `ids`. Positions are compared as
-/// floats, because a float minimum over rows has a kernel already; f64 holds every position
-/// exactly.
+/// Returns for each id the position of its first occurrence in `ids`. Compares positions as f64,
+/// because kernels for a float minimum over rows exist, and f64 represents every position exactly.
 static Value findFirst(OpBuilder &b, Location loc, Value ids) {
   auto type = cast<RankedTensorType>(ids.getType());
   double count = type.getDimSize(0);
@@ -108,7 +107,7 @@ bool StructuredAdjoint::isConstantOver(ValueRange values, unsigned loop) {
   });
 }
 
-/// Returns how many trailing indices are a loop of their own over the whole extent.
+/// Returns how many trailing indices are distinct loops over the whole extent.
 unsigned StructuredAdjoint::countColumns(tensor::ExtractOp extract) {
   auto type = cast<RankedTensorType>(extract.getTensor().getType());
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();

@@ -4,22 +4,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One rule for every structured op. Of a named op a generalised copy is differentiated; the forward
-// keeps the op. For each active operand x with map A, over the loops of the forward:
+// One rule differentiates every structured op. For a named op, it reads a generalised copy, and the
+// forward keeps the named op. For each active operand x with map A, over the loops of the forward:
 //
 //   y[C] (+)= f(x[A], w[B])      x̄[A] (+)= reverse of f, at (x[A], w[B], ȳ[C])
 //
 // 1. Classify the results with a cotangent: map, sum or extreme (ResultForm).
-// 2. Slice the body to the ops that they need.
-// 3. Per operand: clone the slice, sweep it backwards (AdjointBody.cpp), keep the inputs that are
-//    still read. Loops that A does not index alone are reduced. If each element of x is reached
-//    once, no loop is reduced and the adjoint is a map.
-// 4. If the scalar gradient of an operand equals one that exists as a tensor, reduce that tensor
-//    (b̄ of x + b). If it equals ȳ, it costs no op.
+// 2. Slice the body to the ops that these results need.
+// 3. For each operand, clone the slice, sweep it backwards (AdjointBody.cpp), and keep the inputs
+//    that are still read. Loops that A does not index alone are reduced. If one iteration reads
+//    each element of x, no loop is reduced and the adjoint is a map.
+// 4. If the scalar gradient of an operand equals that of another operand whose cotangent is a
+//    tensor, reduce that tensor (b̄ of x + b). If the gradient equals ȳ, reuse ȳ.
 // 5. Products become contractions (ContractionAdjoint.cpp), tensor.extract at computed indices
 //    becomes a scatter (ScatterAdjoint.cpp).
 //
-// Sums accumulate in working precision, directly into the cotangent so far if that has the type.
+// Sums accumulate in working precision, directly into the cotangent so far if its type allows.
 // Cost: operands × body.
 //
 //===----------------------------------------------------------------------===//
@@ -139,7 +139,8 @@ void StructuredAdjoint::shareTies(const ResultForm &form) {
       });
 }
 
-/// Adds ō of a reduction. A sum passes ȳ through, an extreme where the init attains it.
+/// Adds the cotangent of the init of a reduction. A sum passes ȳ on. An extreme passes ȳ on where
+/// the init attains the extreme.
 void StructuredAdjoint::differentiateInit(const ResultForm &form) {
   Value init = op.getDpsInits()[form.index], y = results[form.index];
   if (form.kind == ResultForm::Map || !cotangents.isActive(init))
@@ -158,8 +159,8 @@ void StructuredAdjoint::differentiateInit(const ResultForm &form) {
   cotangents.add(init, g);
 }
 
-/// Returns true if each element of an operand with this map is reached by exactly one iteration. A
-/// constant index is allowed for an extent of 1; a diagonal leaves elements out.
+/// Returns true if each element of an operand with this map is reached by exactly one iteration.
+/// Allows a constant index for an extent of 1. Returns false for a diagonal, which skips elements.
 static bool reachesOnce(AffineMap map, Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor)
@@ -184,8 +185,8 @@ bool StructuredAdjoint::passThrough(Value operand, AffineMap map, Sweep &sweep, 
   return false;
 }
 
-/// Adds the cotangent of a tensor or scalar that the body reads as `primal`. Sets `whole` to that
-/// cotangent if it is one elementwise op and nothing was added to it.
+/// Adds the cotangent of a tensor or scalar that the body reads as `primal`. If one elementwise op
+/// computes that cotangent, and nothing else was added to it, sets `whole` to it.
 LogicalResult StructuredAdjoint::differentiateOperand(Value operand, AffineMap map, Value primal,
                                                       Value *whole) {
   Sweep sweep(b.getContext(), loc);
@@ -193,7 +194,7 @@ LogicalResult StructuredAdjoint::differentiateOperand(Value operand, AffineMap m
     return failure();
   Value gradient = sweep.gradientOf(primal);
   if (!gradient)
-    return success(); // zero
+    return success(); // The gradient is zero.
   bool once = reachesOnce(map, operand.getType());
   if (once && passThrough(operand, map, sweep, gradient))
     return success();
@@ -215,8 +216,8 @@ LogicalResult StructuredAdjoint::differentiateOperand(Value operand, AffineMap m
   return success();
 }
 
-/// Adds the cotangent of `to` as a sum of that of `from`, for operands with equal scalar gradients
-/// (x + bias). This saves a second run of the body.
+/// Adds the cotangent of `to` as a sum over the cotangent of `from`, for operands with equal scalar
+/// gradients (x + bias). This avoids a second run of the body.
 void StructuredAdjoint::reduceFrom(const Input &from, Value gradient, const Input &to) {
   Type element = cotangents.getElementType(to.source), work = getWorkingType(element);
   Value previous = cotangents.take(to.source);
@@ -230,13 +231,13 @@ void StructuredAdjoint::reduceFrom(const Input &from, Value gradient, const Inpu
 }
 
 LogicalResult StructuredAdjoint::differentiateInputs() {
-  SmallVector<Input> targets; // operands reached once come first
+  SmallVector<Input> targets; // operands with one reader per element come first
   for (bool once : {true, false})
     for (const Input &in : inputs)
       if (in.role == Input::Primal && active.contains(in.primal) &&
           reachesOnce(in.map, in.source.getType()) == once)
         targets.push_back(in);
-  // One sweep for all operands, to find equal gradients.
+  // Run one sweep for all operands, to find equal gradients.
   Sweep all(b.getContext(), loc);
   if (failed(sweepBody(all)))
     return failure();

@@ -17,8 +17,8 @@ namespace mlir::fsdp {
 
 class StructuredAdjoint {
 public:
-  /// `results` are the values whose cotangents are read: the results of `op`, or of the named op of
-  /// which `op` is the generalised copy.
+  /// `results` are the values whose cotangents are read: the results of `op`, or of the named op
+  /// that `op` generalises.
   StructuredAdjoint(linalg::GenericOp op, ValueRange results, Cotangents &cotangents)
       : op(op), results(results), cotangents(cotangents), b(cotangents.b), loc(op.getLoc()),
         body(*op.getBody()) {}
@@ -31,8 +31,8 @@ private:
     enum Role { Primal, Cotangent, Result, Previous, Extent } role;
     Value source; ///< the value outside the body
     AffineMap map;
-    Value primal;       ///< its value in the primal body (Primal)
-    unsigned index = 0; ///< result number (Cotangent, Result)
+    Value primal;       ///< for Primal: its value in the primal body
+    unsigned index = 0; ///< for Cotangent and Result: result number
   };
   /// A detached body: the primal slice, then the reverse sweep.
   struct Sweep {
@@ -48,7 +48,7 @@ private:
     SmallVector<Operation *> cloned;
     DenseMap<unsigned, Value> g, y; ///< by result number
   };
-  /// Where a value of the sweep is written: to `map` of a tensor of this type.
+  /// Destination of a value of the sweep: a tensor of type `type`, indexed by `map`.
   struct Target {
     AffineMap map;
     RankedTensorType type;
@@ -92,7 +92,7 @@ private:
   OpBuilder &b;
   Location loc;
   Block &body;
-  SmallVector<ResultForm> forms; ///< of the results that have a cotangent
+  SmallVector<ResultForm> forms; ///< forms of the results that have a cotangent
   SmallVector<Input> inputs;
   llvm::SetVector<Operation *> slice; ///< body ops that those results depend on
   llvm::SetVector<Value> active;      ///< values of the body that represent active values

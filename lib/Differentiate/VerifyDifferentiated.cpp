@@ -7,11 +7,11 @@
 // Checks the contract (docs/explanation/pipeline.md, section 3) of each program with gradients:
 //
 // 1. The results are the loss and one gradient per unit with trainable parameters, in the order of
-//    the arguments. Each is computed by fsdp.reduce_scatter avg or, for a table that is only looked
-//    up, by fsdp.reduce_rows avg. After them come the gradients of looked-up rows of other units.
-// 2. The backward reads no value that the forward derived from parameters alone, if their unit is
-//    gathered again.
-// 3. No tensor of zeros is added to anything.
+//    the arguments. A gradient is computed by fsdp.reduce_scatter avg or, for a table that is only
+//    looked up, by fsdp.reduce_rows avg. The gradients of looked-up rows of other units follow.
+// 2. If a unit is gathered again, the backward reads no value that the forward derived from the
+//    unit's parameters alone.
+// 3. No elementwise addition adds a tensor of zeros.
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,7 +66,8 @@ static LogicalResult verifyResults(func::FuncOp func) {
   }
   for (; next < func.getNumResults(); ++next) {
     if (!func.getResultAttr(next, FSDPDialect::rowsAttr))
-      continue; // a parameter without a unit, or the check of a lookup
+      // The result belongs to a parameter without a unit, or is the check of a lookup.
+      continue;
     auto name = func.getResultAttrOfType<FlatSymbolRefAttr>(next, FSDPDialect::rowsAttr);
     auto rows = terminator->getOperand(next).getDefiningOp<ReduceRowsOp>();
     if (!name || !rows || !isMeanOf(name, rows.getShard()))

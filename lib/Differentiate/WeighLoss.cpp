@@ -7,15 +7,16 @@
 //   before   f(params, batch) -> %loss                           a mean over counted targets
 //   after    f(params, batch, %w {fsdp.loss_weight}) -> %w * %loss
 //
-// 1. Walk from the loss through scalars to the means it is made of, as
+// 1. Walk from the loss through scalars to the means that it combines:
 //      loss = c + Σ c_i · cross_entropy(.., targets)
-//    with the same targets for all; c and c_i are equal for every batch. The loss of a merged batch
-//    is then the mean of the losses of its parts, weighted by the number of their counted targets.
-// 2. Refuse a loss of another form, at the op that breaks it.
+//    All means have the same targets; c and c_i are equal for every batch. The loss of a merged
+//    batch is then the mean of the losses of its parts, weighted by the number of their counted
+//    targets.
+// 2. Refuse a loss of another form. The error is at the op that breaks the form.
 // 3. Multiply the loss by an argument, whose adjoint multiplies the gradients. If every target
 //    counts, all weights are 1 and nothing is done.                                     O(ops)
 //
-// Not done here: counting targets, and dividing by the sum (AccumulateGradients.cpp).
+// AccumulateGradients.cpp counts targets and divides by the sum.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +38,7 @@ using namespace mlir::fsdp;
 namespace {
 /// Form of a value as a function of the batch.
 enum class Form {
-  Fixed, ///< does not depend on it
+  Fixed, ///< does not depend on the batch
   Mean,  ///< c + Σ c_i · cross_entropy
   Other
 };
@@ -140,7 +141,7 @@ Form LossReader::classify(Value value) {
     auto type = dyn_cast<RankedTensorType>(value.getType());
     bool isOne = !type || (type.hasStaticShape() && type.getNumElements() == 1);
     if (!op)
-      return Form::Other; // its reader is to blame
+      return Form::Other; // the reader of the value breaks the form
     if (!isOne)
       return blame(value.getLoc());
     if (auto generic = dyn_cast<linalg::GenericOp>(op); generic && generic.getNumLoops() == 0)

@@ -4,23 +4,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Makes rows of the factors of contractions begin at aligned addresses. GPUs copy such tiles in
-// bulk, and others by single elements.
+// Makes rows of the factors of contractions begin at aligned addresses. GPUs copy tiles with
+// aligned rows in bulk, and other tiles element by element.
 //
 //   %z = fsdp.dispatch .. -> 2048x50257xbf16      %z = fsdp.dispatch .. -> 2048x50264xbf16
 //     yield %v                               =>     yield insert_slice %v into empty[0, 0]
 //   fsdp.dispatch (%z)                            fsdp.dispatch (%z)
 //     contract ins(%arg)                            contract ins(extract_slice %arg[0, 0])
 //
-// 1. A factor is an operand of a dispatch that a contraction inside reads directly. Only factors
-//    with long rows whose size is no multiple of the alignment are changed.
-// 2. If a dispatch computes the factor, and only dispatches read it, none in place, the dispatch
-//    writes it with longer rows. The padding of a row may hold any value; it is never read.
+// 1. A factor is an operand of a dispatch that a contraction in its body reads directly. Only
+//    factors with long rows that are not a multiple of the alignment are changed.
+// 2. If a dispatch computes the factor, and only dispatches read it, and not in place, the dispatch
+//    writes the factor with longer rows. The padding of a row may hold any value; it is never read.
 // 3. Any other factor (a parameter, say) is copied after its definition, for contractions that read
 //    each element often enough.
 //
-// O(operands). Not done here: rows that only maps and sums read, where an unaligned row costs a few
-// per cent.
+// O(operands). Rows that only maps and sums read are not aligned, because this would save only a
+// few per cent.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,9 +37,9 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-static constexpr int64_t minColumns = 64; ///< least elements of a row worth aligning
-static constexpr int64_t minReads =
-    512; ///< least reads of each element worth a copy, which reads and writes it once
+static constexpr int64_t minColumns = 64; ///< least elements of a row that is aligned
+/// Least reads of each element of a factor that is copied. A copy reads and writes it once.
+static constexpr int64_t minReads = 512;
 
 static BlockArgument argumentOf(OpOperand &use) {
   return cast<DispatchOp>(use.getOwner()).getBody().getArgument(use.getOperandNumber());
@@ -56,7 +56,7 @@ static linalg::ContractOp findContraction(OpOperand &use) {
   return {};
 }
 
-/// Returns true if the dispatch only reads the operand, so that the layout of its rows is free.
+/// Returns true if the dispatch only reads the operand, so that its rows may have any stride.
 static bool isOnlyRead(OpOperand &use) {
   auto dispatch = dyn_cast<DispatchOp>(use.getOwner());
   if (!dispatch ||
@@ -70,7 +70,7 @@ static bool isOnlyRead(OpOperand &use) {
   });
 }
 
-/// Returns true if `v` is the result of a dispatch that can write it with any strides.
+/// Returns true if `v` is the result of a dispatch that can write rows with any stride.
 static bool isWrittenFreely(Value v) {
   auto dispatch = v.getDefiningOp<DispatchOp>();
   if (!dispatch || dispatch.getInplace()[cast<OpResult>(v).getResultNumber()] != -1)
@@ -91,7 +91,7 @@ static Value buildRows(OpBuilder &b, Value padded, RankedTensorType type) {
                                         indices(b, type.getShape()), indices(b, ones));
 }
 
-/// Builds `v` with longer rows, whose padding is undefined.
+/// Builds `v` with longer rows. The padding is undefined.
 static Value buildPadded(OpBuilder &b, Value v, RankedTensorType padded) {
   auto type = cast<RankedTensorType>(v.getType());
   SmallVector<int64_t> zeros(type.getRank(), 0), ones(type.getRank(), 1);
@@ -111,7 +111,7 @@ static void readPadded(OpOperand &use, Value padded) {
   arg.replaceAllUsesExcept(rows, rows.getDefiningOp());
 }
 
-/// Step 2.
+/// Runs step 2.
 static void padResult(OpResult result, RankedTensorType padded) {
   SmallVector<OpOperand *> uses =
       llvm::map_to_vector(result.getUses(), [](OpOperand &use) { return &use; });
@@ -132,7 +132,7 @@ static int64_t countReads(linalg::ContractOp contract, RankedTensorType factor) 
   return turns / factor.getNumElements();
 }
 
-/// Step 3.
+/// Runs step 3. Returns whether a copy was made.
 static bool copyPadded(Value v, RankedTensorType padded) {
   SmallVector<OpOperand *> uses;
   for (OpOperand &use : v.getUses())

@@ -9,14 +9,14 @@
 //   %q = fsdp.dispatch (%p, %g) inplace [-1]     =>     inplace [0]      if %p is not read again
 //
 // Result i may overwrite operand j if
-//  1. their types are equal, and nothing reads the operand (or a view of its buffer) afterwards: no
-//     use later in the block or in a loop around it;
+//  1. their types are equal, and no later op, in the block or in a loop around it, reads the
+//     operand or a view of its buffer;
 //  2. an argument of the function is overwritten only by the result that updates it;
 //  3. inside, linalg ops read the operand and write the result at identity maps only, so that no
 //     element is read after it is overwritten. An accumulator (the init of the op that computes the
 //     result) is always allowed.
 //
-// O(uses). Results that must be in place but cannot are copied by the stage Plan.
+// O(uses). If a result must be in place but cannot, lib/Plan copies it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,7 @@ static std::optional<unsigned> updatedBy(func::FuncOp func, BlockArgument arg) {
   return std::nullopt;
 }
 
-/// Returns the value of which `v` is a view, over any number of views.
+/// Returns the value that `v` views, through any number of views.
 static Value rootOf(Value v) {
   while (Operation *def = v.getDefiningOp()) {
     if (!isContiguousView(def) && !isa<OwnPieceOp>(def))
@@ -76,7 +76,8 @@ static bool isElementwise(DispatchOp dispatch, unsigned result, unsigned operand
     return op && op.getMatchingIndexingMap(&use).isIdentity();
   };
   auto made = cast<YieldOp>(body.getTerminator()).getOperand(result);
-  if (auto scatter = made.getDefiningOp<ScatterAddRowsOp>()) // adds to its init in place
+  // A scatter adds to its init in place.
+  if (auto scatter = made.getDefiningOp<ScatterAddRowsOp>())
     return scatter.getInit() == body.getArgument(operand) && scatter.getInit().hasOneUse();
   auto producer = made.getDefiningOp<linalg::LinalgOp>();
   if (!producer)
@@ -84,7 +85,7 @@ static bool isElementwise(DispatchOp dispatch, unsigned result, unsigned operand
   OpOperand *init = producer.getDpsInitOperand(cast<OpResult>(made).getResultNumber());
   BlockArgument arg = body.getArgument(operand);
   if (init->get() == arg && arg.hasOneUse())
-    return true; // an accumulator
+    return true; // the operand is an accumulator
   if (!identity(producer, *init) || producer.getNumReductionLoops())
     return false;
   return llvm::all_of(arg.getUses(), [&](OpOperand &use) {
@@ -92,8 +93,8 @@ static bool isElementwise(DispatchOp dispatch, unsigned result, unsigned operand
   });
 }
 
-/// Returns true if the result may overwrite `root`: a value of a dispatch, a collective or a loop,
-/// or the argument or loop-carried value that the result updates.
+/// Returns true if the result may overwrite `root`. This holds for results of dispatches,
+/// collectives and loops, and for the argument or loop-carried value that the result updates.
 static bool isOwned(Value root, DispatchOp dispatch, unsigned result, func::FuncOp func) {
   if (auto arg = dyn_cast<BlockArgument>(root)) {
     Operation *owner = arg.getOwner()->getParentOp();
@@ -107,7 +108,7 @@ static bool isOwned(Value root, DispatchOp dispatch, unsigned result, func::Func
     if (!index)
       return false;
     Value updated = func.getBody().front().getTerminator()->getOperand(*index);
-    while (auto gather = updated.getDefiningOp<AllGatherOp>()) // skip the gather of its pieces
+    while (auto gather = updated.getDefiningOp<AllGatherOp>()) // skip gathers of pieces
       updated = gather.getInput();
     return updated == dispatch.getResult(result);
   }
@@ -117,8 +118,8 @@ static bool isOwned(Value root, DispatchOp dispatch, unsigned result, func::Func
 
 namespace {
 struct AssignInplacePass : fsdp::impl::AssignInplacePassBase<AssignInplacePass> {
-  /// Assigns an operand to the result. `state`: take arguments and loop-carried values, else other
-  /// operands.
+  /// Assigns an operand to the result. If `state`, considers only arguments and loop-carried
+  /// values; else only other operands.
   bool assign(DispatchOp dispatch, SmallVectorImpl<int64_t> &inplace, unsigned result,
               func::FuncOp func, bool state) {
     for (auto [index, value] : llvm::enumerate(dispatch.getInputs())) {
@@ -130,7 +131,7 @@ struct AssignInplacePass : fsdp::impl::AssignInplacePassBase<AssignInplacePass> 
         continue;
       bool twice =
           llvm::count_if(dispatch.getInputs(), [&](Value v) { return rootOf(v) == root; }) > 1;
-      // The operand must be defined in the block of the dispatch; a loop-carried value is.
+      // The operand must be defined in the block of the dispatch. (A loop-carried value is.)
       bool near = root.getParentBlock() == dispatch->getBlock();
       if (twice || !near || !isOwned(root, dispatch, result, func) || isReadLater(root, dispatch) ||
           !isElementwise(dispatch, result, index))

@@ -6,11 +6,11 @@
 //
 //   a(c)  b  c  d(a)  e         =>      b  c  a(c)  d(a)  e
 //
-// 1. Count, for each op, the ops of the block that it or its regions use and that are not placed.
-// 2. Of the ops that wait for none, place the one that stood first.
+// 1. For each op, count the unplaced ops of the block that the op or its regions use.
+// 2. Of the ops with count 0, place the op that was first in the original order.
 //
-// An op that waited is placed as early as possible. At the end it would delay reductions that
-// depend on it, and extend the lifetimes of its operands. O(ops log ops + uses).
+// This places an op that must move as early as possible. At the end of the block, it would delay
+// reductions that depend on it, and extend the lifetimes of its operands. O(ops log ops + uses).
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,7 +63,7 @@ void mlir::fsdp::restoreOrder(Block &block) {
       if (--open[user] == 0)
         ready.push(user);
   }
-  for (Operation *op : ops) // ops on a cycle
+  for (Operation *op : ops) // append ops on a cycle
     if (op)
       op->moveBefore(&block, end ? end->getIterator() : block.end());
 }

@@ -12,7 +12,7 @@
 namespace mlir {
 namespace fsdp {
 
-/// Moves each op that stands before one of its operands directly after the last of them; all other
+/// If an op precedes one of its operands, moves the op directly after its last operand. All other
 /// ops keep their order. Ops that depend on themselves move to the end, before the terminator.
 void restoreOrder(Block &block);
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Avoids storing a wide result of a contraction, such as the logits, as a whole: it and the ops
-// that read it are computed for one chunk of rows at a time.
+// Avoids storing a wide result of a contraction, such as the logits. The contraction and the
+// readers of its result are computed for one chunk of rows at a time.
 //
 //   %z  = contract %x, %w        [N,V]         for each chunk c of the rows, written out:
 //   %l  = lse %z                 [N]             %zc = contract %x[c], %w
@@ -13,24 +13,24 @@
 //   %dx = contract %dz, %w       [N,H]           %dzc = %zc, %lc, %t[c]
 //   %dw = contract %x, %dz       [V,H]           %dxc = contract %dzc, %w
 //                                                %dw = contract %x[c], %dzc into %dw
-//                                              %l, %dx = the %lc, the %dxc, concatenated
+//                                              %l, %dx = concatenations of %lc, %dxc
 //
-// 1. A seed is a contraction whose result exceeds the limit. Its rows are a parallel loop that its
-//    left operand has and its right one has not, the longest first.
-// 2. The group grows from the seed by the readers of every wide result, and by ops between members.
-//    - Each must be a linalg op that has the rows, if at all, as a loop.
-//    - The attempt fails if anything else reads a wide result, or if a member needs a sum over all
-//      rows: the result then has to be whole.
-//    - Ops on one number per row join, so that kernels need not be cut between them and members.
-//    - A seed whose result is only mapped, to a narrower type, say, is not chunked: it is never
-//      stored anyway.
-// 3. Write out the chunks. A result over rows is concatenated after the last one; a sum over rows
-//    continues from the chunk before.
-// 4. Sort the block: readers of the results may stand before the last member.
+// 1. A seed is a contraction whose result exceeds the limit. The rows are a parallel loop of the
+//    result and the left operand, but not of the right operand. The longest is tried first.
+// 2. The group consists of the seed, the readers of every wide result, and ops between members.
+//    - Each member must be a linalg op, in which the rows, if present, are a loop.
+//    - The attempt fails if an op that is no member reads a wide result, or if a member needs a sum
+//      over all rows, because the whole result must then exist.
+//    - Ops on one number per row join, so that they can share kernels with members.
+//    - A seed is not chunked if its result is only mapped (to a narrower type, for example),
+//      because such a result is not stored.
+// 3. Write the chunks. After the last chunk, results over rows are concatenated. A sum over rows
+//    continues from the sum of the previous chunk.
+// 4. Sort the block, because readers of the results may precede the last member.
 //
 // Values of a row keep their bits. Sums over rows keep their order, but a contraction over rows
-// rounds once per chunk. O(seeds · group · chunks). Not done here: chunks of columns, which would
-// need every column twice.
+// rounds once per chunk. O(seeds · group · chunks). Columns are not chunked, because every column
+// would be needed twice.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,7 +57,8 @@ using namespace mlir::fsdp;
 static Value slice(OpBuilder &b, Location loc, Value v, int64_t dim, int64_t begin, int64_t rows) {
   auto type = cast<RankedTensorType>(v.getType());
   if (Operation *fill = v.getDefiningOp();
-      fill && isa<tensor::EmptyOp, linalg::FillOp>(fill)) { // can be built in any shape
+      // An empty tensor or a fill can be built in any shape.
+      fill && isa<tensor::EmptyOp, linalg::FillOp>(fill)) {
     SmallVector<int64_t> shape(type.getShape());
     shape[dim] = rows;
     Value empty = tensor::EmptyOp::create(b, loc, shape, type.getElementType());
@@ -72,7 +73,7 @@ static Value slice(OpBuilder &b, Location loc, Value v, int64_t dim, int64_t beg
   return tensor::ExtractSliceOp::create(b, loc, v, offsets, sizes, strides);
 }
 
-/// Adds `begin` to the row index in the body, except where it indexes a value of the chunk itself.
+/// Adds `begin` to the row index in the body, except where it indexes a value of the chunk.
 static void shiftRowIndices(linalg::LinalgOp op, unsigned loop, int64_t begin,
                             llvm::function_ref<bool(OpOperand &)> isLocal) {
   if (begin == 0)
@@ -90,8 +91,8 @@ static void shiftRowIndices(linalg::LinalgOp op, unsigned loop, int64_t begin,
   }
 }
 
-/// Writes a member for one chunk. `mapping` holds the values of this chunk, and sums up to the
-/// chunk before.
+/// Writes a member for one chunk. `mapping` holds the values of this chunk, and the sums over the
+/// previous chunks.
 void RowGroup::writeMember(OpBuilder &b, linalg::LinalgOp op, int64_t begin, int64_t rows,
                            IRMapping &mapping) {
   unsigned loop = rowLoops.lookup(op);
@@ -122,7 +123,7 @@ void RowGroup::writeMember(OpBuilder &b, linalg::LinalgOp op, int64_t begin, int
     }
   auto copy = cast<linalg::LinalgOp>(clone(b, op, types, operands));
   copy->getRegion(0).walk(
-      [&](Operation *inner) { // clone() maps the operands of the op, not its captures
+      [&](Operation *inner) { // clone() maps the operands of the op, but not its captures
         for (OpOperand &operand : inner->getOpOperands())
           if (Value to = body.lookupOrNull(operand.get()))
             operand.set(to);
@@ -179,8 +180,8 @@ struct ChunkRowsPass : fsdp::impl::ChunkRowsPassBase<ChunkRowsPass> {
 };
 } // namespace
 
-/// Step 1. Returns the loops that the result and the first operand have, but not the second, the
-/// longest first.
+/// Runs step 1. Returns the loops of the result and the first operand that the second operand does
+/// not have, longest first.
 static SmallVector<unsigned> getRowLoops(linalg::LinalgOp seed) {
   SmallVector<AffineMap> maps = seed.getIndexingMapsArray();
   SmallVector<unsigned> loops;
@@ -193,7 +194,8 @@ static SmallVector<unsigned> getRowLoops(linalg::LinalgOp seed) {
   return loops;
 }
 
-/// Returns the rows of a chunk. Chunks are equal if a divisor of `rows` is above 3/4 of what fits.
+/// Returns the rows of a chunk. Chunks are of equal size if `rows` has a divisor between 3/4 of
+/// `fitting` and `fitting`.
 static int64_t chooseChunkRows(int64_t rows, int64_t fitting) {
   for (int64_t size = fitting; size * 4 > fitting * 3; --size)
     if (rows % size == 0)

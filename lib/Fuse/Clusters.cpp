@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Greedy producer-consumer grouping, in program order.
+// Groups ops with their producers greedily, in program order.
 //
 //   %s = row sum of %x          rows [N]   cluster 0: {s, m, y}, a layer norm
 //   %m = %s / C                 rows [N]
@@ -13,20 +13,20 @@
 //   %g = gelu(%h + %b)          rows [N,M]
 //
 // An op joins the latest cluster that produces one of its operands if
-//  1. the two are at most `window` ops apart;
-//  2. they run over common leading parallel loops: those of a reduction are the ones before its
-//     first reduced loop, those of a map all its loops or as many as the cluster has;
-//  3. it reads the values of the cluster, and writes its own, at equal rows;
-//  4. none of its operands depends on the cluster through another kernel;
+//  1. the op and the cluster are at most `window` ops apart;
+//  2. both run over common leading parallel loops: the loops of a reduction before its first
+//     reduced loop, and all loops of a map or as many as the cluster has;
+//  3. the op reads the values of the cluster, and writes its results, at equal rows;
+//  4. no operand of the op depends on the cluster through another kernel;
 //  5. the cluster then has at most `maxOps` ops, including those in bodies.
 //
-// Otherwise it opens a cluster.
-//  - Contractions and scatters always open one; only maps over their whole result join it.
-//  - Nothing joins attention.
-//  - Ops on few elements join one another freely, and so do slices that assemble one tensor.
-//  - Other producers of the op are merged into its cluster under the same conditions.
+// Otherwise the op opens a cluster.
+//  - Contractions and scatters always open a cluster. Only maps over their whole result join it.
+//  - No op joins the cluster of attention.
+//  - Ops on few elements, and slices that assemble one tensor, join without these conditions.
+//  - Clusters of the op's other producers are merged into its cluster on the same conditions.
 //
-// O(ops · window). Not done here: siblings that share inputs only.
+// O(ops · window). Ops that only share inputs are not grouped.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,8 +41,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 static constexpr int64_t smallElements = 16; // most elements of a small value
-static constexpr int64_t broadcastGain =
-    4; // a broadcast this many times larger than its inputs is not stored
+/// A broadcast that is at least this many times larger than its inputs is not stored.
+static constexpr int64_t broadcastGain = 4;
 
 StringRef fsdp::stringify(ClusterKind kind) {
   static constexpr StringLiteral names[] = {"map",       "row",     "column", "contract",
@@ -70,8 +70,7 @@ SmallVector<Value> fsdp::readValues(Operation *op) {
   return values.takeVector();
 }
 
-/// Returns true if the offset of the slice in bytes is a multiple of the alignment that kernels
-/// assume.
+/// Returns true if the byte offset of the slice is a multiple of the alignment that kernels assume.
 static bool beginsAligned(tensor::ExtractSliceOp slice) {
   constexpr int64_t alignment = 64;
   RankedTensorType source = slice.getSourceType();
@@ -79,7 +78,7 @@ static bool beginsAligned(tensor::ExtractSliceOp slice) {
           offset = 0;
   for (int64_t d = source.getRank() - 1; d >= 0; --d) {
     int64_t at = slice.getStaticOffsets()[d];
-    if (ShapedType::isDynamic(at)) // a micro-batch: the stage Plan aligns it
+    if (ShapedType::isDynamic(at)) // lib/Plan aligns the slice of a micro-batch
       continue;
     offset += at * stride;
     stride *= source.getDimSize(d);
@@ -124,8 +123,8 @@ static bool isCheapMap(linalg::GenericOp generic) {
   });
 }
 
-/// Returns true for a cheap map whose result is much larger than its inputs or has only a wider
-/// type, and that only generics read. Each reader then computes what it reads from the inputs.
+/// Returns true for a cheap map that only generics read, and whose result is much larger than its
+/// inputs or only has a wider type. Each reader then computes the elements that it reads.
 static bool isCheapBroadcast(Operation *op) {
   auto generic = dyn_cast<linalg::GenericOp>(op);
   if (!generic || !isCheapMap(generic))
@@ -224,7 +223,8 @@ ClusterBuilder::ClusterBuilder(Block &block, unsigned window, int64_t maxOps)
       place(&op);
   llvm::erase_if(clusters, [](const OpCluster &c) {
     return c.members.empty();
-  }); // clusters merged into others
+    // Erase clusters that were merged into others.
+  });
   for (OpCluster &cluster : clusters)
     if (cluster.small)
       cluster.kind = ClusterKind::Scalar;
@@ -263,7 +263,8 @@ void ClusterBuilder::place(Operation *op) {
   fresh.small = isSmall(op);
   fresh.size = countOps(op);
   if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op)) {
-    if (isa<linalg::ContractOp>(op)) { // maps join over the whole result
+    // Maps join a contraction over its whole result.
+    if (isa<linalg::ContractOp>(op)) {
       fresh.rows.assign(cast<RankedTensorType>(op->getResultTypes()[0]).getShape());
     } else {
       fresh.rows = linalgOp.getStaticLoopRanges();
@@ -288,14 +289,14 @@ static bool meetsAtRows(linalg::LinalgOp op, const OpCluster &cluster, unsigned 
   }
   llvm::SetVector<Value> captured;
   getUsedValuesDefinedAbove(op->getRegions(), captured);
-  for (Value v : captured) // a capture may be read at any row
+  for (Value v : captured) // the body may read a capture at any row
     if (Operation *def = v.getDefiningOp(); def && members.contains(def))
       return false;
   return true;
 }
 
-/// Returns true for a cheap map of a contraction's result that is stored anyway. Readers of the map
-/// can compute it from there, so that nothing more is stored.
+/// Returns true for a cheap map of a contraction's result that is stored anyway. Readers can
+/// compute the map from that result, so that the map need not be stored.
 static bool isBetterLater(linalg::GenericOp op, const OpCluster &cluster) {
   return isCheapMap(op) && llvm::any_of(op.getInputs(), [&](Value in) {
            return llvm::is_contained(cluster.members, in.getDefiningOp()) && !in.hasOneUse();
@@ -308,7 +309,7 @@ static unsigned commonRows(linalg::GenericOp op, const OpCluster &cluster) {
   if (kind != ClusterKind::Map && kind != ClusterKind::Row)
     return 0;
   unsigned natural = naturalRows(op), common = cluster.rows.size();
-  if (cluster.kind == ClusterKind::Map) // its rows may shrink to those of a reduction
+  if (cluster.kind == ClusterKind::Map) // the rows of a map may shrink to those of a reduction
     common = std::min(common, natural);
   else if (cluster.kind == ClusterKind::Row &&
            (kind == ClusterKind::Row ? natural != common : natural < common))
@@ -337,7 +338,7 @@ bool ClusterBuilder::join(Operation *op, unsigned index) {
   bool freely = assembles || (cluster.small && isSmall(op));
   if ((!common && !freely) || closesCycle(cluster.members, op))
     return false;
-  cluster.rows.resize(common); // none if only their size allowed the join
+  cluster.rows.resize(common); // no rows if ops joined because they are small
   cluster.small &= isSmall(op);
   cluster.size = size;
   if (common && kindOf(op) == ClusterKind::Row)
@@ -347,7 +348,7 @@ bool ClusterBuilder::join(Operation *op, unsigned index) {
   return true;
 }
 
-/// Merges another producer of op into cluster \p index, of which op is a member now.
+/// Merges cluster \p other, another producer of op, into cluster \p index, which contains op.
 void ClusterBuilder::merge(Operation *op, unsigned index, unsigned other) {
   OpCluster &into = clusters[index], &from = clusters[other];
   auto generic = dyn_cast<linalg::GenericOp>(op);
@@ -381,7 +382,7 @@ void ClusterBuilder::merge(Operation *op, unsigned index, unsigned other) {
 }
 
 /// Returns true if a kernel of \p members and \p op would read a value that another kernel computes
-/// from its results.
+/// from the results of this kernel.
 bool ClusterBuilder::closesCycle(ArrayRef<Operation *> members, Operation *op) {
   llvm::SmallPtrSet<Operation *, 16> inside(members.begin(), members.end()), seen;
   inside.insert(op);
@@ -392,7 +393,7 @@ bool ClusterBuilder::closesCycle(ArrayRef<Operation *> members, Operation *op) {
     return def && def->getBlock() == &block && position[def] >= first;
   };
 
-  // Collect what they read from other kernels, directly or through auxiliary ops.
+  // Collect the values that these ops read from other kernels, directly or through auxiliary ops.
   SmallVector<Value> worklist;
   for (Operation *member : inside)
     llvm::append_range(worklist, readValues(member));
@@ -406,7 +407,7 @@ bool ClusterBuilder::closesCycle(ArrayRef<Operation *> members, Operation *op) {
     else
       outside.push_back(def);
   }
-  // Check whether any of these values depends on them.
+  // Check whether any of these values depends on an op of the kernel.
   seen.clear();
   while (!outside.empty()) {
     Operation *def = outside.pop_back_val();

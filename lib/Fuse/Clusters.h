@@ -21,7 +21,7 @@ struct OpCluster {
   SmallVector<Operation *> members; ///< in program order
   ClusterKind kind = ClusterKind::Map;
   SmallVector<int64_t> rows; ///< extents of the common loops
-  bool small = false;        ///< all values are small: no loops needed
+  bool small = false;        ///< all values are small, so no loops are needed
   int64_t size = 0;          ///< sum of the members' countOps
 };
 
@@ -29,7 +29,7 @@ struct OpCluster {
 int64_t countOps(Operation *op);
 
 /// Groups the tensor ops of `block`. Auxiliary ops (constants, fills, strided views, cheap
-/// broadcasts, wider copies, scalars) are in no cluster: see isAuxiliary.
+/// broadcasts, wider copies, scalars) are in no cluster (isAuxiliary).
 class ClusterBuilder {
 public:
   /// \p maxOps bounds the size of a cluster of several members.
@@ -50,12 +50,11 @@ private:
   DenseMap<Operation *, unsigned> clusterOf, position;
 };
 
-/// Returns true if the op is copied into each dispatch that uses it, instead of being a member of
-/// one.
+/// Returns true if the op is copied into each dispatch that uses it, instead of being in a cluster.
 bool isAuxiliary(Operation *op);
-/// Returns true if the op has a kernel of its own, on whole tensors.
+/// Returns true if the op always has a separate kernel, which reads whole tensors.
 bool isAttention(Operation *op);
-/// Returns true if the op computes: it does not only move data between ranks or steer control flow.
+/// Returns true if the op computes values. Returns false for collectives and control flow.
 bool isComputation(Operation *op);
 /// Returns true if the op is a view of an aligned, contiguous range of its source.
 bool isContiguousView(Operation *op);

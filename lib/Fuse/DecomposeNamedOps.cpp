@@ -13,12 +13,12 @@
 //   gather_rows    y[i.., c] = table[ids[i..], c]
 //   random, gemm, attention, attention_grad: fsdp/IR/Decompositions.h
 //
-// 1. Walk the function; replace each raised op with its generics. Attention stays if it is to be
+// 1. Walk the function; replace each raised op with its generics. Keep attention if it is to be
 //    fused and the target has a kernel for it.
 // 2. Generalise the other named linalg ops, except contract and fill.
 //
-// Sums are in f32 for narrower types. O(ops). Scatter-adds stay: their own kernel keeps their order
-// in parallel.
+// Sums of narrower types are computed in f32. O(ops). Scatter-adds remain, because their own kernel
+// keeps the order of additions in parallel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,8 +58,8 @@ static Type elementType(Value v) { return getElementTypeOrSelf(v.getType()); }
 namespace {
 using Body = function_ref<Value(OpBuilder &, Location, ValueRange)>;
 
-/// Builds generics over rows that are reduced along one dimension. An input has all dimensions, one
-/// value per row, or a single value.
+/// Builds generics over rows that are reduced along one dimension. An input has all dimensions, or
+/// one value per row, or a single value.
 class RowBuilder {
 public:
   RowBuilder(OpBuilder &b, Location loc, Value x, unsigned reduced)
@@ -170,13 +170,13 @@ static Value buildIgnored(OpBuilder &b, Location l, Value target, int64_t ignore
   return arith::CmpIOp::create(b, l, arith::CmpIPredicate::eq, target, c);
 }
 
-/// Builds the divisor of the sum from the number of rows that count: at least 1, so that a mean
-/// over none is 0.
+/// Builds the divisor of the sum from the number of rows that count. The divisor is at least 1, so
+/// that a mean over no rows is 0.
 static Value buildDivisor(OpBuilder &b, Location l, Value count, Type wide) {
   return arith::MaximumFOp::create(b, l, count, constant(b, l, wide, 1));
 }
 
-/// Builds the number of rows that count as a rank-0 tensor; null if all do.
+/// Builds the number of rows that are not ignored as a rank-0 tensor; null if no row is ignored.
 static Value buildCount(RowBuilder &rows, Value targets, std::optional<int64_t> ignore) {
   if (!ignore)
     return {};
@@ -192,8 +192,8 @@ static Value buildCount(RowBuilder &rows, Value targets, std::optional<int64_t> 
 /// Builds lse[n] - x[n, t[n]], and 0 for ignored rows.
 static Value buildNegativeLogLikelihood(RowBuilder &rows, CrossEntropyOp op, Value lse) {
   Type wide = rows.wideType();
-  // The logit of the target is a sum over the row: it is read where all others are, so that a
-  // gradient can overwrite the logits.
+  // Select the target's logit by a sum over the row. All logits are then read at their own index,
+  // so that a gradient can overwrite them.
   Value picked = rows.reduce(
       {op.getLogits(), op.getTargets()}, 0, [&](OpBuilder &b, Location l, ValueRange a) -> Value {
         Value v =
@@ -291,8 +291,8 @@ static void decompose(GatherRowsOp op, OpBuilder &b) {
 }
 
 namespace {
-/// Asks the target for which attention it has kernels. Warns once per reason, since programs and
-/// layers of a model repeat it. Thread-safe: functions are processed in parallel.
+/// Asks the target for which attention it has kernels. Warns once per reason, because programs and
+/// layers repeat a reason. Thread-safe, because functions are processed in parallel.
 class AttentionKernels {
 public:
   explicit AttentionKernels(std::shared_ptr<const TargetInfo> target) : target(std::move(target)) {}
@@ -352,8 +352,8 @@ struct DecomposeNamedOpsPass : fsdp::impl::DecomposeNamedOpsPassBase<DecomposeNa
     return op->emitError("cannot be written as linalg.generic");
   }
 
-  std::shared_ptr<AttentionKernels>
-      kernels; ///< kernels of the target; null: all attention has a kernel
+  // Kernels of the target. Null means that all attention has a kernel.
+  std::shared_ptr<AttentionKernels> kernels;
 };
 } // namespace
 

@@ -12,11 +12,11 @@
 //   %y = linalg.generic %x, %s               fsdp.yield %y
 //                                          }
 //
-// 1. Auxiliary ops, which are copied into kernels, become dispatches if something else reads them.
+// 1. Auxiliary ops, which are copied into kernels, become dispatches if other ops read them.
 // 2. Group the ops of each block (Clusters.cpp).
-// 3. For each cluster, clone its members and the auxiliary ops that they need into a dispatch. The
-//    remaining operands are those of the dispatch, in order of first use; its results are the
-//    members' values with a use outside.
+// 3. For each cluster, clone its members and the auxiliary ops that they need into a dispatch.
+//    Values from outside become operands of the dispatch, in order of first use. The members'
+//    values with uses outside become its results.
 // 4. Erase the originals, sort the block topologically, erase dead ops.
 //
 // O(ops · window). Equal clusters become equal dispatches, so that equal layers share their
@@ -76,8 +76,8 @@ LogicalResult DispatchBuilder::collect(Operation *op, int64_t depth) {
   }
   for (Value v : readValues(op)) {
     Operation *def = v.getDefiningOp();
-    if (def && (members.contains(def) ||
-                (isAuxiliary(def) && !isAttention(op)))) { // attention reads whole tensors
+    // Attention reads whole tensors.
+    if (def && (members.contains(def) || (isAuxiliary(def) && !isAttention(op)))) {
       if (failed(collect(def, depth + 1)))
         return failure();
       continue;
@@ -109,7 +109,7 @@ LogicalResult DispatchBuilder::build() {
       if (hasOutsideUse(v))
         results.push_back(v);
   if (results.empty())
-    return success(); // dead
+    return success(); // all values are dead
   Operation *last = cluster.members.back();
   OpBuilder b(last);
   b.setInsertionPointAfter(last);
@@ -123,7 +123,7 @@ LogicalResult DispatchBuilder::build() {
     mapping.map(v, block->addArgument(v.getType(), v.getLoc()));
   for (Operation *op : body) {
     Operation *copy = b.clone(*op, mapping);
-    // The unit is an attribute of the call: units share kernels.
+    // The unit becomes an attribute of the call, because units share kernels.
     for (StringRef name : {FSDPDialect::rowsAttr, FSDPDialect::unitAttr})
       if (Attribute unit = copy->removeDiscardableAttr(name))
         dispatch->setAttr(name, unit);
@@ -140,9 +140,9 @@ LogicalResult DispatchBuilder::build() {
   return success();
 }
 
-/// Wraps an auxiliary op (constant, fill, strided view, broadcast) in a dispatch of its own if a
-/// reader is no kernel (a collective, a loop that carries a sum, a view) or reads whole tensors
-/// (attention).
+/// Wraps an auxiliary op (constant, fill, strided view, broadcast) in a separate dispatch. Does so
+/// if a reader is no kernel (a collective, a loop that carries a sum, a view) or is attention,
+/// which reads whole tensors.
 static LogicalResult wrapLoose(Block &block, int64_t maxOps) {
   auto isLoose = [](OpOperand &use) {
     Operation *user = use.getOwner();
@@ -199,7 +199,7 @@ struct FormDispatchesPass : fsdp::impl::FormDispatchesPassBase<FormDispatchesPas
       return;
     SmallVector<Block *> blocks{&func.getBody().front()};
     func.walk([&](scf::ForOp loop) { blocks.push_back(loop.getBody()); });
-    for (Block *block : llvm::reverse(blocks)) // inner ones first
+    for (Block *block : llvm::reverse(blocks)) // inner blocks first
       if (failed(formIn(*block)))
         return signalPassFailure();
   }

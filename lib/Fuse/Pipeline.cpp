@@ -15,12 +15,12 @@ using namespace mlir;
 void fsdp::buildFusePipeline(OpPassManager &pm, const StepOptions &options) {
   std::shared_ptr<const TargetInfo> target = getTargetInfo(options.codegen);
   pm.addNestedPass<func::FuncOp>(configure(createDecomposeNamedOpsPass(target), options));
-  // Merges the chains that a loss and its gradient share. Fills may be merged here: each dispatch
-  // gets its own copy.
+  // Merge the chains that a loss and its gradient share. This may also merge fills, because each
+  // dispatch gets its own copy.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   ChunkLimits chunks = target->getChunkLimits();
-  if (options.fuse.maxChunkBytes >= 0) // a given limit holds even for few rows
+  if (options.fuse.maxChunkBytes >= 0) // a limit set by the user holds even for few rows
     chunks = {options.fuse.maxChunkBytes, TargetInfo().getChunkLimits().minRows};
   if (chunks.maxBytes)
     pm.addNestedPass<func::FuncOp>(configure(createChunkRowsPass(), options,

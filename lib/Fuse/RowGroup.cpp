@@ -14,7 +14,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-static constexpr unsigned maxMembers = 64; ///< a loss has about twelve
+static constexpr unsigned maxMembers = 64; ///< a loss has about twelve members
 
 int64_t fsdp::tensorBytes(Type of) {
   auto type = cast<RankedTensorType>(of);
@@ -32,7 +32,7 @@ std::optional<int> fsdp::findDimension(AffineMap map, unsigned loop) {
   return found;
 }
 
-/// Returns the ops by which the body of `op` reads single elements of `from`.
+/// Returns the ops in the body of `op` that read single elements of `from`.
 static SmallVector<tensor::ExtractOp> getExtracts(Operation *op, Value from) {
   SmallVector<tensor::ExtractOp> extracts;
   op->walk([&](tensor::ExtractOp extract) {
@@ -48,8 +48,8 @@ SmallVector<Value> fsdp::getCaptures(Operation *op) {
   return captures.takeVector();
 }
 
-/// Returns the loop of `op` that runs over the rows of its operands in the group, or nothing if
-/// they disagree.
+/// Returns the loop of `op` that runs over the rows of its operands in the group; nothing if
+/// operands disagree.
 std::optional<unsigned> RowGroup::findRowLoop(linalg::LinalgOp op) const {
   std::optional<unsigned> found;
   auto agree = [&](unsigned loop) {
@@ -74,7 +74,7 @@ std::optional<unsigned> RowGroup::findRowLoop(linalg::LinalgOp op) const {
   return found;
 }
 
-/// Returns true if a sum over rows is narrower than f32: chunks would round it once more each.
+/// Returns true if a sum over rows is narrower than f32. Each chunk would round it once more.
 static bool roundsSums(linalg::LinalgOp op, unsigned loop) {
   return llvm::any_of(op.getDpsInitsMutable(), [&](OpOperand &init) {
     auto type = dyn_cast<FloatType>(getElementTypeOrSelf(init.get()));
@@ -82,7 +82,7 @@ static bool roundsSums(linalg::LinalgOp op, unsigned loop) {
   });
 }
 
-/// Returns true if every operand has the rows as one dimension, or not at all.
+/// Returns true if every operand either has the rows as one dimension or does not have them.
 bool RowGroup::readsRowsByLoop(linalg::LinalgOp op, unsigned loop) const {
   for (OpOperand &operand : op->getOpOperands()) {
     if (!isa<RankedTensorType>(operand.get().getType()))
@@ -94,7 +94,7 @@ bool RowGroup::readsRowsByLoop(linalg::LinalgOp op, unsigned loop) const {
     if (known != rowDims.end() && *dim != int(known->second))
       return false;
   }
-  for (Value capture : getCaptures(op)) // only single elements may be read
+  for (Value capture : getCaptures(op)) // only single elements of a capture may be read
     if (isOverRows(capture) && llvm::any_of(capture.getUsers(), [&](Operation *user) {
           return op->isProperAncestor(user) && !isa<tensor::ExtractOp>(user);
         }))
@@ -125,7 +125,7 @@ bool RowGroup::addMember(Operation *op) {
   return true;
 }
 
-/// Adds all readers of a wide result. Returns false if one cannot be a member.
+/// Adds all readers of a wide result. Returns false if a reader cannot be a member.
 bool RowGroup::addUsers(Value wide) {
   return llvm::all_of(wide.getUsers(), [&](Operation *user) {
     Operation *op = block->findAncestorOpInBlock(*user);
@@ -140,7 +140,7 @@ static SmallVector<Value> getRead(Operation *op) {
   return read;
 }
 
-/// Returns the ops up to `end` that are no members and depend on one.
+/// Returns the ops before `end` that are no members but depend on a member.
 llvm::SetVector<Operation *> RowGroup::findReaders(Operation *end) const {
   llvm::SetVector<Operation *> readers;
   for (Operation *op = getOrdered().front(); op != end; op = op->getNextNode())
@@ -164,7 +164,7 @@ bool RowGroup::addBetween() {
                       [&](Operation *op) { return !between.contains(op) || addMember(op); });
 }
 
-/// Adds maps of one number per row that depend on members only.
+/// Adds maps of one number per row that depend only on members.
 void RowGroup::addRowScalars() {
   llvm::SetVector<Operation *> readers = findReaders(block->getTerminator());
   for (Operation *op : readers) {
@@ -193,7 +193,7 @@ bool RowGroup::grow() {
       return false;
   }
   addRowScalars();
-  // A member must not depend on a sum over all rows, nor read rows that are no loop of its own.
+  // A member must not depend on a sum over all rows, nor read rows that are not one of its loops.
   return llvm::all_of(members, [&](Operation *op) {
     return llvm::all_of(getRead(op), [&](Value v) {
       Operation *def = v.getDefiningOp();
@@ -223,7 +223,7 @@ int64_t RowGroup::countRows() const {
   return cast<RankedTensorType>(seed.getType()).getDimSize(rowDims.lookup(seed));
 }
 
-/// A result of the type of an operand that ends there takes its place in the count.
+/// A result adds no bytes if it may overwrite an operand of its type that ends at the op.
 int64_t RowGroup::countRowBytes() const {
   SmallVector<Operation *> ordered = getOrdered();
   llvm::SmallDenseMap<Value, Operation *> lastReaders;
@@ -239,7 +239,7 @@ int64_t RowGroup::countRowBytes() const {
         alive -= tensorBytes(v);
         ending.push_back(v.getType());
       }
-    int64_t meanwhile = 0; // bytes that end here and are not reused
+    int64_t meanwhile = 0; // bytes of operands that end here and are not reused
     for (Value result : op->getResults())
       if (isOverRows(result) && tensorBytes(result) > limit) {
         alive += tensorBytes(result);

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Step 2 of ChunkRows.cpp: the group of ops around a wide result, and their rows.
+// Implements step 2 of ChunkRows.cpp: the group of ops around a wide result, and their rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,13 +20,13 @@ namespace mlir::fsdp {
 int64_t tensorBytes(Type of);
 inline int64_t tensorBytes(Value v) { return tensorBytes(v.getType()); }
 
-/// Returns the dimension of an operand that is the loop `loop`, or -1 if it has none. Returns
-/// nothing if the loop occurs in any other form.
+/// Returns the dimension of an operand that the loop `loop` indexes, or -1 if the loop does not
+/// occur. Returns nothing if the loop occurs in any other form.
 std::optional<int> findDimension(AffineMap map, unsigned loop);
 /// Returns the values that the bodies of `op` read from outside.
 SmallVector<Value> getCaptures(Operation *op);
 
-/// The ops that compute one wide result and use it up.
+/// The ops that compute wide results and reduce them.
 class RowGroup {
 public:
   RowGroup(linalg::LinalgOp seed, unsigned rowLoop, int64_t limit)
@@ -35,12 +35,12 @@ public:
     members.insert(seed);
   }
 
-  /// Step 2. Returns false if a result would have to be whole.
+  /// Runs step 2. Returns false if a whole wide result would have to exist.
   bool grow();
-  /// Step 3. Writes the chunks after `last()`.
+  /// Runs step 3. Writes the chunks after `last()`.
   void write(int64_t chunkRows);
 
-  /// Returns true if a wide result is used up: summed over columns or rows.
+  /// Returns true if a member sums a wide result over columns or rows.
   bool reduces() const;
   int64_t countRows() const;
   /// Returns the bytes of one row of the wide results that are alive at the same time.
@@ -65,7 +65,7 @@ private:
   int64_t limit;
   llvm::SetVector<Operation *> members;
   llvm::SmallDenseMap<Operation *, unsigned> rowLoops;
-  llvm::SmallDenseMap<Value, unsigned> rowDims; ///< results with a dimension that is the rows
+  llvm::SmallDenseMap<Value, unsigned> rowDims; ///< dimension of each result that counts rows
 };
 
 } // namespace mlir::fsdp

@@ -39,8 +39,8 @@ bool fsdp::isAttentionScalar(Type type) {
 }
 
 namespace {
-/// A region of the op, with the types of its arguments before the captured tensors and of the
-/// value that it yields.
+/// A region of the op, with the types of the arguments that precede the captured tensors, and the
+/// type of the yielded value.
 struct Function {
   StringRef name;
   Region &region;
@@ -49,7 +49,8 @@ struct Function {
 };
 } // namespace
 
-/// Verifies (C10) for one op of a region, whose arguments from `firstCapture` on are captured.
+/// Verifies (C10) for one op of a region. Arguments of the region from `firstCapture` on are
+/// captured tensors.
 static LogicalResult checkScalar(Operation &o, Function &f, unsigned firstCapture) {
   auto isCapture = [&](Value v) {
     auto argument = dyn_cast<BlockArgument>(v);
@@ -126,7 +127,7 @@ static LogicalResult checkFunction(Operation *op, Function f, ValueRange capture
   return success();
 }
 
-/// Verifies (C1) to (C10), which both ops have.
+/// Verifies the constraints (C1) to (C10) of both ops.
 template <typename Op>
 static LogicalResult checkAttention(Op op) {
   RankedTensorType q = typeOf(op.getQ()), k = typeOf(op.getK()), v = typeOf(op.getV()),

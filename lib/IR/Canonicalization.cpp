@@ -6,9 +6,9 @@
 //
 //   shard(unshard(%s)) of one unit         ->  %s
 //   a collective in a group of one rank    ->  its operand
-//   gemm with beta 0 and C a value         ->  gemm with C an empty tensor
+//   gemm with beta 0 and a value as C      ->  gemm with an empty tensor as C
 //   dispatch operand that is not read      ->  erased, unless a result is written over it
-//   dispatch operand that occurs twice     ->  the second is erased
+//   dispatch operand that occurs twice     ->  the second occurrence is erased
 //
 //===----------------------------------------------------------------------===//
 
@@ -89,7 +89,7 @@ LogicalResult DispatchOp::canonicalize(DispatchOp op, PatternRewriter &rewriter)
     if (isInplace(i))
       continue;
     Value value = op.getOperand(i);
-    BlockArgument same; // earlier argument for the same value
+    BlockArgument same; // earlier block argument for `value`
     for (unsigned j = 0; j < i && !same; ++j)
       if (op.getOperand(j) == value && !isInplace(j))
         same = body.getArgument(j);

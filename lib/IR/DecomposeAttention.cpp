@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Lowers fsdp.attention and fsdp.attention_grad to linalg, with all scores in memory. The G query
-// heads that share a kv head are adjacent, so one product computes them as further rows. The
+// heads that share a kv head are adjacent, so one product computes them as additional rows. The
 // tensors are reshaped by views, not copied:
 //
 //   Q [B, H, Sq, D]  =  [B, Hkv, G·Sq, D]      S [B, Hkv, G·Sq, Sk]  =  [B, H, Sq, Sk]
@@ -17,8 +17,8 @@
 //            gradient of a captured tensor: a reduction if the indices of the contribution are
 //            loops, a scatter-add in the order of (b, h, q, k) if they are computed
 //
-// f is weight_mod. Masked scores and factors may be NaN or infinite, so a select replaces them; a
-// product with 0 would not. Memory: O(Sq·Sk). Not done here: tiling, skipping of masked keys.
+// f is weight_mod. Masked scores and factors may be NaN or infinite, so a select, not a product
+// with 0, replaces them. Memory: O(Sq·Sk). There is no tiling, and masked keys are not skipped.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,8 +50,8 @@ static Value drawElement(OpBuilder &b, RandomElementOp op, IRMapping &mapping) {
   return buildRandomElement(b, op.getLoc(), getDraw(op), place, element);
 }
 
-/// Clones the ops of a function at the builder's insertion point. Omits contributions and expands
-/// random elements. `mapping` then maps each value of the region to its copy.
+/// Clones the ops of a region at the builder's insertion point. Omits contributions and expands
+/// random elements. Adds the copy of each value of the region to `mapping`.
 static void cloneFunction(OpBuilder &b, Region &region, ValueRange arguments, ValueRange captures,
                           IRMapping &mapping) {
   Block &body = region.front();
@@ -121,7 +121,7 @@ public:
     llvm::append_range(arguments, position(b, l));
     return inlineFunction(b, op.getScoreMod(), arguments, op.getCaptures());
   }
-  /// Returns `v`, or `otherwise` where mask_mod is false.
+  /// Returns `v` where mask_mod is true, else `otherwise`.
   Value masked(OpBuilder &b, Location l, Value v, double otherwise) {
     if (op.getMaskMod().empty())
       return v;
@@ -136,7 +136,7 @@ public:
     Value factor = inlineFunction(b, op.getWeightMod(), position(b, l), op.getCaptures());
     return masked(b, l, arith::MulFOp::create(b, l, w, factor), 0);
   }
-  /// Returns whether `v`, the maximum or the log-sum-exp of a row, is that of a row without a key.
+  /// Returns whether a row has no key. `v` is the maximum or the log-sum-exp of the row.
   Value isEmpty(OpBuilder &b, Location l, Value v) {
     return arith::CmpFOp::create(b, l, arith::CmpFPredicate::OEQ, v, constant(b, l, -infinity));
   }
@@ -212,8 +212,8 @@ Value AttentionBuilder<Op>::zeros(RankedTensorType type, double value) {
   return linalg::FillOp::create(b, loc, scalar, empty).getResult(0);
 }
 
-/// Applies `body` to the elements of `ins`: once per score, or once per row if all inputs are per
-/// row.
+/// Applies `body` to the elements of `ins`: once per row if all inputs have one value per row, else
+/// once per score.
 template <typename Op>
 Value AttentionBuilder<Op>::map(ValueRange ins, Type type, Body body) {
   bool perRow = llvm::all_of(ins, [](Value v) { return typeOf(v).getRank() == 3; });
@@ -314,7 +314,7 @@ static std::optional<AffineMap> loopsOf(ContributeOp contribution, ArrayRef<int6
     auto argument = dyn_cast<BlockArgument>(index);
     if (!argument)
       return std::nullopt;
-    unsigned loop = argument.getArgNumber() - 2; // after the cotangent and the score
+    unsigned loop = argument.getArgNumber() - 2; // the cotangent and the score come first
     AffineExpr expr = getAffineDimExpr(loop, contribution.getContext());
     if (extents[loop] != size || llvm::is_contained(exprs, expr))
       return std::nullopt;
@@ -323,8 +323,8 @@ static std::optional<AffineMap> loopsOf(ContributeOp contribution, ArrayRef<int6
   return AffineMap::get(4, 0, exprs, contribution.getContext());
 }
 
-/// Adds `values`, one per score, at the indices that the contribution computes. These may depend on
-/// the scores `x`, but not on the cotangent, so the region is evaluated with cotangent 0.
+/// Adds `values`, one per score, at the indices that the contribution computes. The indices may
+/// depend on the scores `x`, but not on the cotangent, so the region is evaluated with cotangent 0.
 template <typename Op>
 Value AttentionBuilder<Op>::scatter(Value x, Value values, ContributeOp contribution, Value init) {
   auto table = RankedTensorType::get(typeOf(contribution.getCapture()).getShape(),
@@ -377,7 +377,7 @@ public:
   SmallVector<Value> build();
 
 private:
-  /// Returns the cotangent of one score, or the value of `contribution` if that is given.
+  /// Returns the cotangent of one score or, if `contribution` is set, its value.
   Value atScore(OpBuilder &b, Location l, ValueRange v, ContributeOp contribution);
   Value captured(Value capture, Type type);
 

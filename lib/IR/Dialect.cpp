@@ -22,8 +22,8 @@ using namespace mlir::fsdp;
 #include "fsdp/IR/FSDPTypes.cpp.inc"
 
 namespace {
-/// Lets functions with ops of the dialect be inlined: an imported function may have a stop-gradient
-/// marker. Ops with effects belong to later stages, which have one function.
+/// Allows inlining of functions with ops of the dialect, because an imported function may have a
+/// stop-gradient marker. Ops with effects occur only in later stages, which have one function.
 struct FSDPInlinerInterface : public DialectInlinerInterface {
   using DialectInlinerInterface::DialectInlinerInterface;
 

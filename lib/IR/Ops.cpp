@@ -60,8 +60,8 @@ static void printSlices(OpAsmPrinter &printer, Operation *op, ArrayAttr slices) 
 }
 
 //===----------------------------------------------------------------------===//
-// Regions of attention: name(%s: f32, %b: index, ..) { .. }
-// The regions are isolated, so they may reuse the names of values outside.
+// Regions of attention: name(%s: f32, %b: index, ..) { .. } The regions are isolated, so they may
+// reuse the names of outside values.
 //===----------------------------------------------------------------------===//
 
 /// Parses regions by name, in any order, each at most once.
@@ -149,7 +149,7 @@ void AwaitOp::print(OpAsmPrinter &printer) {
 // Meshes
 //===----------------------------------------------------------------------===//
 
-/// Splits "shard:2" into "shard" and 2. The count is 0 for a whole axis, -1 if it is malformed.
+/// Splits "shard:2" into "shard" and 2. The count is 0 for a whole axis, -1 for malformed text.
 static std::pair<StringRef, int64_t> splitAxis(StringRef name) {
   auto [axis, count] = name.split(':');
   int64_t ranks = 0;

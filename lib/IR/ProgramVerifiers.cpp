@@ -122,7 +122,7 @@ LogicalResult BufferOp::verify() {
   return success();
 }
 
-/// Verifies that the buffer of a slot belongs to the layout, has no program and is as large as a
+/// Verifies that the buffer of a slot belongs to the layout, has no program, and has the size of a
 /// tensor of type `type`.
 static LogicalResult checkSlot(Operation *op, FlatSymbolRefAttr name, Type type,
                                SymbolTableCollection &tables) {
@@ -289,7 +289,7 @@ static LogicalResult checkSlices(Operation *op, ArrayRef<SliceAttr> slices,
   return success();
 }
 
-/// Returns whether the ranges of two slices, taken over all ranks, overlap.
+/// Returns whether the ranges of two slices overlap, each over all ranks.
 static bool overlap(Operation *op, SliceAttr a, SliceAttr b, SymbolTableCollection &tables) {
   auto getEnd = [&](SliceAttr slice) {
     FailureOr<int64_t> pieces = countPieces(op, slice, tables);
@@ -299,8 +299,8 @@ static bool overlap(Operation *op, SliceAttr a, SliceAttr b, SymbolTableCollecti
   return a.getBuffer() == b.getBuffer() && a.getOffset() < getEnd(b) && b.getOffset() < getEnd(a);
 }
 
-/// Returns whether `piece` is the part of `whole` that an all-gather over `axes` takes from this
-/// rank.
+/// Returns whether `piece` is the range of `whole` that holds this rank's data in an all-gather
+/// over `axes`.
 static bool isOwnPiece(SliceAttr piece, SliceAttr whole, ArrayAttr axes) {
   return piece.getBuffer() == whole.getBuffer() && piece.getOffset() == whole.getOffset() &&
          !whole.getPiece() && piece.getStride() == whole.getStride() &&
@@ -384,7 +384,7 @@ void fsdp::setInFlight(CopyOp copy, int64_t id, int64_t channel) {
   copy->setAttr(copyChannelAttr, builder.getI64IntegerAttr(channel));
 }
 
-/// Verifies that a command on a channel has an id, and a wait for it later in the same block.
+/// Verifies that a command on a channel has an id, and that a wait for it follows in the block.
 static LogicalResult checkWaited(Operation *op) {
   int64_t channel = getChannel(op);
   std::optional<int64_t> id = getInFlightId(op);

@@ -8,7 +8,7 @@
 // lower fsdp.random and fsdp.random_element:
 //
 //   random bernoulli with keep 0 or 1            ->  a constant
-//   reshape of random, its only use              ->  random of the new shape
+//   reshape that is the only use of random       ->  random of the new shape
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,7 @@ LogicalResult RandomOp::verify() {
   if (elements < (getPerSample() ? 1 : 0) || (elements && type.getNumElements() % elements)) // (C3)
     return emitOpError("expected the number of elements of a sample to divide ")
            << type.getNumElements() << ", found " << elements;
-  if (elements > int64_t(1) << 33) // (C3) 2^32 blocks of two words of 64 bits
+  if (elements > int64_t(1) << 33) // (C3): 2^32 blocks of two 64-bit words
     return emitOpError("expected samples of at most 2^33 elements, found ") << elements;
   if (getKeep().has_value() != bernoulli) // (C4)
     return emitOpError(bernoulli ? "expected 'keep' with bernoulli"
@@ -63,8 +63,8 @@ OpFoldResult RandomOp::fold(FoldAdaptor) {
 }
 
 namespace {
-/// Moves a reshape into the random op. A reshape keeps the row-major index, on which alone the
-/// number of an element depends.
+/// Moves a reshape into the random op. A reshape keeps the row-major index of an element, which
+/// alone determines its random number.
 template <typename Reshape>
 struct ReshapeRandom : OpRewritePattern<Reshape> {
   using OpRewritePattern<Reshape>::OpRewritePattern;
@@ -88,7 +88,7 @@ void RandomOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRCont
 }
 
 //===----------------------------------------------------------------------===//
-// The generator; 32-bit words are held in i64
+// The generator (i64 values hold 32-bit words)
 //===----------------------------------------------------------------------===//
 
 static constexpr int64_t wordMask = 0xffffffff;
@@ -148,8 +148,8 @@ std::array<Value, 4> fsdp::buildPhilox(OpBuilder &b, Location loc, std::array<Va
   return c;
 }
 
-/// Selects the word of a block that belongs to `element`: its number modulo the count of words, a
-/// power of two.
+/// Selects the word of a block that belongs to `element`: word `element` modulo the count of words,
+/// which is a power of two.
 static Value pick(Words w, ArrayRef<Value> words, Value element) {
   Value x = words.back();
   for (int64_t i = words.size() - 2; i >= 0; --i)
@@ -157,9 +157,9 @@ static Value pick(Words w, ArrayRef<Value> words, Value element) {
   return x;
 }
 
-// Let x = s·(k + f)·2^e with an integer k that bf16 can hold and 0 <= f < 1. The low 16 bits of x
-// are f·2^16. Adding 16 random bits carries into k with probability f, and from k into the exponent
-// if k overflows.
+// Let x = s·(k + f)·2^e with an integer k that fits the mantissa of bf16, and 0 <= f < 1. The low
+// 16 bits of x are f·2^16. Adding 16 random bits carries into k with probability f. If k overflows,
+// it carries into the exponent.
 Value fsdp::buildStochasticRounding(OpBuilder &b, Location loc, Value x, Value noise) {
   Type i32 = b.getI32Type();
   auto constant = [&](int32_t v) -> Value {

@@ -23,8 +23,7 @@ static FailureOr<UnitOp> lookUpUnit(Operation *op, FlatSymbolRefAttr name,
   return unit;
 }
 
-/// Verifies that `types` have the shapes of the parameters `indices` of the unit, and one element
-/// type.
+/// Verifies that `types` have the shapes of the unit's parameters `indices` and one element type.
 static LogicalResult checkParams(Operation *op, UnitOp unit, TypeRange types,
                                  ArrayRef<int64_t> indices) {
   Type element;
@@ -61,8 +60,8 @@ static LogicalResult checkShard(Operation *op, UnitOp unit, Type shard) {
   return diag;
 }
 
-/// Verifies a shard and the types of all parameters of a unit, which are the op's results or its
-/// operands (`what`).
+/// Verifies a shard and the types of all parameters of a unit. `what` says whether these are
+/// results or operands of the op.
 static LogicalResult checkWhole(Operation *op, FlatSymbolRefAttr name, Type shard, TypeRange params,
                                 StringRef what, SymbolTableCollection &tables) {
   FailureOr<UnitOp> unit = lookUpUnit(op, name, tables); // (C1)
@@ -223,8 +222,8 @@ LogicalResult BroadcastOp::verifySymbolUses(SymbolTableCollection &tables) {
   return failed(ranks) ? failure() : checkRoot(*this, *ranks, getRoot());
 }
 
-/// Verifies (S1) and (S2) of collectives in flight. Returns the types of the token's values;
-/// expects `count` of them unless that is nothing.
+/// Verifies (S1) and (S2) of asynchronous collectives. Returns the types of the token's values. If
+/// `count` is set, expects that number of values.
 template <typename Op>
 static FailureOr<ArrayRef<Type>> checkStart(Op op, std::optional<size_t> count = 1) {
   if (static_cast<int64_t>(op.getChannel()) < 1 || static_cast<int64_t>(op.getId()) < 0) // (S1)
@@ -352,7 +351,7 @@ LogicalResult CrossEntropyGradOp::verify() {
   return checkRowCounts(*this, getLogits(), getTargets(), getLse());
 }
 
-/// Returns rows and columns of the matrices of `v`, which are transposed if `swap` is set.
+/// Returns the rows and columns of the matrices of `v`, swapped if `swap` is set.
 static std::pair<int64_t, int64_t> matrixOf(Value v, bool swap) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(v.getType()).getShape().take_back(2);
   return swap ? std::pair(shape[1], shape[0]) : std::pair(shape[0], shape[1]);

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Verifies the model contract (docs/explanation/pipeline.md §1). Reports an error, with advice
-// where there is some, for:
+// Verifies the model contract (docs/explanation/pipeline.md §1). Reports an error for the
+// following, with advice if any is known:
 //
 //   module      more than one function; a seed that is not i64; values that fit no parameter
 //   arguments   neither parameter nor batch input; dynamic shapes; equal names
@@ -146,7 +146,7 @@ LogicalResult VerifyImportedPass::verifyInteger(BlockArgument arg, StringAttr na
     return fail() << "'fsdp.frozen': integers are not trained";
   auto init = func.getArgAttrOfType<InitAttr>(arg.getArgNumber(), FSDPDialect::initAttr);
   if (!init)
-    return success(); // reported by verifyArguments
+    return success(); // verifyArguments reports a missing initial value
   unsigned width = type.getElementTypeBitWidth();
   llvm::APSInt value(width, /*isUnsigned=*/width == 1);
   bool isExact = false;

@@ -17,7 +17,7 @@ static constexpr std::pair<OptionGroup, StringRef> groups[] = {
     {OptionGroup::Precision, "PRECISION"}, {OptionGroup::Training, "TRAINING"},
     {OptionGroup::Target, "TARGET"},       {OptionGroup::Output, "OUTPUT"}};
 
-/// Columns of a line of help; column at which the text begins.
+/// Columns of a line of help, and column at which the text begins.
 static constexpr size_t lineWidth = 100, textColumn = 32;
 
 /// Returns the syntax of an option: "--name=VALUE".
@@ -36,8 +36,7 @@ static StringRef summarise(StringRef help) {
   return end == StringRef::npos ? help : help.take_front(end + 1);
 }
 
-/// Prints `text` wrapped in lines that begin at textColumn; the first line continues the present
-/// one.
+/// Prints `text` in lines that begin at textColumn. The first line continues the current line.
 static void printWrapped(llvm::raw_ostream &os, StringRef text) {
   size_t column = textColumn;
   llvm::SmallVector<StringRef> words;

@@ -23,7 +23,7 @@ using llvm::StringRef;
 // Conditions and checks of rows
 //===----------------------------------------------------------------------===//
 
-/// Returns true if f32 can hold a number and its inverse.
+/// Returns true if a number and its inverse are normal numbers in f32.
 static bool isFactor(double number) { return number >= 1e-30 && number <= 1e30; }
 
 static std::string checkMagnitude(double number) {
@@ -63,10 +63,10 @@ static bool isAdamW(const StepOptions &o) { return o.update.optimizer == Optimiz
 static bool isForCpu(const StepOptions &o) { return o.codegen.isForCpu(); }
 static bool isForGpu(const StepOptions &o) { return !o.codegen.isForCpu(); }
 
-/// Returns true if collectives are scheduled, which the plans of --what-if always are.
+/// Returns true if collectives are scheduled. Plans of --what-if are always scheduled.
 static bool isScheduled(const StepOptions &o) { return o.plan.overlap || !o.driver.whatIf.empty(); }
 
-/// Returns true if the strategy keeps parameters whole until the backward.
+/// Returns true if the strategy keeps parameters gathered until the backward.
 static bool keepsParameters(const StepOptions &o) {
   return o.shard.strategy != ShardingStrategy::FullShard &&
          o.shard.strategy != ShardingStrategy::HybridShard &&
@@ -157,7 +157,7 @@ std::string OptionRow::printOne(const StepOptions &options) const {
   return llvm::join(print(options), ",");
 }
 
-/// Conditions of options of ptxas.
+/// Conditions of options that configure ptxas.
 #define ASSEMBLES                                                                                  \
   .isNoPlan()                                                                                      \
       .needs(isForGpu, " needs GPU kernels: give --target=sm_80, sm_90a or sm_100a")               \
@@ -186,7 +186,7 @@ llvm::ArrayRef<OptionRow> mlir::fsdp::getOptionRows() {
 }
 
 //===----------------------------------------------------------------------===//
-// By name
+// Look-up by name
 //===----------------------------------------------------------------------===//
 
 const OptionRow *mlir::fsdp::findOption(StringRef name) {

@@ -13,7 +13,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// The options of a pipeline: the rows that its stages read.
+/// The options of a pipeline: those rows of the option table that its stages read.
 struct StepPipelineOptions : PassPipelineOptions<StepPipelineOptions> {
   explicit StepPipelineOptions(unsigned stages) {
     for (const OptionRow &row : getOptionRows()) {
@@ -29,7 +29,7 @@ struct StepPipelineOptions : PassPipelineOptions<StepPipelineOptions> {
     }
   }
 
-  /// Sets the given options. Returns an error about them, or nothing.
+  /// Sets the options that are given. Returns an error about an option, or nothing.
   std::optional<std::string> set(StepOptions &options) const {
     for (const auto &[row, option] : texts) {
       if (!option->hasValue())
@@ -54,7 +54,7 @@ private:
 };
 } // namespace
 
-/// Quotes `value` for the text of a pipeline if needed.
+/// Quotes `value`, if needed, for the text of a pipeline.
 static std::string quote(StringRef value) {
   char mark = value.contains('\'') ? '"' : '\'';
   return value.find_first_of(" ,{}'\"") == StringRef::npos ? value.str()

@@ -4,15 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A translation without decisions: symbols become indices, and slices of buffers become ranges of
-// the arena.
+// Translates the module without further decisions: symbols become indices, and slices of buffers
+// become ranges of the arena.
 //
 //   fsdp.buffer @b .. at 4096            Buffer {offset 4096}
 //   fsdp.launch @k_1f..(@b[64, 32])  =>  Launch {kernel 0, bindings [{4160, 32, 0}]}
 //
 // Units, kernels, layouts and programs keep the order of the module; parameters are listed unit by
-// unit. Parts are built in separate statements, so that the bytes do not depend on the order in
-// which a C++ compiler evaluates arguments.
+// unit. Separate statements build the parts, because the order in which a C++ compiler evaluates
+// arguments must not change the bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -97,7 +97,7 @@ std::vector<Offset<fb::Axis>> ManifestBuilder::addMesh() {
   return axes;
 }
 
-/// Must run after all programs are added, because these number the neighbours.
+/// Adds the groups of neighbours. Must run after the programs are added, which number the groups.
 std::vector<Offset<fb::Neighbours>> ManifestBuilder::addNeighbours() {
   std::vector<Offset<fb::Neighbours>> list;
   for (StringRef name : neighbours)
@@ -107,7 +107,7 @@ std::vector<Offset<fb::Neighbours>> ManifestBuilder::addNeighbours() {
   return list;
 }
 
-/// Adds the offset and size of a parameter's values; null if there are none.
+/// Adds the offset and size of a parameter's values; returns null if there are none.
 FailureOr<Offset<fb::Value>> ManifestBuilder::addValue(StringRef param, Location loc) {
   auto place = values.places.find(param);
   if (place == values.places.end())
@@ -241,7 +241,7 @@ FailureOr<Offset<fb::Collective>> ManifestBuilder::addCollective(CollectiveOp op
     if (llvm::is_contained(op.getAxes().getAsValueRange<StringAttr>(), axis.getName()))
       axes.push_back(index);
   for (StringRef axis : op.getAxes().getAsValueRange<StringAttr>())
-    if (axis.contains(':')) // the only axis: Plan makes no others
+    if (axis.contains(':')) // such a group is the only axis
       axes.push_back(mesh.getAxes().size() + getNeighbours(axis));
   auto axesVector = builder.CreateVector(axes);
   fb::Slice source = getSlice(layout, op.getSource()), target = getSlice(layout, op.getTarget());
@@ -252,7 +252,7 @@ FailureOr<Offset<fb::Collective>> ManifestBuilder::addCollective(CollectiveOp op
                               op.getChannel(), unit, op.getRoot());
 }
 
-/// Returns the index of a state among those of its layout.
+/// Returns the index of the state of an fsdp.initialise among the states of its layout.
 static unsigned findState(LayoutOp layout, InitialiseOp op) {
   unsigned index = 0;
   for (auto state : layout.getOps<StateSlotOp>()) {

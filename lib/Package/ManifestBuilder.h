@@ -66,7 +66,7 @@ private:
       return uint64_t(fb::Split::replicate) + 1 + getNeighbours(axis);
     return uint64_t(axis == "shard" ? fb::Split::shard : fb::Split::replicate);
   }
-  /// Returns the number of a group such as "shard:2" among the neighbours; adds it the first time.
+  /// Returns the index in `neighbours` of a group such as "shard:2". Adds the group if it is new.
   uint64_t getNeighbours(StringRef axis) {
     auto found = llvm::find(neighbours, axis);
     if (found == neighbours.end())
@@ -117,12 +117,13 @@ private:
   flatbuffers::FlatBufferBuilder builder;
 
   MeshOp mesh;
-  /// Index of every unit, layout, program and kernel among its kind; first parameter of each unit.
+  /// Index of every unit, layout, program and kernel in its own list, and index of the first
+  /// parameter of each unit.
   llvm::DenseMap<Attribute, unsigned> indices, firstParams;
   std::vector<Offset<fb::Unit>> units;
   std::vector<Offset<fb::Param>> params;
   std::vector<Offset<fb::Kernel>> kernels;
-  /// Groups over which collectives and pieces are, such as "shard:2".
+  /// Groups of neighbours, such as "shard:2", that collectives or pieces use.
   std::vector<std::string> neighbours;
 };
 

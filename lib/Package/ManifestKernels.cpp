@@ -16,7 +16,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Adds the grid of a phase on a GPU; null on a CPU.
+/// Adds the grid of a phase on a GPU. Returns null on a CPU.
 Offset<fb::Grid> ManifestBuilder::addGrid(const PhaseInfo &phase) {
   if (!gpuCode.isPresent() || gpuCode.products.contains(phase.symbol))
     return {};
@@ -46,7 +46,7 @@ FailureOr<Offset<fb::Matrix>> ManifestBuilder::addMatrix(const GpuMatrix &matrix
                           matrix.batchStride, matrix.isTransposed);
 }
 
-/// Adds the product of a phase that a library computes; null for other phases.
+/// Adds the product of a phase that a library computes. Returns null for other phases.
 FailureOr<Offset<fb::Product>> ManifestBuilder::addProduct(const PhaseInfo &phase, Location loc) {
   if (!gpuCode.isPresent() || !gpuCode.products.contains(phase.symbol))
     return Offset<fb::Product>();
@@ -104,7 +104,7 @@ LogicalResult ManifestBuilder::addKernels() {
   return success();
 }
 
-/// Adds the lookups that are checked in each step; null if there are none.
+/// Adds the lookups that are checked in each step. Returns null if there are none.
 FailureOr<Offset<flatbuffers::Vector<Offset<fb::Lookup>>>> ManifestBuilder::addLookups() {
   std::vector<Offset<fb::Lookup>> lookups;
   auto list = module->getAttrOfType<ArrayAttr>(lookupsAttr);

@@ -9,7 +9,7 @@
 //
 // 1. Append the manifest (Manifest.cpp), and the image at the begin of a page.
 // 2. Append the values of parameters that came with the model (Values.cpp). They are written from
-//    where they are in memory.
+//    their place in memory, without a copy.
 // 3. Fill in the header with the hash of all bytes, in which the field of the hash is zero.
 //
 //===----------------------------------------------------------------------===//
@@ -81,7 +81,7 @@ FailureOr<ArtifactPieces> fsdp::buildArtifact(ModuleOp module, const CompiledKer
   llvm::copy(*manifest, head.begin() + header.manifest_offset);
   llvm::copy(image.elf, head.begin() + header.image_offset);
   std::memcpy(head.data(), &header, sizeof(header));
-  fsdprt_sha256 hash; // its field is still zero
+  fsdprt_sha256 hash; // the hash field is still zero
   fsdprt_sha256_begin(&hash);
   fsdprt_sha256_update(&hash, head.data(), head.size());
   for (ArrayRef<char> piece : file.values)

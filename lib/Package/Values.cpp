@@ -9,8 +9,8 @@
 //                  wte = dense_resource<w.1>}
 //
 // Values keep the element type of the file; the runtime converts floats. A boolean takes one byte.
-// Equal bytes (w and w.1 above) are stored once. Nothing is copied here: the pieces are written
-// from where the parser put them, so that a model's weights are in memory once. O(bytes).
+// Equal bytes (w and w.1 above) are stored once. Values are not copied but written from the memory
+// of the parser, so that memory holds a model's weights once. O(bytes).
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ using namespace mlir::fsdp;
 
 static constexpr char zeros[FSDPRT_ARTIFACT_VALUE_ALIGNMENT] = {};
 
-/// Returns the bytes of all elements, or of the single one of a splat; empty if they are missing.
+/// Returns the bytes of all elements, or of a splat's single element; empty if they are missing.
 static ArrayRef<char> getBytes(ElementsAttr value) {
   if (auto resource = dyn_cast<DenseResourceElementsAttr>(value)) {
     AsmResourceBlob *blob = resource.getRawHandle().getBlob();
@@ -45,7 +45,7 @@ static bool isTaken(Type element, Type param) {
   return element.isF64() || element.isF32() || element.isF16() || element.isBF16();
 }
 
-/// Returns booleans that are stored as bits as one byte each; empty for other values.
+/// Returns bit-packed booleans as one byte each; empty for other values.
 static std::vector<char> unpackBits(ElementsAttr value) {
   auto dense = dyn_cast<DenseElementsAttr>(value);
   if (!dense || !dense.getElementType().isInteger(1))
@@ -56,8 +56,7 @@ static std::vector<char> unpackBits(ElementsAttr value) {
   return std::vector<char>(bits.begin(), bits.end());
 }
 
-/// Checks that values have the shape of the parameter, that they are present, and that they can be
-/// converted.
+/// Checks that a parameter's values are present, have its shape, and are convertible to its type.
 static LogicalResult check(ParamAttr param, Attribute attr, Location loc) {
   auto value = dyn_cast<ElementsAttr>(attr);
   auto type = value ? dyn_cast<RankedTensorType>(value.getShapedType()) : RankedTensorType();
@@ -88,7 +87,7 @@ static LogicalResult check(ParamAttr param, Attribute attr, Location loc) {
 }
 
 namespace {
-/// Appends pieces to the section, each distinct content once.
+/// Appends pieces to the section. Appends each distinct content once.
 class Section {
 public:
   explicit Section(Values &values) : values(values) {}

@@ -15,7 +15,7 @@
 
 namespace mlir::fsdp {
 
-/// The section of values of an artifact: offsets by parameter, and the bytes, which stay in the
+/// The section of values of an artifact: offsets by parameter, and references to the bytes in the
 /// memory of the module.
 struct Values {
   struct Place {
@@ -24,12 +24,12 @@ struct Values {
   };
   llvm::StringMap<Place> places; // offsets by parameter
   std::vector<ArrayRef<char>> pieces;
-  std::deque<std::vector<char>> unpacked; // pieces that the module holds in another form
+  std::deque<std::vector<char>> unpacked; // pieces that the module holds bit-packed
   uint64_t size = 0;
 };
 
-/// Collects the values of the parameters of all units; equal values are stored once. The module
-/// must outlive the result.
+/// Collects the values of the parameters of all units. Equal values share a piece. The module must
+/// outlive the result.
 FailureOr<Values> collectValues(ModuleOp module);
 
 } // namespace mlir::fsdp

@@ -22,9 +22,10 @@ static std::error_code writeAll(int descriptor, ArrayRef<ArrayRef<char>> pieces)
   for (ArrayRef<char> piece : pieces)
     os.write(piece.data(), piece.size());
   std::error_code error = os.error();
-  os.clear_error(); // otherwise the stream's destructor would end the process
+  // Without this, the stream's destructor would end the process.
+  os.clear_error();
   if (!error && ::fsync(descriptor) != 0 && errno != EINVAL &&
-      errno != EROFS) // devices and pipes have no disk
+      errno != EROFS) // fsync() fails on devices and pipes
     error = std::error_code(errno, std::generic_category());
   return error;
 }

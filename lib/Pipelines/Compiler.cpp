@@ -52,7 +52,7 @@ static LogicalResult compileKernels(StepCompilation &step) {
   return success();
 }
 
-/// Writes the artifact to the file of -o. On failure no file is left.
+/// Writes the artifact to the file of -o. On failure, leaves no file.
 static LogicalResult packageStep(StepCompilation &step) {
   return packArtifact(*step.module, step.kernels, step.options, step.options.driver.output);
 }
@@ -69,7 +69,7 @@ ArrayRef<Phase> fsdp::getPhases() {
 // Order of phases
 //===----------------------------------------------------------------------===//
 
-/// Prints the milliseconds of a phase when it ends, if enabled.
+/// If enabled, prints the milliseconds of a phase when it ends.
 namespace {
 class PhaseTimer {
 public:
@@ -130,7 +130,7 @@ LogicalResult fsdp::runPhases(StepCompilation &step, StringRef first, StringRef 
 }
 
 namespace {
-/// Drops warnings and remarks that were reported before, because plans are made repeatedly.
+/// Drops repeated warnings and remarks, because the compiler may plan a step several times.
 class RepeatFilter {
 public:
   explicit RepeatFilter(MLIRContext *context)
@@ -140,7 +140,7 @@ public:
           std::string text;
           llvm::raw_string_ostream(text) << diag.getLocation() << diag;
           return success(
-              !said.insert(text).second); // success: handled; failure: left to the next handler
+              !said.insert(text).second); // success means handled; failure calls the next handler
         }) {}
 
 private:
@@ -160,7 +160,7 @@ LogicalResult fsdp::planWithinLimit(StepCompilation &step) {
   llvm::scope_exit restore([&] { limit = asked; });
   RepeatFilter once(step.module->getContext());
   OwningOpRef<ModuleOp> imported = std::move(step.module), best;
-  int64_t least = std::numeric_limits<int64_t>::max(); // bytes of the arena of `best`
+  int64_t least = std::numeric_limits<int64_t>::max(); // arena size of `best` in bytes
   for (unsigned attempt = 1; attempt <= mostTries && limit > 0; ++attempt) {
     step.module = imported->clone();
     if (failed(runPhases(step, "shard", "plan")))

@@ -8,9 +8,9 @@
 //    "fsdp_config": {"min_num_params": 1000},   --auto-wrap-policy=size --min-num-params=1000
 //    "gradient_clipping": 1.0}                  --clip-grad-norm=1.0
 //
-// 1. Walk the objects. Look up each key in the table (ConfigKeys.def), then among our options, with
-//    dashes or underscores.
-// 2. Check the kind of its value and map it to settings; "auto" and null set nothing.
+// 1. Walk the objects. Look up each key in the table (ConfigKeys.def), then among the options of
+//    fsdp-compile, with dashes or underscores.
+// 2. Check the kind of the value and map the value to settings. "auto" and null set nothing.
 // 3. Report two keys that set one option to different values.
 //
 // O(keys · rows).
@@ -66,7 +66,7 @@ private:
   ConfigReport report;
   Config config;
   bool failed = false;
-  /// Keys that together decide how units are made.
+  /// Values of keys that together decide how units are formed.
   std::optional<ConfigFact> minNumParams;
   std::optional<ConfigOrigin> layerClasses;
   bool foreignPolicy = false;
@@ -78,7 +78,7 @@ private:
 // Keys
 //===----------------------------------------------------------------------===//
 
-/// Returns the option of this name, with dashes or underscores.
+/// Returns the option with this name, which may have dashes or underscores.
 static const OptionRow *findOwn(StringRef key) {
   std::string name = key.str();
   std::replace(name.begin(), name.end(), '_', '-');
@@ -140,7 +140,7 @@ void ConfigReader::visit(const JsonMember &member, const ConfigOrigin &place, bo
 // Values
 //===----------------------------------------------------------------------===//
 
-/// Returns the value as an integer, also of 1e8 and 4.0.
+/// Returns the value as an integer. Accepts forms such as 1e8 and 4.0.
 static std::optional<int64_t> readInteger(const JsonValue &value) {
   int64_t integer = 0;
   if (value.is(Kind::integer) && !StringRef(value.text).getAsInteger(10, integer))
@@ -156,7 +156,7 @@ static bool isNumber(const JsonValue &value) {
   return value.is(Kind::integer) || value.is(Kind::number);
 }
 
-/// Returns the value as on the command line; nothing if its kind is wrong.
+/// Returns the value as it would be on the command line; nothing if its kind is wrong.
 static std::optional<std::vector<std::string>> spell(const JsonValue &value, OptionKind kind) {
   using Texts = std::vector<std::string>;
   switch (kind) {
@@ -336,7 +336,8 @@ void ConfigReader::setFact(std::optional<ConfigFact> &fact, StringRef text,
   fact = {value, place};
 }
 
-/// Handles settings that are no option, or that depend on other keys. Returns false for any other.
+/// Handles settings that are not an option, or that depend on other keys. Returns false for all
+/// other settings.
 bool ConfigReader::setSpecial(StringRef option, StringRef text, const ConfigOrigin &place) {
   if (option == "batch")
     setFact(config.batch, text, place);
@@ -353,7 +354,7 @@ bool ConfigReader::setSpecial(StringRef option, StringRef text, const ConfigOrig
   return true;
 }
 
-/// Drops settings of a disabled fp16: {"fp16": {"enabled": false, "loss_scale": 0}}.
+/// Drops the settings of `fp16` if it is disabled: {"fp16": {"enabled": false, "loss_scale": 0}}.
 void ConfigReader::dropUnused(const JsonValue &root) {
   const JsonMember *half = root.find("fp16");
   const JsonMember *enabled =
@@ -368,8 +369,8 @@ void ConfigReader::dropUnused(const JsonValue &root) {
   });
 }
 
-/// Decides how units are made. In the Trainer's format a number alone means units by size;
-/// Accelerate writes its default number for every policy.
+/// Decides how units are formed. In the Trainer's format, `min_num_params` alone means units by
+/// size. Accelerate writes its default number for every policy.
 void ConfigReader::reconcile() {
   if (config.ranks && !config.find("mesh"))
     set("mesh", {"shard=" + std::to_string(config.ranks->value)}, config.ranks->origin);

@@ -10,7 +10,8 @@
 //                                           fsdp.initialise @u parameter 1 "b"
 //                                           fsdp.fill @m  }
 //
-// A master is initialised like its parameter. O(states x parameters of their units).
+// A master copy of a parameter is initialised like the parameter. O(states x parameters of their
+// units).
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +34,7 @@ class AddInitProgramsPass : public fsdp::impl::AddInitProgramsPassBase<AddInitPr
     ModuleOp module = getOperation();
     SymbolTable symbols(module);
     for (auto layout : llvm::to_vector(module.getOps<LayoutOp>())) {
-      // arena: init; reference_arena: reference_init.
+      // Layout `arena` gives program `init`, and `reference_arena` gives `reference_init`.
       StringRef prefix = layout.getSymName();
       prefix.consume_back(mainLayout);
       std::string name = (prefix + "init").str();

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // 1. For each layout, find the kernels that its programs launch.
-// 2. The shared workspace is the largest that a launch needs. Each worker has its own workspace,
-//    likewise the largest.
+// 2. The shared workspace has the largest size that a launch needs. The workspace of each worker
+//    has the largest size that a launch needs per worker.
 // 3. The workspace begins on a page after the last buffer of the device.
 //
 // O(programs · commands + buffers).

@@ -13,19 +13,19 @@
 //     return %q {updates = 0}                       fsdp.launch @u(@state.0[0, 64], @step.1[0, 32])
 //
 // 1. Place the arguments in buffers that always live (LayoutBuilder.cpp).
-// 2. Reserve the flat buffer of each reduce-scatter, and in it the places of the kernel results
-//    that are written straight into it (CollectivePlan.cpp).
+// 2. Reserve the flat buffer of each reduce-scatter, with places for the kernel results that are
+//    written straight into that buffer (CollectivePlan.cpp).
 // 3. Walk the ops in order (FunctionPlan.cpp).
 //    - A view is a range of its source.
-//    - A result in place takes the range of its operand if no value there is read later
-//      (Aliasing.cpp); otherwise the operand is copied first.
-//    - A loop carries each of its sums in one place.
+//    - A result in place takes the range of its operand if no value in that range is read later
+//      (Aliasing.cpp). Otherwise the operand is copied first.
+//    - A loop keeps each carried sum in one place.
 //    - Any other result gets a new buffer.
 // 4. At the return, move values to the places of the arguments that they update.
-// 5. Set the lifetimes of the buffers, on the line of commands (Commands.cpp).
+// 5. Set the lifetimes of the buffers, by the numbers of commands (Commands.cpp).
 //
-// O(ops + accesses to each buffer). Not done here: the order of commands, and offsets
-// in the arena (PackArenas.cpp).
+// O(ops + accesses to each buffer). Later passes order the commands and choose offsets in the arena
+// (PackArenas.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -69,7 +69,7 @@ class AssignBuffersPass : public fsdp::impl::AssignBuffersPassBase<AssignBuffers
     eraseUnusedKernels(module);
   }
 
-  /// Returns the functions of one layout, the step first: its arguments define the slots.
+  /// Returns the functions of a layout. The step is first, because its arguments define the slots.
   SmallVector<func::FuncOp> getFunctions(StringRef layout) {
     SmallVector<func::FuncOp> functions;
     for (auto function : getOperation().getOps<func::FuncOp>()) {

@@ -12,7 +12,7 @@
 //   %s = fsdp.reduce_scatter %g : bf16 -> f32  %h = fsdp.reduce_scatter %g : bf16 -> bf16
 //                                        =>    %s = fsdp.dispatch (%h) extf
 //
-// O(collectives). Not done here: fusing the conversion with the kernel that makes the shard.
+// O(collectives). The conversion is not fused with the kernel that makes the shard.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ static Value convertScalar(OpBuilder &builder, Location loc, Value value, Type t
     return arith::ExtFOp::create(builder, loc, to, value);
   if (value.getType().getIntOrFloatBitWidth() > to.getIntOrFloatBitWidth())
     return arith::TruncFOp::create(builder, loc, to, value);
-  // f16 and bf16 are converted through f32, which holds both.
+  // f16 and bf16 are converted through f32, which represents both exactly.
   Value wide = arith::ExtFOp::create(builder, loc, builder.getF32Type(), value);
   return arith::TruncFOp::create(builder, loc, to, wide);
 }

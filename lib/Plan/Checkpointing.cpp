@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reads none, full, auto and selective=KIND/N+KIND.
+// Parses checkpointing policies: none, full, auto and selective=KIND/N+KIND.
 //
 //===----------------------------------------------------------------------===//
 

@@ -11,22 +11,22 @@
 //                                ^ kernels write here    ^ '.' and pad are filled with zeros
 //
 // A kernel result that only a gather reads (the cast of a shard) is written into this rank's piece
-// of the gathered buffer. A rank that updates its own piece of a parameter gathers the others
-// around it:
+// of the gathered buffer. After a rank has updated its own piece of a parameter, an all-gather in
+// place adds the pieces of the other ranks:
 //
 //   kernel -> | . | own | . |      all_gather in place      | 0 | own | 2 |
 //
-// A gather among N neighbours reads an N-th part of the whole, which is copied out of the first
-// gather:
+// A gather among N neighbours reads 1/N of the parameters, which fsdp.shard copies out of the
+// result of the first gather:
 //
-//   shard @u           | . | own |  -> kept        the buffer of the whole is free again
+//   shard @u           | . | own |  -> kept        the gathered buffer is free again
 //   unshard @u site 1  kept -> | 0 | own |          all_gather over "shard:2"
 //
 // To find the kernel result that can be written to the slot of gradient g in the flat buffer,
-// follow g backwards over reshapes, results in place and sums of loops. The walk must end at a
-// result with a buffer of its own in the block of the reduce-scatter, and each step back over a
-// write in place must be allowed (Aliasing::mayOverwrite). Otherwise, or if the slot is not
-// aligned, the gradient is copied.
+// follow g backwards over reshapes, results in place and sums of loops. The walk must end, in the
+// block of the reduce-scatter, at a result that would get a new buffer. Aliasing::mayOverwrite must
+// allow each step back over a write in place. Otherwise, or if the slot is not aligned, the
+// gradient is copied.
 //
 //===----------------------------------------------------------------------===//
 
@@ -152,7 +152,7 @@ LogicalResult FunctionPlan::planReduceScatter(ReduceScatterOp op) {
 }
 
 //===----------------------------------------------------------------------===//
-// Gathers and the rest
+// Gathers and other collectives
 //===----------------------------------------------------------------------===//
 
 FailureOr<std::string> FunctionPlan::getShardAxis(Operation *op, int64_t ranks) {
@@ -161,7 +161,7 @@ FailureOr<std::string> FunctionPlan::getShardAxis(Operation *op, int64_t ranks) 
   if (!mesh)
     return op->emitOpError("communicates with other ranks, but @")
            << function.getName() << " has no '" << FSDPDialect::meshAttr << "'";
-  // Parts that are kept for neighbours are gathered among these, all others over the whole axis.
+  // Shards that fsdp.shard keeps are gathered among neighbours, all others over the whole axis.
   auto unshard = dyn_cast<UnshardOp>(op);
   auto keep = unshard ? unshard.getShard().getDefiningOp<ShardOp>() : dyn_cast<ShardOp>(op);
   auto unit = keep ? tables.lookupNearestSymbolFrom<UnitOp>(op, keep.getUnitAttr()) : UnitOp();
@@ -193,8 +193,8 @@ LogicalResult FunctionPlan::planOwnPiece(OwnPieceOp op) {
   return success();
 }
 
-/// Lets a kernel whose result only a gather reads write it to the rank's piece of the gathered
-/// buffer.
+/// If only a gather reads a kernel's result, lets the kernel write to the rank's piece of the
+/// gathered buffer.
 void FunctionPlan::reserveGathered() {
   function.walk([&](UnshardOp op) {
     auto call = op.getShard().getDefiningOp<KernelCallOp>();
@@ -282,8 +282,8 @@ LogicalResult FunctionPlan::planCollective(Operation *op, CollectiveKind kind, A
     label =
         (isa<FloatType>(type.getElementType()) ? "rows of " : "ids of ") + rows.getValue().str();
   Place source = getPlace(op->getOperand(0));
-  // A reduction is in place over its terms, and a gather around its own piece, if nothing reads
-  // what was there.
+  // If nothing reads the old values, an all-reduce overwrites its operand, and a gather includes
+  // its own piece in place.
   std::optional<Place> home;
   if (kind == CollectiveKind::all_reduce && category == Category::gradients)
     home = source;

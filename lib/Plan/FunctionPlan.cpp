@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The walk over a function (step 3 of AssignBuffers.cpp): every op places its results, and most ops
-// add a command.
+// Walks over a function (step 3 of AssignBuffers.cpp), places the results of every op, and adds a
+// command for most ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -95,7 +95,7 @@ LogicalResult FunctionPlan::planOp(Operation *op) {
       })
       .Case([&](scf::ForOp loop) { return planLoop(loop); })
       .Case([&](func::ReturnOp ret) { return planReturn(ret); })
-      .Case<scf::YieldOp>([](auto) { return success(); }) // planned by planLoop
+      .Case<scf::YieldOp>([](auto) { return success(); }) // planLoop plans yields
       .Default([&](Operation *other) -> LogicalResult {
         bool isIndex = other->getNumRegions() == 0 && other->getNumResults() == 1 &&
                        isa<IndexType, IntegerType>(other->getResult(0).getType());
@@ -156,7 +156,8 @@ LogicalResult FunctionPlan::planCall(KernelCallOp call) {
   auto kernel = tables.lookupNearestSymbolFrom<func::FuncOp>(call, call.getKernelAttr());
   SmallVector<Place> bindings, results(call.getNumResults()), claimed;
   for (auto [index, input] :
-       llvm::enumerate(call.getInputs())) // operands written in place are claimed below
+       // The code below claims the operands that are written in place.
+       llvm::enumerate(call.getInputs()))
     bindings.push_back(llvm::is_contained(call.getInplace(), index) ? getPlace(input)
                                                                     : align(input, call));
   for (auto [index, operand] : llvm::enumerate(call.getInplace())) {
@@ -207,7 +208,7 @@ LogicalResult FunctionPlan::planLoop(scf::ForOp loop) {
   if (loop->getParentOp() != function)
     return loop.emitOpError(
         "is nested in another loop; expected one level of loops over micro-batches");
-  // Values carried by the loop have one place, from before the loop on.
+  // A value carried by the loop has one place, which its initial value already occupies.
   SmallVector<Place> carried;
   for (auto [init, argument] : llvm::zip_equal(loop.getInitArgs(), loop.getRegionIterArgs())) {
     if (!isa<RankedTensorType>(init.getType()))

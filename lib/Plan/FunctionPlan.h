@@ -45,8 +45,8 @@ private:
                                std::optional<ReductionKind> reduction, int64_t root);
   LogicalResult planOwnPiece(OwnPieceOp op);
   LogicalResult planShard(ShardOp op);
-  /// Returns the shard axis, or its groups of neighbours, of `ranks` ranks. Fails with an error if
-  /// neither has that size.
+  /// Returns the shard axis if it has `ranks` ranks, or the name of its groups of neighbours if
+  /// those have. Fails with an error if neither has that size.
   FailureOr<std::string> getShardAxis(Operation *op, int64_t ranks);
   void emitCollective(Operation *op, CollectiveKind kind, const Place &source, const Place &target,
                       Type element, ArrayAttr axes, std::optional<ReductionKind> reduction,
@@ -57,18 +57,18 @@ private:
   Place getPlace(Value value) { return places.at(value); }
   void setPlace(Value value, const Place &place);
   Place addBuffer(const Twine &label, Category category, int64_t bytes, Location loc);
-  /// Returns true if `op` may overwrite `place`: it is aligned, no value in it is read later, and
-  /// it overlaps none of `taken`.
+  /// Returns true if `op` may overwrite `place`: the place is aligned, no value in it is read
+  /// later, and it overlaps no place of `taken`.
   bool isFree(const Place &place, Operation *op, ArrayRef<Place> taken = {});
-  /// Returns a place with the content of `value` that `op` may overwrite: its own if it is free,
-  /// else that of a copy.
+  /// Returns a place with the content of `value` that `op` may overwrite: the value's place if
+  /// isFree() allows it, else the place of a new copy.
   Place claim(Value value, Operation *op, ArrayRef<Place> taken);
   /// Returns the place of `value` for a kernel. Copies the value to a new buffer if it is not
   /// aligned.
   Place align(Value value, Operation *op);
   /// Copies the content of `value` to `target`.
   void materialise(Value value, const Place &target, Location loc);
-  /// Makes all moves as if every source were read before any target is written.
+  /// Moves values to places, as if every source were read before any target is written.
   void moveAll(ArrayRef<std::pair<Value, Place>> moves, Location loc);
   void emitFill(const Place &target, Location loc, const Twine &label);
   void emitCopy(const Place &source, const Place &target, Location loc, const Twine &label);
@@ -76,8 +76,7 @@ private:
   // Labels.cpp
   void findGradients();
   Category classify(Value result, KernelCallOp call);
-  /// Returns a name of `value` for messages: that of a parameter, a gradient or a state, else an
-  /// empty text.
+  /// Returns the name of a parameter, gradient or state for messages; empty for other values.
   std::string describe(Value value);
   std::string describe(KernelCallOp call);
 
@@ -91,15 +90,15 @@ private:
   int64_t nextBuffer = 0, nextId = 0;
 
   DenseMap<Value, Place> places;
-  /// Values that are placed in a buffer.
+  /// Values that are placed in a buffer, by buffer.
   DenseMap<Operation *, SmallVector<Value>> residents;
-  /// Values whose bytes are all zero: a copy of one is a fill.
+  /// Values whose bytes are all zero. A copy of such a value becomes a fill.
   llvm::DenseSet<Value> zeros;
   /// Values that hold gradients after their reduction.
   llvm::DenseSet<Value> gradients;
   /// The flat buffer of each reduce-scatter.
   DenseMap<Operation *, Place> flatBuffers;
-  /// The buffers of gathers whose source is written straight into its piece.
+  /// The gathered buffers into whose own piece a kernel writes the source of the gather.
   DenseMap<Operation *, Place> gatheredBuffers;
   /// Places of kernel results that are written straight into a flat or gathered buffer.
   DenseMap<Value, Place> reserved;

@@ -7,10 +7,10 @@
 //   %t = fsdp.all_reduce_start %x .. channel 1 id 4
 //   %y = fsdp.await %t                                ->   %y = fsdp.all_reduce %x ..
 //
-// 1. Find the awaits whose start is the op directly before them.
-// 2. Replace both with the op without token.               O(ops)
+// 1. Find each await whose start is the op directly before it.
+// 2. Replace both ops by the op without a token. O(ops)
 //
-// Discardable attributes are kept. Not done here: moving ops between start and await.
+// Keeps discardable attributes. Does not move ops between start and await.
 //
 //===----------------------------------------------------------------------===//
 

@@ -19,9 +19,9 @@ static bool haveOneShape(Value a, Value b) {
          cast<RankedTensorType>(b.getType()).getShape();
 }
 
-/// Finds the values that hold gradients after their reduction: values of the shape of a reduced
-/// gradient that are computed from one (sums over micro-batches, clipped gradients), in both
-/// directions through loops.
+/// Finds the values that hold gradients after their reduction: values that are computed from a
+/// reduced gradient of the same shape (sums over micro-batches, clipped gradients). Follows loops
+/// from and to their carried values.
 void FunctionPlan::findGradients() {
   SmallVector<Value> work;
   auto add = [&](Value value) {
@@ -29,7 +29,7 @@ void FunctionPlan::findGradients() {
       work.push_back(value);
   };
   function.walk([&](ReduceScatterOp op) { add(op.getShard()); });
-  // Gradients of rows that came from other ranks.
+  // Kernels that sum rows from other ranks also yield gradients.
   function.walk([&](KernelCallOp call) {
     auto name = call->getAttrOfType<FlatSymbolRefAttr>(FSDPDialect::unitAttr);
     auto unit = name ? tables.lookupNearestSymbolFrom<UnitOp>(call, name) : UnitOp();
@@ -55,7 +55,7 @@ void FunctionPlan::findGradients() {
   }
 }
 
-/// Returns true for a scalar (a loss, a norm), which steers the step.
+/// Returns true for a scalar (a loss, a norm), which gets category control.
 static bool isScalar(Value value) {
   return cast<RankedTensorType>(value.getType()).getNumElements() == 1;
 }
@@ -65,7 +65,7 @@ Category FunctionPlan::classify(Value result, KernelCallOp call) {
     return Category::gradients;
   if (isScalar(result))
     return Category::control;
-  // Sums of rows that are sent to the rank that owns them.
+  // Sums of rows are staging values: they are sent to the rank that owns the rows.
   bool isStaging =
       call->hasAttr(FSDPDialect::rowsAttr) ||
       llvm::any_of(result.getUsers(), [](Operation *user) { return isa<UnshardOp>(user); });
@@ -84,7 +84,7 @@ std::string FunctionPlan::describe(Value value) {
   return "";
 }
 
-/// Returns the name of the parameter that `value` is, or an empty text.
+/// Returns the name of the parameter that `value` is, or an empty string.
 static std::string describeParameter(Value value, Aliasing &aliasing,
                                      SymbolTableCollection &tables) {
   while (Operation *op = value.getDefiningOp()) {

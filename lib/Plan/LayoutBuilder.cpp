@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Buffers that live across steps are found by name: programs over one layout that take the same
+// Finds buffers that live across steps by name, so that programs over one layout that take the same
 // state or input get the same bytes.
 //
 //===----------------------------------------------------------------------===//
@@ -118,7 +118,8 @@ FailureOr<Place> LayoutBuilder::getInput(func::FuncOp function, unsigned index) 
     RankedTensorType known = slot.getTensorType();
     if (known == type)
       return place;
-    // A program over one micro-batch reads the first of several.
+    // If another program takes several micro-batches, a program over one micro-batch reads the
+    // first.
     if (slot.getMicroBatches() > 1 && known.getElementType() == type.getElementType() &&
         known.getShape().drop_front() == type.getShape()) {
       place.bytes = getStorageBytes(type);

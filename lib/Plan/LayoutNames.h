@@ -11,8 +11,7 @@
 
 namespace mlir::fsdp {
 
-/// Names of the layouts. The reference has its own arena, whose name ends with that of the main
-/// one.
+/// Names of the layouts. The reference has its own arena, whose name ends with `mainLayout`.
 inline constexpr llvm::StringLiteral mainLayout = "arena", referenceLayout = "reference_arena";
 
 } // namespace mlir::fsdp

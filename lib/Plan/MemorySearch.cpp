@@ -4,28 +4,32 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Every choice that is tried is planned, scheduled and packed: the size of the arena decides, not a
-// sum of sizes.
+// For every choice that it tries, the search plans, schedules and packs the step. It compares the
+// sizes of arenas, not sums of buffer sizes.
 //
 //   bytes per second   item                               R0 = {}       too large
 //   saved by each  |   gather h.0 again   h.0 {fc} to host R4 = first 4  fits: bisected
 //                  v   h.0 {ln} again     h.0 {fc} again   R4 - {h.0 ln} fits: less time
 //
 // 1. Collect items, each of which takes data out of the arena for some time:
-//    - Compute a call of the forward again, with the calls before it whose results are not kept.
-//      Per segment, take repeatedly the call that frees most bytes per second, beside those taken
-//      before.
-//    - Let the results of a call wait on the host. The last item does so for all other long waits.
-//    - Repeat a gather in the backward; without this item the gathered parameters stay.
-// 2. Rate copies and gathers. A schedule hides most of their cost, so compare the plan with all
-//    items of a kind with the plan without any; divide the difference in time by the bytes.
-// 3. Sort all items by bytes per second, those of early segments first (they wait longest).
+//    - Compute a call of the forward again, with the calls before it whose results are not kept. In
+//      each segment, repeatedly take the call that frees most bytes per second in addition to the
+//      calls already taken.
+//    - Let the results of a call wait on the host. The last item does this for all other
+//      activations that wait for long.
+//    - Repeat a gather in the backward. Without this item, gathered parameters stay alive.
+// 2. Rate copies and gathers. A schedule hides most of their cost. Compare the plan with all items
+//    of one `Kind` with the plan without them, and divide the difference in time by the bytes.
+// 3. Sort all items by bytes per second. Among equal items, early segments come first, because
+//    their values wait longest.
 // 4. Bisect for the shortest prefix of the list that fits.
-// 5. Drop items that are not needed, from the most expensive and from late segments on: half of
-//    them, then a quarter, ..., as long as the plan fits. Keep the fastest of the plans tried.
-// 6. If no plan fits, repeat all this with schedules that hide less to stay within the limit.
+// 5. Drop items that are not needed, beginning with the most expensive items and late segments:
+//    half of them, then a quarter, and so on, as long as the plan fits. Keep the fastest plan that
+//    was tried.
+// 6. If no plan fits, repeat steps 1 to 5 with schedules that may hide less to stay within the
+//    limit.
 //
-// O(log items) plans for 4, at most `maxPlans` in all.
+// Step 4 makes O(log items) plans; all steps together make at most `maxPlans`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,7 +55,7 @@ SmallVector<Block *> fsdp::getStepBlocks(func::FuncOp function) {
   return blocks;
 }
 
-/// Gathers are applied last: a call that they make dead (a conversion of the shard) may be in the
+/// Applies gathers last, because they may erase a call (a conversion of the shard) that is in the
 /// graph.
 int64_t fsdp::applyChoice(func::FuncOp function, unsigned block, const MemoryChoice &choice) {
   Block &body = *getStepBlocks(function)[block];
@@ -74,7 +78,7 @@ namespace {
 
 struct Item {
   enum class Kind { recompute, offload, gather, rest } kind = Kind::recompute;
-  SmallVector<unsigned, 4> numbers; // numbers of calls, or number of the gather
+  SmallVector<unsigned, 4> numbers; // indices of calls, or index of the gather
   unsigned segment = 0;
   int64_t bytes = 0;
   double bytesPerSecond = 0;
@@ -119,7 +123,7 @@ private:
 
 } // namespace
 
-/// Selects the block whose forward saves most bytes for its backward.
+/// Selects the block in which most bytes wait from the forward for the backward.
 Search::Search(func::FuncOp step, const Cluster &cluster, const MemorySearchOptions &options,
                bool atAllCosts)
     : step(step), cluster(cluster), options(options), atAllCosts(atAllCosts) {
@@ -171,8 +175,8 @@ FailureOr<FoundChoice> Search::run() {
   return finish(*best);
 }
 
-/// Tries recomputation and offloading alone. Together they may not fit: a copy of a recomputed
-/// result frees nothing and comes back too early.
+/// Tries recomputation alone and offloading alone. Both together may not fit, because a copy of a
+/// recomputed result frees nothing and returns too early.
 LogicalResult Search::tryOneWay() {
   for (Item::Kind left : {Item::Kind::recompute, Item::Kind::offload}) {
     llvm::BitVector taken(items.size(), true);
@@ -185,8 +189,7 @@ LogicalResult Search::tryOneWay() {
   return success();
 }
 
-/// Packs the choice to the end. While searching, packing stops once it is known whether a plan
-/// fits.
+/// Packs the choice completely. During the search, packing stops once a plan fits or cannot fit.
 FailureOr<FoundChoice> Search::finish(FoundChoice choice) {
   if (failed(pack(choice, /*enough=*/0)))
     return failure();
@@ -207,8 +210,8 @@ double Search::getSeconds(const llvm::BitVector &calls) const {
   return sum;
 }
 
-/// Adds to `closure` the call and the calls before it in its segment whose results would be
-/// missing.
+/// Adds to `closure` the call, and the earlier calls of its segment whose results it needs and that
+/// are not kept.
 void Search::addClosure(unsigned call, const llvm::BitVector &taken,
                         llvm::BitVector &closure) const {
   if (closure[call] || taken[call])
@@ -256,8 +259,8 @@ std::optional<Item> Search::findBest(unsigned segment, const llvm::BitVector &ta
   return best;
 }
 
-/// Results of the last segments are items, too: how long they wait is known only when copies are
-/// planned.
+/// Collects copies to the host as items. Includes results of the last segments, because their
+/// waiting time is known only when copies are planned.
 void Search::findCopies() {
   if (!options.offload)
     return;
@@ -278,7 +281,7 @@ void Search::findGathers() {
   }
 }
 
-/// Step 2.
+/// Runs step 2 for the items of one kind. `none` is the plan without any items.
 LogicalResult Search::rate(Item::Kind kind, const FoundChoice &none) {
   llvm::BitVector taken(items.size());
   int64_t bytes = 0;
@@ -341,7 +344,7 @@ FailureOr<FoundChoice> Search::plan(const llvm::BitVector &taken) {
   return choice;
 }
 
-/// Returns the seconds of the schedule, or the sum over all commands without one.
+/// Returns the seconds of the schedule. Without a schedule, returns the sum over all commands.
 static double estimateSeconds(ProgramOp program, const Cluster &cluster) {
   if (auto schedule = program->getAttrOfType<DictionaryAttr>(scheduleAttr))
     return schedule.getAs<FloatAttr>("scheduled").getValueAsDouble();
@@ -352,8 +355,8 @@ static double estimateSeconds(ProgramOp program, const Cluster &cluster) {
   return seconds;
 }
 
-/// Measures arena and time of a choice. Plans the step alone in a new module; kernels have no
-/// bodies there.
+/// Measures the arena and time of a choice. Plans the step alone in a new module, in which kernels
+/// have no bodies.
 LogicalResult Search::pack(FoundChoice &choice, int64_t enough) {
   auto module = step->getParentOfType<ModuleOp>();
   OwningOpRef<ModuleOp> copy = ModuleOp::create(module.getLoc());
@@ -383,7 +386,7 @@ LogicalResult Search::pack(FoundChoice &choice, int64_t enough) {
   return success();
 }
 
-/// Step 4. Sets `count` to the number of items in the prefix.
+/// Runs step 4. Sets `count` to the number of items in the shortest prefix that fits.
 FailureOr<FoundChoice> Search::bisect(FoundChoice all, unsigned &count) {
   unsigned low = 0; // largest prefix known not to fit
   count = items.size();
@@ -401,12 +404,12 @@ FailureOr<FoundChoice> Search::bisect(FoundChoice all, unsigned &count) {
   return best;
 }
 
-/// Step 5, for the first `count` items.
+/// Runs step 5 for the first `count` items.
 LogicalResult Search::dropNeedless(unsigned count, FoundChoice &best) {
   llvm::BitVector taken(items.size());
   taken.set(0, count);
   for (size_t chunk = std::max<size_t>(1, count / 2), at = 0; at < count && plans < maxPlans;) {
-    // The last items are the most expensive; among equals, those of late segments are last.
+    // The last items are the most expensive. Among equal items, those of late segments are last.
     llvm::BitVector fewer = taken;
     size_t end = std::min<size_t>(at + chunk, count);
     fewer.reset(count - end, count - at);

@@ -19,46 +19,47 @@ namespace mlir::fsdp {
 /// of its loops.
 SmallVector<Block *> getStepBlocks(func::FuncOp function);
 
-/// Results of the forward that do not wait for the backward in the arena.
+/// Chooses results of the forward that do not wait in the arena for the backward.
 struct MemoryChoice {
-  /// Calls of the block's RecomputeGraph whose results are computed again; calls whose results may
-  /// wait on the host.
+  /// By call of the block's RecomputeGraph: whether its results are computed again, and whether
+  /// they may wait on the host.
   llvm::BitVector recomputed, offloaded;
-  /// Whether all other long-lived activations may wait on the host, too.
+  /// Whether all other long-lived activations may also wait on the host.
   bool offloadsRest = false;
-  /// Numbers in findRepeatedGathers of gathers whose parameters stay in the arena.
+  /// By gather of findRepeatedGathers: whether its parameters stay in the arena.
   llvm::BitVector kept;
 };
 
-/// Applies the choice to a block. Returns the bytes that wait for the backward without it, minus
-/// those that wait with it.
+/// Applies the choice to a block. Returns by how many bytes the choice reduces the bytes that wait
+/// for the backward.
 int64_t applyChoice(func::FuncOp function, unsigned block, const MemoryChoice &choice);
 
 struct FoundChoice : MemoryChoice {
   /// Index of the block in getStepBlocks.
   unsigned block = 0;
-  /// Bytes of the arena without the workspace of kernels; estimated seconds of a step.
+  /// Bytes of the arena without the workspace of kernels, and estimated seconds of a step.
   int64_t bytes = 0;
   double seconds = 0;
-  /// Number of calls and gathers to choose from; number of plans that were packed.
+  /// Number of calls and of gathers to choose from, and number of plans that were packed.
   unsigned numCalls = 0, numGathers = 0, plans = 0;
 };
 
 struct MemorySearchOptions {
-  /// Most bytes of the arena, without workspace.
+  /// Largest size of the arena in bytes, without workspace.
   int64_t limit = 0;
   /// Whether gathered parameters may be kept, and whether results of calls of at least `minBytes`
   /// bytes may wait on the host.
   bool keepGathers = false, offload = false;
   int64_t minBytes = 0;
-  /// `addSchedule` adds the passes between buffers and offsets. If `schedules` and nothing fits
-  /// otherwise, the schedule keeps to the limit even if it hides less.
+  /// `addSchedule` adds the passes that run between the assignment of buffers and of offsets. If
+  /// `schedules` is set and no plan fits, the search calls it with `atAllCosts`: the schedule then
+  /// keeps to the limit even if it hides less.
   bool schedules = false;
   std::function<void(OpPassManager &, bool atAllCosts)> addSchedule;
 };
 
-/// Returns the fastest of the choices tried whose arena is within the limit, or the one with the
-/// smallest arena if none is. Fails if a plan could not be made.
+/// Returns the fastest choice tried whose arena is within the limit. If no arena is, returns the
+/// choice with the smallest arena. Fails if a plan could not be made.
 FailureOr<FoundChoice> searchMemory(func::FuncOp step, const Cluster &cluster,
                                     const MemorySearchOptions &options);
 

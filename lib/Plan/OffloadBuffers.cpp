@@ -12,19 +12,20 @@
 //   with @moment on the host                 launch update(@host.1, @host.0, @moment)
 //                                            copy @host.1 -> @param
 //
-// 1. Mark the buffers of the host: states by their role, and gradients that no collective reads any
-//    more.
-// 2. A launch runs on the host if it needs one of them, and otherwise only parameters, gradients,
-//    optimizer state, staging and control values. Its operands on the device are copied to the host
-//    first, and its results back. Targets whose kernels do not run on the host skip this step.
-// 3. Any other launch, and any collective, runs on the device; copies go the other way round.
-//    Copies and fills reach both arenas. Buffers in the rank's file are copied likewise.
-// 4. For activations that wait for long (all, or those that are marked), add a copy to the host
-//    after the last use before the wait, and a copy to a new buffer before the first use after it.
+// 1. Mark the buffers of the host: states by their role, and gradients that no collective reads.
+// 2. A launch runs on the host if it accesses a host buffer, and all its buffers hold parameters,
+//    gradients, optimizer state, staging or control values. Its operands on the device are first
+//    copied to the host, and its results are copied back. Targets whose kernels do not run on the
+//    host skip this step.
+// 3. Any other launch, and any collective, runs on the device; its operands on the host are first
+//    copied to the device. Copies and fills access both arenas directly. Buffers in the rank's file
+//    are copied in the same way.
+// 4. For activations that wait for long (all, or only marked ones), add a copy to the host after
+//    the last use before the wait. Add a copy to a new device buffer before the first use after the
+//    wait.
 //
-// O(commands · bindings), and for activations O(accesses of a buffer). Lifetimes are set again. Not
-// done here: overlapping copies with compute (ScheduleCollectives.cpp), sharing copies between
-// launches.
+// O(commands · bindings), and for activations O(accesses of a buffer). Sets lifetimes again. Does
+// not share copies between launches. ScheduleCollectives.cpp overlaps copies with compute.
 //
 //===----------------------------------------------------------------------===//
 
@@ -79,8 +80,8 @@ private:
                      bool host, Location loc);
   SliceAttr getWhole(BufferOp buffer);
   void copy(SliceAttr from, SliceAttr to, StringRef label, Location loc);
-  /// Returns the slice that a command on the host (or the device) uses instead of `access`, which
-  /// is in another memory. Adds the copies around `op`.
+  /// Returns the slice that a command on the host (or the device) uses instead of `access`, whose
+  /// buffer is in a different memory. Adds the copies before and after `op`.
   SliceAttr stage(const Access &access, bool host, Operation *op);
 
   LayoutOp layout;
@@ -227,7 +228,7 @@ void Offloader::placeCollective(CollectiveOp collective) {
 // Step 4
 //===----------------------------------------------------------------------===//
 
-/// Replaces the buffer `from` with `to` in the slices of a command.
+/// Replaces the buffer `from` by `to` in the slices of a command.
 static void redirect(Operation *op, FlatSymbolRefAttr from, FlatSymbolRefAttr to) {
   AttrTypeReplacer replacer;
   replacer.addReplacement([&](SliceAttr slice) -> std::optional<Attribute> {
@@ -254,7 +255,7 @@ void Offloader::split(BufferOp buffer, ArrayRef<Operation *> uses) {
   }
   if (widest < minCommandsAway)
     return;
-  // Only a buffer that one command wrote as a whole can be copied as a whole.
+  // The copy covers the whole buffer, so one command must have written all of it before.
   auto whole = getWhole(buffer);
   bool isWhole = llvm::any_of(uses.take_front(at), [&](Operation *op) {
     return llvm::any_of(getAccesses(op, tables), [&](const Access &access) {

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The layers of a model are alike, so that most dispatches are equal to others and share a kernel.
+// The layers of a model are alike, so that most dispatches have the body of another dispatch and
+// share its kernel.
 //
 //   %y = fsdp.dispatch (%a) inplace [-1]      %y = fsdp.kernel_call @k_1f..(%a) inplace [-1]
 //        attributes {kind = "map"} {
@@ -13,14 +14,14 @@
 //     fsdp.yield %r : tensor<8xf32>               %out: tensor<8xf32> {fsdp.out = 0})
 //   }                                         { ... return %r }
 //
-// 1. Build the function: the region's block with one destination per result that is not in place.
-//    The body does not use the destinations.
-// 2. Print it without locations, under a fixed name, and hash the text. The printer numbers values
-//    in order, so that equal structure gives equal text. Large tables of constants are printed as
-//    hashes.
-// 3. The first function with a text is kept as k_<hash>; later ones are erased.
+// 1. Build a function from the region's block, with one destination argument per result that is not
+//    in place. The body does not use the destinations.
+// 2. Print the function without locations, under a fixed name, and hash the text. The printer
+//    numbers values in order, so equal structure gives equal text. Large tables of constants are
+//    printed as hashes.
+// 3. The first function with a text is kept as k_<hash>; later functions with that text are erased.
 //
-// O(size of the dispatches). Not done here: kernels that differ in a constant only.
+// O(size of the dispatches). Kernels that differ only in a constant are not shared.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +42,7 @@ using namespace mlir::fsdp;
 /// Attribute `kind` of a dispatch: map, row, column, contract, ...
 static constexpr StringLiteral dispatchKindAttr = "kind";
 
-/// Step 1. Moves the body of the dispatch.
+/// Runs step 1. Moves the body of the dispatch into a new function.
 static func::FuncOp buildKernel(DispatchOp dispatch) {
   Builder builder(dispatch.getContext());
   Block &body = dispatch.getBody().front();
@@ -76,7 +77,7 @@ static std::string hashText(StringRef text) {
 
 namespace {
 
-/// Step 2. A table of constants is hashed once, even if many dispatches hold it.
+/// Runs step 2. Hashes a table of constants once, even if many dispatches hold it.
 class StructurePrinter {
 public:
   std::string print(func::FuncOp kernel) {
@@ -138,7 +139,7 @@ class OutlineKernelsPass : public fsdp::impl::OutlineKernelsPassBase<OutlineKern
     numKernels += kernels.size();
   }
 
-  /// Step 3. Kernels are at the end of the module, in the order of first use.
+  /// Runs step 3. Kernels are at the end of the module, in the order of first use.
   func::FuncOp findOrInsert(func::FuncOp kernel, llvm::StringMap<func::FuncOp> &kernels,
                             SymbolTable &symbols) {
     std::string text = printer.print(kernel);
@@ -148,7 +149,8 @@ class OutlineKernelsPass : public fsdp::impl::OutlineKernelsPassBase<OutlineKern
       return known;
     }
     kernel.setName("k_" + hashText(text));
-    symbols.insert(kernel, getOperation().getBody()->end()); // Renames in case of a collision.
+    // insert() renames the kernel in case of a collision.
+    symbols.insert(kernel, getOperation().getBody()->end());
     return known = kernel;
   }
 

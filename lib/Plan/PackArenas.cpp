@@ -10,10 +10,10 @@
 //
 // 1. Place the buffers without a program one after another.
 // 2. For each program, pack its buffers by lifetime (Analysis/Packing.cpp).
-// 3. The arena ends where the largest program does. Its lower bound is the sum of what always lives
-//    and the most bytes alive at one moment.
-// 4. Pack the buffers of the host likewise, in their own arena. Place those of the file one after
-//    another, each at the begin of a page.
+// 3. The arena ends at the end of the largest program. A lower bound of its size is the size of the
+//    buffers that always live plus the peak of the bytes alive in a program.
+// 4. Pack the buffers of the host in the same way, in their own arena. Place the buffers of the
+//    file one after another, each at the begin of a page.
 //
 // The workspace of kernels is added after the arena when kernels are compiled.
 //
@@ -37,7 +37,7 @@ struct ArenaSize {
 };
 } // namespace
 
-/// Step 1.
+/// Runs step 1.
 ArenaFront fsdp::packFront(ArrayRef<BufferOp> arena,
                            llvm::function_ref<void(BufferOp, int64_t)> place) {
   ArenaFront front;
@@ -76,7 +76,7 @@ int64_t fsdp::measureArena(LayoutOp layout, StringAttr program,
   return packed == 0 ? front.end : front.base + packed;
 }
 
-/// Steps 1 to 3, for the buffers of one arena.
+/// Runs steps 1 to 3 for the buffers of one arena.
 static ArenaSize pack(ArrayRef<BufferOp> arena, int64_t enough) {
   auto place = [](BufferOp buffer, int64_t offset) {
     buffer.setOffsetAttr(Builder(buffer.getContext()).getI64IntegerAttr(offset));
@@ -103,7 +103,7 @@ static ArenaSize pack(ArrayRef<BufferOp> arena, int64_t enough) {
   return {packed == 0 ? front.end : front.base + packed, front.bytes + bound};
 }
 
-/// Step 4 for the file. Returns its bytes.
+/// Runs step 4 for the file. Returns its size in bytes.
 static int64_t packFile(ArrayRef<BufferOp> buffers) {
   int64_t end = 0;
   for (BufferOp buffer : buffers) {

@@ -13,18 +13,18 @@
 
 namespace mlir::fsdp {
 
-/// The part of an arena that always lives: buffers without a program, one after another.
+/// Describes the begin of an arena, where the buffers without a program always live.
 struct ArenaFront {
-  /// End of the last of them; begin of the buffers of programs; bytes, each rounded up to the
-  /// alignment.
+  /// `end`: end of the last such buffer. `base`: begin of the buffers of programs. `bytes`: sum of
+  /// the sizes, each rounded up to the alignment.
   int64_t end = 0, base = 0, bytes = 0;
 };
 
 /// Places the buffers of `arena` that always live, and calls `place` with the offset of each.
 ArenaFront packFront(ArrayRef<BufferOp> arena, llvm::function_ref<void(BufferOp, int64_t)> place);
 
-/// Returns the bytes of the device's arena if the buffers of `program` have `lifetimes` and there
-/// are no other programs. Stops at the first packing of at most `enough` bytes.
+/// Returns the size in bytes of the device's arena with `program` alone, whose buffers have
+/// `lifetimes`. Stops at the first packing of at most `enough` bytes.
 int64_t measureArena(LayoutOp layout, StringAttr program,
                      const llvm::MapVector<StringAttr, Lifetime> &lifetimes, int64_t enough);
 

@@ -19,7 +19,7 @@ void fsdp::buildPlanPipeline(OpPassManager &pm, const StepOptions &options) {
   // Conversions become dispatches, so they are made before kernels are outlined.
   pm.addNestedPass<func::FuncOp>(createCastCollectivesPass());
   pm.addPass(createOutlineKernelsPass());
-  // A program has one level of loops. Unroll after outlining: a call is smaller than its body.
+  // A program has one level of loops. Unroll after outlining, because calls are small.
   pm.addNestedPass<func::FuncOp>(createUnrollLoopsPass());
   // Sink before lifetimes are computed.
   pm.addNestedPass<func::FuncOp>(createSinkToUsesPass());
@@ -28,8 +28,7 @@ void fsdp::buildPlanPipeline(OpPassManager &pm, const StepOptions &options) {
                          {host, cluster, {"keep-gathers", keepGathers}}));
     pm.addNestedPass<func::FuncOp>(createSinkToUsesPass());
   }
-  // Buffers are assigned before offsets, in passes of their own, so that each result can be read
-  // and tested.
+  // Separate passes assign buffers and offsets, so that each result can be read and tested.
   pm.addPass(createAssignBuffersPass());
   if (plan.offload.any())
     pm.addPass(configure(createOffloadBuffersPass(), options,

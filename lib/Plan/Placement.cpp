@@ -41,7 +41,7 @@ Place FunctionPlan::claim(Value value, Operation *op, ArrayRef<Place> taken) {
   std::string name = describe(value);
   Place copy = addBuffer("copy" + (name.empty() ? "" : " of " + name), Category::staging,
                          place.bytes, op->getLoc());
-  // The copy of a gradient sum has the category gradients.
+  // The copy of a gradient sum has category `gradients`.
   if (gradients.contains(value))
     copy.buffer.setCategory(Category::gradients);
   materialise(value, copy, op->getLoc());
@@ -71,7 +71,7 @@ void FunctionPlan::moveAll(ArrayRef<std::pair<Value, Place>> moves, Location loc
   SmallVector<std::pair<Value, Place>> open;
   llvm::copy_if(moves, std::back_inserter(open),
                 [&](auto &move) { return !(getPlace(move.first) == move.second); });
-  // A source that another move overwrites is copied to a buffer of its own first.
+  // First copy each source that another move overwrites to a new buffer.
   SmallVector<std::pair<Place, Place>> direct;
   for (auto &[value, target] : open) {
     Place source = getPlace(value);

@@ -12,17 +12,18 @@
 //   %g = call @l.grad(%a, %v)        %b = call @k(%x, %v)
 //                                    %g = call @l.grad(%b, %v)
 //
-// 1. The moment is the op before the first gradient of a parameter. If there is none, it is the op
-//    after which the results of kernel calls that a later op reads have most bytes. Calls up to it
-//    are the forward. With chunked logits, the loss of the first chunk is part of the forward.
-// 2. A segment is the calls that read parameters of one unit, and those after them that read none.
+// 1. The moment is the op before the first gradient of a parameter. Without gradients, it is the op
+//    after which most bytes of kernel results wait for later ops. Calls up to the moment are the
+//    forward. With chunked logits, the loss of the first chunk is part of the forward.
+// 2. A segment consists of the calls that read parameters of one unit, and of the next calls that
+//    read no parameters.
 // 3. A call whose result another segment reads is a boundary.
-// 4. To apply a choice, each op after the moment that reads a result of a recomputed call reads
-//    that of a copy instead; so do the copies. A copy stands before the first such reader of its
-//    segment, and reads the parameters that are gathered for the backward.
+// 4. To apply a choice, copy each recomputed call. Ops after the moment, and the copies, read the
+//    results of the copies. A copy is placed before the first such reader in its segment, and reads
+//    the parameters that are gathered for the backward.
 //
-// The copies are the same kernels on the same values, so that no bit changes. O(uses). Not done
-// here: moving copies to the last possible place (SinkToUses.cpp, which runs afterwards).
+// The copies are the same kernels on the same values, so no bit changes. O(uses). SinkToUses.cpp
+// runs afterwards and moves copies towards their uses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,8 +65,8 @@ void RecomputeGraph::visitUses(Value base, Visitor visit) {
   }
 }
 
-/// Returns true if `base` is reduced over ranks (even if there is only one), or is accumulated in
-/// place into a value that is.
+/// Returns true if `base` is reduced over ranks (even over a single rank), or is accumulated in
+/// place into such a value.
 bool RecomputeGraph::isGradient(Value base) {
   bool isReduced = false;
   SmallVector<Value> values{base};
@@ -87,7 +88,7 @@ bool RecomputeGraph::isGradient(Value base) {
 
 void RecomputeGraph::findMoment() {
   SmallVector<int64_t> changes(ops.size() + 1, 0);
-  unsigned end = ops.size(); // number of the first gradient
+  unsigned end = ops.size(); // position of the first gradient
   for (Operation *op : ops) {
     auto call = dyn_cast<KernelCallOp>(op);
     for (Value result : call ? ValueRange(call.getResults()) : ValueRange()) {
@@ -124,8 +125,7 @@ void RecomputeGraph::findCalls() {
     }
 }
 
-/// Returns the gather of which `value` is a view, or null. A gather within one rank is a view
-/// itself.
+/// Returns the gather whose result `value` views, or null. A gather within one rank is a view too.
 static UnshardOp getUnshard(Value value, Aliasing &aliasing) {
   while (Operation *source = value.getDefiningOp()) {
     if (auto unshard = dyn_cast<UnshardOp>(source))
@@ -137,7 +137,8 @@ static UnshardOp getUnshard(Value value, Aliasing &aliasing) {
   return nullptr;
 }
 
-/// Returns the unit whose gathered parameters a call reads, or the one gathered last of several.
+/// Returns the unit whose gathered parameters a call reads. Of several units, returns the unit that
+/// is gathered last.
 StringRef RecomputeGraph::getUnit(KernelCallOp call) {
   UnshardOp last;
   for (Value operand : call.getInputs())
@@ -148,7 +149,7 @@ StringRef RecomputeGraph::getUnit(KernelCallOp call) {
   return last ? last.getUnit() : StringRef();
 }
 
-/// Returns true if both are one unit or its parts of other types (`h.0` and `h.0.frozen`).
+/// Returns true if both are one unit, or a unit and its part (`h.0` and `h.0.frozen`).
 static bool isPartOf(StringRef a, StringRef b) {
   if (a.size() < b.size())
     std::swap(a, b);
@@ -175,7 +176,8 @@ void RecomputeGraph::findUses() {
       visitUses(result, [&](Operation *user) {
         isSaved |= positions[user] > moment;
         auto reader = numbers.find(user);
-        if (reader == numbers.end()) { // a loop or a collective of the forward
+        // The user is no kernel call, but a loop or a collective.
+        if (reader == numbers.end()) {
           call.isBoundary |= positions[user] <= moment;
           return;
         }
@@ -233,7 +235,7 @@ int64_t RecomputeGraph::getSavedBytes(const llvm::BitVector &recomputed) const {
 // Step 4
 //===----------------------------------------------------------------------===//
 
-/// Moves `op` and its operands before `place`, if they are not there yet.
+/// Moves `op` and its operands before `place` unless they already precede it.
 void RecomputeGraph::moveBefore(Operation *op, Operation *place) {
   if (op->getBlock() != &block || op->isBeforeInBlock(place) || op == place)
     return;
@@ -243,7 +245,8 @@ void RecomputeGraph::moveBefore(Operation *op, Operation *place) {
   op->moveBefore(place);
 }
 
-/// Returns the parameter as the backward gathers it, or the forward's if it does not.
+/// Returns the parameter that the backward gathers. If the backward does not gather it again,
+/// returns the result of the forward's gather.
 Value RecomputeGraph::remapParameter(UnshardOp unshard, unsigned result) {
   for (auto other : block.getOps<UnshardOp>())
     if (other != unshard && other.getUnit() == unshard.getUnit() &&
@@ -284,7 +287,7 @@ Value RecomputeGraph::remap(Value value, const llvm::BitVector &recomputed) {
 }
 
 void RecomputeGraph::apply(const llvm::BitVector &recomputed) {
-  // Find the first reader of each segment after the moment, views included: views read copies, too.
+  // Find the first reader of each segment after the moment. Views also read copies, so they count.
   auto segmentOf = [&](Value value) -> std::optional<unsigned> {
     Operation *def = aliasing.getBase(value).getDefiningOp();
     auto number = def ? numbers.find(def) : numbers.end();

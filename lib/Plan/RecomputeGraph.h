@@ -18,15 +18,15 @@ class RecomputeGraph {
 public:
   struct Call {
     KernelCallOp op;
-    /// Number of the unit that the call belongs to, in order.
+    /// Index of the call's segment, in program order.
     unsigned segment = 0;
-    /// Whether its results are read by other segments; they are always kept.
+    /// Whether other segments read its results. Such results are always kept.
     bool isBoundary = false;
     /// Whether a result is read after the moment.
     bool isSaved = false;
-    /// Bytes of the results that are read after the moment; bytes of all results.
+    /// Bytes of the results that are read after the moment, and of all results.
     int64_t savedBytes = 0, bytes = 0;
-    /// Calls of the forward whose results it reads.
+    /// Calls of the forward whose results this call reads.
     SmallVector<unsigned, 4> producers;
   };
 
@@ -34,15 +34,14 @@ public:
 
   ArrayRef<Call> getCalls() const { return calls; }
   unsigned getNumSegments() const { return segments; }
-  /// Returns true if the call may be computed again. Calls of the last segment may not: its
-  /// backward begins at once.
+  /// Returns true if the call may be computed again. Excludes calls of the last segment, because
+  /// its backward begins at once.
   bool isCandidate(unsigned call) const {
     return !calls[call].isBoundary && calls[call].segment + 1 < segments;
   }
   /// Returns the bytes that wait for the backward if the `recomputed` calls are computed again.
   int64_t getSavedBytes(const llvm::BitVector &recomputed) const;
-  /// Returns the calls of `recomputed` that have to be computed again because a result of theirs is
-  /// read.
+  /// Returns the calls of `recomputed` that must be computed again, because their results are read.
   llvm::BitVector getNeeded(const llvm::BitVector &recomputed) const;
 
   /// Lets the backward read copies of the `recomputed` calls. The graph is invalid afterwards.
@@ -56,8 +55,9 @@ private:
   StringRef getUnit(KernelCallOp call);
   bool isGradient(Value base);
   template <typename Visitor>
-  void visitUses(Value base,
-                 Visitor visit); // visits uses of the value and its views, at the op of this block
+  /// Calls `visit` for each use of the value and its views, with the op of this block that has the
+  /// use.
+  void visitUses(Value base, Visitor visit);
 
   Value remap(Value value, const llvm::BitVector &recomputed);
   Value remapParameter(UnshardOp unshard, unsigned result);
@@ -67,9 +67,9 @@ private:
   Aliasing &aliasing;
   SmallVector<Operation *> ops;
   DenseMap<Operation *, unsigned> positions;
-  unsigned moment = 0; // number of the op after which most is saved
+  unsigned moment = 0; // position of the last op of the forward
   SmallVector<Call> calls;
-  DenseMap<Operation *, unsigned> numbers; // numbers of calls
+  DenseMap<Operation *, unsigned> numbers; // indices in `calls`
   unsigned segments = 0;
 
   // State of apply().

@@ -9,8 +9,8 @@
 //
 //   none                  nothing is computed again
 //   full                  all results of a unit except those that other units read
-//   selective=KINDS       like full, but results of these kinds of kernels are kept; with KIND/N
-//                         only those of the first of each N calls of a unit, in order
+//   selective=KINDS       like full, but results of these kinds of kernels are kept; KIND/N keeps
+//                         only the results of the first of each N calls of that kind in a unit
 //
 // 1. In each block of the program `step`, find the forward and its results that wait for the
 //    backward.
@@ -74,7 +74,7 @@ class RematerialisePass : public fsdp::impl::RematerialisePassBase<Rematerialise
     return success();
   }
 
-  /// Returns the candidates whose results the policy does not keep. Boundaries count as calls, too.
+  /// Returns the candidates whose results the policy does not keep. Counts boundary calls as well.
   static llvm::BitVector findRecomputed(const RecomputeGraph &graph,
                                         const CheckpointingPolicy &parsed) {
     SymbolTableCollection tables;

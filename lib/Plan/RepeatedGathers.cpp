@@ -11,12 +11,11 @@
 //   %v = unshard %d @h.0 site 1
 //   %g = call @k.grad(%a, %v)                %g = call @k.grad(%a, %w)
 //
-// 1. Find gathers of one unit whose shards are one value, or results of the same kernels on the
-//    same values.
-// 2. Let readers of the second gather read the first, and erase ops that become dead.
+// 1. Find gathers of one unit that read one shard, or results of equal kernels on equal values.
+// 2. Let readers of the second gather read the result of the first, and erase ops that become dead.
 //
-// Shards change only after the backward, so that no bit changes. O(gathers²). Not done here:
-// gathers among fewer neighbours than in the forward, which have other pieces; gathers that a later
+// Shards change only after the backward, so no bit changes. O(gathers²). Ignores gathers among
+// fewer neighbours than in the forward, because they read other pieces, and gathers that a later
 // loop repeats.
 //
 //===----------------------------------------------------------------------===//
@@ -27,7 +26,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns true if both are one value, or results of the same kernels on one.
+/// Returns true if `a` and `b` are one value, or results of the same kernels on the same values.
 static bool isSame(Value a, Value b) {
   if (a == b)
     return true;
@@ -62,7 +61,7 @@ SmallVector<RepeatedGather> fsdp::findRepeatedGathers(Block &block) {
   return found;
 }
 
-/// Erases `op` and kernel calls that only it used.
+/// Erases `op` and the kernel calls that then have no uses.
 static void eraseDead(Operation *op) {
   SmallVector<Value> operands = llvm::to_vector(op->getOperands());
   op->erase();

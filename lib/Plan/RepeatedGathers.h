@@ -12,7 +12,7 @@
 
 namespace mlir::fsdp {
 
-/// A gather of the backward that repeats one of the forward.
+/// A gather of the forward (`first`), and a gather of the backward that repeats it (`again`).
 struct RepeatedGather {
   UnshardOp first, again;
 };
@@ -20,8 +20,8 @@ struct RepeatedGather {
 /// Returns the repeated gathers of `block`, in the order of the forward.
 SmallVector<RepeatedGather> findRepeatedGathers(Block &block);
 
-/// Keeps the parameters gathered in the forward until the backward for the gathers `kept` (numbers
-/// in findRepeatedGathers), and erases their repetitions.
+/// For each gather in `kept` (by index in findRepeatedGathers), keeps the gathered parameters until
+/// the backward and erases the repeated gather.
 void keepGathers(Block &block, const llvm::BitVector &kept);
 
 } // namespace mlir::fsdp

@@ -4,9 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Earlier stages place an op where its operands are ready. Values that are recomputed for the
-// backward, and parameters that are gathered again for it, would then live from the end of the
-// forward on, for all layers at once.
+// Earlier stages place an op where its operands are ready. Recomputed values and gathered
+// parameters of the backward would then live from the end of the forward, for all layers at once.
 //
 //   %w1 = unshard @h.1        %w1 = unshard @h.1
 //   %w0 = unshard @h.0   =>   use(%w1)
@@ -15,11 +14,10 @@
 //
 // Visit ops from the last to the first, so that users are placed already:
 //  1. The limit is the first later op that uses a result, or overwrites an operand in place. (An op
-//     that writes in place itself stays after the other readers, which are before it.)
-//  2. The gain is the bytes of the results times the distance to the limit. It is none for
-//     gradients, whose place is in the flat buffer. The price, for each operand of which this op is
-//     the last reader, is its bytes times the distance by which its lifetime grows. Arguments are
-//     free.
+//     that itself writes in place remains after the other readers of its operand.)
+//  2. The gain is the bytes of the results times the distance to the limit. Gradients gain nothing,
+//     because their place is in the flat buffer. The price is the sum, over each operand whose last
+//     reader is this op, of its bytes times the growth of its lifetime. Arguments cost nothing.
 //  3. Move the op before the limit if the gain exceeds the price. Views move for free.
 //
 // Kernel calls and gathers move; other collectives keep their order. Distances are measured in the
@@ -87,7 +85,7 @@ private:
           collectViews(view, views);
   }
 
-  /// Step 1. Returns null if no result is used in this block.
+  /// Runs step 1. Returns null if no result is used in this block.
   Operation *findLimit(Operation *op) {
     Operation *limit = nullptr;
     for (Operation *user : op->getUsers())
@@ -111,7 +109,7 @@ private:
 
   /// Returns true if `user` overwrites the memory of `value`.
   static bool overwrites(Operation *user, Value value) {
-    if (isa<scf::ForOp>(user)) // a loop may carry its sum there
+    if (isa<scf::ForOp>(user)) // a loop may keep a carried sum in that memory
       return true;
     auto call = dyn_cast<KernelCallOp>(user);
     return call && llvm::any_of(call.getInplace(), [&](int64_t operand) {
@@ -119,11 +117,11 @@ private:
            });
   }
 
-  /// Returns true if `value` only ends up in a flat gradient buffer, whose lifetime begins with its
-  /// first part.
+  /// Returns true if `value` is only written to a flat gradient buffer, whose lifetime begins with
+  /// its first gradient.
   bool isGradient(Value value) {
     return llvm::all_of(value.getUsers(), [&](Operation *user) {
-      if (auto call = dyn_cast<KernelCallOp>(user)) // a sum that continues in place
+      if (auto call = dyn_cast<KernelCallOp>(user)) // a sum that is accumulated in place
         return llvm::any_of(call.getResults(), [&](OpResult result) {
           int64_t operand = call.getInplace()[result.getResultNumber()];
           return operand >= 0 && call.getInputs()[operand] == value && isGradient(result);
@@ -134,7 +132,7 @@ private:
     });
   }
 
-  /// Step 2.
+  /// Runs step 2. Returns whether the gain of moving `op` to position `limit` exceeds the price.
   bool gains(Operation *op, int64_t limit) {
     int64_t here = places.at(op), balance = 0;
     auto call = dyn_cast<KernelCallOp>(op);

@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The reference program sums over ranks, micro-batches and replicas in a nest of loops. Programs
-// have one level of loops: the loop with the most iterations is kept, the others are unrolled.
+// have one level of loops, so the loop with the most iterations is kept, and the other loops are
+// unrolled.
 //
 //   for r in 0..2 {                      for a in 0..8 { f(a) }
 //     for a in 0..8 { f(8 r + a) }  =>   for a in 0..8 { f(8 + a) }

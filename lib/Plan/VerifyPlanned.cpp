@@ -4,19 +4,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Checks the programs alone, independent of the packer and of the assignment.
+// Checks the programs without the data of the passes that assigned buffers and offsets.
 //
 // 1. No ops of earlier stages are left; every buffer has an offset.
-// 2. Memory: sweep over the moments of a program with the live buffers, ordered by offset. A buffer
-//    that begins must not overlap its neighbours.                     O(n log n)
+// 2. Memory: sweep over the command numbers of a program and keep the live buffers ordered by
+//    offset. A buffer that becomes live must not overlap its neighbours. O(n log n)
 // 3. Commands, in order:
-//    - Each accesses buffers that are alive. In a loop they are alive in all of it, unless they
-//      live within one iteration.
-//    - Each reads bytes that were written before. States and inputs always are; a buffer that lives
-//      within one iteration holds nothing when the iteration begins.
-//    - A launch has its buffers in one arena, of the device or the host; a collective in the
-//      device's.
-//    - None writes the source, or accesses the target, of a collective or a copy in flight.
+//    - A command accesses only live buffers. A buffer used in a loop lives during the whole loop or
+//      within one iteration.
+//    - A command reads only bytes that were written before. States and inputs count as written. A
+//      buffer that lives within one iteration holds nothing when the iteration begins.
+//    - All buffers of a launch are in one arena, of the device or the host. Those of a collective
+//      are in the device's arena.
+//    - No command writes the source, or accesses the target, of a collective or a copy in flight.
 //
 // One walk over a loop is enough: from one iteration to the next, the set of written bytes only
 // grows.
@@ -77,9 +77,9 @@ static InFlightDiagnostic emitOverlap(BufferOp buffer, BufferOp other) {
   return diag;
 }
 
-/// Step 2, for the buffers of one program and those that always live.
+/// Runs step 2 for the buffers of one program and those that always live.
 static LogicalResult checkMemory(ArrayRef<BufferOp> buffers) {
-  // Ends come after begins of the same moment: both borders are included.
+  // Lifetimes include both borders, so ends follow begins of the same moment.
   struct Event {
     int64_t moment;
     bool ends;
@@ -125,7 +125,7 @@ static LogicalResult checkMemory(ArrayRef<BufferOp> buffers) {
 
 namespace {
 
-/// Step 3 for one program.
+/// Runs step 3 for one program.
 class CommandChecker {
 public:
   CommandChecker(ProgramOp program, LayoutOp layout, SymbolTableCollection &tables)
@@ -277,7 +277,7 @@ class VerifyPlannedPass : public fsdp::impl::VerifyPlannedPassBase<VerifyPlanned
     markAllAnalysesPreserved();
   }
 
-  /// Step 1.
+  /// Runs step 1.
   LogicalResult checkRemains() {
     LogicalResult result = success();
     for (auto function : getOperation().getOps<func::FuncOp>())

@@ -14,7 +14,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Number of buffers alive at the peak that are listed.
+/// Largest number of buffers alive at the peak that the report lists.
 static constexpr unsigned maxBuffers = 10;
 
 /// Categories in the order of the table's rows.
@@ -173,7 +173,7 @@ static void explainJson(ModuleOp module, raw_ostream &os, ArrayRef<ChoiceReport>
 // Text
 //===----------------------------------------------------------------------===//
 
-/// Returns the bytes on the host by category: ": optimizer 1.2 MiB, staging 32.0 KiB".
+/// Returns the bytes on the host by category, such as ": optimizer 1.2 MiB, staging 32.0 KiB".
 static std::string describeHost(const MemoryReport &memory) {
   std::string text;
   for (Category category : categories)
@@ -192,8 +192,8 @@ static void writeRow(raw_ostream &os, StringRef name, int64_t bytes, const Twine
   os << "\n";
 }
 
-/// Writes parameters, gradients and optimizer state, and the arena, as fractions of an unsharded
-/// rank.
+/// Writes the size of parameters, gradients and optimizer state, and that of the arena, as
+/// fractions of the sizes on an unsharded rank.
 static void writeReduction(const MemoryReport &memory, raw_ostream &os) {
   int64_t owned =
       memory[Category::parameters] + memory[Category::gradients] + memory[Category::optimizer];
@@ -207,7 +207,7 @@ static void writeReduction(const MemoryReport &memory, raw_ostream &os) {
   write("arena", memory.peak, memory.unshardedPeak);
 }
 
-/// Writes the live bytes at the peak as a sum.
+/// Writes the live bytes at the peak as a sum over categories.
 static void writeSum(const MemoryReport &memory, raw_ostream &os) {
   int64_t named = memory.getAtPeak(Category::activations) + memory.getAtPeak(Category::gathered) +
                   memory.getOwnedAtPeak();

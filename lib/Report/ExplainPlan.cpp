@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Runs explain() of Explain.h as a pass.
+// Implements the pass that runs explain() of Explain.h.
 //
 //===----------------------------------------------------------------------===//
 

@@ -67,7 +67,7 @@ SmallVector<UnitReport> fsdp::measureUnits(ModuleOp module) {
     if (op.getKind() != CollectiveKind::all_gather || !op.getUnitAttr() || op.getRows())
       return;
     auto found = reports.find(op.getUnitAttr().getAttr());
-    // A gather of updated parameters into the state does not count: it does not serve their use.
+    // Do not count gathers of updated parameters into the state: no use of a unit needs them.
     if (found == reports.end() ||
         !SymbolTable::lookupNearestSymbolFrom(layout, op.getTarget().getBuffer()))
       return;
@@ -135,7 +135,7 @@ struct Node {
   llvm::MapVector<StringRef, std::unique_ptr<Node>> children;
   const UnitReport *unit = nullptr;
 
-  /// Returns true if both are units without children that differ in names only.
+  /// Returns true if both are units without children that differ only in names.
   bool isLike(const Node &other) const {
     return unit && other.unit && children.empty() && other.children.empty() &&
            unit->isLike(*other.unit);
@@ -204,7 +204,7 @@ void fsdp::writeUnits(ArrayRef<UnitReport> units, raw_ostream &os) {
     Node *node = &root;
     SmallVector<StringRef> components;
     StringRef name = UnitOp(report.unit).getSymName();
-    // Limit the depth: deeper levels would not fit on a line.
+    // Limit the depth, because deeper levels would not fit on a line.
     name.split(components, '.', /*MaxSplit=*/16);
     for (StringRef component : components) {
       std::unique_ptr<Node> &child = node->children[component];

@@ -14,14 +14,14 @@ namespace mlir::fsdp {
 
 /// Writes the JSON array `units`.
 void writeUnits(ArrayRef<UnitReport> units, llvm::json::OStream &json);
-/// Writes the units as a tree of names. Adjacent units that differ in their number only share one
-/// line.
+/// Writes the units as a tree of names. Adjacent units share one line if they differ only in the
+/// number in their name.
 void writeUnits(ArrayRef<UnitReport> units, raw_ostream &os);
 
-/// Writes the JSON object `parameters`: numbers of trained and frozen parameters, and names of
+/// Writes the JSON object `parameters`: counts of trained and frozen parameters, and names of
 /// constants.
 void writeParameters(ModuleOp module, llvm::json::OStream &json);
-/// Writes these numbers as one line of text.
+/// Writes the counts and names of writeParameters() as one line of text.
 void writeParameters(ModuleOp module, raw_ostream &os);
 
 std::string printType(Type type);

@@ -7,15 +7,15 @@
 // The page (ReportPage.html) has one placeholder for data, a JSON object:
 //
 //   title, mesh, cluster
-//   memory, unsharded, moment_of_peak, units, communication, schedule, dtypes   as --explain=json
+//   memory, unsharded, moment_of_peak, units, communication, schedule, dtypes: like --explain=json
 //   commands     [number, lane, name, begin, end, iterations]   seconds; lane 0 compute, 1 gathers,
-//                2 reductions, 3 copies to the device, 4 to the host, 5 from the rank's file, 6 to
-//                it
+//                2 reductions, 3 copies to the device, 4 copies to the host, 5 copies from the
+//                rank's file, 6 copies to the file
 //   buffers      [name, category, bytes, offset, first, last]   commands, both included; -1: always
-//   host_buffers the same of the host's arena
-//   moments      when each command begins, and when the last one ends
+//   host_buffers like `buffers`, for the host's arena
+//   moments      begin of each command, and end of the last command
 //
-// A loop is shown once, with its number of iterations. O(commands + buffers).
+// The page shows a loop once, with its number of iterations. O(commands + buffers).
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +40,7 @@ static constexpr StringLiteral mark = "\"@data@\"";
 
 namespace {
 
-/// Simulates the step on lanes; loops run once.
+/// Simulates the step on lanes. Each loop runs once.
 class Lanes {
 public:
   Lanes(ProgramOp step, CostModel &costs) : commands(numberCommands(step)) {
@@ -89,7 +89,7 @@ public:
   }
 
 private:
-  /// Returns the lane of a transfer, which is the number of its channel.
+  /// Returns the lane of a transfer, which has the number of its channel.
   static int64_t getLane(Operation *op) {
     if (isa<CopyOp>(op))
       return getChannel(op);
@@ -126,7 +126,7 @@ private:
 
 } // namespace
 
-/// Writes the buffers of the device's arena, or of the host's.
+/// Writes the buffers of the device's arena or, if `host`, of the host's arena.
 static void writeBuffers(LayoutOp layout, ProgramOp step, bool host, llvm::json::OStream &json) {
   json.attributeArray(host ? "host_buffers" : "buffers", [&] {
     for (auto buffer : layout.getOps<BufferOp>()) {

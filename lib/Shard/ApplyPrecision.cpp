@@ -9,21 +9,21 @@
 //            %y = truncf %t : bf16                      { extf .. f32 .. truncf }
 //
 //  1. Decide which values become narrow (PrecisionPlan.cpp).
-//  2. Change the type of parameters, and record the old one in `fsdp.master_dtype`.
-//  3. Rewrite the ops in order. A product reads narrow operands, accumulates in f32, and its result
+//  2. Change the type of parameters, and record the old type in `fsdp.master_dtype`.
+//  3. Rewrite the ops in order. A product reads narrow operands and accumulates in f32; its result
 //     is rounded. Attention reads narrow queries, keys, values and captured activations; its scores
-//     and sums stay f32. A body extends narrow operands, computes in f32 as before, and rounds the
-//     values that it yields. Other ops get operands of the type of their result.
+//     and sums remain f32. A body extends narrow operands, computes in f32 as before, and rounds
+//     the values that it yields. Other ops get operands with the type of their result.
 //  4. Products and attention that `keep-f32` names read f32 operands, and get `fsdp.keep_f32`.
-//  5. Record in `fsdp.kept_wide` of the module how many values stay f32, and their elements,
-//     by reason.
+//  5. Record in `fsdp.kept_wide` of the module how many values remain f32 for each reason, and
+//     their elements.
 //
-// Values are narrow only between ops, so each is rounded once, and storage, gathers and products
-// become cheaper. Masks stay finite: a number below the range of the type that is selected or added
-// becomes the lowest finite number.
+// Values are narrow only between ops, so each value is rounded once, and storage, gathers and
+// products become cheaper. Masks remain finite: if a number that is selected or added is below the
+// range of the type, it becomes the lowest finite number.
 //
-// O(ops). Not done here: f32 copies of parameters (FormUnits.cpp), the type in which gradients are
-// reduced (Differentiate).
+// O(ops). FormUnits.cpp makes f32 copies of parameters. Differentiate sets the type in which
+// gradients are reduced.
 //
 //===----------------------------------------------------------------------===//
 
@@ -82,7 +82,7 @@ LogicalResult ApplyPrecisionPass::checkModel(func::FuncOp func, FloatType type) 
     other = arg;
   }
   if (!other)
-    return success(); // FormUnits.cpp reports that there is no parameter
+    return success(); // FormUnits.cpp reports a model without parameters
   Type found = getElementTypeOrSelf(other);
   InFlightDiagnostic diag =
       mlir::emitError(func.getLoc())

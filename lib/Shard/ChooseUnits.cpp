@@ -6,7 +6,7 @@
 //
 // Assigns each parameter to a unit by --auto-wrap-policy:
 //
-//   transformer   one unit per layer, by the numbers in names or by pattern (WrapPolicy.cpp)
+//   transformer   one unit per layer, found by numbers in names or by pattern (WrapPolicy.cpp)
 //   size          one unit per module of at least N elements (GroupBySize.cpp)
 //   manual        the units that a file lists (ManualWrap.cpp)
 //   none          the root alone
@@ -41,8 +41,8 @@ LogicalResult mlir::fsdp::checkWrapOptions(const WrapOptions &options, Location 
   return success();
 }
 
-/// Returns the bytes that are gathered at once: the root and the two largest units, one in use and
-/// one in flight.
+/// Returns the bytes that are gathered at the same time: the root and the two largest units, one in
+/// use and one in flight.
 static int64_t countGathered(ArrayRef<NamedParam> params, ArrayRef<StringRef> units) {
   llvm::MapVector<StringRef, int64_t> bytes;
   int64_t root = 0;
@@ -55,7 +55,7 @@ static int64_t countGathered(ArrayRef<NamedParam> params, ArrayRef<StringRef> un
   return root;
 }
 
-/// Warns of the memory for one unit of the whole model, if units per layer would need less.
+/// Warns if the whole model is one unit, and one unit per layer would need less memory.
 static void warnOfOneUnit(ArrayRef<NamedParam> params, const Twine &policy, Location loc) {
   int64_t whole = countGathered(params, SmallVector<StringRef>(params.size()));
   int64_t layered = countGathered(params, findLayers(params));

@@ -9,14 +9,13 @@
 //                                                fsdp.unit @h.1   h.1.w
 //
 //  1. Collect the parameters of @loss and their first uses.
-//  2. Assign each to a layer by the wrap policy (ChooseUnits.cpp). A table of the root whose
-//     lookups exchange rows becomes a layer of its own (TableRows.cpp).
+//  2. Assign each parameter to a layer by the wrap policy (ChooseUnits.cpp). A table of the root
+//     whose lookups exchange rows becomes a separate layer (TableRows.cpp).
 //  3. Form one draft per (layer, frozen, ignored, element type). Sort drafts: the root first, then
-//     by first use, unused ones last. Merge small drafts into the ones before.
+//     by first use, unused drafts last. Merge small drafts into earlier ones.
 //  4. Name the drafts, lay them out (Layout.cpp), and declare meshes and units.
 //
-// O(parameters + uses + units log units). Not done here: changes of @loss (InsertUnshard.cpp),
-// except for its name.
+// O(parameters + uses + units log units). Only renames @loss; InsertUnshard.cpp changes its body.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,10 +48,10 @@ struct Parameter {
   RankedTensorType type;
   InitAttr init;
   bool frozen;
-  int64_t firstUse;              ///< number of the first op that uses it; INT64_MAX if none does
+  int64_t firstUse;              ///< index of the first op that uses it; INT64_MAX if unused
   StringRef layer;               ///< empty for the root
-  std::optional<StringRef> unit; ///< unit in the IR
-  bool ignored = false;          ///< named by ignore-params: replicated on every rank
+  std::optional<StringRef> unit; ///< unit that the IR gives
+  bool ignored = false;          ///< in ignore-params, so every rank holds it
   int64_t rowSize = 0;           ///< elements per row if lookups exchange rows; else 0
 };
 
@@ -62,7 +61,7 @@ struct Draft {
   bool frozen, ignored;
   Type dtype;
   SmallVector<const Parameter *> params;
-  bool isTable = false; ///< one parameter whose lookups exchange rows; resharded like the root
+  bool isTable = false; ///< a table whose lookups exchange rows; resharded like the root
   unsigned number = 0;  ///< position in the order of the arguments
   int64_t firstUse = std::numeric_limits<int64_t>::max();
   int64_t size = 0;
@@ -104,7 +103,7 @@ private:
 
 } // namespace
 
-/// Warns of ignore-params that names all parameters, and of param-storage without narrow ones.
+/// Warns if ignore-params names all parameters, and of param-storage without narrow parameters.
 void FormUnitsPass::warnOfParameters(func::FuncOp loss) {
   if (choice.strategy->state > 0 &&
       llvm::all_of(parameters, [](const Parameter &p) { return p.ignored; }))
@@ -120,8 +119,8 @@ void FormUnitsPass::warnOfParameters(func::FuncOp loss) {
            "than f32; param-dtype makes those of an f32 model so";
 }
 
-/// Returns the function to shard and names it @loss. Reports a module that is sharded already or
-/// has no single public function.
+/// Returns the function to shard and names it @loss. Reports a module that is already sharded, or
+/// that has not exactly one public function.
 FailureOr<func::FuncOp> FormUnitsPass::findLoss() {
   ModuleOp module = getOperation();
   for (Operation &op : module.getOps())
@@ -153,7 +152,7 @@ FailureOr<func::FuncOp> FormUnitsPass::findLoss() {
   return loss;
 }
 
-/// Returns the number of the first op of the function's block that uses `value`, directly or in a
+/// Returns the index of the first op of the function's block that uses `value`, directly or in a
 /// region.
 static int64_t findFirstUse(Value value, Block &body,
                             const DenseMap<Operation *, int64_t> &numbers) {
@@ -222,7 +221,7 @@ LogicalResult FormUnitsPass::collect(func::FuncOp loss) {
   return success();
 }
 
-/// Marks the parameters that `freeze` and `ignore` name. Reports an error if none is left to train.
+/// Marks the parameters that `freeze` and `ignore` name. Fails if no parameter is trainable.
 LogicalResult FormUnitsPass::readPatterns(func::FuncOp loss) {
   auto names = llvm::map_to_vector(parameters, [](const Parameter &p) { return p.name; });
   auto mark = [&](StringRef patterns, StringRef option, bool Parameter::*flag) -> LogicalResult {
@@ -308,8 +307,8 @@ SmallVector<Draft> FormUnitsPass::formDrafts() {
   return drafts;
 }
 
-/// Merges each draft into the last one of its kind before it that has less than minNumParams
-/// elements.
+/// Merges each draft into the last earlier draft of the same kind (frozen, ignored, element type)
+/// that has less than minNumParams elements.
 void FormUnitsPass::mergeSmall(SmallVector<Draft> &drafts) {
   SmallVector<Draft> merged;
   for (Draft &draft : drafts) {
@@ -384,8 +383,8 @@ LogicalResult FormUnitsPass::declareUnit(SymbolTable &symbols, OpBuilder &builde
                                     RankedTensorType::get(p->type.getShape(), storage), offset,
                                     !p->frozen, decays(p), p->init));
   }
-  // A unit that is not gathered again in the backward is hoisted: gathered once for all
-  // micro-batches. reshard-root decides for the root.
+  // If the backward does not gather a unit again, the unit is hoisted: gathered once for all
+  // micro-batches. reshard-root decides this for the root.
   bool again = draft.isKeptAsRoot() ? choice.root == ReshardRoot::Forward
                                     : choice.gathersAgain && row.reshard;
   bool hoisted = draft.isKeptAsRoot() ? choice.root == ReshardRoot::Step ||
@@ -397,7 +396,7 @@ LogicalResult FormUnitsPass::declareUnit(SymbolTable &symbols, OpBuilder &builde
       again && row.parameters > 0 && choice.within ? builder.getI64IntegerAttr(choice.within)
                                                    : IntegerAttr(),
       draft.isTable);
-  symbols.insert(unit); // renames the unit if the name is taken
+  symbols.insert(unit); // insert() renames the unit if the name is taken
   numUnits += 1;
   numParams += params.size();
   numPadding += layout.padding * getByteWidth(storage);

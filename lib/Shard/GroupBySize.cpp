@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Groups parameters by the algorithm of FSDP's size_based_auto_wrap_policy. The components of a
-// name except the last are modules.
+// Groups parameters by the algorithm of FSDP's size_based_auto_wrap_policy. All components of a
+// name except the last name modules.
 //
 //   minimum 100      model 190            root:      model.norm, model.layers.2.*
 //                    |- norm 10           units:     model.layers.0, model.layers.1
@@ -14,7 +14,7 @@
 //                       |- 1  ...
 //
 //  visit(module):
-//  1. If the module has fewer elements than the minimum, leave them to its parent.
+//  1. If the module has fewer elements than the minimum, leave its elements to its parent.
 //  2. Visit the children.
 //  3. If the elements that the children left are at least the minimum and the module is not a list,
 //     make them a unit. Otherwise leave them to the parent.

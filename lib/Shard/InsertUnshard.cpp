@@ -8,14 +8,13 @@
 //   after    @loss(shard of @u, x)  unshard @u ... w0 ... w1 ... b0
 //
 //  1. Clone @loss to @reference.
-//  2. In each, insert an argument for every unit in order: one shard, or the whole buffer in the
-//     reference. Insert an unshard right before the first op that uses a parameter of the unit,
-//     directly or in a region. Lookups in a table with `rows` become unshard_rows, except with
-//     no_sync, which sums whole gradients before the reduction.
-//  3. Erase the parameter arguments; mark the programs.
+//  2. In both functions, insert an argument for every unit in order: one shard, or the whole buffer
+//     in the reference. Insert an unshard directly before the first op that uses a parameter of the
+//     unit, also in a region. Lookups in a table with `rows` become unshard_rows. With no_sync they
+//     do not, because whole gradients are then summed before the reduction.
+//  3. Erase the parameter arguments and mark the programs.
 //
-// O(parameters + uses). Not done here: when to gather (Plan), gathers for the backward
-// (Differentiate).
+// O(parameters + uses). Plan chooses when to gather; Differentiate adds gathers for the backward.
 //
 //===----------------------------------------------------------------------===//
 
@@ -110,7 +109,8 @@ bool InsertUnshardPass::insertUnshard(func::FuncOp func, UnitOp unit, Value shar
   SmallVector<Type> types;
   for (auto param : unit.getParams().getAsRange<ParamAttr>()) {
     params.push_back(arguments.lookup(param.getName()));
-    types.push_back(params.back().getType()); // may be narrower than the stored type
+    // The type of the parameter may be narrower than the stored type.
+    types.push_back(params.back().getType());
   }
   if (unit.getRows() && !noSync)
     unshardRows(unit, params.front(), shard);
@@ -178,8 +178,8 @@ void InsertUnshardPass::runOnOperation() {
   if (!loss.getBody().hasOneBlock() || failed(checkArguments(loss)))
     return signalPassFailure();
 
-  // With Auto, gradients that are replicated anyway are summed without a reduction per micro-batch;
-  // sharded ones are reduced each time to save memory.
+  // With Auto, replicated gradients are summed over micro-batches before the reduction. Sharded
+  // gradients are reduced in each micro-batch to save memory.
   bool pieces = llvm::any_of(units, [](UnitOp unit) { return !unit.getGradientAxes().empty(); });
   noSync = gradAccum > 1 && (*when == GradSync::Last || (*when == GradSync::Auto && !pieces));
   auto reference = cast<func::FuncOp>(loss->clone());

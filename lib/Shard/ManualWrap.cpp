@@ -9,8 +9,8 @@
 //   h.0.attn.w  h.0.attn      h.0.mlp.w  h.0      wte.weight  ends     ln_f.w  root
 //
 //  1. Read the list. An entry is a pattern, or a name and patterns.
-//  2. Assign each parameter to the first entry that matches. Its unit has the name of the entry, or
-//     else the prefix that the pattern matches.
+//  2. Assign each parameter to the first entry that matches. The unit has the name of the entry or,
+//     without a name, the prefix that the pattern matches.
 //  3. Report an error at an entry to which no parameter is assigned.
 //
 // O(entries · parameters).
@@ -115,8 +115,8 @@ LogicalResult WrapFile::read() {
   return success();
 }
 
-/// Reports entries without parameters. `owners` has the entry of each parameter; null if the IR
-/// gives its unit.
+/// Reports entries without parameters. `owners` has the entry of each parameter, or null if the IR
+/// gives the unit of the parameter.
 LogicalResult WrapFile::checkUsed(ArrayRef<NamedParam> params, ArrayRef<const Entry *> owners) {
   auto names = llvm::map_to_vector(params, [](const NamedParam &param) { return param.name; });
   for (const Entry &entry : entries) {

@@ -6,8 +6,8 @@
 //
 //   pattern      kind     matches
 //   h.*          prefix   h.0 of h.0.attn.weight; the match is the name of a unit
-//   *.bias       names    h.0.attn.bias, as a whole
-//   h.0          names    h.0.attn.weight, by its beginning; but not h.01.w
+//   *.bias       names    h.0.attn.bias, the whole name
+//   h.0          names    h.0.attn.weight, which begins with h.0; but not h.01.w
 //
 //===----------------------------------------------------------------------===//
 

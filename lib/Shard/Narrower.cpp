@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Rewrites the ops of a function in order, by the choice of PrecisionPlan.cpp. ApplyPrecision.cpp
-// has the rules and an example. O(ops).
+// Rewrites the ops of a function in order, as PrecisionPlan.cpp chose. ApplyPrecision.cpp has the
+// rules and an example. O(ops).
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,7 +49,7 @@ void Narrower::convertOperand(OpOperand &operand, bool toNarrow) {
   if (!isa<RankedTensorType>(v.getType()) || element == wanted)
     return;
   if (!(toNarrow ? element.isF32() : narrowed.contains(v)))
-    return; // the model has this type
+    return; // the model uses this type
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(operand.getOwner());
   auto shape = cast<RankedTensorType>(v.getType()).getShape();
@@ -87,8 +87,8 @@ void Narrower::narrowArguments() {
                                  func.getResultTypes()));
 }
 
-/// Gives a product narrow operands and an f32 accumulator. A product of statistics or tables alone
-/// (angles of a rotary embedding), and one that keep-f32 names, gets f32 operands.
+/// Gives a product narrow operands and an f32 accumulator. Products of statistics or tables alone
+/// (angles of a rotary embedding), and products that keep-f32 names, get f32 operands.
 void Narrower::rewriteProduct(Operation *op) {
   auto structured = cast<linalg::LinalgOp>(op);
   bool narrows = plan.flows(op->getResult(0)) && !plan.isKept(op);
@@ -99,7 +99,7 @@ void Narrower::rewriteProduct(Operation *op) {
   roundResult(op->getResult(0));
 }
 
-/// Builds the nearest number in the finite range of the narrow type; NaN and infinity unchanged.
+/// Builds the nearest finite number of the narrow type's range. NaN and infinity do not change.
 Value Narrower::clamp(Value v) {
   Location loc = v.getLoc();
   auto constant = [&](const llvm::APFloat &value) -> Value {
@@ -116,7 +116,7 @@ Value Narrower::clamp(Value v) {
   return arith::SelectOp::create(b, loc, isFinite, inside, v);
 }
 
-/// Returns whether `v` is computed from constants and integers alone: an additive mask, angles.
+/// Returns whether `v` is computed from constants and integers alone (an additive mask, angles).
 bool Narrower::isTable(Value v) {
   SmallVector<Value> worklist{v};
   DenseSet<Value> seen;
@@ -133,8 +133,9 @@ bool Narrower::isTable(Value v) {
   return true;
 }
 
-/// Extends narrow operands to f32 in a body. `clampsTables` clamps tables to the finite range of
-/// the narrow type, because the result is narrow and a softmax reads it: a mask must stay finite.
+/// Extends narrow operands to f32 in a body. `clampsTables` is set if the result is narrow and a
+/// softmax reads it. Tables are then clamped to the finite range of the narrow type, so that a mask
+/// remains finite.
 void Narrower::widenArguments(linalg::LinalgOp op, bool clampsTables) {
   Block &body = *op.getBlock();
   OpBuilder::InsertionGuard guard(b);
@@ -185,7 +186,8 @@ void Narrower::narrowYield(linalg::GenericOp op, unsigned index) {
   OpOperand &yielded = op.getBody()->getTerminator()->getOpOperand(index);
   auto extended = yielded.get().getDefiningOp<arith::ExtFOp>();
   if (extended && extended.getIn().getType() == narrow) {
-    yielded.set(extended.getIn()); // the body only moves the element
+    // The body only moves the element.
+    yielded.set(extended.getIn());
   } else {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(yielded.getOwner());
@@ -274,8 +276,8 @@ void Narrower::rewriteSoftmax(linalg::SoftmaxOp op) {
     setNarrow(op->getResult(0));
 }
 
-/// Gives the result the element type of `source`. Converts it after the op if the plan requires the
-/// other type.
+/// Gives the result the element type of `source`. If the plan requires the other type, converts the
+/// result after the op.
 void Narrower::rewriteLike(Operation *op, OpOperand &source) {
   OpResult result = op->getResult(0);
   if (elementType(source.get()) == elementType(result))
@@ -331,8 +333,9 @@ void Narrower::rewrite(Operation *op) {
     return;
   }
   if (isa<CrossEntropyOp>(op))
-    return; // reads logits of any type and computes in f32
-  // Concatenations and insertions are of one type; all other ops get f32 operands.
+    // The op reads logits of any type and computes in f32.
+    return;
+  // Concatenations and insertions need operands of one type. All other ops get f32 operands.
   bool joins = isa<tensor::ConcatOp, tensor::InsertSliceOp>(op) && plan.isNarrow(op->getResult(0));
   for (OpOperand &operand : op->getOpOperands())
     convertOperand(operand, joins);

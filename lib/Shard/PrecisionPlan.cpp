@@ -12,15 +12,15 @@
 //   %z = %n · %wte               output            f32
 //   %l = cross_entropy %z        loss              f32
 //
-//  1. Forward: parameters and batch inputs flow. The results of products, attention, lookups,
-//     softmax, maps and views of flowing values flow, too; those of reductions, and scalars, do
-//     not.
-//  2. Backward: trace the loss through values that do not flow. The first flowing values on each
-//     path are outputs, and so are the maps before them up to a product, if they have no other
+//  1. Forward: parameters and batch inputs flow. If an operand of a product, attention, lookup,
+//     softmax, map or view flows, so does the result. Results of reductions, and scalars, do not
+//     flow.
+//  2. Backward: trace the loss through values that do not flow. The first flowing value on each
+//     path is an output. The maps before it, up to a product, are outputs too if they have no other
 //     reader.
-//  3. A flowing value is narrow, except: an output; a batch argument; a parameter that --keep-f32
-//     names. Products whose only reader is a sum, and maps with a number that the narrow type
-//     cannot hold, stay f32 as well.                                                         O(ops)
+//  3. A flowing value is narrow unless it is an output, a batch argument, or a parameter that
+//     --keep-f32 names. Products whose only reader is a sum, and maps with a number that the narrow
+//     type cannot represent, remain f32 too. O(ops)
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +41,7 @@ bool fsdp::isViewOfOperand(Operation *op) {
              StopGradientOp>(op);
 }
 
-/// Returns the block argument from which `v` is converted; null if there is none.
+/// Returns the block argument that `v` converts; null if there is none.
 static BlockArgument getConvertedArgument(Value v) {
   while (Operation *def = v.getDefiningOp()) {
     if (!isa<arith::ExtFOp, arith::TruncFOp>(def))
@@ -90,11 +90,12 @@ llvm::APFloat fsdp::clampToRange(const llvm::APFloat &value, FloatType type) {
 }
 
 /// Returns whether `v` is only selected, added or compared, but not multiplied, before the yield of
-/// `body`. It then stands for a very small or very large number and may be replaced by another.
+/// `body`. Such a constant only stands for a very small or very large number, so that clamping is
+/// allowed.
 static bool isOnlyPlaced(Value v, Block *body) {
   return llvm::all_of(v.getUsers(), [&](Operation *user) {
     if (user->getBlock() != body || isa<linalg::YieldOp, arith::CmpFOp>(user))
-      return true; // a constant may be shared with other bodies
+      return true; // other bodies may share a constant
     return isa<arith::SelectOp, arith::AddFOp, arith::MaximumFOp, arith::MinimumFOp,
                arith::MaxNumFOp, arith::MinNumFOp>(user) &&
            isOnlyPlaced(user->getResult(0), body);
@@ -188,7 +189,7 @@ void PrecisionPlan::collectFlow(Operation *op) {
     });
   ValueRange results = op->getResults();
   if (isa<AttentionOp>(op))
-    results = results.take_front(); // not the log-sum-exp
+    results = results.take_front(); // exclude the log-sum-exp
   for (Value v : results)
     if (result && isFloat32Tensor(v) && cast<RankedTensorType>(v.getType()).getRank() > 0)
       flowing.insert(v);
@@ -221,7 +222,7 @@ void PrecisionPlan::visitLoss(Value v) {
         visitLoss(operand);
 }
 
-/// Keeps an output in f32, and the values before it up to a product if they have no other reader.
+/// Keeps an output in f32, and earlier values, up to a product, that have no other reader.
 void PrecisionPlan::keepWide(Value v) {
   Operation *def = v.getDefiningOp();
   if (!def || !flows(v) || !wide.insert(v).second)
@@ -253,8 +254,8 @@ void PrecisionPlan::decide(Operation *op) {
   }
 }
 
-/// Returns why `v` stays f32. `measured` are the values before it that are computed from narrow
-/// ones.
+/// Returns the reason why `v` remains f32. `measured` holds the earlier f32 values that are
+/// computed from narrow values.
 StringRef PrecisionPlan::getReason(Value v, DenseSet<Value> &measured) const {
   if (kept.contains(v))
     return "by --keep-f32";

@@ -25,14 +25,14 @@ bool isProduct(Operation *op);
 /// and fsdp.stop_gradient.
 bool isViewOfOperand(Operation *op);
 
-/// Returns the nearest number in the finite range of `type`; NaN and infinity unchanged.
+/// Returns the nearest number in the finite range of `type`. NaN and infinity do not change.
 llvm::APFloat clampToRange(const llvm::APFloat &value, FloatType type);
 
 /// Returns whether `op` moves the elements of one tensor and computes nothing: a transposition or a
 /// broadcast.
 bool isMove(linalg::GenericOp op);
 
-/// What --keep-f32 names: parameters, and all attention.
+/// Values that --keep-f32 names: parameters, and all attention.
 struct KeptWide {
   DenseSet<Value> parameters;
   bool attention = false;
@@ -44,8 +44,8 @@ struct KeptWide {
 ///   statistic                f32: sums and extremes, and maps of statistics alone
 ///   table                    f32: computed from constants and integers alone
 ///   output                   f32 if `wideOutputs`: the loss is computed from it
-///   kept                     f32: parameters that --keep-f32 names, and the operands of products
-///                            and attention that it names
+///   kept                     f32: parameters, and operands of products and attention, that
+///                            --keep-f32 names
 ///
 /// A float batch argument keeps its type; values computed from it are activations.
 class PrecisionPlan {
@@ -54,8 +54,8 @@ public:
   PrecisionPlan(func::FuncOp func, FloatType narrow, bool wideOutputs, const KeptWide &keep = {});
 
   bool isNarrow(Value v) const { return narrowValues.contains(v); }
-  /// Returns whether `v` is a parameter, a batch input or an activation. Products of these are
-  /// narrow.
+  /// Returns whether `v` is a parameter, a batch input or an activation. Products of such values
+  /// are narrow.
   bool flows(Value v) const { return flowing.contains(v); }
   /// Returns whether the product or attention `op` is named by --keep-f32.
   bool isKept(Operation *op) const;
@@ -63,7 +63,7 @@ public:
   struct WideValues {
     int64_t count = 0, elements = 0;
   };
-  /// Returns the f32 tensors of `func` that stay f32, by reason, in the order of their first one.
+  /// Returns the tensors of `func` that remain f32, by reason, in the order of the first tensors.
   llvm::MapVector<StringRef, WideValues> countWide(func::FuncOp func) const;
 
 private:

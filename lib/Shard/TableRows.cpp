@@ -4,19 +4,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A step begins with a lookup in the embedding table, the largest parameter of many models, and
-// would wait for the gather of the whole table. The lookup needs only one row per token. With V
-// rows, n ranks and T ids per rank:
+// A step begins with a lookup in the embedding table, often the largest parameter. If the whole
+// table were gathered, the step would wait for the gather. The lookup needs only one row per token.
+// With V rows, n ranks and T ids per rank:
 //
 //           forward                      backward
 //   whole   all-gather V rows            reduce-scatter V rows
 //   rows    reduce-scatter n · T rows    all-gather n · T rows
 //
 //  1. Count the ids of all lookups in the table: T.
-//  2. Exchange rows if n · T is at most V / 2 and the table is not small. The exchange cannot
-//     overlap with compute, but a gather for another reader (a tied output layer) can. It also has
-//     the latency of two more collectives.
-//  3. A shard must be whole rows, with little padding.
+//  2. Exchange rows if n · T is at most V / 2 and the table is not small. An exchange cannot
+//     overlap with compute, unlike a gather for another reader (a tied output layer). It also adds
+//     the latency of two collectives.
+//  3. A shard must consist of whole rows, with little padding.
 //
 // O(readers of the table).
 //

@@ -8,8 +8,8 @@
 //   %t = transpose %w               : f32
 //   %y = contract %t, %b            : f32 x f32     error: %t has the precision of bf16
 //
-// For each f32 operand of a product or of attention, walks back through views and transpositions to
-// a map that only extends a narrower tensor. O(ops · depth of views).
+// Walks back from each f32 operand of a product or of attention, through views and transpositions.
+// If a map only extends a narrower tensor, reports an error. O(ops · depth of views).
 //
 //===----------------------------------------------------------------------===//
 

@@ -8,7 +8,7 @@
 //  2. Units: the number of shards is the size of the axis shard; sizes and offsets are aligned;
 //     parameters with decay come first; all parameters are trainable or all are frozen.
 //  3. Programs: the arguments of step and reference are the units' buffers, in order, then the
-//     batch. The readers of a buffer are at most one unshard of site 0, and lookups of rows.
+//     batch. A buffer is read by at most one unshard of site 0, and by lookups of rows.
 //
 // Reports all errors of a module. If the meshes are wrong, checks nothing else.
 //

@@ -10,11 +10,12 @@
 //   encoder/h_3/attn/kernel                 layer `encoder/h_3`
 //   wte.weight, param.12, cst_48            no layer
 //
-//  1. A layer is the prefix of a name up to the first component that is a number, unless that is
-//     the last component (`param.12`).
-//  2. If all parameters are then in one layer (a model wrapped in a list), use the next number.
-//  3. If no name has such a component, use components that end in a number (`h_3`, `fc2`), if at
-//     least two have the same stem and each of these has a matrix (`ln_1` and `ln_2` do not).
+//  1. A layer is the prefix of a name up to the first component that is a number and not the last
+//     component (as in `param.12`).
+//  2. If this assigns all parameters to one layer (a model wrapped in a list), use the next number.
+//  3. If no name has such a component, use components that end in a number (`h_3`, `fc2`). At least
+//     two components must have the same stem, and each must have a matrix (`ln_1` and `ln_2` do
+//     not).
 //
 // O(total length of the names). Experts inside a layer belong to their layer.
 //
@@ -37,8 +38,8 @@ static bool endsInNumber(StringRef component) {
   return !component.empty() && llvm::isDigit(component.back());
 }
 
-/// Returns the prefix of `name` up to the first component from `from` on that `accept` accepts and
-/// that is not the last one; empty if there is none.
+/// Returns the prefix of `name` up to the first component at or after `from` that `accept` accepts
+/// and that is not the last component; empty if there is none.
 static StringRef prefixUpTo(StringRef name, size_t from, function_ref<bool(StringRef)> accept) {
   for (size_t begin = from; begin < name.size();) {
     size_t end = componentEnd(name, begin);
@@ -59,7 +60,7 @@ static SmallVector<StringRef> findNumbered(ArrayRef<NamedParam> params) {
         params, [&](const NamedParam &param) { return prefixUpTo(param.name, from, isNumber); });
     bool anything = llvm::any_of(next, [](StringRef l) { return !l.empty(); });
     if (!anything)
-      return layers; // from the previous number
+      return layers; // the layers found by the previous number
     layers = next;
     if (!llvm::all_equal(layers))
       return layers;

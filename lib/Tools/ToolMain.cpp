@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// LLVM's streams end the process if they are destroyed with an unchecked error, with a message
-// about LLVM. The handler here replaces that message; the process then exits with 1. (A closed pipe
-// ends it earlier, by SIGPIPE and without a message.)
+// If an LLVM stream is destroyed with an unchecked error, it ends the process with a message about
+// LLVM. The handler here replaces that message, and the process exits with 1. (A closed pipe ends
+// the process earlier, by SIGPIPE and without a message.)
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@
 using namespace mlir;
 namespace sys = llvm::sys;
 
-/// Reports an error without LLVM's streams, one of which is being destroyed.
+/// Reports an error without LLVM's streams, because the failed stream is being destroyed.
 static void reportFatal(void *name, const char *reason, bool) {
   llvm::StringRef why = reason;
   why.consume_front("IO failure on output stream: ");
@@ -37,7 +37,7 @@ static void reportFatal(void *name, const char *reason, bool) {
 
 void fsdp::startTool(const char *name) {
   llvm::install_fatal_error_handler(reportFatal, const_cast<char *>(name));
-  // llvm::cl ends the process itself after --help, so stdout is flushed at exit.
+  // After --help, llvm::cl ends the process itself, so stdout is flushed at exit.
   static const char *tool = name;
   llvm::outs(); // constructed first, so that it outlives the exit handler
   std::atexit([] {
@@ -73,8 +73,7 @@ bool fsdp::printedHelp(int argc, char **argv, const char *name, llvm::StringRef 
   return false;
 }
 
-/// Returns the error of opening `path` for writing, or 0. A file that this creates is removed
-/// again.
+/// Returns the errno of opening `path` for writing, or 0. Removes the file if it creates it.
 static int tryToOpen(const std::string &path) {
   int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   bool made = descriptor >= 0;
@@ -102,9 +101,9 @@ std::optional<std::string> fsdp::whyNotWritable(llvm::StringRef path, llvm::Stri
   if (exists && sys::fs::is_regular_file(status) && !input.empty() && input != "-" &&
       !sys::fs::equivalent(path, input, same) && same)
     return because("it is the input");
-  int error =
-      exists && !sys::fs::is_regular_file(status) // opening a pipe would wait for its reader
-          ? (::access(path.str().c_str(), W_OK) == 0 ? 0 : errno)
-          : tryToOpen(path.str());
+  // Do not open other files: opening a pipe would wait for its reader.
+  int error = exists && !sys::fs::is_regular_file(status)
+                  ? (::access(path.str().c_str(), W_OK) == 0 ? 0 : errno)
+                  : tryToOpen(path.str());
   return error ? std::optional(because(std::generic_category().message(error))) : std::nullopt;
 }

@@ -15,22 +15,21 @@
 //                       reduce(loss, g over shard), reduce(.. over replicate)
 //            reference  for r, for s, for a: ...
 //
-// 1. Sharded programs: average loss and gradients over the axis shard. The reduce_scatter of a unit
-//    with sharded optimizer state does this. With whole state it only lays the gradient out, and an
-//    all_reduce follows. With no_sync, step 1 comes after step 2.
-// 2. Put the body in a nest of loops, one per level of size above 1. A loop carries sums from +0
-//    and is followed by · 1/n.
-//    - Gathers of hoisted units stay in front of the nest.
-//    - Gradients of looked-up rows are summed apart over the axis shard, since they cross ranks by
-//      themselves. After that level they are added to the gradient of the table.
-//    - Checks of lookups have no mean: a loop keeps the largest, as unsigned numbers.
-//    - The weight of a loss follows from counts of targets, all of which are counted in front of
-//      the loops (LossWeights.cpp).
-// 3. Sharded programs: average everything over the axis replicate, in pieces if the optimizer state
-//    is in pieces, else whole.
+// 1. Sharded programs: average loss and gradients over the axis shard. For a unit with sharded
+//    optimizer state, the reduce_scatter does this. For whole state, it only lays the gradient out,
+//    and an all_reduce follows. With no_sync, step 2 precedes step 1.
+// 2. Put the body in a nest of loops, one per level of size above 1. A loop carries sums from +0,
+//    which are multiplied by 1/n after it.
+//    - Gathers of hoisted units remain before the nest.
+//    - Gradients of looked-up rows are summed separately over the axis shard, since their own ops
+//      exchange them. After that level they are added to the gradient of the table.
+//    - Checks of lookups have no mean. A loop keeps the unsigned maximum.
+//    - The weight of a loss follows from the counts of all targets, which are computed before the
+//      loops (LossWeights.cpp).
+// 3. Sharded programs: average loss and gradients over the axis replicate. A gradient is in pieces
+//    if the optimizer state is, else whole.
 //
-// Both programs add the same numbers in the same order and round at the same points, level by
-// level. O(ops).
+// At each level, both programs add the same numbers in the same order and round equally. O(ops).
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,7 +50,7 @@ using namespace mlir::fsdp;
 
 namespace {
 
-/// A loop of the nest: its length, and the factor of its index in the number of the micro-batch.
+/// A loop of the nest. The number of a micro-batch is the sum of index · `stride` over all levels.
 struct Level {
   int64_t size, stride;
   bool crossesRanks;     ///< the step has a collective at this level
@@ -91,10 +90,10 @@ private:
 
   func::FuncOp func;
   ArrayRef<Level> levels;
-  ArrayRef<unsigned> rowOwners; ///< results that the last results are added to
+  ArrayRef<unsigned> rowOwners; ///< results to which the gradients of rows are added
   func::ReturnOp ret;
   SmallVector<Type> types;    ///< types of the loss and the gradients
-  ArrayRef<Type> reduceTypes; ///< element types in which these cross ranks
+  ArrayRef<Type> reduceTypes; ///< element types in which `types` cross ranks
   Value numbers; ///< numbers of the first samples of micro-batches, for random numbers; or null
   SmallVector<Operation *> body;
 };
@@ -114,7 +113,7 @@ private:
 
 } // namespace
 
-/// Adds the last of `values`, the gradients of rows, to the results that own them.
+/// Adds the gradients of rows, which end `values`, to the results that own them, and drops them.
 static void addRows(OpBuilder &builder, SmallVectorImpl<Value> &values,
                     ArrayRef<unsigned> rowOwners) {
   auto rows = llvm::to_vector(ArrayRef<Value>(values).take_back(rowOwners.size()));
@@ -133,10 +132,10 @@ static void addRows(OpBuilder &builder, SmallVectorImpl<Value> &values,
   }
 }
 
-/// Returns true if a result is the check of a lookup: an integer, of which the largest is kept.
+/// Returns true if a result is the check of a lookup: an integer, whose maximum is kept.
 static bool isLookup(Type type) { return isa<IntegerType>(getElementTypeOrSelf(type)); }
 
-/// Builds max(largest, value) of unsigned numbers, in place of `largest`.
+/// Builds max(largest, value) of unsigned numbers; the result overwrites `largest`.
 static Value createLargest(OpBuilder &builder, Location loc, Value largest, Value value) {
   auto body = [](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
     return {arith::MaxUIOp::create(b, args[1], args[0])};
@@ -144,15 +143,14 @@ static Value createLargest(OpBuilder &builder, Location loc, Value largest, Valu
   return createElementwise(builder, loc, value, largest, body).front();
 }
 
-/// Returns the type in which numbers of the element type of `type`, first rounded to `rounded`, are
-/// added.
+/// Returns the type in which elements of `type` are added after rounding to `rounded`.
 static RankedTensorType getSumType(Type type, Type rounded) {
   auto tensor = cast<RankedTensorType>(type);
   Type wide = getComputeType(tensor.getElementType());
   return tensor.clone(rounded.isF64() ? rounded : wide);
 }
 
-/// Builds sum + value, in place of the sum; the value is rounded to `rounded` first.
+/// Builds sum + value, where the value is first rounded to `rounded`. The result overwrites `sum`.
 static Value createAdd(OpBuilder &builder, Location loc, Value sum, Value value, Type rounded) {
   return createElementwise(builder, loc, value, sum,
                            [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
@@ -189,8 +187,7 @@ static Value createMean(OpBuilder &builder, Location loc, Value sum, int64_t n, 
       .front();
 }
 
-/// Builds a list of the numbers of the first samples, one per micro-batch, from the argument
-/// `sample`.
+/// Builds `numbers` from the argument `sample`: the number of the first sample of each micro-batch.
 void NestBuilder::numberSamples(OpBuilder &builder, int64_t count, int64_t samples) {
   for (BlockArgument arg : func.getArguments()) {
     auto key = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), FSDPDialect::keyAttr);
@@ -210,7 +207,7 @@ void NestBuilder::numberSamples(OpBuilder &builder, int64_t count, int64_t sampl
   }
 }
 
-/// Gives batch arguments a leading dimension over all micro-batches.
+/// Gives batch arguments a leading dimension that counts micro-batches.
 void NestBuilder::addBatchDimension() {
   int64_t count = 1;
   for (const Level &level : levels)
@@ -254,8 +251,8 @@ SmallVector<Value> NestBuilder::buildInnermost(OpBuilder &builder, Value number)
   return llvm::to_vector_of<Value>(ret.getOperands());
 }
 
-/// Builds loop `level` and the loops inside it. `number` is what the outer loops add to the number
-/// of the micro-batch (index times stride of each loop, summed), or null if there is no outer loop.
+/// Builds loop `level` and the loops inside it. `number` is the sum of index times stride over the
+/// outer loops, or null if there is no outer loop.
 SmallVector<Value> NestBuilder::buildLevel(OpBuilder &builder, unsigned level, Value number) {
   if (level == levels.size())
     return buildInnermost(builder, number);
@@ -270,7 +267,7 @@ SmallVector<Value> NestBuilder::buildLevel(OpBuilder &builder, unsigned level, V
   ArrayRef<Type> types = ArrayRef(this->types).drop_back(within ? rowOwners.size() : 0);
   SmallVector<Value> zeros, means;
   // A level that crosses ranks rounds to the type in which the step's collectives add.
-  bool crosses = crossesRanks; // structured bindings are not captured
+  bool crosses = crossesRanks; // a lambda cannot capture a structured binding
   auto roundingOf = [&, crosses](unsigned i) {
     return crosses ? reduceTypes[i] : getElementTypeOrSelf(types[i]);
   };
@@ -304,8 +301,7 @@ SmallVector<Value> NestBuilder::buildLevel(OpBuilder &builder, unsigned level, V
   return means;
 }
 
-/// Returns true if the op gives the same result for all micro-batches and stays in front of the
-/// loops.
+/// Returns true if the op is equal for all micro-batches, so that it remains before the loops.
 static bool isHoisted(Operation &op) {
   auto unshard = dyn_cast<UnshardOp>(op);
   return unshard &&
@@ -330,8 +326,8 @@ SmallVector<Value> NestBuilder::build() {
   return buildLevel(builder, 0, Value());
 }
 
-/// Sets the types of gradients at the end of the backward: pieces if they cross the axis shard at
-/// once and end up in pieces, else whole.
+/// Sets the types of gradients at the end of the backward. A gradient is a piece if each
+/// micro-batch reduces it over the axis shard to a piece; else it is whole.
 void AccumulateGradientsPass::layOut(const Program &program) {
   ValueRange grads = program.getReturn().getOperands().drop_front().drop_back(
       program.numLookups + program.rowOwners.size());
@@ -344,7 +340,7 @@ void AccumulateGradientsPass::layOut(const Program &program) {
   }
 }
 
-/// Replaces loss and gradients with their means over the ranks of the axis; gradients are in pieces
+/// Replaces loss and gradients by their means over the ranks of the axis. A gradient is in pieces
 /// if the optimizer state is.
 void AccumulateGradientsPass::average(const Program &program, StringRef axis) {
   int64_t ranks = programs.mesh.getAxisSize(axis);
@@ -371,7 +367,7 @@ void AccumulateGradientsPass::average(const Program &program, StringRef axis) {
     Value grad = ret.getOperand(index + 1);
     UnitOp op = unit.unit;
     bool pieces = llvm::is_contained(op.getOptimizerAxes(), axis);
-    // The adjoint of the gather has averaged it already.
+    // The adjoint of the gather has already averaged this gradient.
     if (pieces && axis == "shard" &&
         cast<RankedTensorType>(grad.getType()).getDimSize(0) == int64_t(op.getShardSize()))
       continue;

@@ -9,18 +9,19 @@
 //   sum of a shard           |     t      |     t      |     t      |
 //   sum of the unit                 ((t + t) + t)
 //
-// 1. Per gradient: sum the squares of each block, then the blocks of each shard. A sharded gradient
-//    is one row of the picture, a whole gradient all rows; both need the same two reductions.
-// 2. Sum over the pieces of one shard, then over shards, in rank order: per axis one all_reduce of
-//    the sums of all units. The reference has chains of additions, or loops for long ones.
+// 1. For each gradient, sum the squares of each block, then the blocks of each shard. A sharded
+//    gradient has one shard, a whole gradient all; both need the same two reductions.
+// 2. Sum over the pieces of one shard, then over shards, in rank order. Each axis has one
+//    all_reduce of the sums of all units. The reference has chains of additions, or loops for many
+//    terms.
 // 3. Sum over units, in order. One elementwise op on the step block computes the norm, the clip
-//    factor, whether all is finite, and the next loss scale, each slot from its old value.
-// 4. If the backward starts from a scale, read the scale of the block first.
-// 5. If lookups are checked, count the ranks with a lookup out of range, beside the sums of
-//    squares; nothing is updated then. Each rank writes its own index into its block.
+//    factor, the flag for finite results, and the next loss scale.
+// 4. If the backward starts from a loss scale, first read the scale from the block.
+// 5. If lookups are checked, reduce the number of ranks with a lookup out of range together with
+//    the sums of squares. If it is not 0, nothing is updated. Each rank writes its bad index into
+//    its block.
 //
-// The program eval only stores its loss and its checks. O(units) ops. Clipping is done by
-// ApplyOptimizer.cpp.
+// The program eval only stores its loss and its checks. ApplyOptimizer.cpp clips. O(units) ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -69,14 +70,14 @@ private:
   Programs programs;
   LogicalResult readDivisor();
 
-  double fixedScale = 0; ///< 0: dynamic
+  double fixedScale = 0; ///< 0 means dynamic
   double gradFactor = 1; ///< factor from the computed mean to the requested divisor
 };
 
 } // namespace
 
-/// Builds the sum of squares of a gradient: over its pieces in order, those of one shard first. A
-/// sharded gradient has one piece.
+/// Builds the sum of squares of a gradient over its pieces: first over the pieces of a shard, then
+/// over shards. A sharded gradient has one piece.
 Value AddStepBlockPass::measureUnit(OpBuilder &builder, UnitOp unit, Value grad, Type type) {
   Location loc = grad.getLoc();
   int64_t size = unit.getPieceSize(unit.getOptimizerAxes(), programs.mesh);
@@ -87,8 +88,8 @@ Value AddStepBlockPass::measureUnit(OpBuilder &builder, UnitOp unit, Value grad,
   return createSum(builder, loc, pieces, {count / perShard, perShard}, builder.getIndexAttr(0));
 }
 
-/// Adds, in one reduction over the axis, the sums of other ranks for units whose gradient is in
-/// pieces over it, and the number of ranks with a failed lookup.
+/// Adds over the axis, in one reduction, the number of ranks with a failed lookup, and the sums of
+/// units whose gradient is in pieces over the axis.
 void AddStepBlockPass::addOverAxis(OpBuilder &builder, const Program &program, StringRef axis,
                                    MutableArrayRef<Value> sums, Value &failedLookups) {
   if (!program.isSharded() || programs.mesh.getAxisSize(axis) == 1)
@@ -114,7 +115,7 @@ void AddStepBlockPass::addOverAxis(OpBuilder &builder, const Program &program, S
     failedLookups = createElementView(builder, loc, vector, inPieces.size());
 }
 
-/// Builds the sum of squares of the gradient of each unit, as scalars in the order of units.
+/// Builds the sum of squares of each unit's gradient, as scalars in the order of units.
 SmallVector<Value> AddStepBlockPass::measure(OpBuilder &builder, const Program &program,
                                              Value &failedLookups) {
   ValueRange grads = program.getReturn().getOperands().drop_front().drop_back(program.numLookups);
@@ -127,8 +128,8 @@ SmallVector<Value> AddStepBlockPass::measure(OpBuilder &builder, const Program &
   return sums;
 }
 
-/// Returns the tokens of one run of the program: elements of the batch argument `tokens`, else rows
-/// of the first batch argument.
+/// Returns the tokens of one run of the program: the elements of the batch argument `tokens`, or
+/// else the rows of the first batch argument.
 static int64_t countTokens(func::FuncOp func) {
   auto microBatches = func->getAttrOfType<IntegerAttr>(FSDPDialect::microBatchesAttr);
   unsigned rowDims = microBatches && microBatches.getInt() > 1 ? 2 : 1;
@@ -146,7 +147,7 @@ static int64_t countTokens(func::FuncOp func) {
   return rows;
 }
 
-/// Replaces the argument that seeds the backward with the scale of the block, or the initial scale.
+/// Replaces the argument that seeds the backward by the scale of the block, or by the fixed scale.
 Scaling AddStepBlockPass::addScaling(const Program &program, Value block) {
   func::FuncOp func = program.func;
   auto isScale = [&](BlockArgument arg) {
@@ -181,8 +182,8 @@ Scaling AddStepBlockPass::addScaling(const Program &program, Value block) {
   return {made[0], made[1]};
 }
 
-/// Sets the next scale: half after a step that was not finite, twice after enough steps that were.
-/// The scale and its inverse stay normal numbers.
+/// Sets the next scale: halves it after a step that was not finite, and doubles it after enough
+/// finite steps. The scale and its inverse remain normal numbers.
 void AddStepBlockPass::updateScale(ImplicitLocOpBuilder &b, SlotSelector &slots, Value finite,
                                    Value scale, Value growth) {
   if (fixedScale == 0) {
@@ -207,7 +208,7 @@ void AddStepBlockPass::updateScale(ImplicitLocOpBuilder &b, SlotSelector &slots,
 }
 
 /// Returns 1 if loss and norm are finite and no rank had a lookup out of range, else 0.
-/// `failedRanks` is their number, or null without lookups.
+/// `failedRanks` is the number of such ranks, or null without lookups.
 static Value getFinite(ImplicitLocOpBuilder &b, Value loss, Value norm, Value failedRanks,
                        Type type) {
   auto isFinite = [&](Value value) -> Value {
@@ -242,7 +243,7 @@ Value AddStepBlockPass::getClipFactor(ImplicitLocOpBuilder &b, Value norm, Value
   return clip;
 }
 
-/// Builds the block after a step, each element from its own old value.
+/// Builds the block after a step. Each element overwrites its old value.
 Value AddStepBlockPass::updateBlock(OpBuilder &builder, Value block, Value loss,
                                     ArrayRef<Value> squares, int64_t tokens, const Scaling &scaling,
                                     const LookupResult &lookups) {
@@ -324,7 +325,7 @@ Value AddStepBlockPass::storeLoss(OpBuilder &builder, const Program &program, Va
       .front();
 }
 
-/// Adds the two blocks as arguments after the units. Returns the step block.
+/// Adds the step block and the rank block as arguments after the units. Returns the step block.
 static FailureOr<BlockArgument> addBlockArguments(Program &program) {
   func::FuncOp func = program.func;
   Builder builder(func.getContext());
@@ -388,7 +389,7 @@ LogicalResult AddStepBlockPass::run(Program &program) {
   return success();
 }
 
-/// Returns true if f32 holds the factor and its inverse as normal numbers.
+/// Returns true if the factor and its inverse are normal numbers in f32.
 static bool isScale(double value) { return value >= 1e-30 && value <= 1e30; }
 
 static std::string describe(double number) {
@@ -419,7 +420,7 @@ void AddStepBlockPass::warnOfScale(const Program &program) {
     warn("loss-scale-growth-interval");
 }
 
-/// Parses the options that are text, and checks the others.
+/// Parses the options that are text, and checks all other options.
 LogicalResult AddStepBlockPass::readOptions() {
   Location loc = getOperation().getLoc();
   fixedScale = 0;
@@ -437,14 +438,15 @@ LogicalResult AddStepBlockPass::readOptions() {
   return success();
 }
 
-/// Sets `gradFactor`. Gradients are means already; for another divisor they are multiplied by a
+/// Sets `gradFactor`. Gradients are already means. For another divisor, they are multiplied by a
 /// constant when they are measured and applied.
 LogicalResult AddStepBlockPass::readDivisor() {
   const BatchLevels &levels = programs.levels;
   double terms = double(levels.replicate) * levels.shard * levels.accumulate, divisor = terms;
   if (gradDivide == "sum")
     divisor = 1;
-  else if (gradDivide != "average" && gradDivide != "tokens" && // the weights of the losses divide
+  // For "tokens", the weights of the losses divide.
+  else if (gradDivide != "average" && gradDivide != "tokens" &&
            (StringRef(gradDivide).getAsDouble(divisor) || !isScale(divisor)))
     return mlir::emitError(
                getOperation().getLoc(),

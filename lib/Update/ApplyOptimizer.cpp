@@ -9,16 +9,16 @@
 //                     <- weight decay ->|<- none ->
 //
 // 1. Add the state of each trainable unit as arguments after its parameters.
-// 2. Build the factors of the rule (Optimizers.cpp), in f64, once per step and compute type.
-// 3. Per unit, apply the rule to each element. Weight decay is selected by comparing the global
+// 2. Build the factors of the update rule (Optimizers.cpp), in f64, once per step and compute type.
+// 3. In each unit, apply the rule to each element. Weight decay is selected by comparing the global
 //    index, shard index · shard_size + i, with the borders between decay and none.
-// 4. If the step is not finite, every new value is the old one.
+// 4. If the step is not finite, every new value equals the old value.
 // 5. State in bf16 is computed in f32, then rounded to one of the two nearest bf16 numbers, with
 //    probabilities that keep the mean. Rounding to nearest would lose every change that is small
 //    compared with the moment. The random bits come from Philox: the key is the seed, the counter
-//    (index, index / 2^32, step, 2^31 + number of the unit). The low half of its first word is for
-//    the first state, the high half for the second. The number of the unit is an operand, so that
-//    equal units share a kernel.
+//    (index, index / 2^32, step, 2^31 + number of the unit). The first state uses the low half of
+//    the first word, and the second state the high half. The number of the unit is an operand, so
+//    that equal units share a kernel.
 //
 // O(units) ops.
 //
@@ -53,7 +53,7 @@ class UpdateBuilder {
 public:
   UpdateBuilder(const Program &program, MeshOp mesh, const Optimizer &optimizer, bool stochastic);
 
-  /// Returns the new parameter and state of a unit; `old` holds its arguments.
+  /// Returns the new parameter and state of a unit. `old` holds the arguments with the old values.
   SmallVector<Value> update(UnitOp unit, Value grad, ValueRange old);
 
 private:
@@ -70,7 +70,7 @@ private:
   OpBuilder builder;
   Location loc;
   Value block;
-  Value clip, finite;                         ///< slots of the block
+  Value clip, finite;                         ///< slots of the step block
   Value seed, stepNumber;                     ///< slots of the rank block
   Value sites;                                ///< sites of random numbers, one per unit
   Value shardIndex, replicaIndex;             ///< indices of this rank; null without a mesh
@@ -91,7 +91,7 @@ private:
 
   MeshOp mesh;
   bool narrow = false;                        ///< state is bf16
-  std::shared_ptr<const Optimizer> optimizer; // passes are copied
+  std::shared_ptr<const Optimizer> optimizer; // shared, because MLIR copies passes
 };
 
 } // namespace
@@ -144,7 +144,7 @@ ArrayRef<Value> UpdateBuilder::getFactors(Type type) {
 }
 
 /// Returns the ranges of the unit's flat buffer with and without decay, at least one. Adjacent
-/// parameters of one kind share a range; padding between parameters belongs to the range before it.
+/// parameters that agree on decay share a range. Padding belongs to the range before it.
 static SmallVector<DecaySpan> getDecaySpans(UnitOp unit) {
   SmallVector<DecaySpan> spans;
   for (auto param : unit.getParams().getAsRange<ParamAttr>()) {
@@ -155,13 +155,14 @@ static SmallVector<DecaySpan> getDecaySpans(UnitOp unit) {
       spans.push_back({end, param.getDecay()});
     spans.back().end = end;
   }
-  if (spans.empty()) // parameters without elements: padding alone
+  // The parameters have no elements, so the buffer is padding alone.
+  if (spans.empty())
     spans.push_back({0, false});
   return spans;
 }
 
-/// Builds the index of the element in the unit's flat buffer. `indices` are those of the rank on
-/// the axes over which the state is in pieces, none if it is whole.
+/// Builds the index of the element in the unit's flat buffer. `indices` are the rank's indices on
+/// the axes over which the state is in pieces; empty for whole state.
 Value UpdateBuilder::buildGlobalIndex(ImplicitLocOpBuilder &b, UnitOp unit, ValueRange indices) {
   Value index = linalg::IndexOp::create(b, 0);
   int64_t size = unit.getFlatSize();
@@ -174,11 +175,11 @@ Value UpdateBuilder::buildGlobalIndex(ImplicitLocOpBuilder &b, UnitOp unit, Valu
   return index;
 }
 
-/// Builds the site of the random numbers of a unit's state, apart from the small sites of
-/// fsdp.random.
+/// Builds the site of the random numbers of a unit's state. Such sites differ from those of
+/// fsdp.random, which are below 2^31.
 Value UpdateBuilder::getSite(UnitOp unit) {
-  constexpr int64_t firstSite = int64_t(1) << 31,
-                    perLine = 8; // one cache line each, so that views are aligned
+  // Each site has its own cache line, so that views are aligned.
+  constexpr int64_t firstSite = int64_t(1) << 31, perLine = 8;
   auto units = llvm::to_vector(unit->getParentOfType<ModuleOp>().getOps<UnitOp>());
   if (!sites) {
     auto type = RankedTensorType::get({perLine * int64_t(units.size())}, builder.getI64Type());
@@ -241,8 +242,8 @@ SmallVector<Value> UpdateBuilder::update(UnitOp unit, Value grad, ValueRange old
 }
 
 /// Builds the update of the pieces of a unit. `old` holds the parameters, their masters if
-/// `hasMaster`, and the state. With masters, the rule updates these, and parameters are rounded
-/// from them.
+/// `hasMaster`, and the state. With masters, the rule updates the masters, and parameters are
+/// rounded from masters.
 SmallVector<Value> UpdateBuilder::updatePieces(UnitOp unit, Value grad, ValueRange old,
                                                bool hasMaster) {
   FloatType type = getComputeType(unit.getDtype());
@@ -301,7 +302,7 @@ SmallVector<Value> UpdateBuilder::updatePieces(UnitOp unit, Value grad, ValueRan
   return createElementwise(builder, grad.getLoc(), ins, old, body);
 }
 
-/// Adds the state of each trainable unit after its parameters and marks both.
+/// Adds the state of each trainable unit after its parameters. Marks the arguments of both.
 LogicalResult ApplyOptimizerPass::addState(Program &program) {
   func::FuncOp func = program.func;
   Builder b(&getContext());

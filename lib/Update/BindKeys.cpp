@@ -13,8 +13,8 @@
 //              %first {.. "sample"})
 //
 // 1. seed, step: views of the rank block.
-// 2. sample: the number of the rank's first sample in the global batch; 0 in the reference, whose
-//    batch is the global one. (Micro-batches are counted in AccumulateGradients.cpp.)
+// 2. sample: the number of the rank's first sample in the global batch. It is 0 in the reference,
+//    whose batch is the global batch. (AccumulateGradients.cpp counts micro-batches.)
 // 3. Erase the arguments. O(arguments).
 //
 //===----------------------------------------------------------------------===//
@@ -36,7 +36,8 @@ using namespace mlir::fsdp;
 /// Returns the number of samples of a run of the program, over all its micro-batches.
 static int64_t countAllSamples(func::FuncOp func) {
   auto microBatches = func->getAttrOfType<IntegerAttr>(FSDPDialect::microBatchesAttr);
-  int64_t samples = countSamples(func); // the leading dimension, if there is one
+  // The count is the leading dimension, if there are micro-batches.
+  int64_t samples = countSamples(func);
   if (!microBatches || microBatches.getInt() <= 1)
     return samples;
   for (BlockArgument arg : func.getArguments()) {

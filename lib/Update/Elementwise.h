@@ -17,12 +17,12 @@ namespace fsdp {
 /// outputs.
 using ElementFn = function_ref<SmallVector<Value>(ImplicitLocOpBuilder &, ValueRange)>;
 
-/// Builds a linalg.generic over `outs`, which have one shape. Inputs have this shape, or rank 0: a
-/// scalar that all elements read.
+/// Builds a linalg.generic over `outs`, which have equal shapes. Inputs have this shape, or rank 0
+/// for a scalar that all elements read.
 SmallVector<Value> createElementwise(OpBuilder &builder, Location loc, ValueRange ins,
                                      ValueRange outs, ElementFn body);
 
-/// Returns element `index` of a 1-D tensor as a rank-0 tensor: a view.
+/// Returns element `index` of a 1-D tensor as a rank-0 view.
 Value createElementView(OpBuilder &builder, Location loc, Value tensor, OpFoldResult index);
 inline Value createElementView(OpBuilder &builder, Location loc, Value tensor, int64_t index) {
   return createElementView(builder, loc, tensor, OpFoldResult(builder.getIndexAttr(index)));

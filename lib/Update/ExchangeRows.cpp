@@ -8,7 +8,7 @@
 // (r + 1) · R - 1.
 //
 //   unshard_rows    ids of all   all_gather                      [n · T]
-//                   picked       own rows at them, else 0        [n · T, D]
+//                   picked       own rows at the ids, else 0     [n · T, D]
 //                   rows         reduce_scatter sum of picked    [T, D]
 //
 //   reduce_rows     ids of all   all_gather                      [n · T]
@@ -18,11 +18,11 @@
 //
 // 1. `first`, the rank's first row, is the rank's piece of 0, R, 2R, ...
 // 2. A row of another rank is picked as 0, and its gradient is added into row R, which is dropped.
-// 3. If one program holds the whole table (the reference): gather_rows and scatter_add_rows.
+// 3. If one program holds the whole table (the reference), build gather_rows and scatter_add_rows.
 //
-// Of the n numbers in the sum at most one is not 0, so it is exact in any type. It turns -0 into 0,
-// as the reference does. The number of rows that cross is static: all ids may lie on one rank.
-// O(lookups) ops.
+// At most one of the n numbers in the sum is not 0, so the sum is exact in any type. The sum turns
+// -0 into 0, as the reference does. The number of exchanged rows is static, because one rank may
+// own all ids. O(lookups) ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -82,7 +82,7 @@ struct ExchangeRowsPass : fsdp::impl::ExchangeRowsPassBase<ExchangeRowsPass> {
 
 } // namespace
 
-/// Marks an op that moves rows, so that reports count it apart from collectives of whole units and
+/// Marks an op that moves rows, so that reports distinguish it from collectives of whole units and
 /// from activations.
 template <typename Op>
 Value RowExchange::mark(Op op) {
@@ -90,7 +90,7 @@ Value RowExchange::mark(Op op) {
   return op.getResult();
 }
 
-/// Gathers the values of all ranks, one after another, as one list.
+/// Gathers the values of all ranks into one flat list, in rank order.
 Value RowExchange::gather(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
   Value flat = reshape(value, type.getNumElements());
@@ -110,8 +110,8 @@ Value RowExchange::createFirst() {
   return createElementView(b, loc, OwnPieceOp::create(b, loc, own, firsts, meshName(), axes()), 0);
 }
 
-/// Builds, for the ids of all ranks, the number of the row in this rank's shard, or `rows` for rows
-/// of other ranks.
+/// Builds for each id of all ranks the index of its row in this rank's shard, or `rows` if another
+/// rank owns the row.
 Value RowExchange::createLocalIds(Value ids) {
   auto type =
       RankedTensorType::get(cast<RankedTensorType>(ids.getType()).getShape(), b.getI64Type());
@@ -121,7 +121,7 @@ Value RowExchange::createLocalIds(Value ids) {
                    : Value(arith::ExtSIOp::create(b, b.getI64Type(), args[0]));
     Value local = arith::SubIOp::create(b, id, args[1]),
           count = arith::ConstantIntOp::create(b, rows, 64);
-    // Negative numbers are large as unsigned ones.
+    // As unsigned numbers, negative numbers are large.
     Value own = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, local, count);
     return {arith::SelectOp::create(b, own, local, count)};
   };

@@ -13,15 +13,16 @@
 //
 // 1. In each body of a linalg.generic, visit the sums from first to last.
 // 2. A product moves into the sum if the sum is its only reader, in the same block. If both terms
-//    are such products, the left one moves and the right one stays rounded: a b + c d =
+//    are such products, the left product moves, and the right product remains rounded: a b + c d =
 //    fma(a, b, c d).
-// 3. If the product is subtracted, its constant factor changes sign, or else its left factor.
+// 3. If the product is subtracted, its constant factor changes sign. Without a constant factor, the
+//    left factor changes sign.
 //
-// Only f32 and f64: 16-bit floats are computed in f32 and rounded after every operation, so that
-// there is a rounding between their product and their sum, as there is at a cast. The body of
-// linalg.contract is left alone: Codegen makes the fma of one position there.
+// Only f32 and f64 are rewritten. 16-bit floats are computed in f32 and rounded after every
+// operation, so a rounding is between their product and their sum. Codegen forms the fma in the
+// body of linalg.contract.
 //
-// Linear in the ops. Not done here: distributing or reordering sums.
+// O(ops). Does not distribute or reorder sums.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +40,7 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the product that defines `term` if `sum` may take it in, else null.
+/// Returns the product that defines `term` if it may move into `sum`, else null.
 static arith::MulFOp getProduct(Operation *sum, Value term) {
   auto product = term.getDefiningOp<arith::MulFOp>();
   return product && product->hasOneUse() && product->getBlock() == sum->getBlock()
@@ -55,7 +56,7 @@ static Value negate(IRRewriter &rewriter, Location loc, Value value) {
   return arith::NegFOp::create(rewriter, loc, value);
 }
 
-/// Rewrites lhs + rhs or lhs - rhs. Returns false if neither is a product with one reader.
+/// Rewrites lhs + rhs or lhs - rhs. Returns false if neither operand is a product with one reader.
 static bool formFma(IRRewriter &rewriter, Operation *sum) {
   Type type = sum->getResult(0).getType();
   if (!type.isF32() && !type.isF64())

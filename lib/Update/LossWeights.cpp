@@ -9,12 +9,12 @@
 //                                           for k: count(x[k]) · n / total * loss
 //
 // 1. Count the targets that are not ignored; the weight follows from this count and the total.
-// 2. Once the micro-batches have their loop, count the targets of all of them at the begin of the
-//    program, and add the counts of the other ranks.
+// 2. After the loop over micro-batches is built, count the targets of all micro-batches at the
+//    begin of the program, and add the counts of the other ranks.
 //
-// Weights have the mean n / n = 1, so that means of losses and gradients, level by level, are those
-// of one merged batch. If no target counts, weights are 0. Counts are f64: their sums are exact in
-// any order, so that all programs agree. O(ops that compute the targets).
+// The mean of the weights is 1, so that the means of losses and gradients over all levels equal
+// those of one merged batch. If no target counts, weights are 0. Counts are f64, so their sums are
+// exact in any order, and all programs agree. O(ops that compute the targets).
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,8 +56,8 @@ static Value createWeight(OpBuilder &builder, Location loc, Value count, Value t
     Type wide = args[0].getType();
     Value zero = createConstant(b, wide, 0.0), one = createConstant(b, wide, 1.0);
     Value any = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, args[1], zero);
-    Value divisor =
-        arith::SelectOp::create(b, any, args[1], one); // if no target counts, count is 0
+    // If no target counts, divide by 1; the weight is then 0.
+    Value divisor = arith::SelectOp::create(b, any, args[1], one);
     Value scaled = arith::MulFOp::create(b, args[0], createConstant(b, wide, terms));
     Value weight = arith::DivFOp::create(b, scaled, divisor);
     return {castFloat(b, weight, args[2].getType())};
@@ -119,12 +119,12 @@ FailureOr<LossWeight> fsdp::createLossWeight(const Program &program, int64_t ter
   return LossWeight{arg, count, std::move(ops)};
 }
 
-/// Builds the count of micro-batch `number`, or of the only one if it is null.
+/// Builds the count of micro-batch `number`, or of the only micro-batch if `number` is null.
 static Value cloneCount(OpBuilder &builder, const LossWeight &weight, Value number) {
   IRMapping map;
   for (Operation *op : weight.ops) {
     for (OpOperand &operand : op->getOpOperands()) {
-      // The slice that the loop takes of a batch argument.
+      // Replace the slice of a batch argument that the loop reads.
       auto slice = operand.get().getDefiningOp<tensor::ExtractSliceOp>();
       if (!number || !slice || !isa<BlockArgument>(slice.getSource()) ||
           map.contains(slice.getResult()))

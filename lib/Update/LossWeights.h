@@ -14,20 +14,20 @@ namespace fsdp {
 
 /// The weight of a program's loss, while it is rewritten from an argument to a computed value.
 struct LossWeight {
-  BlockArgument total; ///< placeholder of the sum of all counts; null: the loss has no weight
-  Value count;         ///< count of targets in the current micro-batch
+  BlockArgument total;          ///< placeholder of the sum of all counts, or null without a weight
+  Value count;                  ///< count of targets in the current micro-batch
   SmallVector<Operation *> ops; ///< the ops that compute `count` from the batch, in order
 
   explicit operator bool() const { return static_cast<bool>(total); }
 };
 
-/// Counts the targets of a micro-batch and computes the weight of its loss, one of `terms` losses.
-/// Must run while the program is still the body of one micro-batch.
+/// Counts the targets of a micro-batch and computes the weight of its loss, which is one of `terms`
+/// losses. Must run while the program is the body of one micro-batch.
 FailureOr<LossWeight> createLossWeight(const Program &program, int64_t terms);
 
 /// Counts the targets of all micro-batches of all ranks at the begin of the program, and erases the
-/// argument. Batch arguments must already have their leading dimension of `microBatches`, if that
-/// is not 1.
+/// argument. If `microBatches` is not 1, batch arguments must already have a leading dimension of
+/// that size.
 LogicalResult createTotalCount(const Program &program, LossWeight weight, int64_t microBatches,
                                MeshOp mesh);
 

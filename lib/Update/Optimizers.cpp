@@ -13,7 +13,7 @@
 //           b  = momentum·b + g'
 //           p  = p - lr·b
 //
-// β^t is exp(t · ln β) in f64, so that the step count is the only state.
+// β^t is computed as exp(t · ln β) in f64, so that only the step count must be stored.
 //
 //===----------------------------------------------------------------------===//
 

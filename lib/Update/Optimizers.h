@@ -22,14 +22,14 @@ class Optimizer {
 public:
   virtual ~Optimizer() = default;
 
-  /// Returns the values of `fsdp.state` of the optimizer state, one flat buffer each.
+  /// Returns the names (`fsdp.state`) of the flat buffers of optimizer state.
   virtual SmallVector<StringRef> getStateNames() const = 0;
 
   /// Returns true if `buildElement` treats elements with weight decay differently.
   virtual bool hasDecay() const = 0;
 
-  /// Build the f64 factors that `buildElement` needs, once per step, from the learning rate and the
-  /// number of the step (from 1).
+  /// Count and build the f64 factors that `buildElement` needs. They are computed once per step,
+  /// from the learning rate and the number of the step (from 1).
   virtual unsigned getNumFactors() const = 0;
   virtual SmallVector<Value> buildFactors(ImplicitLocOpBuilder &b, Value lr, Value step) const = 0;
 

@@ -17,8 +17,8 @@ void fsdp::buildUpdatePipeline(OpPassManager &pm, const StepOptions &options) {
   pm.addPass(configure(createAddStepBlockPass(), options));
   pm.addPass(createBindKeysPass());
   pm.addPass(configure(createApplyOptimizerPass(), options));
-  pm.addPass(createCSEPass());     // merges constants and scalars of many units
-  pm.addPass(createFormFmaPass()); // before any pass duplicates a body
+  pm.addPass(createCSEPass());     // merge constants and scalars of many units
+  pm.addPass(createFormFmaPass()); // run before any pass duplicates a body
   pm.addPass(createVerifyUpdatedPass());
   pm.addPass(configure(createVerifyDtypesPass(), options));
 }

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Find the functions with `fsdp.program` and the mesh of the step.
-//  2. Find the units among the arguments of each.
+//  1. Find the functions with `fsdp.program`, and the mesh of the step.
+//  2. Find the units among the arguments of each function.
 //  3. Check the results against the units.
 //
 //===----------------------------------------------------------------------===//
@@ -54,7 +54,7 @@ static LogicalResult readUnits(Program &program, SymbolTable &symbols, MeshOp me
   return success();
 }
 
-/// Checks that the results are a leading one, then one gradient per trainable unit (none in eval).
+/// Checks that the results are `leading`, then one gradient per trainable unit (none in eval).
 static LogicalResult checkResults(const Program &program, MeshOp mesh, StringRef leading,
                                   GradientForm form) {
   func::FuncOp func = program.func;
@@ -81,8 +81,8 @@ static LogicalResult checkResults(const Program &program, MeshOp mesh, StringRef
   return success();
 }
 
-/// Finds the results after the gradients that hold gradients of looked-up rows, and the results
-/// that they belong to, which have the same types.
+/// Finds the results that hold gradients of looked-up rows. For each, finds the gradient to which
+/// it will be added, which must have the same type.
 static LogicalResult readRows(Program &program) {
   func::FuncOp func = program.func;
   SmallVector<UnitArgument> units = program.getTrainable();
@@ -92,7 +92,7 @@ static LogicalResult readRows(Program &program) {
       return name && unit.unit.getSymName() == name.getValue();
     });
     if (!name)
-      return success(); // checkResults() reports the number of results
+      return success(); // checkResults() reports a wrong number of results
     unsigned result = owner - units.begin() + 1;
     if (owner == units.end() || func.getResultTypes()[result] != func.getResultTypes()[i])
       return mlir::emitError(func.getLoc(), "expected result ")
@@ -188,7 +188,7 @@ Value fsdp::createAllReduce(OpBuilder &builder, Location loc, Value value, MeshO
       builder.getStrArrayAttr({axis}), ReductionKindAttr::get(builder.getContext(), kind));
 }
 
-/// Returns the mesh of the one step.
+/// Returns the mesh of the step; fails with an error unless there is exactly one step.
 static FailureOr<MeshOp> readMesh(ModuleOp module, SymbolTable &symbols) {
   MeshOp found;
   for (auto func : module.getOps<func::FuncOp>()) {

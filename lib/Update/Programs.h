@@ -18,7 +18,7 @@ enum class ProgramKind { Step, Eval, Reference };
 /// A unit as an argument of a program.
 struct UnitArgument {
   UnitOp unit;
-  unsigned index; ///< number of the argument that holds its parameters
+  unsigned index; ///< index of the argument that holds its parameters
   bool trainable; ///< has trainable parameters
 };
 
@@ -27,11 +27,11 @@ struct Program {
   func::FuncOp func;
   ProgramKind kind;
   SmallVector<UnitArgument> units;
-  /// For each of the last results, which hold gradients of looked-up rows: the number of the result
-  /// that it is added to after the mean over the axis shard.
+  /// The last results hold gradients of looked-up rows. For each, the index of the result to which
+  /// it is added after the mean over the axis shard.
   SmallVector<unsigned> rowOwners;
-  /// Number of results with `fsdp.lookup`, after the gradients (in eval: after the loss) and before
-  /// those of rows.
+  /// Number of results with `fsdp.lookup`. They follow the gradients (in eval, the loss) and
+  /// precede the gradients of rows.
   unsigned numLookups = 0;
 
   func::ReturnOp getReturn() const {
@@ -54,8 +54,8 @@ struct BatchLevels {
   bool sumFirst = false;
 };
 
-/// Form of the gradient of a unit. Adjoint: as Differentiate makes it, in the pieces of the
-/// parameters. Reduced: after all reductions, in the pieces of the optimizer state.
+/// Form of the gradient of a unit. Adjoint: result of Differentiate, in pieces like the parameters.
+/// Reduced: after all reductions, in pieces like the optimizer state.
 enum class GradientForm { Adjoint, Reduced };
 
 /// The programs of a module and the mesh that the step runs on.
@@ -65,8 +65,9 @@ struct Programs {
   BatchLevels levels;
 };
 
-/// Returns the number of samples of a micro-batch: rows of the argument `tokens`, else of the first
-/// batch argument, or 1 without any. Call it before arguments get their leading dimension.
+/// Returns the number of samples of a micro-batch: the rows of the argument `tokens`, or else of
+/// the first batch argument. Returns 1 without batch arguments. Call it before micro-batches become
+/// a leading dimension.
 int64_t countSamples(func::FuncOp func);
 
 /// Builds the reduction of a value over the ranks of one axis.

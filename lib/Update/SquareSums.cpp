@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Sums have one order on every mesh: blocks of a shard, shards of a unit, units of a step (drawn in
-// AddStepBlock.cpp).
+// Sums have the same order on every mesh: over blocks of a shard, shards of a unit, units of a step
+// (AddStepBlock.cpp has a picture).
 //
 //===----------------------------------------------------------------------===//
 
@@ -140,7 +140,7 @@ Value fsdp::createSum(OpBuilder &builder, Location loc, Value vector, ArrayRef<i
     return arith::ConstantIndexOp::create(builder, loc, value);
   };
   Type type = RankedTensorType::get({}, getElementTypeOrSelf(vector));
-  Value zero = createZeros(builder, loc, type); // exact for squares: +0 + x is x
+  Value zero = createZeros(builder, loc, type); // +0 + x is exactly x for squares
   auto loop =
       scf::ForOp::create(builder, loc, constant(0), constant(counts.front()), constant(1), zero);
   OpBuilder inside = OpBuilder::atBlockBegin(loop.getBody());

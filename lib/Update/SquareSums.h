@@ -15,7 +15,7 @@ namespace mlir::fsdp {
 /// Returns the type that squares of gradients are summed in: f64 if there is a gradient of f64.
 Type getSquaresType(const Program &program);
 
-/// Returns the sum of squares of each shard in a gradient, as a vector of `type`.
+/// Returns the sum of squares of each shard of a gradient, as a vector of `type`.
 Value createSquares(OpBuilder &builder, Location loc, Value grad, int64_t shardSize, Type type);
 
 /// Returns scalars as the elements of one tensor.

@@ -19,7 +19,7 @@ struct LookupResult {
   SmallVector<Value> report; ///< number of the lookup and its index in three parts, in f32
 };
 
-/// Selects a value by the slot of the step block that an element belongs to.
+/// Selects the value of an element of the step block by its slot.
 struct SlotSelector {
   ImplicitLocOpBuilder &b;
   Value slot, value;
@@ -31,7 +31,8 @@ struct SlotSelector {
 /// that f32 holds exactly.
 LookupResult combineLookups(OpBuilder &builder, const Program &program);
 
-/// Writes the results of the checks into their slots. `args`: the report, then the number of ranks.
+/// Writes the results of the checks into their slots. `args` holds the report, then the number of
+/// ranks with a failed lookup.
 void setLookups(ImplicitLocOpBuilder &b, SlotSelector &slots, ValueRange args);
 
 } // namespace mlir::fsdp

@@ -11,9 +11,9 @@
 //   optimizer   arithmetic, masters                      f32
 //   optimizer   state except masters and parameters      the state dtype
 //
-// Parameters that are updated themselves and are narrower than f32 get a warning. Types of the
-// model are the user's choice and are not checked, with two exceptions: its loss gets a warning,
-// and the sums that make gradients of parameters are checked. O(ops).
+// Parameters narrower than f32 without masters get a warning. Types of the model are the user's
+// choice and are not checked, with two exceptions: a narrow loss gets a warning, and the sums that
+// compute gradients of parameters are checked. O(ops).
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,7 +66,7 @@ struct VerifyDtypesPass : fsdp::impl::VerifyDtypesPassBase<VerifyDtypesPass> {
 
 static Type elementType(Value v) { return getElementTypeOrSelf(v.getType()); }
 
-/// Reports an error (a warning if `warns`) if `found` is a float that does not hold all of `least`.
+/// Reports an error (a warning if `warns`) if the float `found` cannot represent every `least`.
 void DtypeChecker::require(Operation *op, Type found, FloatType least, const Twine &what,
                            bool warns) {
   auto type = dyn_cast<FloatType>(found);
@@ -124,10 +124,10 @@ void DtypeChecker::checkState() {
     }
 }
 
-/// Checks the ops of a body, conversions aside.
+/// Checks the ops of a body, except conversions.
 void DtypeChecker::checkBody(linalg::LinalgOp op, StepPart part) {
   std::string what = (stringifyStepPart(part) + " arithmetic").str();
-  bool warns = part == StepPart::loss; // computed by the model
+  bool warns = part == StepPart::loss; // the model computes the loss
   for (Operation &inner : op.getBlock()->without_terminator()) {
     if (!isa_and_nonnull<arith::ArithDialect, math::MathDialect>(inner.getDialect()) ||
         inner.getNumResults() != 1 || isa<arith::ExtFOp, arith::ConstantOp>(inner))
@@ -177,7 +177,7 @@ void DtypeChecker::checkOp(Operation *op) {
       checkCotangent(grad, reduce);
     return;
   }
-  // Looked-up rows of a table cross ranks in the model's type; their gradients cross in a gather.
+  // Looked-up rows of a table cross ranks in the model's type; a gather exchanges their gradients.
   bool gathersRows = isa<AllGatherOp>(op) && part == StepPart::gradient;
   if (isa<AllReduceOp>(op) || (isa<FlatReduceScatterOp>(op) && part != StepPart::model) ||
       gathersRows)

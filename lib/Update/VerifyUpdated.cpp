@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// 1. Arguments, in order: per unit the parameter, then its state; the step block; the rank block;
-//    the batch. The roles are equal in every program.
-// 2. Results: each updates one argument of its type, none twice. Step and reference update all
-//    state of trained units; all programs update the block.
+// 1. Arguments, in order: for each unit the parameter and its state; the step block; the rank
+//    block; the batch. The roles are equal in every program.
+// 2. Results: each result updates an argument of its type, and no two the same argument. Step and
+//    reference update all state of trained units; all programs update the step block.
 //
 // All errors are reported.
 //
@@ -41,8 +41,8 @@ private:
   void checkResults(func::FuncOp func, bool isEval);
 
   bool anyFailed = false;
-  func::FuncOp first;              ///< the first program ...
-  SmallVector<Attribute> expected; ///< ... and the roles of its arguments
+  func::FuncOp first;              ///< the first program
+  SmallVector<Attribute> expected; ///< roles of the arguments of `first`
 };
 } // namespace
 

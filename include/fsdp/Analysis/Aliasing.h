@@ -16,31 +16,31 @@ namespace mlir::fsdp {
 /// The axis of a mesh over which units are sharded.
 inline constexpr StringLiteral shardAxis = "shard";
 
-/// Returns the number of ranks that take part in a collective on tensors: 1 if no data leaves the
+/// Returns the number of ranks in the group of a collective on tensors; 1 if no data leaves the
 /// rank.
 int64_t getGroupSize(Operation *collective, SymbolTableCollection &tables);
 
 /// Returns the number of iterations of `loop`, or nothing if a bound or the step is not constant.
 std::optional<int64_t> getTripCount(scf::ForOp loop);
 
-/// Offset of a view in its source: `bytes`, plus `stride` bytes per iteration of the loop around
-/// it.
+/// Offset of a view in its source: `bytes`, plus `stride` bytes per iteration of the enclosing
+/// loop.
 struct ViewOffset {
   int64_t bytes = 0, stride = 0;
 };
 
 /// Returns the offset of a contiguous slice. Returns nothing if the slice is not contiguous, or if
-/// its offset is not affine in the induction variable of the loop around it.
+/// its offset is not affine in the induction variable of the surrounding loop.
 std::optional<ViewOffset> getContiguousOffset(tensor::ExtractSliceOp op);
 
-/// Finds which values of a function share memory without a copy, and until when the content of each
-/// is read. Positions number the ops of the function in the order in which they print.
+/// Finds which values of a function share memory without a copy, and the last op that reads the
+/// content of each value. Positions number the ops of the function in textual order.
 class Aliasing {
 public:
   explicit Aliasing(func::FuncOp function);
 
-  /// Returns the value of which the results of `op` are ranges: `op` is a reshape, a slice, or a
-  /// collective within one rank. Returns null for all other ops.
+  /// Returns the value that `op` views: the results of a reshape, a slice, or a collective within
+  /// one rank are ranges of its operand. Returns null for all other ops.
   Value getViewSource(Operation *op);
   /// Returns the value at the root of the chain of views that ends in `value`.
   Value getBase(Value value);
@@ -49,12 +49,11 @@ public:
   /// Returns the last position at which the content of `value` or of a view of it is read. A value
   /// that is defined outside a loop and read inside counts as read until the loop ends.
   int64_t getEnd(Value value);
-  /// Marks `value` as never overwritten: an argument that no result updates.
+  /// Marks `value` (an argument that no result updates) as never overwritten.
   void keep(Value value) { ends[value] = std::numeric_limits<int64_t>::max(); }
 
-  /// Returns true if the kernel may overwrite operand `index`: nothing reads that content later,
-  /// and no other operand shares its memory. Looks at values only, not at the buffers they are
-  /// placed in.
+  /// Returns true if the kernel may overwrite operand `index`: no later op reads its content, and
+  /// no other operand shares its memory. Looks at values only, not at their buffers.
   bool mayOverwrite(KernelCallOp call, unsigned index);
 
 private:

@@ -11,8 +11,8 @@
 
 namespace mlir::fsdp {
 
-/// Returns the common name of what mask_mod keeps, such as "causal, window of 256 or 4 sink keys".
-/// Empty if it keeps everything. For messages only: kernels use the bounds of AttentionTiles.h.
+/// Returns the common name of the mask, such as "causal, window of 256 or 4 sink keys". Empty if
+/// mask_mod keeps all scores. For messages only; kernels use the bounds of AttentionTiles.h.
 std::string nameMask(AttentionOp op);
 
 /// Returns the names of the steps of score_mod in the order in which they are applied, such as

@@ -6,7 +6,7 @@
 //
 // A forward kernel holds a tile of rows [q0, q1) and loops over tiles of keys. A backward kernel
 // holds a tile of keys [k0, k1) and loops over tiles of rows. This analysis derives from mask_mod
-// which part of the loop a tile has to visit, and in which part of that the mask need not be
+// which range of the loop a tile has to visit, and in which subrange the mask need not be
 // evaluated:
 //
 //          begin   fullBegin    fullEnd   end
@@ -14,13 +14,13 @@
 //     skipped   masked   mask-free   masked              [max(0, q0 - 255), q1), free in
 //                                                        [max(0, q1 - 256), q0 + 1)
 //
-// There can be several ranges (sink tokens and a window). They are disjoint and ascend.
+// There can be several ranges (sink tokens and a window). They are disjoint and in ascending order.
 //
 // Guaranteed:
 //  - No key that mask_mod keeps for a row of the tile is outside the ranges.
 //  - Every key in a mask-free part is kept for every row of the tile.
 //
-// A range is masked as a whole if the mask depends on captured data per row or key.
+// If the mask depends on captured data per row or key, the range has no mask-free part.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +36,7 @@ namespace mlir::fsdp {
 // Dependence of values on row and column
 //===----------------------------------------------------------------------===//
 
-/// Sides of the score matrix that a value depends on. `|` joins two.
+/// Sides of the score matrix that a value depends on. `|` joins two dependences.
 enum class Dependence : unsigned { None = 0, Row = 1, Column = 2, Both = 3 };
 
 inline Dependence operator|(Dependence a, Dependence b) {
@@ -47,7 +47,7 @@ inline Dependence operator|(Dependence a, Dependence b) {
 ///   - None: computed once per batch and head
 ///   - Row: computed once per row, before the loop over keys
 ///   - Column: computed once per key
-///   - Both: computed once per score; the score and its cotangent are of this kind
+///   - Both: computed once per score, like the score itself and its cotangent
 class RegionDependence {
 public:
   explicit RegionDependence(Region &function);
@@ -63,8 +63,9 @@ private:
 // Ranges that a tile visits
 //===----------------------------------------------------------------------===//
 
-/// A loop over one side for a tile of the other, with begin <= fullBegin <= fullEnd <= end. The
-/// trees are over begin and end of the tile, batch, head, and scalars of the region.
+/// A range of the loop over one side for a tile of the other side, with begin <= fullBegin <=
+/// fullEnd <= end. The trees depend on begin and end of the tile, batch, head, and scalars of the
+/// region.
 struct TileRange {
   TileExpr begin, fullBegin, fullEnd, end;
 };
@@ -89,15 +90,15 @@ public:
   /// Returns the ranges of rows for a tile of keys [begin, end).
   ArrayRef<TileRange> getRows() const { return rows; }
 
-  /// Return these ranges in tiles of `size` elements. The loop [begin, end) visits each tile once;
-  /// tiles of [fullBegin, fullEnd) are whole and mask-free. A last tile of fewer than `size`
+  /// Return the ranges in units of tiles of `size` elements. The loop [begin, end) visits each tile
+  /// once. Tiles of [fullBegin, fullEnd) are whole and mask-free. A last tile of fewer than `size`
   /// elements is never in the mask-free part.
   SmallVector<TileRange> getKeyTiles(int64_t size) const { return inTiles(keys, extents[3], size); }
   SmallVector<TileRange> getRowTiles(int64_t size) const { return inTiles(rows, extents[2], size); }
 
   /// Returns true if nothing is masked.
   bool isUnmasked() const;
-  /// Returns true if every row provably keeps a key, so that no maximum is -inf and no sum 0.
+  /// Returns true if every row provably keeps a key, so that no row has maximum -inf or sum 0.
   bool hasKeyInEveryRow() const;
   /// Returns true if provably no row keeps a key.
   bool isFullyMasked() const;
@@ -111,7 +112,7 @@ public:
 private:
   void analyse(Region &maskMod, ArrayRef<int64_t> extents);
   static SmallVector<TileRange> inTiles(ArrayRef<TileRange> ranges, int64_t extent, int64_t size);
-  /// Returns whether every row, as a tile of its own, passes `test`. Returns nothing if the ranges
+  /// Returns whether every row, as a tile of one row, passes `test`. Returns nothing if the ranges
   /// depend on data, or if there are more than 2^20 rows to test.
   std::optional<bool> allRows(llvm::function_ref<bool(const TileSymbols<int64_t> &)> test) const;
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Estimated times on the clusters that common/include/fsdpcommon/ClusterFile.h describes.
+// Estimates times on the clusters that common/include/fsdpcommon/ClusterFile.h describes.
 //
 //===----------------------------------------------------------------------===//
 

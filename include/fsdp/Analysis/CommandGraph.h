@@ -11,15 +11,14 @@
 
 namespace mlir::fsdp {
 
-/// The commands of one block of a program and their dependences: pairs of commands of which one
-/// writes bytes that the other reads or writes. A loop is one command.
+/// The commands of one block of a program and their dependences. Two commands depend on each other
+/// if one writes bytes that the other reads or writes. A loop counts as one command.
 class CommandGraph {
 public:
   CommandGraph(Block &block, SymbolTableCollection &tables);
 
   ArrayRef<Operation *> getCommands() const { return commands; }
-  /// Return the commands that must be done before command `index`, or that must wait for it,
-  /// ascending.
+  /// Return, in ascending order, the commands that must precede command `index`, or follow it.
   ArrayRef<unsigned> getBefore(unsigned index) const { return before[index]; }
   ArrayRef<unsigned> getAfter(unsigned index) const { return after[index]; }
 

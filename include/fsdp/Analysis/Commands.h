@@ -17,20 +17,20 @@ struct Access {
   bool reads = false, writes = false;
 };
 
-/// Returns the accesses of one command, none for a loop. A launch reads the bindings that its
+/// Returns the accesses of one command; none for a loop. A launch reads the bindings that its
 /// kernel does not mark `fsdp.out`, and writes those marked `fsdp.out` or `fsdp.inout`.
 SmallVector<Access> getAccesses(Operation *command, SymbolTableCollection &tables);
 
-/// Returns the name of a command for messages: its kind and its label.
+/// Returns the description of a command for messages: its kind and its label.
 std::string describeCommand(Operation *command);
 
 /// A command and its number (see FSDPProgramOps.td).
 struct NumberedCommand {
   Operation *op;
   int64_t number;
-  /// Numbers of the loop around it and of the last command of that loop; -1 if there is none.
+  /// Numbers of the surrounding loop and of the last command of that loop; -1 if there is none.
   int64_t loopFirst = -1, loopLast = -1;
-  /// Number of times that the program runs it.
+  /// Number of times that the program runs the command.
   int64_t turns = 1;
 };
 
@@ -38,15 +38,15 @@ SmallVector<NumberedCommand> numberCommands(ProgramOp program);
 
 /// Numbers of the first and the last command that needs a buffer.
 /// - A buffer that is used inside and outside a loop is needed for the whole loop.
-/// - Source and target of a transfer in flight are needed until its wait.
+/// - Source and target of an asynchronous transfer are needed until its wait.
 struct Lifetime {
   int64_t first, last;
 };
 llvm::MapVector<StringAttr, Lifetime> getLifetimes(ProgramOp program,
                                                    SymbolTableCollection &tables);
 
-/// Sets the lifetimes of the buffers of `program`, which are those named `@PROGRAM.N`. Erases
-/// buffers that no command uses.
+/// Sets the lifetimes of the buffers of `program`, whose names are `@PROGRAM.N`. Erases buffers
+/// that no command uses.
 void setLifetimes(ProgramOp program, LayoutOp layout, SymbolTableCollection &tables);
 
 } // namespace mlir::fsdp

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A roofline model. A kernel takes the time of its multiply-adds or of its memory traffic,
-// whichever is longer; a collective is a ring (Cluster.h). The estimates serve to rank plans; they
-// are not predictions in seconds.
+// Estimates times by a roofline model. A kernel takes the time of its multiply-adds or of its
+// memory traffic, whichever is longer. A collective takes the time of a ring (Cluster.h). The
+// estimates rank plans; they do not predict measured times.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +19,8 @@
 
 namespace mlir::fsdp {
 
-/// Returns the cluster of the file `path`, CPU ranks if `path` is empty, or getGpuCluster() by its
-/// name. Fails with a diagnostic that is located in the file.
+/// Returns the cluster that the file `path` describes. Returns CPU ranks if `path` is empty, and
+/// getGpuCluster() for its name. Fails with a diagnostic that is located in the file.
 FailureOr<Cluster> loadCluster(MLIRContext *context, StringRef path);
 
 /// Estimates the seconds of commands of the programs of one module on one rank.
@@ -29,14 +29,14 @@ public:
   explicit CostModel(const Cluster &cluster) : cluster(cluster) {}
 
   /// Returns the seconds of one run of a command.
-  /// - Loop: all its iterations, one command after the other.
+  /// - Loop: all its iterations, with commands one after another.
   /// - Collective: from its start to its end, alone on its links.
   /// - Wait: zero.
   double getSeconds(Operation *command);
   /// Returns the seconds of a collective of zero bytes, which a launch of several collectives pays
   /// once.
   double getLatency(CollectiveOp collective);
-  /// Returns the seconds of a kernel; the marks of its arguments give the bytes that it moves.
+  /// Returns the seconds of a kernel. Its arguments' attributes determine the bytes that it moves.
   double getKernelSeconds(func::FuncOp kernel);
 
 private:

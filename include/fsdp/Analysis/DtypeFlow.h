@@ -26,14 +26,14 @@ enum class StepPart {
 };
 StringRef stringifyStepPart(StepPart part);
 
-/// Assigns each op to a part of the step, by a walk backwards from the results of the program.
+/// Assigns each op to a part of the step by walking backwards from the results of the program.
 class StepParts {
 public:
   /// `program` is a program after the stage Update.
   explicit StepParts(func::FuncOp program);
 
   StepPart operator[](Operation *op) const { return parts.lookup_or(op, StepPart::model); }
-  /// Returns the unit whose gradient `op` computes, if `op` is of the part `gradient`.
+  /// Returns the unit whose gradient `op` computes; null unless `op` is in the part `gradient`.
   FlatSymbolRefAttr getUnit(Operation *op) const { return units.lookup(op); }
 
 private:
@@ -48,26 +48,26 @@ private:
   DenseMap<Operation *, FlatSymbolRefAttr> units;
 };
 
-/// Ops of one part of the same kind and types.
+/// Ops of one part that have equal kinds and types.
 struct DtypeRow {
   StepPart part;
   std::string
       what; ///< product, reduction, conversion, rounding, accumulation, state, or a collective
   std::string types; ///< `bf16 x bf16 -> f32`
-  /// Number of ops in one step, loops unrolled; elements that they write, send or keep; their
-  /// bytes.
+  /// Number of op executions in one step, elements that they write, send or keep, and bytes of
+  /// these elements.
   int64_t count = 0, elements = 0, bytes = 0;
 };
 
 /// Returns the rows of the program `step`, sorted by part; empty if there is no such program.
 SmallVector<DtypeRow> measureDtypes(ModuleOp updated);
 
-/// Writes the rows as a table (without those of the model unless `all`), or as the JSON array
-/// `dtypes`.
+/// Write the rows as a table, or as the JSON array `dtypes`. The table omits rows of the model
+/// unless `all` is set.
 void writeDtypes(ArrayRef<DtypeRow> rows, bool all, raw_ostream &os);
 void writeDtypes(ArrayRef<DtypeRow> rows, llvm::json::OStream &json);
 
-/// Returns true if `outer` has at least the precision and the largest exponent of `inner`.
+/// Returns true if `outer` has at least the precision and the maximum exponent of `inner`.
 bool holdsAll(FloatType outer, FloatType inner);
 
 } // namespace mlir::fsdp

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The range type for ids of lookups, score functions, mask formulas and subscripts of kernels. The
-// rules for arith ops are those of upstream's InferIntRangeInterface.
+// Defines the range type for ids of lookups, score functions, mask formulas and subscripts of
+// kernels. Arith ops follow the rules of upstream's InferIntRangeInterface.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ struct IntegerRange {
   int64_t hi = std::numeric_limits<int64_t>::max();
 
   static IntegerRange of(int64_t value) { return {value, value}; }
-  /// Returns the positions of a dimension: [0, extent), at least 0.
+  /// Returns the index range of a dimension, [0, extent); [0, 0] if the extent is 0.
   static IntegerRange below(int64_t extent) { return {0, std::max<int64_t>(extent - 1, 0)}; }
   /// Returns the range that a type, or the element type of a shaped type, can hold.
   static IntegerRange ofType(Type type);
@@ -44,9 +44,9 @@ inline IntegerRange join(IntegerRange a, IntegerRange b) {
 IntegerRange operator+(IntegerRange a, IntegerRange b);
 IntegerRange operator*(IntegerRange a, IntegerRange b);
 
-/// Returns the range of the result of `op` by upstream's rules, wrapping included, or else the
-/// range of its type. `operands` are the ranges of its operands; ranges of float operands are not
-/// read.
+/// Returns the range of the result of `op` by upstream's rules, which include wrapping. Without a
+/// rule, returns the range of its type. `operands` are the ranges of its operands; ranges of float
+/// operands are not read.
 IntegerRange inferResultRange(Operation *op, ArrayRef<IntegerRange> operands);
 
 } // namespace mlir::fsdp

@@ -15,8 +15,8 @@ namespace mlir::fsdp {
 constexpr int64_t kMaxArenaBytes = int64_t(1) << 48;
 
 /// Fails with an error if the arena of a rank is larger than `limit` bytes (0: kMaxArenaBytes). The
-/// error names the command with the most live bytes, and its notes the largest categories with
-/// options that make them smaller. The arena of the reference is not checked: it need not be run.
+/// error names the command with the most live bytes. Its notes name the largest categories, with
+/// options that make them smaller. Does not check the arena of the reference, which need not run.
 LogicalResult checkMemoryLimit(ModuleOp planned, int64_t limit);
 
 } // namespace mlir::fsdp

@@ -12,13 +12,13 @@
 namespace mlir::fsdp {
 
 /// Multiply-adds of the contractions and attention ops in a kernel. `bf16` counts products of two
-/// bf16 values, `wide` all others, where one in f64 counts as two.
+/// bf16 values. `wide` counts all others, and each f64 product as two.
 struct MultiplyAdds {
   uint64_t wide = 0, bf16 = 0;
 };
 MultiplyAdds countMultiplyAdds(Operation *kernel);
 
-/// Returns the bytes that a kernel reads and writes: each binding once, twice if updated in place.
+/// Returns the bytes that a kernel reads and writes. A binding updated in place counts twice.
 uint64_t countMovedBytes(func::FuncOp kernel);
 
 } // namespace mlir::fsdp

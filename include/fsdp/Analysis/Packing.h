@@ -14,7 +14,7 @@
 
 namespace mlir::fsdp {
 
-/// Alignment of every buffer of an arena, in bytes. The size of a buffer is rounded up to it.
+/// Alignment of every buffer of an arena, in bytes. Buffer sizes are rounded up to this alignment.
 inline constexpr int64_t bufferAlignment = 64;
 /// Buffers of at least `largeBuffer` bytes are aligned to a page.
 inline constexpr int64_t pageAlignment = 4096, largeBuffer = 1 << 20;
@@ -35,20 +35,20 @@ struct Interval {
 struct Packing {
   /// Offset in bytes of each interval, in order.
   llvm::SmallVector<int64_t> offsets;
-  /// Bytes of the packing; most bytes alive at one moment, which no packing can beat.
+  /// Bytes of the packing, and peak of the bytes alive, below which no packing can be.
   int64_t bytes = 0, lowerBound = 0;
   /// Name of the order that gave this packing, for reports.
   llvm::StringRef method;
 };
 
-/// Returns the most bytes alive at one moment, each buffer rounded up to the alignment. Sets
-/// `moment`, if given, to the first such moment.
+/// Returns the peak of the bytes alive, with each buffer rounded up to the alignment. Sets
+/// `moment`, if given, to the first moment with that peak.
 int64_t getLiveBytes(llvm::ArrayRef<Interval> intervals, int64_t *moment = nullptr);
 
-/// Places all intervals from offset 0 so that no two overlap that are alive at the same time.
-/// Returns the smallest packing found. If `enough` is not 0, the search stops at a packing of at
-/// most `enough` bytes, and skips its last step if the lower bound is above it. Only the order in
-/// which intervals begin and end matters, not the number of moments between.
+/// Places all intervals from offset 0 so that intervals that are alive at the same time do not
+/// overlap. Returns the smallest packing found. If `enough` is not 0, the search stops at a packing
+/// of at most `enough` bytes, and skips its last step if the lower bound exceeds `enough`. Only the
+/// order in which intervals begin and end matters, not the distance between moments.
 Packing packIntervals(llvm::ArrayRef<Interval> intervals, int64_t enough = 0);
 
 } // namespace mlir::fsdp

@@ -14,8 +14,8 @@ def PrintAttentionIdiomsPass : Pass<"fsdp-print-attention-idioms"> {
   let description = [{
     - Requires: nothing.
     - Ensures: one remark per `fsdp.attention`. It names the idioms of the score and mask
-      functions. It gives the keys that a tile of rows visits, the rows that a tile of keys
-      visits, the mask-free part of each, and how often each op of the functions runs. If no row
+      functions. It states the keys that a tile of rows visits, the rows that a tile of keys
+      visits, the mask-free range of both, and how often each op of the functions runs. If no row
       keeps a key, a warning says so.
     - Keeps: the IR.
   }];

@@ -11,19 +11,19 @@
 
 namespace mlir::fsdp {
 
-/// Memory in bytes by category. Each number is the most bytes of that category alive at one moment,
-/// so that they can add up to more than `peak`.
+/// Memory in bytes by category. Each number is the peak of one category, so that the sum of all
+/// categories may exceed `peak`.
 struct MemoryReport {
-  /// Indexed by Category.
+  /// Peak bytes, indexed by Category.
   int64_t bytes[9] = {};
-  /// Size of the arena; most bytes alive at one moment, which no packing beats; zeros between and
-  /// after parameters.
+  /// Size of the arena, peak of the bytes alive (below which no packing can be), and zeros between
+  /// and after parameters.
   int64_t peak = 0, lowerBound = 0, padding = 0;
-  /// Size of the arena in host memory; its most live bytes by category.
+  /// Size of the arena in host memory, and peak of its live bytes by category.
   int64_t host = 0, hostBytes[9] = {};
   /// Size of the file of a rank that holds offloaded state.
   int64_t file = 0;
-  /// Bytes of one rank that would hold everything, without padding.
+  /// Bytes without sharding and padding, on a single rank.
   int64_t unshardedParameters = 0, unshardedGradients = 0, unshardedOptimizer = 0;
   int64_t getUnshardedOwned() const {
     return unshardedParameters + unshardedGradients + unshardedOptimizer;
@@ -31,16 +31,16 @@ struct MemoryReport {
   /// Live bytes by category at the command with the most live bytes.
   int64_t atPeak[9] = {};
   /// Arena of the unsharded reference, which computes all micro-batches of the step on one rank; 0
-  /// if there is none.
+  /// without a reference.
   int64_t unshardedPeak = 0;
-  /// The command with the most live bytes, its number in its program, these bytes, and the live
+  /// The command with the most live bytes, its number in its program, the live bytes, and the live
   /// buffers, largest first.
   Operation *peakCommand = nullptr;
   int64_t peakNumber = 0, peakBytes = 0;
   SmallVector<BufferOp> peakBuffers;
 
   int64_t getAtPeak(Category category) const { return atPeak[static_cast<unsigned>(category)]; }
-  /// Returns the live bytes of parameters, gradients and optimizer state at that command.
+  /// Returns the live bytes of parameters, gradients and optimizer state at `peakCommand`.
   int64_t getOwnedAtPeak() const {
     return getAtPeak(Category::parameters) + getAtPeak(Category::gradients) +
            getAtPeak(Category::optimizer);
@@ -53,30 +53,30 @@ struct CommunicationReport {
   CollectiveKind kind;
   std::string axis;
   Type dtype;
-  /// True for scalars that steer the step, false for data of units.
+  /// True for control scalars of the step, false for data of units.
   bool control;
-  /// Payload in bytes with padding; bytes that one rank sends; number of collectives.
+  /// Payload in bytes with padding, bytes that one rank sends, and number of collectives.
   int64_t bytes = 0, wireBytes = 0, count = 0;
 };
 
-/// A unit: its parameters and the bytes that they take.
+/// Parameters of a unit, and the bytes that they take.
 struct UnitReport {
   UnitOp unit;
   int64_t elements = 0, trained = 0;
-  /// Bytes on one rank: its shard of the parameters; its shard of the optimizer state; all
-  /// parameters while they are gathered.
+  /// Bytes on one rank of its shard of the parameters, of its shard of the optimizer state, and of
+  /// the gathered parameters.
   int64_t shardBytes = 0, optimizerBytes = 0, gatheredBytes = 0;
   /// Zeros after and between parameters, in bytes over all shards.
   int64_t paddingBytes = 0;
-  /// Type in which the parameters are gathered, null if they are not; number of gathers in a step;
-  /// what happens to them after the forward.
+  /// Type in which the parameters are gathered (null if they are not), and number of gathers in a
+  /// step. `reshard` describes what happens to gathered parameters after the forward.
   Type gatherType;
   int64_t gathers = 0;
   std::string reshard;
-  /// Gathered bytes that are kept until the backward gathers again among fewer ranks.
+  /// Gathered bytes that are kept for the backward, which gathers them among fewer ranks.
   int64_t keptBytes = 0;
 
-  /// Returns true if this unit differs from `other` in names only.
+  /// Returns true if this unit differs from `other` only in names.
   bool isLike(const UnitReport &other) const;
 };
 
@@ -92,10 +92,10 @@ SmallVector<CommunicationReport> measureCommunication(ModuleOp planned);
 
 /// Cost of one value of an option, for a comparison of alternative plans.
 struct ChoiceReport {
-  std::string option; ///< as on the command line
+  std::string option; ///< option and value as on the command line
   bool isTaken;
   int64_t arenaBytes = 0;
-  /// Payload per step that crosses ranks, without scalars: bytes gathered, bytes reduced.
+  /// Payload in bytes per step of gathers and of reductions, without scalars.
   int64_t gatheredBytes = 0, reducedBytes = 0;
 };
 ChoiceReport measureChoice(ModuleOp planned, StringRef option, bool isTaken);

@@ -12,18 +12,18 @@
 
 namespace mlir::fsdp {
 
-/// Channels of a scheduled program: of gathers, of reductions, of copies to the device, to the
-/// host, from a rank's file, and to it.
+/// Channels of a scheduled program: gathers, reductions, and copies to the device, to the host,
+/// from a rank's file, and to the file.
 inline constexpr int64_t gatherChannel = 1, reduceChannel = 2, toDeviceChannel = 3,
                          toHostChannel = 4, fromFileChannel = 5, toFileChannel = 6;
-/// Returns the number of the links of a channel. Channels with equal numbers share their links.
+/// Returns the index of the links of a channel. Channels with equal indices share links.
 inline unsigned getLinks(int64_t channel) {
   return (channel > reduceChannel) + (channel > toHostChannel);
 }
 
-/// Attributes of a scheduled collective or copy: its estimated seconds alone on its links; the
-/// seconds that its wait stalls; what stopped it from starting earlier or ending later ("source",
-/// "first use", "beginning", "prefetch" or "memory").
+/// Attributes of a scheduled collective or copy: the estimated seconds if it is alone on its links,
+/// the seconds for which its wait stalls, and the reason why it does not start earlier or end later
+/// ("source", "first use", "beginning", "prefetch" or "memory").
 inline constexpr StringLiteral secondsAttr = "fsdp.seconds", exposedAttr = "fsdp.exposed",
                                limitAttr = "fsdp.limit";
 /// Attribute of a scheduled program: {cluster, compute, unscheduled, scheduled, bound}, in seconds
@@ -32,10 +32,10 @@ inline constexpr StringLiteral scheduleAttr = "fsdp.schedule";
 
 /// Returns true if one launch may start both collectives: they have the same kind and axes.
 bool canStartTogether(CollectiveOp a, CollectiveOp b);
-/// Returns true if one launch starts this collective and the one directly before it.
+/// Returns true if one launch starts this collective and the previous command.
 bool startsWithPrevious(CollectiveOp collective);
 
-/// A collective or a copy that is not fully overlapped with compute.
+/// A collective or a copy that compute does not overlap completely.
 struct ExposedReport {
   Operation *op;
   double seconds = 0, exposed = 0; // summed over all iterations
@@ -45,8 +45,8 @@ struct ExposedReport {
 struct ScheduleReport {
   bool isScheduled = false;
   StringRef cluster;
-  /// Estimated seconds: of the compute; of all commands one after another; of the schedule; of a
-  /// lower bound for every schedule.
+  /// Estimated seconds of the compute, of all commands one after another, and of the schedule, and
+  /// a lower bound for every schedule.
   double compute = 0, unscheduled = 0, scheduled = 0, bound = 0;
   /// Number of collectives in the step, of launches that start them, and of copies on channels.
   /// `exposed` lists the collectives and copies that stall the step, longest first.

@@ -4,16 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The commands of a block, their dependences, and which of them are transfers: collectives, and
-// copies between memories. The problem holds no IR: its builder numbers the commands and gets an
-// order back.
+// Describes the commands of a block, their dependences, and the commands that are transfers:
+// collectives, and copies between memories. The problem holds no IR. Its builder numbers the
+// commands and gets an order back.
 //
 //   slots      0    1    2    3    4    5
 //   compute    | C0 | C1 | C2 | C3 | C4 |
 //   gather              S========W            read by C3: its window ends there
 //   reduce                  S======W          written by C1: its window begins after that
 //
-// Use: addCommand, addDependence, addTransfer; check(); derive(); solve; verify(order).
+// Call addCommand, addDependence and addTransfer, then check() and derive(). Solve the problem and
+// call verify() with the order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,76 +28,76 @@
 
 namespace mlir::fsdp {
 
-/// An element of an order: a command that computes, or the start of a transfer or the wait for it.
+/// An element of an order: a command that computes, or the start or the wait of a transfer.
 struct ScheduleEvent {
   enum class Kind { compute, start, wait } kind;
-  unsigned index; ///< number of the command, or of the transfer
+  unsigned index; ///< index of the command or of the transfer
 };
 
 class ScheduleProblem {
 public:
   static constexpr unsigned none = ~0u;
-  /// Kind of a command, which decides whether it may move with a transfer: launches and copies with
-  /// its wait, all but loops with its start.
+  /// Kind of a command, which decides whether it may move with a transfer. Launches and copies may
+  /// move with the wait, and all kinds but loops with the start.
   enum class Kind { launch, copy, loop, other };
   enum class Role { fixed, transfer, prologue, epilogue };
 
   struct Command {
     Kind kind = Kind::other;
     double seconds = 0;
-    int64_t live =
-        0; ///< device bytes alive at the command while every transfer is in its original place
+    int64_t live = 0; ///< device bytes alive at the command in the original order
 
     // Derived.
     Role role = Role::fixed;
-    unsigned home = none; ///< the transfer that it is or moves with
-    unsigned slot = 0;    ///< the number of fixed commands before it
-    llvm::SmallVector<unsigned, 4> before,
-        after; ///< commands that it must follow; that must follow it
+    unsigned home = none; ///< the transfer that the command is or moves with
+    unsigned slot = 0;    ///< number of fixed commands before the command
+    /// Commands that must precede this command, and commands that must follow it.
+    llvm::SmallVector<unsigned, 4> before, after;
   };
 
   struct Transfer {
     unsigned command = none;
-    int64_t channel = 0; ///< Analysis/Schedule.h
-    bool isLate =
-        false; ///< starts as late as it is still hidden: a gather, or a copy of data that is needed
-    bool isBackward = false; ///< whether a gather is one of the backward
+    int64_t channel = 0; ///< channel of Analysis/Schedule.h
+    /// Whether it starts as late as possible: a gather, or a copy for whose data a command waits.
+    bool isLate = false;
+    bool isBackward = false; ///< whether the gather belongs to the backward
     double seconds = 0, latency = 0;
     int64_t sentBytes = 0; ///< payload of a collective
-    /// Device bytes that live longer when it moves: of the target if `isLate`, else of the source.
+    /// Device bytes whose lifetime grows when the transfer moves: bytes of the target if `isLate`,
+    /// else of the source.
     int64_t bytes = 0;
-    unsigned alike =
-        none; ///< transfers with equal numbers can start as one launch; none: it starts alone
+    /// Transfers with equal values can start as one launch. `none` means that it starts alone.
+    unsigned alike = none;
 
     // Derived.
-    bool isEarly = false; ///< ends as early as possible: frees its source, or no command of the
-                          ///< block waits for it
-    llvm::SmallVector<unsigned> prologue,
-        epilogue;                      ///< commands that move with its start; with its wait
+    /// Whether it ends as early as possible: it frees its source, or no command waits for it.
+    bool isEarly = false;
+    /// Commands that move with the start, and commands that move with the wait.
+    llvm::SmallVector<unsigned> prologue, epilogue;
     unsigned earliest = 0, latest = 0; ///< window of slots that dependences allow
   };
 
-  /// Returns the number of the command.
+  /// Adds a command and returns its index.
   unsigned addCommand(Kind kind, double seconds, int64_t live);
-  /// Adds the rule that command `later` must follow command `earlier`.
+  /// Requires that command `later` follows command `earlier`.
   void addDependence(unsigned earlier, unsigned later);
   /// Makes the command `transfer.command` a transfer.
   void addTransfer(const Transfer &transfer) { transfers.push_back(transfer); }
 
-  /// Returns why the problem is not well formed, or an empty text.
+  /// Returns the reason why the problem is malformed, or an empty string.
   std::string check() const;
   /// Derives roles, slots and windows of a problem that check() accepts. O(commands + dependences).
   void derive();
-  /// Returns why `order` is not a valid order of this problem, or an empty text. In a valid order
-  /// each command, start and wait occurs once, and every dependence is kept. A transfer begins at
-  /// its start and is done after its wait. O(commands + dependences).
+  /// Returns the reason why `order` is not a valid order of this problem, or an empty string. In a
+  /// valid order, each command, start and wait occurs once, and every dependence is kept. A
+  /// transfer begins at its start and is done after its wait. O(commands + dependences).
   std::string verify(llvm::ArrayRef<ScheduleEvent> order) const;
 
   llvm::ArrayRef<Command> getCommands() const { return commands; }
   llvm::ArrayRef<Transfer> getTransfers() const { return transfers; }
   const Command &operator[](unsigned command) const { return commands[command]; }
   bool isFixed(unsigned command) const { return commands[command].role == Role::fixed; }
-  /// Returns the fixed commands: slot k is before the k-th of them.
+  /// Returns the fixed commands. Slot k is before fixed command k.
   llvm::ArrayRef<unsigned> getFixed() const { return fixed; }
   /// Returns the seconds of the fixed commands before a slot.
   double getTime(unsigned slot) const { return time[slot]; }
@@ -113,7 +114,7 @@ private:
   unsigned getSourceEnd(const Transfer &transfer) const;
 
   llvm::SmallVector<Command> commands;
-  llvm::SmallVector<Transfer> transfers; ///< in the order of their channels
+  llvm::SmallVector<Transfer> transfers; ///< sorted by channel
   llvm::SmallVector<unsigned> fixed;
   llvm::SmallVector<double> time; ///< by slot
 };

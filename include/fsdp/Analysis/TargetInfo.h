@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Kernels are compiled last, but earlier stages depend on what the target supports. They ask this
-// interface; Codegen registers an implementation for each of its targets.
+// Kernels are compiled last, but earlier stages depend on the capabilities of the target. They
+// query this interface. Codegen registers an implementation for each target.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +21,8 @@ namespace fsdp {
 
 /// Limits on intermediate results that can be computed a few rows at a time.
 struct ChunkLimits {
-  int64_t maxBytes; ///< most bytes of a chunk; 0: no limit
-  int64_t minRows;  ///< least rows of a chunk, even if these exceed `maxBytes`
+  int64_t maxBytes; ///< largest size of a chunk in bytes; 0: no limit
+  int64_t minRows;  ///< least rows of a chunk, even if it then exceeds `maxBytes`
 };
 
 /// Properties of a target. The default implementations describe a CPU.
@@ -30,22 +30,22 @@ class TargetInfo {
 public:
   virtual ~TargetInfo() = default;
 
-  /// Returns the chunk limits: 32 MiB is close to the cache of a core, and 16 rows let the kernel
-  /// of a contraction reuse its operands.
+  /// Returns the chunk limits. By default, 32 MiB is close to the cache of a core, and 16 rows let
+  /// the kernel of a contraction reuse its operands.
   virtual ChunkLimits getChunkLimits() const { return {32 << 20, 16}; }
-  /// Returns the alignment in bytes of rows of the factors of a product; 0: none needed.
+  /// Returns the alignment in bytes that rows of the factors of a product need; 0 for none.
   virtual int64_t getRowAlignment() const { return 0; }
-  /// Returns true if the host runs the same kernels, so that updates of offloaded state run there.
+  /// Returns true if the host can run the kernels, so that updates of offloaded state run there.
   virtual bool hostComputes() const { return true; }
-  /// Returns the default cluster for estimated times; empty: CPU ranks.
+  /// Returns the default cluster for estimated times. Empty means CPU ranks.
   virtual llvm::StringRef getClusterName() const { return ""; }
-  /// Returns why the target has no kernel for an attention op or its gradient op, or nothing if it
-  /// has.
+  /// Returns the reason why the target has no kernel for an attention op or its gradient op.
+  /// Returns nothing if there is a kernel.
   virtual std::optional<std::string> whyNoAttention(Operation *) const { return std::nullopt; }
 };
 
 /// Registers a target. `create` returns its TargetInfo, or null if the options name another target.
-/// `names` lists its names for messages: "sm_80, sm_90a or sm_100a".
+/// `names` lists the names of the target for messages: "sm_80, sm_90a or sm_100a".
 void registerTarget(std::unique_ptr<TargetInfo> (*create)(const CodegenOptions &),
                     llvm::StringRef names);
 

@@ -4,14 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Bounds of the loops of a tiled kernel, as small trees that can be evaluated, printed and emitted
-// as index arithmetic:
+// Represents bounds of the loops of a tiled kernel as small trees, which can be evaluated, printed
+// and emitted as index arithmetic:
 //
 //   max(0, q0 - 255)
 //
-// Trees are simplified as they are built. Sums have distinct terms; minima and maxima drop an
-// operand that the other one provably beats. Every tree knows the range of its values, and none can
-// overflow: a tree that could is null, and so is every tree that contains it.
+// Trees are simplified as they are built. Sums have distinct terms. Minima and maxima drop an
+// operand if the other operand provably beats it. Every tree has the range of its values. A tree
+// that could overflow is null, and so is every tree that contains it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,14 +32,14 @@ struct TileSymbols {
   /// The tile [begin, end). The last tile ends at the extent of its dimension.
   T begin, end;
   T batch, head;
-  /// Returns the integer or the value for a value of the region that depends on neither row nor
-  /// column. Called for TileExpr::Scalar only.
+  /// Maps a value of the region that depends on neither row nor column to an integer or an index
+  /// value. Called only for TileExpr::Scalar.
   llvm::function_ref<T(Value)> scalar = nullptr;
 };
 
 class TileExpr {
 public:
-  /// Row and Column occur only while a mask is read, never in the resulting bounds.
+  /// Row and Column occur only while a mask is read, and never in the resulting bounds.
   enum class Symbol { Begin, End, Batch, Head, Row, Column };
   enum class Kind { Constant, Symbol, Scalar, Opaque, Sum, FloorDiv, Min, Max, Choose };
 
@@ -52,7 +52,7 @@ public:
   static TileExpr symbol(Symbol symbol, IntegerRange range);
   /// Returns the tree of a value of a region that depends on neither row nor column.
   static TileExpr scalar(Value value, IntegerRange range);
-  /// Returns the tree of any other value of a region, of which only the range is known.
+  /// Returns the tree of any other value of a region, whose range alone is known.
   static TileExpr opaque(Value value, IntegerRange range);
   /// Returns the tree of `condition >= 0 ? yes : no`.
   static TileExpr choose(TileExpr condition, TileExpr yes, TileExpr no);
@@ -68,16 +68,16 @@ public:
   Symbol asSymbol() const;
   /// Returns the value of a scalar or an opaque tree.
   Value value() const;
-  /// Terms and offset of a sum, Σ factor · term + offset. Any other tree is a sum of itself.
+  /// Terms and offset of a sum, Σ factor · term + offset. Any other tree is a sum of one term.
   struct Term;
   SmallVector<Term, 4> terms() const;
   int64_t offset() const;
-  /// Returns the operands of FloorDiv, Min and Max; of Choose: condition, yes, no.
+  /// Returns the operands of FloorDiv, Min and Max. For Choose, returns condition, yes, no.
   ArrayRef<TileExpr> operands() const;
   int64_t divisor() const;
 
   bool contains(llvm::function_ref<bool(TileExpr)> predicate) const;
-  /// Returns true if the value depends on begin and end of the tile only.
+  /// Returns true if the value depends only on begin and end of the tile.
   bool isPositional() const;
 
   int64_t evaluate(const TileSymbols<int64_t> &symbols) const;

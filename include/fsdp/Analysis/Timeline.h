@@ -17,37 +17,37 @@
 
 namespace mlir::fsdp {
 
-/// One event on the command line of a rank.
+/// One event in the sequence of commands of a rank.
 struct TimelineEvent {
   enum class Kind { compute, start, wait } kind;
-  /// Compute: its duration. Start: the duration of the transfer alone on its links.
+  /// Duration of a compute event, or of the transfer of a start if it is alone on its links.
   double seconds = 0;
-  /// `collective`: number of the transfer (a collective or a copy) of a start or a wait. `channel`
-  /// and `links` belong to a start. Transfers of one channel run one after another; different
-  /// channels on the same links share these equally.
+  /// `collective` is the index of the transfer (a collective or a copy) of a start or a wait.
+  /// `channel` and `links` belong to a start. Transfers of one channel run one after another.
+  /// Channels with equal `links` share the links equally.
   unsigned collective = 0, channel = 0, links = 0;
 };
 
 struct Timeline {
   double seconds = 0, computeSeconds = 0;
-  /// By transfer: seconds that its wait stalled; moments at which it began and ended.
+  /// By transfer: seconds for which its wait stalls, and times at which it begins and ends.
   llvm::SmallVector<double> exposed, begin, end;
-  /// Moment at which each event began.
+  /// Time at which each event begins.
   llvm::SmallVector<double> moments;
 };
 
 /// Simulates `events` from time 0. Every start needs a wait.
 Timeline simulate(llvm::ArrayRef<TimelineEvent> events, unsigned collectives);
 
-/// A transfer as a job for the links: `head` seconds of compute must come before it and `tail`
-/// seconds after it.
+/// A transfer as a job for the links. `head` seconds of compute must precede the job, and `tail`
+/// seconds must follow it.
 struct LinkJob {
   double head, seconds, tail;
 };
 
 /// Returns a lower bound in seconds for every order of starts and waits, with unlimited memory: the
-/// larger of the compute and the makespan of the jobs under Jackson's preemptive rule (of the ready
-/// jobs the one with the largest tail first), which is optimal for one machine.
+/// larger of the compute time and the makespan of the jobs under Jackson's preemptive rule. This
+/// rule runs the ready job with the largest tail and is optimal for one machine.
 double getLowerBound(double computeSeconds, llvm::ArrayRef<LinkJob> jobs);
 
 } // namespace mlir::fsdp

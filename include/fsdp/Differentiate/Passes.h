@@ -18,7 +18,8 @@ namespace mlir::fsdp {
 #include "fsdp/Differentiate/Passes.h.inc"
 
 struct StepOptions;
-/// Appends the stage: sharded forward to joint graph (docs/explanation/pipeline.md, section 3).
+/// Appends the passes of the stage, from the sharded forward to the joint graph
+/// (docs/explanation/pipeline.md, section 3).
 void buildDifferentiatePipeline(OpPassManager &pm, const StepOptions &options);
 
 } // namespace mlir::fsdp

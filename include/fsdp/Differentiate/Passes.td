@@ -14,18 +14,19 @@ def WeighLossPass : Pass<"fsdp-weigh-loss", "::mlir::ModuleOp"> {
   let summary = "Weight the loss by the number of targets that count";
   let description = [{
     Implements `--grad-divide=tokens`. The loss of a micro-batch is a mean over targets, some of
-    which may not count (`ignore_index`). Update provides a weight for each of the n micro-batches
-    of all ranks: `count · n / (sum of counts)`. The mean of the weighted losses is the loss of
-    one merged batch, and the gradients are its gradients.
+    which may be ignored (`ignore_index`). Update provides a weight for each of the n
+    micro-batches of all ranks, `count · n / (sum of counts)`, where a count is the number of
+    targets that are not ignored. The mean of the weighted losses, and its gradients, then equal
+    those of one merged batch.
 
     - Requires: functions with `fsdp.program` that are not differentiated yet.
-    - Ensures: where targets may not count, the function has one more argument,
-      `{fsdp.loss_weight}`, and its loss is multiplied by it. Otherwise all weights would be 1,
-      and nothing changes.
+    - Ensures: if targets may be ignored, the function has one more argument,
+      `{fsdp.loss_weight}`, which multiplies its loss. If not, all weights would be 1, and the
+      function is not changed.
     - Keeps: all values before the loss.
 
-    The pass refuses a loss that is not `c + Σ c_i · cross_entropy` with the same targets in all
-    terms and the same `c` for all batches.
+    It is an error if a loss is not `c + Σ c_i · cross_entropy` with the same targets in all terms
+    and the same `c` and `c_i` for all batches.
   }];
   let statistics = [
     Statistic<"numWeighed", "num-weighed", "Losses that are weighted">
@@ -36,24 +37,24 @@ def WeighLossPass : Pass<"fsdp-weigh-loss", "::mlir::ModuleOp"> {
 def AddBackwardPass : Pass<"fsdp-add-backward", "::mlir::ModuleOp"> {
   let summary = "Append the gradients of the loss to each program";
   let description = [{
-    Differentiates in reverse mode the functions of the programs `step` and `reference`, and
-    functions with `fsdp.param` arguments.
+    Applies reverse-mode differentiation to the functions of the programs `step` and `reference`,
+    and to functions with `fsdp.param` arguments.
 
     - Requires: the model contract, sharded or not: one block, static shapes, and the loss (a
       float tensor of rank 0) as first result.
-    - Ensures: `@loss` of the program `step` is `@step`, and its forward alone is `@eval`. The
-      results are extended by the gradients:
+    - Ensures: `@loss` of the program `step` becomes `@step`, and a copy of its forward becomes
+      `@eval`. The results are extended by the gradients:
       - one gradient shard `{fsdp.unit = @u}` per unit with trainable parameters;
       - one gradient `{fsdp.gradient = I}` per trainable argument that the loss depends on, in
         argument order.
 
-      With a loss scale the function has one more argument, `{fsdp.loss_scale}`, by which the
-      gradients are multiplied. Gradients of parameters narrower than f32 are f32.
+      With a loss scale, the function has one more argument, `{fsdp.loss_scale}`, which multiplies
+      the gradients. Gradients of parameters narrower than f32 are f32.
     - Keeps: the forward, bit for bit. No tensor of zeros is added to a gradient.
 
     Sums accumulate in f32, or in f64 for f64 models. Elements that tie for a maximum share its
-    gradient. Errors name the op and the fix for what cannot be differentiated: products as
-    reductions, exponents that need a gradient, control flow, and slice offsets that are computed.
+    gradient. Some ops cannot be differentiated: products as reductions, exponents that need a
+    gradient, control flow, and computed slice offsets. Errors name the op and the fix.
   }];
   let options = [
     StepOption<"reduceDtype", "reduce-dtype", "std::string">,
@@ -76,8 +77,8 @@ def CloneCheapForwardPass : Pass<"fsdp-clone-cheap-forward", "::mlir::ModuleOp">
   let summary = "Recompute in the backward what is cheaper to recompute than to save";
   let description = [{
     Clones slices, joins, random numbers and short elementwise maps of the forward before their
-    first reader in the backward. An op is cloned only if the clone makes the backward read at
-    most an eighth of the saved bytes more: the backward reads the operands anyway, or they are
+    first reader in the backward. An op is cloned only if the additional reads of the backward are
+    at most 1/8 of the saved bytes: the backward reads the operands anyway, or they are
     parameters, arguments or small.
 
     - Requires: `fsdp-add-backward`.
@@ -99,11 +100,12 @@ def RegatherParametersPass : Pass<"fsdp-regather-parameters", "::mlir::ModuleOp"
   let summary = "Gather parameters again in the backward";
   let description = [{
     - Requires: `fsdp-add-backward`.
-    - Ensures: in units with `reshard true`, the backward reads its parameters from `fsdp.unshard
-      ... site 1`, placed before their first reader there. Values that the forward computed from
-      parameters alone (views, transposes, casts) are computed again from that gather. In other
-      units such views are computed again from site 0. If a unit has `within` N, the gather reads
-      the N-th part that `fsdp.shard` keeps after the last reader in the forward.
+    - Ensures: in units with `reshard true`, the backward reads parameters from `fsdp.unshard ...
+      site 1`, placed before their first reader in the backward. Values that the forward computed
+      from parameters alone (views, transposes, casts) are computed again from that gather. In
+      other units, such values are computed again from site 0. If a unit has `within` N, the
+      gather reads the 1/N of the parameters that `fsdp.shard` keeps after the last reader in the
+      forward.
     - Keeps: values, bit for bit.
   }];
   let statistics = [

@@ -20,12 +20,12 @@ namespace mlir::fsdp {
 #include "fsdp/Fuse/Passes.h.inc"
 
 class TargetInfo;
-/// Creates a pass that also decomposes attention for which `target` has no kernel, and warns once
-/// about each reason.
+/// Creates a pass that also decomposes attention if `target` has no kernel for it. The pass warns
+/// once about each reason.
 std::unique_ptr<Pass> createDecomposeNamedOpsPass(std::shared_ptr<const TargetInfo> target);
 
 struct StepOptions;
-/// Appends the stage: decompose, chunk, group into dispatches, align rows, write in place, verify.
+/// Appends the passes: decompose, chunk, form dispatches, align rows, write in place, verify.
 void buildFusePipeline(OpPassManager &pm, const StepOptions &options);
 
 } // namespace mlir::fsdp

@@ -18,9 +18,9 @@ def DecomposeNamedOpsPass : Pass<"fsdp-decompose-named-ops", "::mlir::func::Func
       `fsdp.cross_entropy_grad`, `fsdp.random` or `fsdp.gemm` is left. The only named linalg ops
       are `linalg.contract` and `linalg.fill`. Sums of types narrower than f32 are computed in
       f32.
-    - `fsdp.attention` and `fsdp.attention_grad` stay. With `fuse-attention=false`, or if the
-      target has no kernel for them (a warning says so), they are rewritten, too, with all scores
-      in memory.
+    - `fsdp.attention` and `fsdp.attention_grad` remain. With `fuse-attention=false`, or if the
+      target has no kernel for them (which gives a warning), they are also rewritten, with all
+      scores in memory.
     - Keeps: values, up to the rounding of intermediate results.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
@@ -32,13 +32,13 @@ def DecomposeNamedOpsPass : Pass<"fsdp-decompose-named-ops", "::mlir::func::Func
 def ChunkRowsPass : Pass<"fsdp-chunk-rows", "::mlir::func::FuncOp"> {
   let summary = "Compute large intermediate results in chunks of rows";
   let description = [{
-    Logits are the typical case: a contraction computes them, and the loss and its gradient use
+    The typical case is logits: a contraction computes them, and the loss and its gradient read
     them row by row.
 
     - Requires: the form that `fsdp-decompose-named-ops` ensures.
-    - Ensures: if the result of a contraction is larger than `max-bytes` and its readers use it
-      row by row, the contraction and its readers are written once per chunk. At any time at most
-      `max-bytes` of the result are alive, or `min-rows` rows if these are larger.
+    - Ensures: if the result of a contraction is larger than `max-bytes` and its readers read it
+      row by row, there is a copy of the contraction and its readers for each chunk. At any time,
+      at most `max-bytes` of the result are alive, or `min-rows` rows if they are larger.
     - Keeps: values. A contraction over the rows is rounded once per chunk.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
@@ -60,8 +60,8 @@ def FormDispatchesPass : Pass<"fsdp-form-dispatches", "::mlir::func::FuncOp"> {
       collectives, contiguous views and the micro-batch loop. Constants, fills, strided views,
       cheap broadcasts and conversions to a wider float type are copied into the dispatches that
       use them. A dispatch of several members has at most `max-ops` ops, not counting the copied
-      ones. The pass refuses a chain of more than twice as many scalars or views that one kernel
-      would have to compute.
+      ops. If one kernel would have to compute a chain of more than twice as many scalars or
+      views, the pass fails with an error.
     - Keeps: values and the order of collectives.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
@@ -77,11 +77,11 @@ def FormDispatchesPass : Pass<"fsdp-form-dispatches", "::mlir::func::FuncOp"> {
 def AlignRowsPass : Pass<"fsdp-align-rows", "::mlir::func::FuncOp"> {
   let summary = "Pad the rows of factors of contractions to an alignment";
   let description = [{
-    - Requires: dispatches, none of which writes in place.
-    - Ensures: a tensor that a dispatch produces, that only dispatches read and that is a factor
-      of a contraction has rows whose size is a multiple of `bytes`. The rows are made longer;
-      nothing reads the additional elements. Other factors are copied into such a form if each of
-      their elements is read by at least 512 products.
+    - Requires: dispatches that do not write in place.
+    - Ensures: if a dispatch computes a factor of a contraction and only dispatches read it, the
+      size of its rows is a multiple of `bytes`. The rows are made longer, and no op reads the
+      additional elements. Other factors are copied to longer rows if at least 512 products read
+      each of their elements.
     - Keeps: values.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect", "::mlir::tensor::TensorDialect"];
@@ -96,7 +96,7 @@ def AssignInplacePass : Pass<"fsdp-assign-inplace", "::mlir::func::FuncOp"> {
     - Requires: dispatches.
     - Ensures: a result overwrites an operand of its type if the operand has no later use and each
       of its elements is read only where the result's element is written. State arguments
-      (`fsdp.updates`) come first.
+      (`fsdp.updates`) are preferred.
     - Keeps: values.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
@@ -109,7 +109,7 @@ def VerifyFusedPass : Pass<"fsdp-verify-fused", "::mlir::func::FuncOp"> {
     - Requires: nothing.
     - Ensures: the function contains only dispatches, collectives, contiguous views, the
       micro-batch loop, index constants and the return. A dispatch has at most one contraction or
-      scatter. A dispatch with attention has nothing else. Each offending op gets one error.
+      scatter. A dispatch with attention has no other op. Each offending op gets one error.
     - Keeps: the IR.
   }];
   let statistics = [Statistic<"numChecked", "num-checked", "Ops checked">];

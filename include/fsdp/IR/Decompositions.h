@@ -18,12 +18,13 @@ namespace mlir::fsdp {
 
 SmallVector<Value> lowerToLinalg(RandomOp op, OpBuilder &b);
 SmallVector<Value> lowerToLinalg(GemmOp op, OpBuilder &b);
-/// These two hold all scores in memory. They are the reference for fused attention kernels.
+/// Lower attention and its gradient with all scores in memory. They are the reference for fused
+/// attention kernels.
 SmallVector<Value> lowerToLinalg(AttentionOp op, OpBuilder &b);
 SmallVector<Value> lowerToLinalg(AttentionGradOp op, OpBuilder &b);
 
 /// Clones the function in `region` at the builder's insertion point, with `arguments` for its
-/// leading arguments and `captures` for the others. Returns the value that it yields.
+/// leading arguments and `captures` for the others. Returns the yielded value.
 Value inlineFunction(OpBuilder &b, Region &region, ValueRange arguments, ValueRange captures);
 
 } // namespace mlir::fsdp

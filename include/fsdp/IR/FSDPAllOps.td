@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For the reference page. In C++, FSDP.h and StopGradient.h declare the ops separately.
+// Collects all ops for the reference page. In C++, FSDP.h and StopGradient.h declare the ops
+// separately.
 //
 //===----------------------------------------------------------------------===//
 

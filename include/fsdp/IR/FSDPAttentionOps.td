@@ -10,7 +10,7 @@
 include "fsdp/IR/FSDPBase.td"
 include "mlir/IR/OpAsmInterface.td"
 
-// 16-bit floats, f32, f64.
+// Tensors of 16-bit floats, f32 or f64.
 def FSDP_AttentionTensor : 4DTensorOf<[F16, BF16, F32, F64]>;
 def FSDP_LseTensor : 3DTensorOf<[F32, F64]>;
 
@@ -18,7 +18,8 @@ def FSDP_AttentionOp : FSDP_Op<"attention", [Pure, IsolatedFromAbove,
                                 DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "softmax attention with a score function and a mask function";
   let description = [{
-    Per batch `b`, query head `h`, query row `q`, with `h' = h / (query heads / kv heads)`:
+    For each batch `b`, query head `h` and query row `q`, with `h' = h / (query heads / kv
+    heads)`:
 
     ```
       s[k]  = score_mod(scale · Σ_d Q[b,h,q,d] · K[b,h',k,d], b, h, q, k)
@@ -29,38 +30,39 @@ def FSDP_AttentionOp : FSDP_Op<"attention", [Pure, IsolatedFromAbove,
     ```
 
     A row without a key has o = 0 and lse = -inf. Scores, sums and functions are in f32, or in f64
-    for f64 operands. A region may be absent: then scores are not changed, nothing is masked, or
-    the factor is 1. `weight_mod` is for dropout. Its factors change the weights in the sum over V
-    but not their normalisation, and they have no gradient.
+    for f64 operands. Each region may be absent. Scores are then not changed (`score_mod`), no
+    score is masked (`mask_mod`), or the factor is 1 (`weight_mod`). `weight_mod` implements
+    dropout. Its factors change the weights in the sum over V but not their normalisation, and
+    they have no gradient.
 
     A region is straight-line code of scalar `arith` and `math` ops and `fsdp.random_element`. Its
     last arguments are the captured tensors, which it reads with `tensor.extract` at indices that
-    it computes. No other value enters a region, so that an analysis can tell which rows and heads
-    a function depends on. Names in a region may repeat names of the enclosing function. In the
-    text the regions come in any order, each at most once.
+    it computes. A region reads no other value, so that an analysis can determine which rows and
+    heads a function depends on. Names in a region may repeat names of the enclosing function. In
+    the text, the regions come in any order, each at most once.
 
-    A function may be evaluated at masked positions, too, so its indices must be in range for all
-    b, h, q, k. The result at a masked position is not used.
+    A region may also be evaluated at masked positions, so its indices must be in range for all b,
+    h, q, k. The result at a masked position is not used.
 
     **Lengths that differ.** `q` and `k` both count from 0, for any lengths. A causal mask that is
-    aligned at the bottom right, as with a cache of earlier keys, must say so in its region: keep
-    when `q + (Sk - Sq) >= k`.
+    aligned at the bottom right, as with a cache of earlier keys, must compute this in its region:
+    it keeps the score if `q + (Sk - Sq) >= k`.
 
     Constraints:
 
     - (C1) Q, K and V are static, of one element type, and have at most 2^48 elements.
     - (C2) Batches are equal; K and V have equal heads and lengths.
-    - (C3) Q and K have one head dimension. V may have another.
+    - (C3) Q and K have equal head dimensions. V may have a different head dimension.
     - (C4) kv heads divide query heads.
     - (C5) O is [batch, heads, Sq, head dimension of V] of the element type of Q. LSE is [batch,
       heads, Sq] of f32, or of f64 for f64.
     - (C6) The scale is finite.
     - (C7) Captured tensors are static, of f16, bf16, f32, f64 or integers of at most 64 bits.
-    - (C8) A region's arguments are its own, then the captured tensors. Those of score_mod are the
-      score and b, h, q, k as index; those of mask_mod and weight_mod are b, h, q, k.
+    - (C8) The last arguments of a region are the captured tensors. Before them, score_mod has the
+      score and b, h, q, k as index; mask_mod and weight_mod have b, h, q, k.
     - (C9) A region yields one value: a score or a factor of the score's type, or an i1.
     - (C10) A region contains pure scalar ops of these types and index, without regions, and
-      `tensor.extract` of captured tensors. In weight_mod these are tensors of integers only.
+      `tensor.extract` of captured tensors. weight_mod reads only tensors of integers.
 
     ```mlir
     %o, %lse = fsdp.attention %q, %k, %v scale 0.125 capture(%slopes : tensor<8xf32>)
@@ -110,8 +112,8 @@ def FSDP_AttentionGradOp : FSDP_Op<"attention_grad", [Pure, IsolatedFromAbove,
                                 DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "gradients of attention";
   let description = [{
-    With s, p = exp(s - lse) and f = weight_mod(b, h, q, k) as in `fsdp.attention`. p is 0 at
-    masked positions and in rows without a key. δ also equals Σ_k p · dp.
+    s and lse are defined as in `fsdp.attention`, with p = exp(s - lse) and f = weight_mod(b, h,
+    q, k). p is 0 at masked positions and in rows without a key. δ also equals Σ_k p · dp.
 
     ```
       dv = Σ_q p · f · do    dp = f · (do · v)    δ = Σ_d o · do
@@ -120,25 +122,25 @@ def FSDP_AttentionGradOp : FSDP_Op<"attention_grad", [Pure, IsolatedFromAbove,
     ```
 
     dk and dv are summed over the query heads of a kv head. `score_mod`, `mask_mod` and
-    `weight_mod` are those of the forward.
+    `weight_mod` are equal to those of the forward.
 
     `score_grad(g, s, b, h, q, k, captures..)` is the reverse of score_mod. `s` is the score
     before score_mod, and `g` is the cotangent of its result. The region yields the cotangent of
     `s`, and passes cotangents of captured elements to `fsdp.contribute`. Differentiate derives
     the region when it creates this op. Without score_mod there is no score_grad.
 
-    The op has one gradient per captured float tensor, in order, of the tensor's shape. It is the
-    sum of all contributions over all b, h, q, k that are not masked. mask_mod and weight_mod have
-    no gradient.
+    The op has one gradient per captured float tensor, in order and with the tensor's shape. A
+    gradient is the sum of the contributions to its tensor over all b, h, q, k that are not
+    masked. mask_mod and weight_mod have no gradient.
 
     Constraints:
 
     - (C1) to (C10) as in `fsdp.attention`.
     - (C11) O and dO have the type of O.
-    - (C12) score_grad is present if score_mod is. It takes the cotangent and then score_mod's
-      arguments, and yields the cotangent of the score.
+    - (C12) score_grad is present if and only if score_mod is. Its arguments are the cotangent and
+      then score_mod's arguments. It yields the cotangent of the score.
     - (C13) dQ, dK and dV have the shapes of Q, K and V.
-    - (C14) There is one gradient per captured float tensor, of its shape.
+    - (C14) There is one gradient per captured float tensor, with its shape.
   }];
   let arguments = (ins FSDP_AttentionTensor:$q, FSDP_AttentionTensor:$k, FSDP_AttentionTensor:$v,
                        FSDP_AttentionTensor:$o, FSDP_LseTensor:$lse, FSDP_AttentionTensor:$dout,
@@ -177,8 +179,8 @@ def FSDP_ContributeOp : FSDP_Op<"contribute", [HasParent<"AttentionGradOp">, Mem
 def FSDP_RandomElementOp : FSDP_Op<"random_element", [Pure, ParentOneOf<["AttentionOp", "AttentionGradOp"]>]> {
   let summary = "one element of fsdp.random, in a region of attention";
   let description = [{
-    Returns the number that `fsdp.random` has for element `element` of sample `sample`, with the
-    same kind, `keep`, seed, step and site. Elements are counted within their sample.
+    Returns the number that `fsdp.random` yields for element `element` of sample `sample`, with
+    the same kind, `keep`, seed, step and site. `element` is an index within the sample.
 
     Constraints: (C1) the result is f16, bf16, f32 or f64, or i1 with `bernoulli`; (C2) `site` is
     in [0, 2^32); (C3) `keep` is present only with `bernoulli`, and is in [0, 1].

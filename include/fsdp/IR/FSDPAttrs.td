@@ -24,7 +24,7 @@ class FSDP_PlanEnum<string name, string summary, list<I32EnumAttrCase> cases> : 
   let cppNamespace = "::mlir::fsdp";
   let genSpecializedAttr = 0;
 }
-// Enums of programs have the numbers of the artifact's schema.
+// Enum values of programs are equal to those in the artifact's schema.
 def FSDP_Category : FSDP_PlanEnum<"Category", "kind of the content of a buffer", [
     I32EnumAttrCase<"parameters", 0>, I32EnumAttrCase<"gradients", 1>, I32EnumAttrCase<"optimizer", 2>,
     I32EnumAttrCase<"activations", 3>, I32EnumAttrCase<"gathered", 4>, I32EnumAttrCase<"staging", 5>,
@@ -63,7 +63,7 @@ def FSDP_InitKind : I32EnumAttr<"InitKind", "distribution of initial values", [
   let genSpecializedAttr = 0;
 }
 
-// Printed in its shortest exact form.
+// A double, which is printed in its shortest exact form.
 def FSDP_DoubleParameter : AttrOrTypeParameter<"::llvm::APFloat", "a double"> {
   let cppStorageType = "::llvm::APFloat";
   let comparator = "$_lhs.bitwiseIsEqual($_rhs)";
@@ -91,8 +91,8 @@ def FSDP_InitAttr : FSDP_Attr<"Init", "init"> {
     | `normal` | normal, with mean `a` and standard deviation `b` |
     | `uniform` | uniform in [`a`, `b`) |
 
-    Element i of a parameter is the same number for any number of ranks. It is drawn by Philox
-    with the seed as key, and with i and a hash of the name in the counter.
+    Element i of a parameter does not depend on the number of ranks. Philox draws it with the seed
+    as key, and with i and a hash of the name in the counter.
 
     Example: `#fsdp.init<normal, 0.0, 0.02>`
   }];
@@ -125,10 +125,10 @@ def FSDP_ParamAttr : FSDP_Attr<"Param", "param"> {
 def FSDP_PlacementAttr : FSDP_Attr<"Placement", "placement"> {
   let summary = "placement of the tensors of a unit on the mesh";
   let description = [{
-    For parameters (between their uses), accumulated gradients and optimizer state, the attribute
-    lists the axes over which they are split, outermost first. On all other axes they are
-    replicated. Each list is a prefix of `["shard", "replicate"]`, and none is longer than the
-    next one. A sharding strategy selects one row:
+    The attribute lists the axes over which parameters (between their uses), accumulated gradients
+    and optimizer state are split, outermost first. On all other axes they are replicated. Each
+    list is a prefix of `["shard", "replicate"]`, and no list is longer than the next. A sharding
+    strategy selects one row:
 
     | | parameters | gradients | optimizer |
     |---|---|---|---|

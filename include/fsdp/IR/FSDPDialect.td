@@ -28,42 +28,42 @@ def FSDP_Dialect : Dialect {
     buffer. `fsdp.unshard` gathers the parameters of the unit. Its adjoint `fsdp.reduce_scatter`
     reduces the gradient to a shard, and the optimizer updates the shard in place.
 
-    Discardable attributes of the module, of functions, arguments and results. "After X" names the
-    stage from which on the attribute may be present:
+    The table lists discardable attributes of the module, of functions, arguments and results.
+    "After X" means that the attribute may be present from the end of stage X:
 
     | attribute | on | meaning |
     |---|---|---|
     | `fsdp.param = "name"` | argument (after Import) | a parameter, and its name |
-    | `fsdp.frozen` | the same | no gradient, no optimizer state |
-    | `fsdp.init = #fsdp.init<...>` | the same | distribution of the initial values |
-    | `fsdp.master_dtype = f32` | the same | type of the parameter before it was stored in a narrower one |
-    | `fsdp.keep_f32` | product or attention (after Shard) | its f32 operands are intended (`--keep-f32`) |
-    | `fsdp.kept_wide = {"reason" = array<i64: N, E>}` | module (after Shard) | `--param-dtype` was applied; the numbers of values that stayed f32, and of their elements |
+    | `fsdp.frozen` | parameter argument | the parameter has no gradient and no optimizer state |
+    | `fsdp.init = #fsdp.init<...>` | parameter argument | distribution of the initial values |
+    | `fsdp.master_dtype = f32` | parameter argument | type of the parameter before Shard narrowed it |
+    | `fsdp.keep_f32` | product or attention (after Shard) | `--keep-f32` asks for the f32 operands of the op |
+    | `fsdp.kept_wide = {"reason" = array<i64: N, E>}` | module (after Shard) | `--param-dtype` was applied; for each reason, N values with E elements remained f32 |
     | `fsdp.values = {name = dense_resource<...>}` | module | initial values from the model's file, by parameter |
     | `fsdp.batch = "tokens"` | argument | a batch input: `tokens`, `targets` or another name |
     | `fsdp.limit = N` | batch argument of ids | every id is in [0, N) |
-    | `fsdp.extra_ids = array<i64: -100>` | the same | other ids that are allowed; the model keeps them away from its lookups |
+    | `fsdp.extra_ids = array<i64: -100>` | batch argument of ids | ids outside the limit that are allowed, because the model does not look them up |
     | `fsdp.loss_weight` | argument (after Differentiate) | factor of the loss of a micro-batch |
-    | `fsdp.loss_scale` | the same | factor of the loss from which the backward starts |
+    | `fsdp.loss_scale` | argument (after Differentiate) | loss scale, with which the backward starts |
     | `fsdp.unit = @u` | argument (after Shard) | this rank's shard of the unit |
-    | `fsdp.state = "parameter"` | the same (after Update) | `parameter`, `first_moment`, `second_moment`, `momentum`, `master` |
+    | `fsdp.state = "parameter"` | argument (after Update) | role of the state: `parameter`, `first_moment`, `second_moment`, `momentum`, `master` |
     | `fsdp.block` | argument (after Update) | the step block |
     | `fsdp.rank` | argument (after Update) | the rank block |
     | `fsdp.updates = I` | result (after Update) | the new value of argument I, in place |
     | `fsdp.unit = @u` | result (after Differentiate) | the gradient shard of the unit |
     | `fsdp.rows = @u` | result (after Differentiate) | gradient of the unit's table from looked-up rows |
-    | `fsdp.rows = @u` | collective (after Update) | it transfers ids, or rows at ids, of the unit's table |
+    | `fsdp.rows = @u` | collective (after Update) | the collective transfers ids, or rows at ids, of the unit's table |
     | `fsdp.gradient = I` | result (after Differentiate) | gradient of parameter I of a function without units |
-    | `fsdp.lookup = {...}` | result (from Import to Update) | 0, or an index of a lookup that is out of range: `location`, `extent`, `what` |
+    | `fsdp.lookup = {...}` | result (from Import to Update) | the result is 0, or an index of a lookup that is out of range; the attribute has `location`, `extent`, `what` |
     | `fsdp.lookups = [...]` | module (after Update) | the lookups that are checked in each step |
-    | `fsdp.recompute` | op (after Differentiate) | a forward op recomputed in the backward; it is not merged with its original |
+    | `fsdp.recompute` | op (after Differentiate) | the op recomputes a forward op in the backward, and is not merged with it |
     | `fsdp.program = "step"` | function | `step`, `eval` or `reference` |
     | `fsdp.mesh = @m` | function (after Shard) | mesh of the function's collectives |
     | `fsdp.micro_batches = K` | function (after Shard) | gradients of K micro-batches are accumulated |
-    | `fsdp.no_sync` | function (after Shard) | micro-batches are summed before ranks |
+    | `fsdp.no_sync` | function (after Shard) | gradients are summed over micro-batches before ranks |
     | `fsdp.key = "seed"`, `"step"` or `"sample"` | argument (until Update) | a key of random numbers: the seed of the run, the number of the step, or the number of the first sample in the global batch |
-    | `fsdp.constants = ["name", ...]` | module (after Import) | float tensors of the model that are not trained and stay constants |
-    | `fsdp.seed = N` | module | seed of initial values and samples if a run gives none |
+    | `fsdp.constants = ["name", ...]` | module (after Import) | float tensors of the model that are not trained and remain constants |
+    | `fsdp.seed = N` | module | default seed of a run, for initial values and samples |
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;

@@ -13,16 +13,16 @@ def FSDP_DispatchOp : FSDP_Op<"dispatch", [Pure, IsolatedFromAbove, SingleBlock]
   let summary = "a region that becomes one kernel";
   let description = [{
     The block arguments are the operands, in order, and `fsdp.yield` gives the results.
-    `inplace[i] = j` says that result i overwrites operand j, whose value must not be read
-    afterwards. -1 says that the result has a buffer of its own. The region works on tensors, and
-    reads values from outside only through operands.
+    `inplace[i] = j` means that result i overwrites operand j, whose value must not be read
+    afterwards. -1 means that the result has a separate buffer. The region computes on tensors,
+    and reads outside values only through operands.
 
     Constraints:
 
     - (C1) Block arguments have the types of the operands.
     - (C2) Yielded values have the types of the results.
     - (C3) `inplace` has one entry per result: -1, or the index of an operand of the result's
-      type, none twice.
+      type. No index occurs twice.
     - (C4) All types are static ranked tensors.
 
     ```mlir

@@ -9,8 +9,8 @@
 //   fsdp.layout          an arena: its buffers, states and inputs
 //   fsdp.program         commands on slices of the buffers of one layout
 //
-// Commands of a program are numbered from 0 in the order in which they print; a
-// loop takes the number before those of its body.
+// Commands of a program are numbered from 0 in textual order. A loop takes the
+// number before the numbers of its body.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,15 +22,16 @@ include "fsdp/IR/FSDPBase.td"
 def FSDP_KernelCallOp : FSDP_Op<"kernel_call", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a kernel applied to tensors";
   let description = [{
-    Outlining the region of an `fsdp.dispatch` leaves this op. `inplace` has the same meaning as
-    there.
+    `fsdp-outline-kernels` replaces an `fsdp.dispatch` by this op and a kernel function. `inplace`
+    has the same meaning in both ops.
 
     Constraints:
 
     - (C1) `kernel` names a function with `fsdp.kernel`.
-    - (C2) Its arguments are the operands, then one destination per result that is not in place,
-      marked `fsdp.out` and `fsdp.inout` accordingly.
-    - (C3) Its results are the results of the op.
+    - (C2) The arguments of the function are the operands, then one destination per result that is
+      not in place. Destinations are marked `fsdp.out`, and operands that are overwritten
+      `fsdp.inout`.
+    - (C3) The results of the function have the types of the op's results.
 
     ```mlir
     %y = fsdp.kernel_call @k_0123456789abcdef(%a, %b) inplace [0] : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
@@ -54,12 +55,12 @@ def FSDP_LayoutOp : FSDP_Op<"layout", [Symbol, SymbolTable, IsolatedFromAbove, S
     | attribute | meaning |
     |---|---|
     | `arena_bytes` | size of the arena in bytes; 0 until it is packed |
-    | `lower_bound` | most bytes that are alive at once; no packing can be smaller |
+    | `lower_bound` | peak of the bytes alive, below which no packing can be |
     | `block`, `rank` | names of the buffers of the step block and of the rank block |
     | `shared_bytes`, `worker_bytes`, `workers` | workspace: one shared part, and one part per worker |
     | `host_bytes` | size in bytes of a second arena in host memory, for buffers marked `host` |
 
-    The sizes of the workspace are known after the kernels are compiled.
+    The sizes of the workspace are known only after the kernels are compiled.
 
     ```
       | states .. block rank inputs | buffers of the programs, packed | workspace |
@@ -68,11 +69,11 @@ def FSDP_LayoutOp : FSDP_Op<"layout", [Symbol, SymbolTable, IsolatedFromAbove, S
 
     Constraints:
 
-    - (C1) It contains `fsdp.buffer`, `fsdp.state_slot` and `fsdp.input_slot`.
-    - (C2) `block` and `rank` name its buffers.
-    - (C3) Buffers and the workspace that have an offset lie in their arena, at multiples of 64
+    - (C1) The layout contains only `fsdp.buffer`, `fsdp.state_slot` and `fsdp.input_slot`.
+    - (C2) `block` and `rank` name buffers of the layout.
+    - (C3) If a buffer or the workspace has an offset, it is within its arena, at a multiple of 64
       bytes.
-    - (C4) No number is negative.
+    - (C4) No size, offset or count is negative.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$arena_bytes,
                        OptionalAttr<FlatSymbolRefAttr>:$block, OptionalAttr<FlatSymbolRefAttr>:$rank,
@@ -102,12 +103,13 @@ def FSDP_BufferOp : FSDP_LayoutPart<"buffer", [Symbol]> {
     A buffer lives from command `first` to command `last` of `program`, both included. Without a
     program it is persistent. `offset` is set when the arena is packed.
 
-    With `host` the buffer is a range of the host's arena; a launch has all of its buffers there,
-    or none. With the attribute `fsdp.file` it is a range of the rank's file, which only copies,
-    fills and initial values access.
+    With `host`, the buffer is a range of the host's arena. A launch has either all or none of its
+    buffers in that arena. With the attribute `fsdp.file`, the buffer is a range of the rank's
+    file, which only copies, fills and `fsdp.initialise` access.
 
-    Constraints: (C1) `bytes` ≥ 0; (C2) `program`, `first` and `last` come together, and 0 ≤ first
-    ≤ last; (C3) a buffer of the file has no program and is not marked `host`.
+    Constraints: (C1) `bytes` ≥ 0; (C2) `program`, `first` and `last` are all present or all
+    absent, and 0 ≤ first ≤ last; (C3) a buffer of the file has no program and is not marked
+    `host`.
 
     ```mlir
     fsdp.buffer @step.3 "gathered h.0" gathered 512 at 4096 in @step from 3 to 9
@@ -142,15 +144,15 @@ def FSDP_StateSlotOp : FSDP_LayoutPart<"state_slot", [DeclareOpInterfaceMethods<
 def FSDP_InputSlotOp : FSDP_LayoutPart<"input_slot", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a batch input";
   let description = [{
-    With `micro_batches` > 1, that number is the leading dimension of the type. With `limit` > 0,
-    ids are in [0, `limit`) or among `extra_ids`, values that the model handles itself.
+    If `micro_batches` > 1, it is the leading dimension of the type. If `limit` > 0, ids are in
+    [0, `limit`) or are one of `extra_ids`, which the model does not look up.
 
     Constraints:
 
     - (C1) `buffer` is a buffer of the layout that belongs to no program and has the size of the
       type.
-    - (C2) With `micro_batches` > 1 it is the leading dimension.
-    - (C3) `extra_ids` come with a `limit`, and none is in [0, `limit`).
+    - (C2) If `micro_batches` > 1, it is the leading dimension of the type.
+    - (C3) `extra_ids` need a `limit`, and no extra id is in [0, `limit`).
   }];
   let arguments = (ins StrAttr:$name, FlatSymbolRefAttr:$buffer, TypeAttr:$type,
                        DefaultValuedAttr<I64Attr, "0">:$limit, OptionalAttr<DenseI64ArrayAttr>:$extra_ids,
@@ -171,10 +173,10 @@ def FSDP_ProgramOp : FSDP_Op<"program", [Symbol, SingleBlock, NoTerminator, NoRe
                                          DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "commands over one arena";
   let description = [{
-    A sequence of commands, which may contain loops. Its collectives run on `mesh`.
+    A program is a sequence of commands, which may contain loops. Its collectives run on `mesh`.
 
-    Constraints: (C1) `layout` names an `fsdp.layout`, and `mesh` an `fsdp.mesh`; (C2) it contains
-    commands only.
+    Constraints: (C1) `layout` names an `fsdp.layout`, and `mesh` an `fsdp.mesh`; (C2) the program
+    contains only commands.
 
     ```mlir
     fsdp.program @step layout @arena mesh @mesh {
@@ -195,13 +197,13 @@ def FSDP_ProgramOp : FSDP_Op<"program", [Symbol, SingleBlock, NoTerminator, NoRe
 class FSDP_Command<string mnemonic, list<Trait> traits = []>
     : FSDP_Op<mnemonic, !listconcat([ParentOneOf<["ProgramOp", "LoopOp"]>,
                                      DeclareOpInterfaceMethods<SymbolUserOpInterface>], traits)> {
-  // (S1) to (S3) below hold for every slice.
+  // Every slice satisfies (S1) to (S3) below.
   string sliceConstraints = [{
     Slices:
 
-    - (S1) They name buffers of the program's layout and lie in them, for every iteration of the
-      enclosing loop and every rank.
-    - (S2) `step` is 0 outside of a loop.
+    - (S1) A slice names a buffer of the program's layout and is within the buffer, for every
+      iteration of the enclosing loop and every rank.
+    - (S2) `step` is 0 outside loops.
     - (S3) The axes of a `piece` are axes of the program's mesh.
   }];
 }
@@ -209,8 +211,9 @@ class FSDP_Command<string mnemonic, list<Trait> traits = []>
 def FSDP_LaunchOp : FSDP_Command<"launch"> {
   let summary = "run a kernel";
   let description = !strconcat([{
-    Constraints: (C1) `kernel` names a function with `fsdp.kernel`; (C2) one binding per
-    argument, of its bytes; (C3) offsets and steps of bindings are multiples of 64.
+    Constraints: (C1) `kernel` names a function with `fsdp.kernel`; (C2) there is one binding per
+    argument, with the size of the argument; (C3) offsets and steps of bindings are multiples of
+    64.
   }], sliceConstraints);
   let arguments = (ins FlatSymbolRefAttr:$kernel, TypedArrayAttrBase<FSDP_SliceAttr, "slices">:$bindings,
                        OptionalAttr<StrAttr>:$label);
@@ -220,21 +223,21 @@ def FSDP_LaunchOp : FSDP_Command<"launch"> {
 def FSDP_CollectiveOp : FSDP_Command<"collective"> {
   let summary = "exchange with the other ranks of a group";
   let description = !strconcat([{
-    A group is the ranks that differ only on `axes`. `count` is the number of elements of source or
-    target, whichever is smaller. With `channel` 0 the collective is complete when the command is.
-    Otherwise it is complete after the `fsdp.wait` of its id; until then the source must not change,
-    and the target is undefined. With `unit` the collective transfers all of that unit. With `rows` it
-    transfers ids, or rows at ids, of the table that is the unit.
+    A group consists of the ranks that differ only on `axes`. `count` is the number of elements of
+    source or target, whichever is smaller. With `channel` 0, the collective is complete at the
+    end of the command. Otherwise it is complete after the `fsdp.wait` with its id; until then the
+    source must not change, and the target is undefined. With `unit`, the collective transfers all
+    of that unit. With `unit` and `rows`, it transfers ids, or rows at ids, of the unit's table.
 
     Constraints:
 
     - (C1) The program has a mesh with these axes.
-    - (C2) Source and target have the bytes that `count` and the number of ranks give.
-    - (C3) They do not overlap. Exceptions: an all-reduce in place, and a gather whose source is the
-      rank's piece of the target.
+    - (C2) The sizes of source and target match `count` and the number of ranks.
+    - (C3) Source and target do not overlap, except in an all-reduce in place, and in a gather
+      whose source is the rank's piece of the target.
     - (C4) `id` is unique in the program.
-    - (C5) A collective on a channel has a wait after it in the same block.
-    - (C6) Reductions name their `reduction`.
+    - (C5) A wait for a collective on a channel follows in the same block.
+    - (C6) `reduction` is present if and only if the collective reduces.
 
   }], sliceConstraints);
   let arguments = (ins I64Attr:$id, FSDP_CollectiveKindAttr:$kind, FSDP_SliceAttr:$source, FSDP_SliceAttr:$target,
@@ -251,11 +254,11 @@ def FSDP_CollectiveOp : FSDP_Command<"collective"> {
 def FSDP_WaitOp : FSDP_Command<"wait"> {
   let summary = "wait for a collective or a copy on a channel";
   let description = [{
-    After the wait the target is complete, and the source may be written, because the peers or the
+    After the wait, the target is complete. The source may be written, because the peers or the
     copying thread have read it.
 
-    Constraints: (C1) a collective or a copy of this id with a channel precedes it in the same
-    block.
+    Constraints: (C1) a collective or a copy with this id, on a channel, precedes the wait in the
+    same block.
   }];
   let arguments = (ins I64Attr:$id);
   let assemblyFormat = "$id attr-dict";
@@ -265,13 +268,14 @@ def FSDP_CopyOp : FSDP_Command<"copy"> {
   let summary = "copy bytes";
   let description = !strconcat([{
     Copies within a memory or between two memories: the device's arena, the host's arena and the
-    rank's file. Only copies, fills and initial values access the file. Without a channel the copy is
-    complete when the command is. With `fsdp.channel` and an `fsdp.id`, which no collective has, it is
-    complete after the `fsdp.wait` of that id; until then the source must not change, and the target is
-    undefined. Channels are 3 (to the device), 4 (to the host), 5 (from the file) and 6 (to the file).
+    rank's file. Only copies, fills and `fsdp.initialise` access the file. Without a channel, the
+    copy is complete at the end of the command. With `fsdp.channel` and an `fsdp.id` that no
+    collective has, it is complete after the `fsdp.wait` with that id; until then the source must
+    not change, and the target is undefined. Channels are 3 (to the device), 4 (to the host), 5
+    (from the file) and 6 (to the file).
 
-    Constraints: (C1) source and target have as many bytes; (C2) they do not overlap; (C3) a copy on a
-    channel has a wait after it in the same block.
+    Constraints: (C1) source and target have equal sizes; (C2) source and target do not overlap;
+    (C3) a wait for a copy on a channel follows in the same block.
   }], sliceConstraints);
   let arguments = (ins FSDP_SliceAttr:$source, FSDP_SliceAttr:$target, OptionalAttr<StrAttr>:$label);
   let assemblyFormat = "custom<Slice>($source) `->` custom<Slice>($target) ($label^)? attr-dict";
@@ -287,9 +291,10 @@ def FSDP_FillOp : FSDP_Command<"fill"> {
 def FSDP_InitialiseOp : FSDP_Command<"initialise"> {
   let summary = "write the initial values of a parameter";
   let description = [{
-    Writes the part of parameter `param` of `unit` that the layout's state of `role` covers.
+    Writes the elements of parameter `param` of `unit` that the layout's state with role `role`
+    contains.
 
-    Constraints: (C1) `unit` names an `fsdp.unit` with that parameter; (C2) the layout has the
+    Constraints: (C1) `unit` names an `fsdp.unit` with that parameter; (C2) the layout has that
     state.
   }];
   let arguments = (ins FlatSymbolRefAttr:$unit, FSDP_StateRoleAttr:$role, I64Attr:$param, OptionalAttr<StrAttr>:$label);
@@ -299,7 +304,7 @@ def FSDP_InitialiseOp : FSDP_Command<"initialise"> {
 def FSDP_LoopOp : FSDP_Op<"loop", [ParentOneOf<["ProgramOp"]>, SingleBlock, NoTerminator, NoRegionArguments]> {
   let summary = "repeat commands";
   let description = [{
-    Constraints: (C1) `count` ≥ 1; (C2) it contains commands and no loop.
+    Constraints: (C1) `count` ≥ 1; (C2) the loop contains only commands, and no loop.
   }];
   let arguments = (ins I64Attr:$count);
   let regions = (region SizedRegion<1>:$body);

@@ -24,8 +24,8 @@ def FSDP_MeshOp : FSDP_Op<"mesh", [Symbol]> {
   let description = [{
     Axes are listed outermost first. Ranks are numbered row-major over the axes.
 
-    The name of an axis with a number selects groups of neighbours on it: `"shard:2"` on 6 ranks
-    is the groups {0 1} {2 3} {4 5}, for any factors of the axis.
+    An axis name with a number selects groups of neighbours on that axis. On 6 ranks, `"shard:2"`
+    means the groups {0 1} {2 3} {4 5}, for any factors of the axis.
 
     Constraints: (C1) there is at least one axis, and names are distinct and have no `:`; (C2)
     every factor is at least 1.
@@ -54,8 +54,8 @@ def FSDP_UnitOp : FSDP_Op<"unit", [Symbol]> {
   let summary = "parameters that are gathered and reduced together";
   let description = [{
     The flat buffer of a unit has `shards × shard_size` elements. Slice r of `shard_size` elements
-    is the shard of rank r of the shard axis. Shards, gathered buffers and views of parameters
-    have this one layout, so that no copy is needed between them.
+    is the shard of rank r of the shard axis. Shards, gathered buffers and views of parameters all
+    have this layout, so that no copy is needed between them.
 
     ```
       flat   | p0 | p1      .| p2   .. pad |      '.' alignment gap
@@ -64,25 +64,25 @@ def FSDP_UnitOp : FSDP_Op<"unit", [Symbol]> {
 
     | attribute | meaning |
     |---|---|
-    | `reshard` | true: gathered again in the backward; false: kept from the forward |
-    | `within` N | after the forward a rank keeps the N-th part of each gathered buffer, and the backward gathers among N neighbours on `shard` |
-    | `hoisted` | gathered once per step instead of once per micro-batch |
-    | `rows` | lookups fetch the rows they need from their owners instead of gathering the table |
-    | `placement` | axes over which tensors are split; default: all over `shard`, as with `full_shard` |
+    | `reshard` | true: the backward gathers the unit again; false: it reads the parameters gathered in the forward |
+    | `within` N | after the forward, a rank keeps 1/N of each gathered buffer, and the backward gathers among N neighbours on `shard` |
+    | `hoisted` | the unit is gathered once per step instead of once per micro-batch |
+    | `rows` | lookups exchange the rows that they need instead of gathering the table |
+    | `placement` | axes over which tensors are split; default: `shard` for all tensors, as with `full_shard` |
 
     Constraints:
 
     - (C1) All parameters have the unit's dtype.
-    - (C2) They lie in the flat buffer, in order, without overlap.
-    - (C3) Names are distinct.
+    - (C2) Parameters are within the flat buffer, in order, without overlap.
+    - (C3) Names of parameters are distinct.
     - (C4) The lists of `placement` are prefixes of `["shard", "replicate"]`, each no longer than
       the next.
-    - (C5) A `hoisted` unit is not gathered again.
-    - (C6) A unit with `within` N is gathered again, and its parameters are split over `shard`. N
-      is at least 2, less than `shards`, and divides it.
+    - (C5) A `hoisted` unit has `reshard false`.
+    - (C6) A unit with `within` N has `reshard true`, and its parameters are split over `shard`. N
+      is at least 2, less than `shards`, and divides `shards`.
     - (C7) The dtype is a float, or an integer if no parameter is trained.
-    - (C8) A unit with `rows` is one table: one float parameter of rank 2 at offset 0. A shard has
-      whole rows.
+    - (C8) A unit with `rows` consists of one table: a float parameter of rank 2 at offset 0. A
+      shard consists of whole rows.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$shards, I64Attr:$shard_size,
                        TypeAttr:$dtype, BoolAttr:$reshard,
@@ -115,15 +115,15 @@ def FSDP_UnshardOp : FSDP_Op<"unshard", [Pure, DeclareOpInterfaceMethods<SymbolU
   let description = [{
     Gathers the shards of `unit` and returns every parameter, in the unit's order. `site`
     distinguishes gathers of one unit (0: forward, 1: backward), so that CSE does not merge the
-    second gather with the first. The size of the operand gives the number of neighbours: if it is
-    the S-th part of the unit, all S ranks take part; a larger part needs fewer.
+    second gather with the first. The size of the operand determines how many ranks take part: all
+    S ranks if it is 1/S of the unit, and N neighbours if it is 1/N.
 
     Constraints:
 
     - (C1) `unit` names an `fsdp.unit`.
-    - (C2) There is one result per parameter, of its shape, all of one element type (the gather
-      dtype).
-    - (C3) The operand is 1-D, and the unit's flat size is a multiple of its size.
+    - (C2) There is one result per parameter, with its shape. All results have one element type
+      (the gather dtype).
+    - (C3) The operand is 1-D, and its size divides the unit's flat size.
 
     ```mlir
     %w, %b = fsdp.unshard %shard @"h.0" site 0 : tensor<640xf32> -> tensor<4x8xf32>, tensor<8xf32>
@@ -139,14 +139,15 @@ def FSDP_ReduceScatterOp : FSDP_Op<"reduce_scatter", [Pure, DeclareOpInterfaceMe
   let summary = "reduce a unit's gradients over ranks and keep this rank's shard";
   let description = [{
     This is the adjoint of `fsdp.unshard`. Operand i is the cotangent of parameter `params[i]`.
-    Parameters that are not listed, and the padding, contribute zero. Contributions are added in
-    rank order, from +0; `avg` then multiplies by 1/n.
+    Parameters that are not listed, and the padding, contribute zeros. Contributions are added in
+    rank order, starting from +0; `avg` then multiplies by 1/n.
 
     Constraints:
 
     - (C1) `unit` names an `fsdp.unit`.
     - (C2) `params` is strictly increasing and in range.
-    - (C3) Each operand has its parameter's shape, all of one element type (the reduce dtype).
+    - (C3) Each operand has its parameter's shape. All operands have one element type (the reduce
+      dtype).
     - (C4) The flat size is a multiple of the size of the result.
   }];
   let arguments = (ins Variadic<RankedTensorOf<[AnyFloat]>>:$grads, FlatSymbolRefAttr:$unit,
@@ -160,9 +161,9 @@ def FSDP_ReduceScatterOp : FSDP_Op<"reduce_scatter", [Pure, DeclareOpInterfaceMe
 def FSDP_UnshardRowsOp : FSDP_Op<"unshard_rows", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "rows of a sharded table at ids";
   let description = [{
-    `result[i.., :] = 0 + table[ids[i..], :]`. The table is the one parameter of `unit`, and each
-    of its rows is on the rank whose shard contains it. Each rank has its own ids. 0 is added
-    because the sum over ranks adds it: -0 becomes 0.
+    `result[i.., :] = 0 + table[ids[i..], :]`. The table is the only parameter of `unit`, and each
+    row is on the rank whose shard contains it. Each rank has its own ids. 0 is added because the
+    sum over ranks adds 0, which turns -0 into 0.
 
     Constraints:
 
@@ -186,13 +187,13 @@ def FSDP_ReduceRowsOp : FSDP_Op<"reduce_rows", [Pure, DeclareOpInterfaceMethods<
   let description = [{
     This is the adjoint of `fsdp.unshard_rows`. The table starts as +0. Rank by rank and for i in
     order, `table[ids[i], :] += rows[i, :]`; `avg` then multiplies by 1/n. Each rank keeps its
-    shard. If one rank has equal ids, only one of them has a row that is not zero. The result is
-    therefore the sum over ranks of each rank's own sum.
+    shard. If a rank has equal ids, only one of these ids has a row that is not zero. The result
+    is therefore the sum over ranks of each rank's sum.
 
     Constraints:
 
     - (C1) `unit` names an `fsdp.unit` with `rows`.
-    - (C2) Ids have rank 1, and rows have their shape followed by the table's columns.
+    - (C2) Ids have rank 1, and rows have the shape of the ids followed by the table's columns.
     - (C3) The result is 1-D, and is a shard of the unit or its whole buffer.
 
     ```mlir
@@ -211,7 +212,8 @@ def FSDP_ShardOp : FSDP_Op<"shard", [Pure, DeclareOpInterfaceMethods<SymbolUserO
   let summary = "this rank's slice of the whole parameters of a unit";
   let description = [{
     This is the inverse of `fsdp.unshard`. If the backward gathers within groups of N neighbours,
-    the op gives the N-th part that a rank keeps after the forward, and Plan copies it.
+    the result is the 1/N of the parameters that a rank keeps after the forward, and Plan copies
+    these bytes.
 
     Constraints: as in `fsdp.unshard`, with operands and results exchanged.
   }];
@@ -227,10 +229,10 @@ class FSDP_CollectiveOp<string mnemonic, list<Trait> traits = []>
 def FSDP_AllReduceOp : FSDP_CollectiveOp<"all_reduce", [SameOperandsAndResultType]> {
   let summary = "reduce a tensor over the ranks of some mesh axes";
   let description = [{
-    Contributions are added in rank order, from +0; `avg` then multiplies by 1/n.
+    Contributions are added in rank order, starting from +0; `avg` then multiplies by 1/n.
 
     Constraints: (C1) `mesh` names an `fsdp.mesh`; (C2) each of `axes` is an axis of the mesh or
-    groups of neighbours on one, none twice.
+    groups of neighbours on an axis, and no axis occurs twice.
   }];
   let arguments = (ins RankedTensorOf<[AnyFloat]>:$input, FlatSymbolRefAttr:$mesh,
                        StrArrayAttr:$axes, FSDP_ReductionAttr:$reduction);
@@ -254,8 +256,8 @@ def FSDP_AllGatherOp : FSDP_CollectiveOp<"all_gather"> {
 def FSDP_FlatReduceScatterOp : FSDP_CollectiveOp<"flat_reduce_scatter"> {
   let summary = "reduce a 1-D tensor over the ranks of some mesh axes and keep this rank's piece";
   let description = [{
-    This is the adjoint of `fsdp.all_gather`. Contributions are added in rank order, from +0;
-    `avg` then multiplies by 1/n.
+    This is the adjoint of `fsdp.all_gather`. Contributions are added in rank order, starting from
+    +0; `avg` then multiplies by 1/n.
 
     Constraints: (C1), (C2) as in `fsdp.all_reduce`; (C3) the operand has n times the elements of
     the result, where n is the number of ranks.
@@ -270,8 +272,8 @@ def FSDP_FlatReduceScatterOp : FSDP_CollectiveOp<"flat_reduce_scatter"> {
 def FSDP_OwnPieceOp : FSDP_CollectiveOp<"own_piece"> {
   let summary = "this rank's piece of a 1-D tensor";
   let description = [{
-    This is the inverse of `fsdp.all_gather`. It is a view: of n equal pieces it selects the one
-    whose number is the rank's index on `axes`. It needs no communication.
+    This is the inverse of `fsdp.all_gather`. Of n equal pieces, the op selects the piece whose
+    index is the rank's index on `axes`. It is a view and needs no communication.
 
     Constraints: (C1), (C2) as in `fsdp.all_reduce`; (C3) the operand has n times the elements of
     the result.
@@ -304,18 +306,18 @@ class FSDP_StartOp<string mnemonic>
     : FSDP_Op<mnemonic, [DeclareOpInterfaceMethods<SymbolUserOpInterface>, MemoryEffects<[MemWrite<FSDP_Fabric>]>]> {
   let results = (outs FSDP_TokenType:$token);
   string startDescription = [{
-    Only `fsdp.await` takes the token. Until then the source must not change, because peers read it
-    in place. `channel` is the queue on which the collective is placed, in order. `id` is the same on
-    all ranks and in every listing of the plan.
+    Only `fsdp.await` takes the token. Before the await, the source must not change, because peers
+    read it in place. `channel` is the queue on which collectives run in order. `id` is the same
+    on all ranks and in every listing of the plan.
 
-    These ops are a schedule. They have memory effects and no canonicalisation, so that no pass
-    reorders, merges or erases them. `fsdp-join-collectives` joins a start and a wait that have nothing
-    between them.
+    The order of these ops is a schedule. They have memory effects and no canonicalisation, so
+    that no pass reorders, merges or erases them. `fsdp-join-collectives` joins a start and an
+    await if no op is between them.
 
     Constraints: as in the op without `_start`, whose results have the types of the token.
 
     - (S1) `channel` is at least 1 (0 is the op without a token), and `id` is at least 0.
-    - (S2) The token has one use, an `fsdp.await` after it in the same block.
+    - (S2) The only use of the token is a later `fsdp.await` in the same block.
   }];
 }
 
@@ -380,8 +382,8 @@ def FSDP_BroadcastStartOp : FSDP_StartOp<"broadcast_start"> {
 def FSDP_AwaitOp : FSDP_Op<"await", [MemoryEffects<[MemWrite<FSDP_Fabric>]>]> {
   let summary = "wait for a collective in flight and return its results";
   let description = [{
-    After the op the results are complete, *and* the source may be written. Plan lowers it to the
-    command `fsdp.wait` with the collective's `id`.
+    After the op, the results are complete, *and* the source may be written. Plan lowers the op to
+    the command `fsdp.wait` with the collective's `id`.
 
     Constraints: (C1) the results have the types of the token; (C2) the token comes from a
     `_start` op in the same block. The `_start` op checks that it is awaited once.

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Describes the GPU kernels of an image (KernelImage.h) to Package. The image holds their PTX, and
-// each phase of a kernel is one launch or one product of a library.
+// Describes the GPU kernels of an image (KernelImage.h) to Package. The image holds the PTX of the
+// kernels. Each phase of a kernel is one launch or one library product.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,14 +21,14 @@
 
 namespace mlir::fsdp {
 
-/// A tensor whose tiles a launch copies; TensorMap of runtime/schema/artifact.fbs.
+/// A tensor whose tiles a launch copies (TensorMap of runtime/schema/artifact.fbs).
 struct GpuTensor {
   int64_t binding = 0, offset = 0;
   bool isBf16 = true;
   std::vector<int64_t> sizes, strides, box;
 };
 
-/// An operand or the result of a library product; Matrix of runtime/schema/artifact.fbs.
+/// An operand or the result of a library product (Matrix of runtime/schema/artifact.fbs).
 struct GpuMatrix {
   int64_t binding = 0, offset = 0;
   Type type;
@@ -38,7 +38,7 @@ struct GpuMatrix {
 
 enum class GpuActivation { None, Gelu, GeluGradient };
 
-/// The library product result = activation(lhs · rhs + addend + bias); Product of artifact.fbs.
+/// The library product result = activation(lhs · rhs + addend + bias) (Product of artifact.fbs).
 struct GpuProduct {
   int64_t m = 1, n = 1, k = 1, batches = 1;
   GpuMatrix lhs, rhs, result;
@@ -54,7 +54,7 @@ struct GpuGrid {
 
 /// Contents of a GPU image: PTX in [0, ptxBytes), then a cubin if the PTX was assembled.
 struct GpuCode {
-  std::string chip; ///< e.g. "sm_90a"; empty if the image is not for a GPU
+  std::string chip; ///< such as "sm_90a"; empty if the image is not for a GPU
   int64_t ptxBytes = 0, cubinOffset = 0, cubinBytes = 0;
   llvm::StringMap<GpuGrid> grids;       ///< launches, by the symbol of the phase
   llvm::StringMap<GpuProduct> products; ///< library products, by the symbol of the phase

@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A command is asynchronous if it is a collective on a channel other than 0, or a copy with the
-// attributes `fsdp.id` and `fsdp.channel`. A later `fsdp.wait` with its id waits for it:
+// attributes `fsdp.id` and `fsdp.channel`. A later `fsdp.wait` with the same id waits for the
+// command:
 //
 //   fsdp.copy @step.host.0[0, 4096] -> @step.back.1[0, 4096]
 //     {fsdp.channel = 3 : i64, fsdp.id = 7 : i64}
@@ -21,8 +22,7 @@
 
 namespace mlir::fsdp {
 
-/// Channel of a copy (0: synchronous) and its id, which is unique among the copies and collectives
-/// of the program.
+/// Channel of a copy (0: synchronous), and its id, which is unique in the program.
 inline constexpr StringLiteral copyChannelAttr = "fsdp.channel", copyIdAttr = "fsdp.id";
 
 /// Returns the channel of a collective or a copy; 0 if the command is synchronous.

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The interface between Codegen and Package: the linked image, and how each of its kernels is
-// launched. (fsdp/IR/Kernels.h has the attributes of kernels in the IR.)
+// Defines the interface between Codegen and Package: the linked image, and the launch parameters of
+// each kernel. (fsdp/IR/Kernels.h has the attributes of kernels in the IR.)
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,15 +32,15 @@ struct PhaseInfo {
 struct KernelInfo {
   std::string name;
   SmallVector<PhaseInfo> phases;
-  /// For each binding, in the order of the kernel's arguments without the shared scratch: the least
-  /// size in bytes, and whether the kernel may write it.
+  /// Least size in bytes of each binding, and whether the kernel may write it. Bindings are the
+  /// kernel's arguments, in order, without the shared scratch.
   SmallVector<int64_t> bindingBytes;
   SmallVector<bool> writes;
-  /// For each binding, whether the kernel reads its contents. A binding that is written but not
-  /// read is overwritten completely.
+  /// For each binding, whether the kernel reads its contents. If a binding is written but not read,
+  /// the kernel overwrites it completely.
   SmallVector<bool> reads;
-  /// Bytes of scratch that all workers of a launch share. Unless it is 0, its address is an
-  /// additional last binding.
+  /// Bytes of scratch that all workers of a launch share. If not 0, the address of the scratch is
+  /// an additional last binding.
   int64_t sharedBytes = 0;
   /// Bytes of scratch per worker (the workspace argument).
   int64_t workerBytes = 0;
@@ -50,11 +50,11 @@ struct KernelInfo {
 struct Image {
   std::vector<char> elf;
   std::vector<KernelInfo> kernels;
-  /// CPU features that the code requires, as spelled in /proc/cpuinfo.
+  /// CPU features that the code requires, with the names of /proc/cpuinfo.
   std::vector<std::string> isa;
 };
 
-/// Result of Codegen: the image, and a description of its GPU code if it has any.
+/// Result of Codegen: the image, and a description of its GPU code, if any.
 struct CompiledKernels {
   Image image;
   GpuCode gpu;

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The attributes of kernel functions (docs/explanation/pipeline.md §6), and the types and sizes of
-// their bindings in memory.
+// Defines the attributes of kernel functions (docs/explanation/pipeline.md §6), and the types and
+// sizes of their bindings in memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,18 +16,18 @@
 
 namespace mlir::fsdp {
 
-/// On functions: marks a kernel, and gives the kind of its dispatch.
+/// Function attributes that mark a kernel, and that give the kind of its dispatch.
 inline constexpr StringLiteral kernelAttr = "fsdp.kernel";
 inline constexpr StringLiteral kindAttr = "fsdp.kind";
-/// On arguments: the index of the result that the kernel writes to the argument (out) or over its
-/// old value (inout).
+/// Argument attributes: the index of the result that the kernel writes to the argument (out) or
+/// over its old value (inout).
 inline constexpr StringLiteral outAttr = "fsdp.out";
 inline constexpr StringLiteral inoutAttr = "fsdp.inout";
 
-/// Returns the element type of a binding's memref: i8 (0 or 1) for i1, i64 for index, `element`
-/// itself for all other types.
+/// Returns the element type of a binding's memref: i8 (0 or 1) for i1, i64 for index, and `element`
+/// for all other types.
 Type getStorageType(Type element);
-/// Returns whether `element` is a signless integer that memory can hold: 1, 8, 16, 32 or 64 bits.
+/// Returns whether memory can hold `element`: a signless integer of 1, 8, 16, 32 or 64 bits.
 bool isStoredInteger(Type element);
 /// Returns the bytes that a tensor or memref of static shape takes in memory.
 int64_t getStorageBytes(ShapedType type);

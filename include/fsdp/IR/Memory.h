@@ -18,10 +18,11 @@
 
 namespace mlir::fsdp {
 
-/// On a kernel call and on the buffers of its results: the results may be offloaded to the host
-/// between their uses (chosen by fsdp-rematerialise).
+/// Attribute of a kernel call and of the buffers of its results. The results may be offloaded to
+/// the host between their uses, as fsdp-rematerialise chose.
 inline constexpr StringLiteral offloadAttr = "fsdp.offload";
-/// On a buffer: its memory is the file. On a packed layout: the length of the file in bytes.
+/// Attribute of a buffer whose memory is the file; attribute of a packed layout with the length of
+/// the file in bytes.
 inline constexpr StringLiteral fileAttr = "fsdp.file", fileBytesAttr = "fsdp.file_bytes";
 
 enum class Memory { device, host, file };

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The module attribute in which Import lists the float tensors that are not trained.
+// Declares the module attribute in which Import lists the float tensors that are not trained.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,7 @@
 
 namespace mlir::fsdp {
 
-/// Module attribute: array of the names of float tensors that stay constants.
+/// Module attribute with an array of the names of float tensors that remain constants.
 inline constexpr llvm::StringLiteral constantsAttr = "fsdp.constants";
 
 } // namespace mlir::fsdp

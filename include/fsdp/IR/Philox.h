@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Philox4x32-10 (Salmon et al., SC 2011) in arith ops, on scalars or vectors. 32-bit words are held
-// in i64, so that the product of two words is exact and takes one multiplication.
+// Builds Philox4x32-10 (Salmon et al., SC 2011) in arith ops, on scalars or vectors. i64 values
+// hold 32-bit words, so that one multiplication gives the exact product of two words.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,11 +35,11 @@ RandomDraw getDraw(RandomElementOp op);
 
 /// Returns the number of elements that one block of four words yields: 4, or 2 for uniform f64.
 int64_t getElementsPerBlock(const RandomDraw &draw);
-/// Returns the bound of a bernoulli draw: an element is kept if its word is less, keep·2^32
-/// rounded.
+/// Returns the bound of a bernoulli draw, keep·2^32 rounded. An element is kept if its word is less
+/// than the bound.
 int64_t getKeptBelow(double keep);
 
-/// Builds the four words of the blocks with number `block` in a sample: i64 below 2^32.
+/// Builds the four words, each an i64 below 2^32, of block number `block` in a sample.
 std::array<Value, 4> buildRandomBlock(OpBuilder &b, Location loc, const RandomDraw &draw,
                                       const RandomPlace &place, Value block);
 /// Builds element `element` (i64) of a sample.
@@ -54,8 +54,8 @@ std::array<Value, 4> buildPhilox(OpBuilder &b, Location loc, std::array<Value, 4
 /// step and first sample as i64.
 Value buildRandomElement(OpBuilder &b, Location loc, RandomOp op, ValueRange key, Value linear);
 
-/// Rounds `x` (f32) to one of the two nearest values of bf16, at random such that the mean is `x`.
-/// Values of bf16, NaN and infinity are exact. `noise` is an i64 of 16 random bits.
+/// Rounds `x` (f32) to one of the two nearest bf16 values, at random so that the mean is `x`.
+/// Values of bf16, NaN and infinity do not change. `noise` is an i64 of 16 random bits.
 Value buildStochasticRounding(OpBuilder &b, Location loc, Value x, Value noise);
 
 } // namespace mlir::fsdp

@@ -11,7 +11,7 @@
 
 namespace mlir::fsdp {
 
-/// Views `v` in `shape`, which must have as many elements.
+/// Views `v` with shape `shape`, which must have the same number of elements.
 Value buildReshape(OpBuilder &b, Location loc, Value v, ArrayRef<int64_t> shape);
 
 } // namespace mlir::fsdp

@@ -17,27 +17,26 @@
 namespace mlir {
 namespace fsdp {
 
-/// Elements of the step block, f32.
+/// Elements of the step block, which are f32.
 enum class StepSlot : int64_t {
   LearningRate = 0, ///< written by the host before a step
   Step = 1,         ///< number of applied steps
   LossScale = 2,    ///< scale of the next step; 0 before the first step and without loss scaling
-  Growth = 3,       ///< steps since the scale changed; -1 if it never changes
-  Clip = 4,         ///< factor applied to the gradients: clipping, and 1 / loss scale
+  Growth = 3,       ///< steps since the scale changed; -1 for a fixed scale
+  Clip = 4,         ///< factor of the gradients: clip factor times 1 / loss scale
   Tokens = 5,       ///< tokens of the applied steps
   Finite = 6,       ///< 1 if loss and gradients were finite; else 0, and nothing was updated
   Loss = 7,
-  GradNorm = 8, ///< norm before clipping
-  Skipped = 9,  ///< number of steps that were not finite and therefore not applied
-  Lookups = 10, ///< ranks on which a checked lookup found an index out of range; unless it is 0,
-                ///< nothing was updated
+  GradNorm = 8,      ///< norm before clipping
+  Skipped = 9,       ///< number of steps that were not finite and therefore not applied
+  Lookups = 10,      ///< number of ranks with a lookup out of range; if not 0, nothing was updated
   LookupNumber = 11, ///< 1 + number of the first such lookup on this rank; 0 if there is none
-  LookupValue = 12,  ///< bits 42 to 63 of its index; the next two slots have bits 21 to 41, 0 to 20
+  LookupValue = 12,  ///< bits 42 to 63 of its index; slots 13 and 14 hold bits 21-41 and 0-20
 };
 constexpr int64_t kStepBlockSize = 16;
 
-/// Elements of the rank block, i64. Random numbers depend on the last two, which are equal on all
-/// ranks and in the reference. StepNumber counts all steps before this one, applied or skipped.
+/// Elements of the rank block, which are i64. Random numbers depend on the last two, which are
+/// equal on all ranks and in the reference. StepNumber counts earlier steps, applied or skipped.
 enum class RankSlot : int64_t {
   Rank = 0,
   ShardIndex = 1,
@@ -47,16 +46,17 @@ enum class RankSlot : int64_t {
 };
 constexpr int64_t kRankBlockSize = 8;
 
-/// Argument attribute between Differentiate and Update: the scalar with which the backward starts,
-/// to be read from the step block.
+/// Argument attribute between Differentiate and Update. The argument is the scalar with which the
+/// backward starts; the step block will hold it.
 constexpr llvm::StringLiteral lossScaleAttr = "fsdp.loss_scale";
-/// Argument attribute between Differentiate and Update: the scalar by which the loss is multiplied,
-/// count · n / (sum of counts). A count is the number of targets that are not ignored in one
-/// micro-batch; n and the sum are over the micro-batches of all ranks.
+/// Argument attribute between Differentiate and Update. The argument is the factor of the loss,
+/// count · n / (sum of counts). A count is the number of targets in one micro-batch that are not
+/// ignored; n and the sum are over the micro-batches of all ranks.
 constexpr llvm::StringLiteral lossWeightAttr = "fsdp.loss_weight";
-/// Result attribute between Import and Update: the result, a tensor<i64>, is 0 or the index of a
+/// Result attribute between Import and Update. The result, a tensor<i64>, is 0 or the index of a
 /// lookup that is out of range. The attribute is a dictionary of `location` (text), `extent` (valid
-/// indices are in [0, extent)) and `what` (what is indexed, such as "rows of the table").
+/// indices are in [0, extent)) and `what` (name of the indexed objects, such as "rows of the
+/// table").
 constexpr llvm::StringLiteral lookupAttr = "fsdp.lookup";
 /// Module attribute after Update: the dictionaries of all lookups, in the order of LookupNumber.
 constexpr llvm::StringLiteral lookupsAttr = "fsdp.lookups";

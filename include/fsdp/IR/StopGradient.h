@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The op fsdp.stop_gradient, and the attributes of the markers that Import turns into it. Only
-// Import, Shard and Differentiate see them, so FSDP.h does not include this header.
+// Declares fsdp.stop_gradient, and the attributes of the markers that Import replaces by this op.
+// Only Import, Shard and Differentiate use them, so FSDP.h does not include this header.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,10 +21,11 @@ namespace mlir::fsdp {
 
 /// Marks a function without a body, or a `linalg.generic` that yields its input.
 constexpr llvm::StringLiteral stopGradientAttr = "fsdp.stop_gradient";
-/// The number of markers that the exporter wrote, on the module or on a function.
+/// Attribute of the module or of a function with the number of markers that the exporter wrote.
 constexpr llvm::StringLiteral numStopGradientsAttr = "fsdp.num_stop_gradients";
 
-/// Returns the first value before `value` that is not the result of an fsdp.stop_gradient.
+/// Returns `value` or, if an fsdp.stop_gradient computes it, the first input in the chain that is
+/// not a result of fsdp.stop_gradient.
 Value skipStopGradients(Value value);
 
 } // namespace mlir::fsdp

@@ -12,7 +12,7 @@
 namespace mlir::fsdp {
 
 /// Returns whether `op` only extends the elements of its one input (`extf`), under any indexing
-/// maps. The extension is exact, so a reader may extend the elements itself instead.
+/// maps. The extension is exact, so a reader may instead extend the elements itself.
 bool isWidening(linalg::GenericOp op);
 /// Returns whether `op` is a widening with identity maps.
 bool isWideningInPlace(linalg::GenericOp op);

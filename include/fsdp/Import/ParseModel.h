@@ -13,7 +13,7 @@
 namespace mlir::fsdp {
 
 /// Reads the model in the file `path`. Returns null after an error. If this version of MLIR cannot
-/// parse the file, the error has notes on the expected form and how to export it.
+/// parse the file, notes of the error describe the expected form and how to export it.
 OwningOpRef<ModuleOp> parseModel(StringRef path, MLIRContext *context);
 
 /// Registers two dialects that parse the text of StableHLO and CHLO, in generic and in custom form.

@@ -38,9 +38,9 @@ def ReadStopMarkersPass : ImportPass<"fsdp-read-stop-markers", "::mlir::ModuleOp
   let description = [{
     - Requires: nothing.
     - Ensures: no call of a marker function `@fsdp.stop_gradient` and no attribute
-      `fsdp.stop_gradient` or `fsdp.num_stop_gradients` is left. An attribute on an op that cannot
-      be a marker is an error, and so is a number of markers other than the one that the exporter
-      wrote.
+      `fsdp.stop_gradient` or `fsdp.num_stop_gradients` is left. The first attribute on an op that
+      cannot be a marker is an error. It is also an error if the number of markers differs from
+      the number that the exporter wrote.
     - Keeps: everything else.
   }];
   let statistics = [Statistic<"numMarkers", "num-markers", "Markers replaced">];
@@ -51,8 +51,8 @@ def RefuseForeignPass : ImportPass<"fsdp-refuse-foreign", "::mlir::ModuleOp"> {
   let description = [{
     - Requires: nothing.
     - Ensures: all ops are known to Import, functions have one block, no number is complex, and
-      arguments have static shapes. With `shapes`, all values have static shapes. Otherwise errors
-      give the place and the fix.
+      arguments have static shapes. With `shapes`, all values have static shapes. If not, errors
+      state the location and the fix.
     - Keeps: the IR.
   }];
   let options = [Option<"shapes", "shapes", "bool", /*default=*/"false",
@@ -65,7 +65,8 @@ def RefuseUnwrittenPass : ImportPass<"fsdp-refuse-unwritten", "::mlir::func::Fun
   let description = [{
     - Requires: nothing.
     - Ensures: no op reads elements of a `tensor.empty`. An op that accumulates into its output
-      reads it. The first eight such reads are reported, each with a note at the tensor.
+      also reads the output. The first eight reads are reported, each with a note at the
+      `tensor.empty`.
     - Keeps: the IR.
   }];
   let statistics = [Statistic<"numRefused", "num-refused", "Ops refused">];
@@ -77,8 +78,8 @@ def SelectEntryPass : ImportPass<"fsdp-select-entry", "::mlir::ModuleOp"> {
     - Requires: a module as an importer wrote it.
     - Ensures: the module has one public function. Arguments and tensor constants carry
       `fsdp.position`, their index in the file, by which options refer to them. Unused
-      `ml_program.global` ops are gone, and so are attributes of unknown dialects on the module
-      and its functions.
+      `ml_program.global` ops, and attributes of unknown dialects on the module and its functions,
+      are removed.
     - Keeps: all code.
   }];
   let options = [StepOption<"entry", "entry", "std::string">];
@@ -89,7 +90,7 @@ def CheckMarksPass : ImportPass<"fsdp-check-marks", "::mlir::ModuleOp"> {
   let summary = "Check the attributes that describe the arguments";
   let description = [{
     - Requires: one public function.
-    - Ensures: its arguments carry only `fsdp.` attributes that are allowed here, each with a
+    - Ensures: the arguments of the function carry only allowed `fsdp.` attributes, each with a
       value of the right kind. Each wrong attribute gets one error.
     - Keeps: the IR.
   }];
@@ -114,7 +115,7 @@ def BindBuffersPass : ImportPass<"fsdp-bind-buffers", "::mlir::ModuleOp"> {
   let description = [{
     - Requires: one public function whose calls are inlined.
     - Ensures: every integer constant has known contents. A `causal` mask becomes a
-      `linalg.generic` that compares loop indices. Two facts follow from its uses: whether true
+      `linalg.generic` that compares loop indices. The uses of the mask determine whether true
       means allowed or masked, and whether a float mask is added or multiplied.
     - Keeps: positions and all other code.
   }];
@@ -131,9 +132,9 @@ def LiftParametersPass : ImportPass<"fsdp-lift-parameters", "::mlir::ModuleOp"> 
       because elided constants look equal.
     - Ensures: parameters are arguments with `fsdp.param`. Initial values from the file are in the
       module attribute `fsdp.values`. If an argument, `params` or `params-file` names a parameter,
-      only named tensors are trained. Other float tensors stay constants, listed in
-      `fsdp.constants`; those above 1 MiB become frozen parameters. If nothing names a parameter,
-      a warning lists what is trained.
+      only named tensors are trained. Other float tensors remain constants, which `fsdp.constants`
+      lists; resources above 1 MiB become frozen parameters. If nothing names a parameter, a
+      warning lists the tensors that are trained.
     - Keeps: shared uses of a tied parameter, and constants that are not parameters.
   }];
   let options = [StepOption<"params", "params", "std::string">,
@@ -146,11 +147,11 @@ def ReadDropoutMarkersPass : ImportPass<"fsdp-read-dropout-markers", "::mlir::Mo
   let summary = "Turn an exporter's dropout markers into fsdp.random";
   let description = [{
     - Requires: one public function; calls inlined; parameters are marked.
-    - Ensures: no call of a marker function `@fsdp.dropout`. Each is a product with
-      `fsdp.random bernoulli` of a site of its own; the function has the arguments
-      with `fsdp.key`. A probability outside of [0, 1), and a tensor whose first
-      dimension does not count samples, are errors.
-    - Keeps: everything else; calls with probability 0 are their operand.
+    - Ensures: no call of a marker function `@fsdp.dropout` is left. Each call becomes a product
+      with an `fsdp.random bernoulli` that has a new site. The function has the arguments with
+      `fsdp.key`. A probability outside [0, 1), and a tensor whose first dimension does not count
+      samples, are errors.
+    - Keeps: everything else. A call with probability 0 is replaced by its operand.
   }];
   let statistics = [Statistic<"numMarkers", "num-markers", "Calls of dropout markers">];
 }
@@ -171,7 +172,7 @@ def DemoteFloat64Pass : ImportPass<"fsdp-demote-float64", "::mlir::func::FuncOp"
   let summary = "Compute isolated f64 values in f32";
   let description = [{
     - Requires: parameters are marked.
-    - Ensures: a function that has float parameters, none of them f64, has no f64 value.
+    - Ensures: if a function has float parameters and none of them is f64, it has no f64 value.
     - Keeps: models with an f64 parameter, bit for bit.
   }];
   let statistics = [Statistic<"numDemoted", "num-demoted", "Values converted from f64 to f32">];
@@ -181,9 +182,9 @@ def NormaliseOpsPass : ImportPass<"fsdp-normalise-ops", "::mlir::func::FuncOp"> 
   let summary = "Write each operation in one canonical form";
   let description = [{
     - Requires: static shapes.
-    - Ensures: structured ops are `linalg.generic` or `linalg.fill`. Bodies capture no scalar
-      except constants, and no tensor that is read at loop indices. Integer computations are inside
-      the bodies that use them. No op has a fast-math flag.
+    - Ensures: structured ops are `linalg.generic` or `linalg.fill`. Bodies capture no scalars
+      except constants, and no tensors that they read at loop indices. Integer computations are
+      inside the bodies that use them. No op has a fast-math flag.
     - Keeps: values. Constants are rounded as the program would round them.
   }];
   let statistics = [Statistic<"numFlags", "num-flags", "Ops whose fast-math flags were removed">];
@@ -193,8 +194,8 @@ def FoldCopiesPass : ImportPass<"fsdp-fold-copies", "::mlir::func::FuncOp"> {
   let summary = "Fold transposes and broadcasts into the ops that read them";
   let description = [{
     - Requires: structured ops are generics.
-    - Ensures: no generic reads a copy that its indexing maps can express. No transpose follows a
-      contraction whose only reader it is.
+    - Ensures: no generic reads a copy that its indexing maps can express. No transpose is the
+      only reader of a contraction.
     - Keeps: values, bit for bit.
   }];
   let statistics = [Statistic<"numFolded", "num-folded", "Copies folded into a reader or a producer">];
@@ -204,10 +205,10 @@ def EvaluateConstantsPass : ImportPass<"fsdp-evaluate-constants", "::mlir::func:
   let summary = "Compute indices that depend on no input";
   let description = [{
     - Requires: structured ops are generics.
-    - Ensures: an index of a lookup whose range the rules on ranges do not bound, and
-      that depends on constants and loops alone, is an element of a constant.
-    - Keeps: indices that are in range, or affine functions of loops; masks; values
-      of more than 2^19 elements.
+    - Ensures: if an index of a lookup depends on constants and loops alone, and the rules on
+      ranges do not bound it, it is an element of a constant.
+    - Keeps: indices that are in range or affine functions of loops, masks, and values of more
+      than 2^19 elements.
 
     Functions of `math` are evaluated in f64, and each result is rounded to its type.
     An index that depends on a sum of floats is not evaluated.
@@ -220,15 +221,15 @@ def DropAssertsPass : ImportPass<"fsdp-drop-asserts", "::mlir::func::FuncOp"> {
   let description = [{
     - Requires: lookups are `tensor.extract` in bodies.
     - Ensures:
-      - batch arguments of ids carry `fsdp.limit`, with which every lookup is in range;
-      - they carry `fsdp.extra_ids` for values outside of the limit that the model compares with
-        and keeps away from its lookups;
+      - batch arguments of ids carry an `fsdp.limit` that keeps every lookup in range;
+      - they carry `fsdp.extra_ids` for values outside the limit that the model tests for and does
+        not look up;
       - no `cf.assert` is left;
-      - comparisons that have one result for all allowed ids are folded;
-      - a lookup that no limit keeps in range reads clamped indices, and the function returns an
-        additional result (`fsdp.lookup`) that says which index was out of range.
-    - Keeps: values, if ids are within the limits or extra ids, and no checked lookup is out of
-      range.
+      - comparisons that have the same result for all allowed ids are folded;
+      - if no limit keeps a lookup in range, it reads clamped indices, and the function returns an
+        additional result (`fsdp.lookup`) with the index that was out of range.
+    - Keeps: values, if all ids are within the limits or extra ids, and no checked lookup is out
+      of range.
   }];
   let statistics = [Statistic<"numExtraIds", "num-extra-ids", "Values outside the limits that the model handles">,
                     Statistic<"numAsserts", "num-asserts", "Asserts removed">,
@@ -251,7 +252,8 @@ def RaiseEmbeddingPass : ImportPass<"fsdp-raise-embedding", "::mlir::func::FuncO
   let summary = "Raise lookups of rows to fsdp.gather_rows";
   let description = [{
     - Requires: limits that keep every lookup in range.
-    - Ensures: no `tensor.extract` is left whose first index that varies depends on data.
+    - Ensures: no `tensor.extract` in a generic is left whose first non-constant index depends on
+      data.
     - Keeps: values, bit for bit.
   }];
   let statistics = [Statistic<"numRaised", "num-raised", "Lookups raised">];
@@ -261,9 +263,10 @@ def RaiseSoftmaxPass : ImportPass<"fsdp-raise-softmax", "::mlir::func::FuncOp"> 
   let summary = "Raise max, subtract, exp, sum, divide to linalg.softmax";
   let description = [{
     - Requires: normalised generics, of one op each or fused.
-    - Ensures: a softmax over one dimension is `linalg.softmax`, as a quotient or as
-      exp(x - logsumexp(x)). Parts may be in a narrower type, and x may be shifted by its maximum. A
-      guard against rows of -inf is removed where the mask leaves at least one element in every row.
+    - Ensures: a softmax over one dimension is `linalg.softmax`, as a quotient or as exp(x -
+      logsumexp(x)). Intermediate values may have a narrower type, and x may be shifted by its
+      maximum. A guard against rows of -inf is removed if the mask keeps at least one element in
+      every row.
     - Keeps: values, up to rounding.
   }];
   let statistics = [Statistic<"numRaised", "num-raised", "Softmaxes raised">,
@@ -276,14 +279,15 @@ def RaiseAttentionPass : ImportPass<"fsdp-raise-attention", "::mlir::func::FuncO
     - Requires: softmax is raised; structured ops are generics or contractions.
     - Ensures: softmax(f(scale · Q·Kᵀ))·V is `fsdp.attention`. The pass looks through views,
       copies and casts, and recognises grouped heads where K and V are repeated. Masks become
-      `mask_mod`, dropout becomes `weight_mod`, other functions become `score_mod`; tensors that
-      they read are captured. A sink, which is a score beside those of the keys that is dropped after
-      the softmax, becomes one more key with zeros in K and V. A softmax between two products that is
-      not raised gets a remark with the reason, and a note at the op that prevents it. Exponentials of
-      shifted scores that are no softmax get a remark as well.
-    - Keeps: values, up to rounding. A row whose scores are all -inf gives 0 instead of NaN. A mask of
-      finite numbers is raised if every row provably keeps a key: from the ranges of `mask_mod`, or by
-      evaluating it for each row, with the constant tables that it reads.
+      `mask_mod`, dropout becomes `weight_mod`, and other functions become `score_mod`. Tensors
+      that these functions read are captured. A sink is an additional score that the softmax
+      includes and the model then drops; it becomes one more key with zeros in K and V. If a
+      softmax between two products is not raised, a remark states the reason, with a note at the
+      op that prevents it. Exponentials of shifted scores that are no softmax also get a remark.
+    - Keeps: values, up to rounding. A row whose scores are all -inf gives 0 instead of NaN. A
+      mask of finite numbers is raised if every row provably keeps a key. The proof uses the
+      ranges of `mask_mod`, or evaluates `mask_mod` for each row with the constant tables that it
+      reads.
   }];
   let options = [Option<"assumeKeys", "assume-keys", "bool", /*default=*/"false",
                         "Assume that every row keeps a key, so that a mask of large finite numbers equals one of -inf.">];
@@ -296,7 +300,7 @@ def RaiseCrossEntropyPass : ImportPass<"fsdp-raise-cross-entropy", "::mlir::func
   let description = [{
     - Requires: normalised generics, of one op each or fused.
     - Ensures: a mean loss over log-softmax or logsumexp is one op, with `ignore_index` if the
-      program has one.
+      model uses it.
     - Keeps: values, up to rounding.
   }];
   let statistics = [Statistic<"numRaised", "num-raised", "Losses raised">];
@@ -306,7 +310,7 @@ def ExpandLookupPass : ImportPass<"fsdp-expand-lookup", "::mlir::func::FuncOp"> 
   let summary = "Rewrite other lookups as masked sums";
   let description = [{
     - Requires: lookups of rows and losses are raised.
-    - Ensures: no `tensor.extract` is left with one index that depends on data.
+    - Ensures: no `tensor.extract` in a generic is left whose only computed index depends on data.
     - Keeps: values, bit for bit.
   }];
   let statistics = [Statistic<"numExpanded", "num-expanded", "Lookups expanded">];
@@ -320,7 +324,7 @@ def BoundIdsPass : ImportPass<"fsdp-bound-ids", "::mlir::func::FuncOp"> {
       - A batch argument without `fsdp.limit` gets the largest limit that ensures this.
       - Limits that are too large, and constants out of range, are errors.
       - Ids that cannot be bounded are clamped, and the function returns an additional result
-        (`fsdp.lookup`) that says which id was out of range.
+        (`fsdp.lookup`) with the id that was out of range.
     - Keeps: values, if ids are within the limits and no checked lookup is out of range.
   }];
   let statistics = [Statistic<"numLookups", "num-lookups", "Lookups found">,
@@ -334,7 +338,7 @@ def AttachLossPass : ImportPass<"fsdp-attach-loss", "::mlir::func::FuncOp"> {
     - Requires: one result, the float logits [.., vocabulary].
     - Ensures: a new last argument `targets` (i64, with the leading shape of the logits). The only
       result is the mean cross-entropy over the targets that differ from `ignore-index`.
-    - Keeps: the module, if no loss is asked for.
+    - Keeps: the module, if `attach-loss` is empty.
   }];
   let options = [StepOption<"loss", "attach-loss", "std::string">,
                  StepOption<"ignore", "ignore-index", "std::string">];
@@ -359,8 +363,8 @@ def FormContractionsPass : ImportPass<"fsdp-form-contractions", "::mlir::func::F
   let summary = "Raise matrix products to linalg.contract";
   let description = [{
     - Requires: structured ops are generics.
-    - Ensures: every sum of products that has loops of each kind m, n and k is a `linalg.contract`
-      with the same indexing maps.
+    - Ensures: every sum of products with at least one loop each of m, n and k is a
+      `linalg.contract` with the same indexing maps.
     - Keeps: values, bit for bit.
   }];
   let statistics = [Statistic<"numFormed", "num-formed", "Contractions formed">];
@@ -370,9 +374,9 @@ def FuseElementwisePass : ImportPass<"fsdp-fuse-elementwise", "::mlir::func::Fun
   let summary = "Fuse chains of elementwise ops";
   let description = [{
     - Requires: lookups, softmax and losses are raised, because fused bodies hide them.
-    - Ensures: no elementwise generic is read by just one other elementwise generic. Exceptions
-      are costly functions such as cos that would be evaluated more than once, and roundings of
-      wider values.
+    - Ensures: the only reader of an elementwise generic is not another elementwise generic.
+      Exceptions are costly functions, such as cos, that would be evaluated more than once, and
+      roundings of wider values.
     - Keeps: values, bit for bit; contractions are not changed.
   }];
   let statistics = [Statistic<"numFused", "num-fused", "Generics removed">];
@@ -383,8 +387,8 @@ def NameBatchPass : ImportPass<"fsdp-name-batch", "::mlir::func::FuncOp"> {
   let description = [{
     - Requires: parameters are marked.
     - Ensures: every other argument that is read carries `fsdp.batch`. Arguments without a name
-      and without a reader are removed, and `fsdp.position` is removed. If the roles cannot be
-      told apart, an error says so: more than two integer inputs, or another input without a name.
+      and without a reader are removed, and so is `fsdp.position`. If the names are ambiguous
+      (more than two integer inputs, or another input without a name), the pass reports an error.
     - Keeps: names that are given.
   }];
   let statistics = [Statistic<"numNamed", "num-named", "Batch arguments named">,
@@ -395,7 +399,7 @@ def InferInitPass : ImportPass<"fsdp-infer-init", "::mlir::func::FuncOp"> {
   let summary = "Infer the initial values of parameters from their uses";
   let description = [{
     - Requires: parameters are marked; contractions and lookups are raised.
-    - Ensures: every parameter carries `fsdp.init`. A remark lists the inferred ones.
+    - Ensures: every parameter carries `fsdp.init`. A remark lists the inferred values.
     - Keeps: initial values that are given.
   }];
   let statistics = [Statistic<"numInferred", "num-inferred", "Parameters without given initial values">];
@@ -405,8 +409,8 @@ def VerifyImportedPass : ImportPass<"fsdp-verify-imported", "::mlir::ModuleOp"> 
   let summary = "Check the model contract";
   let description = [{
     - Requires: nothing.
-    - Ensures: the module satisfies docs/explanation/pipeline.md §1. Otherwise errors give the
-      place and the fix.
+    - Ensures: the module satisfies docs/explanation/pipeline.md §1. If not, errors state the
+      location and the fix.
     - Keeps: the IR.
   }];
   let statistics = [Statistic<"numOps", "num-ops", "Top-level ops of the model">];

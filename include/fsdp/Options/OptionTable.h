@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The rows of Options.def at run time. This table is read by the command line of fsdp-compile, its
-// configuration files, --what-if, the pipelines of fsdp-opt, the help and
-// docs/reference/options.md.
+// Provides the rows of Options.def at run time. The command line of fsdp-compile, its configuration
+// files, --what-if, the pipelines of fsdp-opt, the help and docs/reference/options.md use this
+// table.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@
 
 namespace mlir::fsdp {
 
-/// The stages, in their order, as bits of a set. The driver is the code around the stages.
+/// The stages, in order, as bits of a set. `driver` stands for the code around the stages.
 enum class Stage : unsigned {
   import = 1,
   shard = 2,
@@ -36,10 +36,10 @@ constexpr unsigned allStages = 255;
 /// Groups under which the help lists options.
 enum class OptionGroup { Model, Sharding, Memory, Overlap, Precision, Training, Target, Output };
 
-/// Lists that show an option: `--help`, or `--help-hidden` only.
+/// Lists that show an option: `--help` (Common), or only `--help-hidden` (Expert).
 enum class OptionLevel { Common, Expert };
 
-/// Kind of value in a configuration file.
+/// Kind of an option's value in a configuration file.
 enum class OptionKind { flag, integer, number, word, list };
 
 /// A condition without which an option has no effect.
@@ -48,20 +48,20 @@ struct OptionCondition {
   /// Text of the message after `--name` if the condition is not met; {name} stands for the value of
   /// another option.
   llvm::StringRef otherwise;
-  bool holdsForFiles; ///< true if it is also an error in a configuration file
+  bool holdsForFiles; ///< true if the message is also an error in a configuration file
 };
 
 struct OptionRow {
   llvm::StringRef name;
-  Stage stage;      ///< stage whose structure holds the value
-  unsigned readers; ///< set of stages that read it
+  Stage stage;      ///< stage whose structure has the member
+  unsigned readers; ///< set of stages that read the option
   OptionGroup group;
   OptionLevel level;
   OptionKind kind;
   llvm::StringRef valueName, help;
   llvm::ArrayRef<OptionWord> words = {}; ///< words of an enum
-  bool isPlan = true; ///< whether it changes a plan, so that --what-if may set it
-  /// Value that `--name` without a value means; nothing if a value is required.
+  bool isPlan = true; ///< whether the option changes a plan, so that --what-if may set it
+  /// Value of `--name` without a value; nothing if a value is required.
   std::optional<llvm::StringRef> alone = {};
   std::vector<OptionCondition> conditions = {};
   /// Functions that return what was expected of the value, or an empty string.
@@ -70,7 +70,7 @@ struct OptionRow {
   std::function<std::optional<std::string>(StepOptions &, llvm::StringRef)> read = {};
   std::function<std::vector<std::string>(const StepOptions &)> print = {};
 
-  /// Returns the value as one text; elements of a list are separated by commas.
+  /// Returns the value as one string. Commas separate the elements of a list.
   std::string printOne(const StepOptions &options) const;
   bool isReadBy(unsigned stages) const { return (readers & stages) != 0; }
 
@@ -87,7 +87,7 @@ struct OptionRow {
 /// Returns all rows, in the order of Options.def.
 llvm::ArrayRef<OptionRow> getOptionRows();
 
-/// Returns the row of this name, or null.
+/// Returns the row with this name, or null.
 const OptionRow *findOption(llvm::StringRef name);
 
 /// Sets the option `name` from text that `origin` gave. Returns an error "--name=text: expected
@@ -95,18 +95,18 @@ const OptionRow *findOption(llvm::StringRef name);
 std::optional<std::string> setOption(StepOptions &options, llvm::StringRef name,
                                      llvm::StringRef text, OptionOrigin origin);
 
-/// Checks the value of each given option by itself. Returns the first error "--name=value: expected
-/// ...", or nothing.
+/// Checks the value of each given option separately. Returns the first error "--name=value:
+/// expected ...", or nothing.
 std::optional<std::string> checkValues(const StepOptions &options);
 
-/// Returns an error for a given option without effect, "--name is of --other, ...", or nothing.
-/// Options from a configuration file may have no effect.
+/// Returns an error "--name is of --other, ..." if a given option has no effect, or nothing. Allows
+/// options without effect from a configuration file.
 std::optional<std::string> findUnread(const StepOptions &options);
 
-/// Returns the option name nearest to an unknown one, or nothing if none is near.
+/// Returns the option name nearest to an unknown name, or nothing if no name is near.
 std::optional<std::string> findNearest(llvm::StringRef name);
 
-/// Sets options that follow from others and are not given: --wrap-file implies manual units.
+/// Sets options that are not given but follow from others. (--wrap-file implies manual units.)
 void inferOptions(StepOptions &options);
 
 /// Prints the options by group: common ones with one summary line each, or all with their full

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The types of the values in Options.def. Each type is read from text and printed as text that
-// reads as the same value, so that command line, configuration file, pass pipeline and docs share
+// Defines the types of the values in Options.def. Each type is read from text, and printed as text
+// that reads as an equal value. Command line, configuration file, pass pipeline and docs thus share
 // one spelling.
 //
 //===----------------------------------------------------------------------===//
@@ -28,16 +28,17 @@ namespace mlir::fsdp {
 #define FSDP_ENUM(type, words) enum class type { words };
 #include "fsdp/Options/Words.def"
 
-/// A number of bytes: 900000, 512k, 13.5M or 2G; k, M and G are powers of 1024. -1 is auto: the
-/// target chooses.
+/// A number of bytes: 900000, 512k, 13.5M or 2G, where k, M and G are powers of 1024. -1 is `auto`,
+/// for which the target chooses.
 struct Bytes {
   int64_t value = 0;
   constexpr Bytes(int64_t value = 0) : value(value) {}
   constexpr operator int64_t() const { return value; }
 };
 
-/// Number of gathers or copies that start before an earlier one is waited for; -1: as many as hide
-/// them. As text: auto or N for all of them, or some of forward=N,backward=N,copy=N.
+/// Number of gathers or copies that start before the wait for an earlier one. -1 allows as many as
+/// are needed to hide them. As text: auto or N for all three, or some of
+/// forward=N,backward=N,copy=N.
 struct Prefetch {
   int64_t forward = -1, backward = -1, copy = -1;
 };
@@ -52,7 +53,7 @@ struct Reshard {
 /// Kinds of buffers in host memory. As text: none, or words joined by +.
 struct OffloadKinds {
   bool parameters = false, gradients = false, optimizer = false, activations = false;
-  /// Whether the optimizer state is in a file; it is copied to the host for the update.
+  /// Whether the optimizer state is in a file, from which it is copied to the host for the update.
   bool optimizerFile = false;
   bool any() const { return parameters || gradients || optimizer || activations; }
 };
@@ -74,14 +75,15 @@ llvm::ArrayRef<OptionWord> getWords();
   llvm::ArrayRef<OptionWord> getWords<type>();
 #include "fsdp/Options/Words.def"
 
-/// Reads a word of a table into its `index`. Returns what was expected, or nothing.
+/// Reads a word of a table and sets `index` to that of the word. Returns the expected words on an
+/// error, or nothing.
 std::optional<std::string> readWord(llvm::StringRef text, llvm::ArrayRef<OptionWord> words,
                                     int &index);
 /// Returns the word of a value of an enum.
 llvm::StringRef printWord(int index, llvm::ArrayRef<OptionWord> words);
 
-/// Read `text` into `value`. Return what was expected ("expected auto, always or never"), or
-/// nothing. A list gets one more element.
+/// Read `text` into `value`. Return an error ("expected auto, always or never"), or nothing.
+/// Reading a list appends one element.
 std::optional<std::string> readValue(llvm::StringRef text, bool &value);
 std::optional<std::string> readValue(llvm::StringRef text, int64_t &value);
 std::optional<std::string> readValue(llvm::StringRef text, double &value);
@@ -100,7 +102,7 @@ std::optional<std::string> readValue(llvm::StringRef text, Enum &value) {
   return expected;
 }
 
-/// Return `value` as text that readValue reads as an equal value; one text per element of a list.
+/// Return `value` as text that readValue reads as an equal value; one string per list element.
 std::vector<std::string> printValue(bool value);
 std::vector<std::string> printValue(int64_t value);
 std::vector<std::string> printValue(double value);
@@ -115,8 +117,7 @@ std::vector<std::string> printValue(Enum value) {
   return {printWord(static_cast<int>(value), getWords<Enum>()).str()};
 }
 
-/// Returns the value of `text`. On an error returns nothing and sets `expected` to what was
-/// expected.
+/// Returns the value of `text`. On an error, returns nothing and sets `expected` to the message.
 template <typename T>
 std::optional<T> parseValue(llvm::StringRef text, std::string &expected) {
   T value{};

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One structure per stage, whose members are the rows of Options.def, and one structure of all
-// stages. Plain data: OptionTable.h finds options by name.
+// Defines one structure per stage, whose members are the rows of Options.def, and one structure of
+// all stages. The structures are plain data; OptionTable.h finds options by name.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,43 +19,44 @@ namespace mlir::fsdp {
 
 #define MEMBER(type, member, name, init, ...) type member = init;
 
-/// Foreign MLIR to the model contract.
+/// Options of Import, from foreign MLIR to the model contract.
 struct ImportOptions {
 #define FSDP_IMPORT_OPTION MEMBER
 #include "fsdp/Options/Options.def"
 };
 
-/// The model to its sharded forward.
+/// Options of Shard, from the model to its sharded forward.
 struct ShardOptions {
 #define FSDP_SHARD_OPTION MEMBER
 #include "fsdp/Options/Options.def"
 };
 
-/// The forward to forward and backward.
+/// Options of Differentiate, from the forward to forward and backward.
 struct DifferentiateOptions {
 #define FSDP_DIFFERENTIATE_OPTION MEMBER
 #include "fsdp/Options/Options.def"
 };
 
-/// Gradients to the update of the state.
+/// Options of Update, from gradients to the update of the state.
 struct UpdateOptions {
 #define FSDP_UPDATE_OPTION MEMBER
 #include "fsdp/Options/Options.def"
 };
 
-/// Computation to dispatches.
+/// Options of Fuse, from computation to dispatches.
 struct FuseOptions {
 #define FSDP_FUSE_OPTION MEMBER
 #include "fsdp/Options/Options.def"
 };
 
-/// Dispatches to programs over packed arenas.
+/// Options of Plan, from dispatches to programs over packed arenas.
 struct PlanOptions {
 #define FSDP_PLAN_OPTION MEMBER
 #include "fsdp/Options/Options.def"
 };
 
-/// Kernels to machine code. Other stages query the target, too (Analysis/TargetInfo.h).
+/// Options of Codegen, from kernels to machine code. Other stages also query the target
+/// (Analysis/TargetInfo.h).
 struct CodegenOptions {
 #define FSDP_CODEGEN_OPTION MEMBER
 #include "fsdp/Options/Options.def"
@@ -63,7 +64,7 @@ struct CodegenOptions {
   bool isForCpu() const { return target == "cpu" || target == "reference"; }
 };
 
-/// Plan and code to a file.
+/// Options of Package, from plan and code to a file.
 struct PackageOptions {
 #define FSDP_PACKAGE_OPTION MEMBER
 #include "fsdp/Options/Options.def"

@@ -14,8 +14,8 @@ namespace mlir {
 class OpPassManager;
 namespace fsdp {
 
-/// Parses the value of an option that a pass holds as text. Fails with an error at `loc` if it is
-/// invalid.
+/// Parses the value of an option that a pass holds as text. Fails with an error at `loc` if the
+/// value is invalid.
 template <typename T>
 FailureOr<T> readOption(Location loc, llvm::StringRef name, llvm::StringRef text) {
   std::string expected;
@@ -27,13 +27,13 @@ FailureOr<T> readOption(Location loc, llvm::StringRef name, llvm::StringRef text
 /// Name and value of a pass option that is derived from other options.
 using PassSetting = std::pair<llvm::StringRef, std::string>;
 
-/// Returns `pass` with each option that has a row in Options.def set to that row's value. `more`
-/// sets options without a row, or overrides values.
+/// Sets each option of `pass` that has a row in Options.def to the value in `options`, and returns
+/// `pass`. `more` sets options without a row, or overrides values.
 std::unique_ptr<Pass> configure(std::unique_ptr<Pass> pass, const StepOptions &options,
                                 llvm::ArrayRef<PassSetting> more = {});
 
 /// Registers a pipeline of fsdp-opt as --NAME="option=value ...", with the options that `stages`
-/// read. `check` returns an error about them, or nothing.
+/// read. `check` returns an error about the options, or nothing.
 void registerStepPipeline(llvm::StringRef name, llvm::StringRef description, unsigned stages,
                           void (*build)(OpPassManager &, const StepOptions &),
                           std::optional<std::string> (*check)(const StepOptions &));

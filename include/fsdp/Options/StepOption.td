@@ -9,7 +9,7 @@
 
 include "mlir/Pass/PassBase.td"
 
-/// An option with the name of a row of Options.def. The row gives its default and its meaning, and
+/// An option with the name of a row of Options.def. The row defines its default and its meaning, and
 /// the pipelines set it by that name.
 class StepOption<string member, string name, string type>
     : Option<member, name, type, "::mlir::fsdp::getDefault<" # type # ">(\"" # name # "\")",

@@ -16,14 +16,13 @@
 
 namespace mlir::fsdp {
 
-/// Most ranks of a mesh that the runtime accepts.
+/// Largest number of ranks of a mesh that the runtime accepts.
 inline constexpr int64_t maxRuntimeRanks = 16384;
 
-/// Fails with an error if a mesh has more ranks than an artifact can have.
+/// Fails with an error if a mesh has more than maxRuntimeRanks ranks.
 LogicalResult verifyRanks(ModuleOp module);
 
-/// The contents of a file in pieces, one after another. `values` refer to memory of the module or
-/// of `unpacked`.
+/// Contents of a file in consecutive pieces. `values` refer to memory of the module or `unpacked`.
 struct ArtifactPieces {
   std::vector<char> head;
   std::vector<ArrayRef<char>> values;
@@ -31,14 +30,13 @@ struct ArtifactPieces {
 };
 
 /// Returns the bytes of the .fsdp file (common/include/fsdprt/artifact_header.h) of a planned
-/// module with workspace (fsdp-add-workspace). Deterministic: equal module and image give equal
-/// bytes.
+/// module with workspace (fsdp-add-workspace). Equal modules and images give equal bytes.
 FailureOr<ArtifactPieces> buildArtifact(ModuleOp module, const CompiledKernels &kernels,
                                         const StepOptions &options);
 
-/// Write a file atomically: to a temporary file in its directory, which then gets its name. On an
-/// error no file is left, and an existing one is kept. A path that is no regular file (/dev/stdout)
-/// is written to directly; - is stdout.
+/// Write a file atomically: write a temporary file in its directory, then rename it. On an error,
+/// leave no new file and keep an existing file. If the path is no regular file (/dev/stdout), write
+/// to it directly; - is stdout.
 LogicalResult writeFile(StringRef path, ArrayRef<char> bytes, Location loc);
 LogicalResult writeFile(StringRef path, const ArtifactPieces &pieces, Location loc);
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The phases of fsdp-compile as a library: runs the phases of Phases.def on a model.
+// Library of fsdp-compile: runs the phases of Phases.def on a model.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,11 +19,11 @@
 
 namespace mlir::fsdp {
 
-/// A model while it is compiled to an artifact.
+/// State of the compilation of a model to an artifact.
 struct StepCompilation {
   OwningOpRef<ModuleOp> module;
   StepOptions options;
-  /// Whether the phase codegen compiles kernels; if not, it only measures their workspace.
+  /// Whether the phase codegen compiles kernels; if false, it only measures their workspace.
   bool code = true;
   /// Kernels that the phase codegen made.
   CompiledKernels kernels = {};
@@ -38,12 +38,12 @@ struct Phase {
 };
 ArrayRef<Phase> getPhases();
 
-/// Runs the phases from `first` to `last`, both included. Errors are reported as diagnostics.
+/// Runs the phases from `first` to `last`, both included. Reports errors as diagnostics.
 LogicalResult runPhases(StepCompilation &step, StringRef first, StringRef last);
 
-/// Runs the phases shard to plan. If a choice or a schedule has to keep to --memory-limit, which
-/// does not know the workspace of kernels, repeats this with a lower limit as long as the arena
-/// gets smaller.
+/// Runs the phases shard to plan. Choices and schedules that have to keep to --memory-limit do not
+/// include the workspace of kernels. In that case, repeats the phases with a lower limit as long as
+/// the arena gets smaller.
 LogicalResult planWithinLimit(StepCompilation &step);
 
 } // namespace mlir::fsdp

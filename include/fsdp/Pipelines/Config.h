@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The contents of --config=FILE.json as settings of options. Keys are names of options
-// (Options.def), or those of Hugging Face and DeepSpeed (ConfigKeys.def). Independent of IR and
-// command line.
+// Reads the file of --config=FILE.json as settings of options. Keys are names of options
+// (Options.def), or keys of Hugging Face and DeepSpeed (ConfigKeys.def). Does not depend on the IR
+// or the command line.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,20 +21,20 @@
 
 namespace mlir::fsdp {
 
-/// Place and name of a key in the file.
+/// Position and name of a key in the file.
 struct ConfigOrigin {
   unsigned line = 0, column = 0;
   std::string key;
 };
 
-/// A setting `--OPTION=VALUE`; several values only if the option takes a list.
+/// A setting `--OPTION=VALUE`. Only options that take a list have several values.
 struct ConfigSetting {
   std::string option;
   std::vector<std::string> values;
   ConfigOrigin origin;
 };
 
-/// A number that is compared with what is compiled; it sets no option.
+/// A number that sets no option but is compared with the compiled model.
 struct ConfigFact {
   int64_t value = 0;
   ConfigOrigin origin;
@@ -43,28 +43,28 @@ struct ConfigFact {
 struct Config {
   /// Settings in the order of the file, each option once.
   std::vector<ConfigSetting> settings;
-  /// Sequences per rank and micro-batch; number of ranks; sequences per step on all ranks.
+  /// Sequences per rank and micro-batch, number of ranks, and sequences per step on all ranks.
   std::optional<ConfigFact> batch, ranks, totalBatch;
 
   const ConfigSetting *find(llvm::StringRef option) const;
 };
 
-/// Reports an error or, if not `isError`, a key that was accepted without effect.
+/// Function that reports an error or, if not `isError`, a key that was accepted without effect.
 using ConfigReport =
     llvm::function_ref<void(bool isError, const ConfigOrigin &place, const llvm::Twine &message)>;
 
 /// Reads a file. Returns nothing if an error was reported.
 std::optional<Config> readConfig(llvm::StringRef path, ConfigReport report);
 
-/// Compares the facts of the file with `ranks` and with the `batch` of the model (0: it has none).
-/// Also compares `accumulation`, or sets it if it is 0. Returns false if an error was reported.
+/// Compares the facts of the file with `ranks` and with the `batch` of the model (0 if the model
+/// has none). Also compares `accumulation`, or sets it if it is 0. Returns false after an error.
 bool checkBatch(const Config &config, int64_t ranks, int64_t batch, int64_t &accumulation,
                 ConfigReport report);
 
 /// Prints the table of foreign keys as Markdown.
 void printConfigKeys(llvm::raw_ostream &os);
 
-/// Returns the options that the table names.
+/// Returns the options that the table of foreign keys names.
 std::vector<std::string> getConfigTargets();
 
 } // namespace mlir::fsdp

@@ -20,12 +20,11 @@ struct CheckpointingPolicy {
   enum class Mode { None, Full, Selective, Auto };
 
   Mode mode = Mode::None;
-  /// By kind of kernel: N, if the results of the first of each N calls of a unit are kept. Results
+  /// By kind of kernel: N if the results of the first of each N calls in a unit are kept. Results
   /// of other kinds are not kept.
   llvm::StringMap<int64_t> kept;
 
-  /// Returns the policy that `text` names. On an error returns nothing and sets `problem` to what
-  /// was expected.
+  /// Returns the policy that `text` names. On an error, returns nothing and sets `problem`.
   static std::optional<CheckpointingPolicy> parse(llvm::StringRef text, std::string &problem);
 };
 

@@ -14,7 +14,7 @@ def CastCollectivesPass : Pass<"fsdp-cast-collectives", "::mlir::func::FuncOp"> 
   let summary = "Move type conversions of collectives into dispatches on shards";
   let description = [{
     - Requires: nothing.
-    - Ensures: operand and results of an `fsdp.unshard` or `fsdp.reduce_scatter` have one element
+    - Ensures: operands and results of an `fsdp.unshard` or `fsdp.reduce_scatter` have one element
       type. The conversion is a dispatch on the shard, which is smaller than the whole parameters.
     - Keeps: values.
   }];
@@ -31,8 +31,8 @@ def JoinCollectivesPass : Pass<"fsdp-join-collectives", "::mlir::func::FuncOp"> 
       becomes the op without `_start`, which has no token, channel or id.
     - Keeps: values, and the order of the other collectives.
 
-    This is a pass and not a canonicalisation. A scheduler may place a start directly before its
-    wait and move them apart later, so it must still find both.
+    This is a pass and not a canonicalisation, because a scheduler may place a start directly
+    before its await and move the two apart later.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
   let statistics = [Statistic<"numJoined", "num-joined", "Pairs of start and wait that were joined">];
@@ -43,7 +43,7 @@ def OutlineKernelsPass : Pass<"fsdp-outline-kernels", "::mlir::ModuleOp"> {
   let description = [{
     - Requires: dispatches with static types.
     - Ensures: each `fsdp.dispatch` becomes an `fsdp.kernel_call`. All dispatches of the same
-      structure share one `func.func private @k_<hash>`. The hash is of the region's text without
+      structure share one `func.func private @k_<hash>`. The hash covers the region's text without
       locations and value names, so that kernels have the same names in every compilation.
     - Keeps: values and the order of ops. The attributes of dispatches move to the calls.
   }];
@@ -56,8 +56,8 @@ def UnrollLoopsPass : Pass<"fsdp-unroll-loops", "::mlir::func::FuncOp"> {
   let summary = "Unroll nested loops until one level is left";
   let description = [{
     - Requires: loops with constant bounds.
-    - Ensures: no loop contains a loop. Of a nest, the loop with the most iterations stays, or the
-      inner one if two have equally many. The other loops are unrolled in full.
+    - Ensures: no loop contains a loop. The loop of a nest with the most iterations remains; among
+      equals, the inner loop remains. The other loops are unrolled completely.
     - Keeps: values and the order of ops.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
@@ -87,23 +87,24 @@ def RematerialisePass : Pass<"fsdp-rematerialise", "::mlir::ModuleOp"> {
     | policy | calls that are repeated |
     |---|---|
     | `full` | all calls of a unit whose results no other unit reads |
-    | `selective=KINDS` | as `full`, but the results of these kinds of kernels are kept |
-    | `auto` | chosen together with offloading and kept gathers, see below |
+    | `selective=KINDS` | like `full`, but the results of these kinds of kernels are kept |
+    | `auto` | calls chosen together with offloading and kept gathers, see below |
 
     Kinds are `contract`, `attention`, `row`, `map`, `column`, `scatter` and `copy`, joined by
-    `+`. With `contract/2` only the first of every 2 results of that kind in a unit is kept.
+    `+`. With `contract/2`, only the results of the first of every 2 calls of that kind in a unit
+    are kept.
 
-    The last unit of the forward is not changed, because its backward begins at once. With `auto`
-    three choices are made together, so that the plan satisfies the memory limit at the lowest
-    estimated time. The pass packs one plan after another to find them:
+    The last unit of the forward is not changed, because its backward begins at once. With `auto`,
+    the pass makes three choices together, so that the plan satisfies the memory limit at the
+    lowest estimated time. It packs one plan after another to choose:
 
     - which calls are repeated;
     - which results are kept in host memory (calls with `fsdp.offload`);
-    - which parameters stay gathered from the forward on.
+    - which gathered parameters are kept from the forward to the backward.
 
     - Requires: kernel calls (`fsdp-outline-kernels`) in the order that `fsdp-sink-to-uses`
       leaves.
-    - Ensures: activations are recomputed as the policy says.
+    - Ensures: the backward recomputes activations as the policy specifies.
     - Keeps: values.
   }];
   let options = [StepOption<"policy", "activation-checkpointing", "std::string">,
@@ -134,7 +135,7 @@ def AssignBuffersPass : Pass<"fsdp-assign-buffers", "::mlir::ModuleOp"> {
       values share a buffer:
       - state and the result that updates it;
       - a view, a result in place or a gather within one rank, and its operand;
-      - gradients and the flat buffer that is reduced.
+      - gradients and the flat buffer of their reduction.
     - Keeps: values and the order of commands. If a value is read again after it is overwritten, a
       copy is added and counted.
   }];
@@ -149,11 +150,11 @@ def OffloadBuffersPass : Pass<"fsdp-offload-buffers", "::mlir::ModuleOp"> {
   let description = [{
     - Requires: programs on buffers (`fsdp-assign-buffers`).
     - Ensures: in the programs over `@arena`, buffers of the chosen kinds are in the host's arena.
-      Lifetimes are those of the new commands.
-      - All buffers of a launch are in one arena. The optimizer's update runs where its state is,
-        and its other operands are copied there.
-      - With `host-computes=false` every launch runs on the device, and the state that an update
-        needs is copied there and back.
+      Lifetimes are set again for the new commands.
+      - All buffers of a launch are in one arena. The optimizer's update runs in the memory of its
+        state, and its other operands are copied to that memory.
+      - With `host-computes=false`, every launch runs on the device, and the state that an update
+        needs is copied to the device and back.
       - State in a file (`optimizer:file`) is copied from the file and back.
       - Source and target of a collective are on the device.
     - Keeps: values, and the order of all other commands.
@@ -175,20 +176,20 @@ def ScheduleCollectivesPass : Pass<"fsdp-schedule-collectives", "::mlir::ModuleO
 
     | channel | transfers | order |
     |---|---|---|
-    | 1 | gathers | start as late as their estimated time is still hidden |
+    | 1 | gathers | start as late as possible while their estimated time is hidden |
     | 2 | reductions | wait as soon as they are complete |
-    | 3 | copies to the device | as gathers |
-    | 4 | copies to the host | as reductions |
-    | 5 | copies from the file | as gathers, at most one launch ahead |
-    | 6 | copies to the file | as reductions, at most one launch later |
+    | 3 | copies to the device | like gathers |
+    | 4 | copies to the host | like reductions |
+    | 5 | copies from the file | like gathers, at most one launch ahead |
+    | 6 | copies to the file | like reductions, at most one launch later |
 
-    Commands that only prepare a gather, or only use the result of a reduction, move with it. With
-    `bucket-bytes`, starts of one kind are placed next to each other and form one launch: gathers
-    start earlier for it, reductions later. If a transfer is not hidden, its attribute
-    `fsdp.limit` names the cause: its source, the first use of its result, the beginning of the
-    program, the prefetch depth, or memory.
+    Commands that only prepare a gather, or only use the result of a reduction, move with that
+    transfer. With `bucket-bytes`, starts of one kind are placed next to each other and form one
+    launch. Gathers then start earlier, and reductions later. If a transfer is not hidden, its
+    attribute `fsdp.limit` names the cause: its source, the first use of its result, the beginning
+    of the program, the prefetch depth, or memory.
 
-    - Requires: programs on buffers (`fsdp-assign-buffers`) whose collectives complete in place.
+    - Requires: programs on buffers (`fsdp-assign-buffers`) with synchronous collectives.
     - Ensures: the table above. Lifetimes are those of the new order.
     - Keeps: values, and the order of all other commands. All ranks have one order of collectives.
   }];
@@ -209,8 +210,8 @@ def AddInitProgramsPass : Pass<"fsdp-add-init-programs", "::mlir::ModuleOp"> {
   let description = [{
     - Requires: layouts with state slots.
     - Ensures: `fsdp.program @init` over `@arena` and `@reference_init` over `@reference_arena`.
-      Both fill every state with zeros, then write the initial values of parameters and of their
-      masters.
+      Both programs fill every state with zeros, then write the initial values of parameters and
+      of their masters.
     - Keeps: everything else.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
@@ -221,9 +222,9 @@ def PackArenasPass : Pass<"fsdp-pack-arenas", "::mlir::ModuleOp"> {
   let summary = "Assign every buffer its offset in the arena";
   let description = [{
     - Requires: buffers with lifetimes (`fsdp-assign-buffers`).
-    - Ensures: persistent buffers come first, in order. After them come the buffers of each
-      program, packed by lifetime; the programs of one layout share that range. `arena_bytes` and
-      `lower_bound` are set, and `host_bytes` if buffers are in the host's arena.
+    - Ensures: persistent buffers come first, in order. The buffers of each program follow, packed
+      by lifetime; the programs of one layout share that range. `arena_bytes` and `lower_bound`
+      are set, and `host_bytes` if buffers are in the host's arena.
     - Keeps: commands.
   }];
   let options = [Option<"enough", "enough", "int64_t", "0",
@@ -243,9 +244,8 @@ def AddWorkspacePass : Pass<"fsdp-add-workspace", "::mlir::ModuleOp"> {
 
     - Requires: packed arenas (`fsdp-pack-arenas`), and the scratch sizes of the compiled kernels
       (`fsdp.kernel_scratch`).
-    - Ensures: each layout has, after its buffers, the scratch memory of its most demanding
-      launch: one shared part, and one part for each of `threads-per-rank` workers. `arena_bytes`
-      is final.
+    - Ensures: after its buffers, each layout has scratch memory for the launch that needs most: a
+      shared part, and a part for each of `threads-per-rank` workers. `arena_bytes` is final.
     - Keeps: everything else. Running the pass again changes nothing.
   }];
   let options = [StepOption<"threadsPerRank", "threads-per-rank", "int64_t">];
@@ -259,12 +259,12 @@ def VerifyPlannedPass : Pass<"fsdp-verify-planned", "::mlir::ModuleOp"> {
     - Requires: nothing.
     - Ensures:
       - no function with `fsdp.program` is left, and every buffer has an offset;
-      - no command uses a buffer outside of its lifetime;
+      - no command uses a buffer outside its lifetime;
       - no command reads a byte that no earlier command wrote;
       - buffers that are alive at the same time do not overlap (checked by a sweep that is
         independent of the packer);
-      - a launch has all its buffers in one arena, and a collective has them on the device;
-      - no command touches source or target of a collective before it is complete.
+      - all buffers of a launch are in one arena, and those of a collective are on the device;
+      - before a collective is complete, no command writes its source or accesses its target.
     - Keeps: the IR.
   }];
   let statistics = [Statistic<"numCommands", "num-commands", "Commands checked">];

@@ -13,11 +13,11 @@
 namespace mlir::fsdp {
 
 /// Writes the program `step` of a planned module with workspace as one self-contained HTML page:
-/// - the arena over the step, with the buffers under the pointer
-/// - lanes of compute and communication, by the times estimated for `cluster`
-/// - units, bytes sent, and the types in which parts compute
+/// - the arena over the step, with details of the buffer under the mouse pointer
+/// - lanes of compute and communication, with the times estimated for `cluster`
+/// - units, bytes sent, and the types in which the parts of the step compute
 ///
-/// `title` names what is planned.
+/// `title` is the title of the page.
 void writeReport(ModuleOp planned, const Cluster &cluster, ArrayRef<DtypeRow> dtypes,
                  StringRef title, raw_ostream &os);
 

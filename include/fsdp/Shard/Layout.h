@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Computes layouts in elements, without IR.
+// Computes layouts of flat buffers in elements, without IR.
 //
 //===----------------------------------------------------------------------===//
 

@@ -21,8 +21,8 @@ struct MeshSpec {
 /// Greatest number of ranks of a mesh.
 constexpr int64_t kMaxRanks = 1 << 16;
 
-/// Parses `[replicate=R,]shard=S`, in any order, with sizes such as `4` or `2x4`. Reports errors
-/// through `emitError`.
+/// Parses `[replicate=R,]shard=S`, with axes in any order and sizes such as `4` or `2x4`. Reports
+/// errors through `emitError`.
 FailureOr<MeshSpec> parseMeshSpec(StringRef text, function_ref<InFlightDiagnostic()> emitError);
 
 } // namespace fsdp

@@ -35,7 +35,7 @@ public:
   StringRef getText() const { return *text; }
 
 private:
-  std::shared_ptr<const std::string> text; ///< the globs point into it
+  std::shared_ptr<const std::string> text; ///< text to which the globs point
   SmallVector<llvm::GlobPattern> components;
 };
 

@@ -13,13 +13,13 @@ include "mlir/Pass/PassBase.td"
 def ApplyPrecisionPass : Pass<"fsdp-apply-precision", "::mlir::ModuleOp"> {
   let summary = "Store parameters and activations of an f32 model in a narrower type";
   let description = [{
-    This is FSDP's mixed precision, decided when the model is compiled.
+    This pass implements FSDP's mixed precision at compile time.
 
     | values | type |
     |---|---|
-    | parameters (frozen ones, too), activations | `param-dtype` |
+    | parameters (including frozen parameters), activations | `param-dtype` |
     | sums of products, scores and sums of attention, arithmetic in bodies | f32 |
-    | reductions and what is computed from them alone (means, variances, softmax statistics) | f32 |
+    | results of reductions, and values computed from them alone (means, variances, softmax statistics) | f32 |
     | scalars, the loss | f32 |
     | the values from which the loss is computed (logits) | `output-dtype` |
     | buffers, tables, batch arguments | not changed |
@@ -27,13 +27,15 @@ def ApplyPrecisionPass : Pass<"fsdp-apply-precision", "::mlir::ModuleOp"> {
     | queries, keys and values of attention, if `keep-f32` has the word `attention` | f32 |
 
     A value is rounded once, at the end of its op. A mask below the range of the type becomes the
-    lowest number of the type and stays finite. A map with another number out of range stays f32.
+    lowest number of the type and remains finite. A map with any other number out of range remains
+    f32.
 
     - Requires: the model contract (docs/explanation/pipeline.md §1). Values narrower than f32 are
-      not changed, so a bf16 model stays as it is. An f64 model is refused.
+      not changed, so a bf16 model is not changed. An f64 model is an error.
     - Ensures: no f32 parameter is left, except those that `keep-f32` names. Parameters that were
       f32 carry `fsdp.master_dtype = f32`. The module has `fsdp.kept_wide`.
-    - Keeps: the order of arguments and initial values; everything if `param-dtype` is f32.
+    - Keeps: the order of arguments, and initial values. If `param-dtype` is f32, keeps
+      everything.
   }];
   let options = [
     StepOption<"paramDtype", "param-dtype", "std::string">,
@@ -58,23 +60,23 @@ def FormUnitsPass : Pass<"fsdp-form-units", "::mlir::ModuleOp"> {
 
     - a **layer**: parameters whose names share a prefix that ends in a number (`h.3.`,
       `model.layers.7.`, `blocks.2.`), or that match `transformer-layer`;
-    - with the policy `size`: the smallest modules (prefixes of names) that have at least
-      `min-num-params` elements not in a unit yet. The rest belongs to the enclosing module. A
-      module whose children are all numbers is a list and never a unit;
+    - with the policy `size`: the smallest modules (prefixes of names) with at least
+      `min-num-params` elements that are not yet in a unit. Other elements belong to the enclosing
+      module. A module whose children are all numbers is a list and never a unit;
     - with the policy `manual`: the groups that a file lists;
     - the group that `fsdp.unit = "name"` on an argument names, with any policy;
-    - a **table** whose rows are looked up (`gather-rows`), instead of being in the root;
-    - the **root** unit: all other parameters. It is kept from the forward to the backward by
-      default;
-    - frozen parameters, ignored parameters, and parameters of another element type get units of
-      their own (`@"h.3.frozen"`, `@root.ignored`, `@root.f32`).
+    - a **table** whose lookups exchange rows (`gather-rows`), which would else be in the root;
+    - the **root** unit: all other parameters. By default, it remains gathered from the forward to
+      the backward;
+    - frozen parameters, ignored parameters, and parameters of another element type get separate
+      units (`@"h.3.frozen"`, `@root.ignored`, `@root.f32`).
 
     Within a unit, parameters with weight decay (rank 2 and more) come first. Every offset is a
-    multiple of 32 elements. `shard_size` is the S-th part of the unit, rounded up to 64 elements
-    (to 1024 in units above 64 Ki elements), so that any S works. The strategy selects a row of
-    the table in `#fsdp.placement`.
+    multiple of 32 elements. `shard_size` is 1/S of the unit, rounded up to 64 elements (to 1024
+    in units above 64 Ki elements), so any number S of shards is possible. The strategy selects a
+    row of the table in `#fsdp.placement`.
 
-    - Requires: one public function, as Import leaves it; no mesh and no unit yet.
+    - Requires: one public function that satisfies the model contract; no mesh and no unit.
     - Ensures: every parameter is in exactly one unit, used or not. The function is called
       `@loss`.
     - Keeps: the function's arguments and body.
@@ -112,12 +114,12 @@ def InsertUnshardPass : Pass<"fsdp-insert-unshard", "::mlir::ModuleOp"> {
       %w = fsdp.unshard %s @root site 0 : tensor<64xf32> -> tensor<4x8xf32>
     ```
 
-    The pass adds the function a second time as `@reference`. Its arguments are the whole flat
-    buffers, and it runs alone (`@solo`) over the micro-batches of all ranks.
+    The pass also adds a copy of the function as `@reference`. Its arguments are the whole flat
+    buffers, and it runs on one rank (`@solo`) over the micro-batches of all ranks.
 
     - Requires: `fsdp-form-units`.
-    - Ensures: one shard argument per unit, in the order of the units, before the batch; one
-      gather per unit that is used, directly before its first use.
+    - Ensures: the arguments are one shard per unit, in the order of the units, then the batch.
+      Each used unit has one gather, directly before its first use.
     - Keeps: the computation, and the order of the batch arguments.
   }];
   let options = [
@@ -135,11 +137,11 @@ def VerifyShardedPass : Pass<"fsdp-verify-sharded", "::mlir::ModuleOp"> {
   let description = [{
     - Requires: nothing.
     - Ensures:
-      - there is a mesh and its solo mesh;
-      - every unit has as many shards as the mesh, aligned offsets, and parameters with decay
-        first;
-      - the programs `step` and `reference` take one shard per unit, in order, of the right size,
-        then the batch;
+      - the meshes `@mesh` and `@solo` exist;
+      - every unit has one shard per rank of the axis `shard`, aligned offsets, and parameters
+        with decay first;
+      - the arguments of the programs `step` and `reference` are one buffer of the right size per
+        unit, in order, then the batch;
       - at most one `fsdp.unshard` reads each shard, and it has site 0;
       - no parameter argument is left.
     - Keeps: the IR.
@@ -152,13 +154,13 @@ def VerifyShardedPass : Pass<"fsdp-verify-sharded", "::mlir::ModuleOp"> {
 def VerifyPrecisionPass : Pass<"fsdp-verify-precision", "::mlir::ModuleOp"> {
   let summary = "Check that no product of a narrowed model has f32 operands by mistake";
   let description = [{
-    A product or attention whose f32 operand is a rounded value, extended again, costs the time of
-    f32 and has the precision of the narrow type.
+    If an f32 operand of a product or of attention is a rounded value that is extended again, the
+    op takes the time of f32 but has the precision of the narrow type.
 
-    - Requires: nothing. Modules without `fsdp.kept_wide` are not checked: in a model that was
-      exported in bf16, such operands are the model's own.
-    - Ensures: no f32 operand of a product or of attention is only an extension of a narrower
-      tensor, through views and transpositions, unless the op has `fsdp.keep_f32`.
+    - Requires: nothing. Modules without `fsdp.kept_wide` are not checked, because a model that
+      was exported in bf16 may intend such operands.
+    - Ensures: unless the op has `fsdp.keep_f32`, no f32 operand of a product or of attention is
+      only an extension of a narrower tensor. The check looks through views and transpositions.
     - Keeps: the IR.
   }];
   let statistics = [

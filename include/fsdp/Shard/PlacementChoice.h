@@ -38,7 +38,7 @@ struct PlacementChoice {
   MeshSpec mesh;
   const Strategy *strategy;
   bool gathersAgain = true; ///< the backward gathers parameters again
-  int64_t within = 0;       ///< ranks per group in which it gathers; 0 for all
+  int64_t within = 0;       ///< ranks per group in which the backward gathers; 0 for all
   ReshardRoot root = ReshardRoot::Backward;
   ParamStorage storage = ParamStorage::Master;
 
@@ -46,7 +46,7 @@ struct PlacementChoice {
   int64_t getReplicas() const { return llvm::product_of(mesh.replicate); }
 };
 
-/// Parses the options and warns of those that have no effect on this mesh. Reports errors at `loc`.
+/// Parses the options. Warns of options without effect on this mesh. Reports errors at `loc`.
 FailureOr<PlacementChoice> readPlacement(const PlacementTexts &texts, Location loc);
 
 } // namespace mlir::fsdp

@@ -17,7 +17,7 @@ struct NamedParam {
   int64_t rank;
   int64_t elements = 0;
   int64_t bytes = 0;
-  /// Unit in the IR (`fsdp.unit = "name"`); if nothing, the policy decides.
+  /// Unit that the IR gives (`fsdp.unit = "name"`). If empty, the policy decides.
   std::optional<StringRef> unit = std::nullopt;
 };
 
@@ -31,7 +31,8 @@ SmallVector<StringRef> findLayers(ArrayRef<NamedParam> params);
 FailureOr<SmallVector<StringRef>> matchLayers(ArrayRef<NamedParam> params, StringRef patterns,
                                               function_ref<InFlightDiagnostic()> emitError);
 
-/// Returns the units of parameters if units have at least `minimum` elements (GroupBySize.cpp).
+/// Returns the units of parameters by size: a unit has at least `minimum` elements
+/// (GroupBySize.cpp).
 SmallVector<StringRef> groupBySize(ArrayRef<NamedParam> params, int64_t minimum);
 
 /// Returns the units of parameters that a JSON file lists (ManualWrap.cpp). The context of `loc`
@@ -42,12 +43,13 @@ FailureOr<SmallVector<StringRef>> wrapManually(ArrayRef<NamedParam> params, Stri
 /// Values of --auto-wrap-policy and the options that depend on it.
 struct WrapOptions {
   StringRef policy;       ///< transformer, size, manual or none
-  StringRef layerPattern; ///< with transformer
-  StringRef wrapFile;     ///< with manual
-  int64_t minNumParams;   ///< with size or transformer; 0 for the default
+  StringRef layerPattern; ///< for policy transformer
+  StringRef wrapFile;     ///< for policy manual
+  int64_t minNumParams;   ///< for policies size and transformer; 0 for the default
 };
 
-/// Default of min-num-params with size, equal to that of FSDP's `size_based_auto_wrap_policy`.
+/// Default of min-num-params for policy size, equal to the default of FSDP's
+/// `size_based_auto_wrap_policy`.
 constexpr int64_t kDefaultMinNumParams = 100'000'000;
 
 /// Reports options that contradict one another, and unknown policies.

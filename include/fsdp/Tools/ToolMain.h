@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Exit codes of all tools: 0 success, 1 the work failed, 2 bad usage or input. A path that cannot
-// be opened for writing is bad usage; a full disk is a failure.
+// All tools have these exit codes: 0 for success, 1 for a failure of the work, 2 for bad usage or
+// input. A path that cannot be opened for writing is bad usage; a full disk is a failure.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,18 +18,18 @@
 
 namespace mlir::fsdp {
 
-/// Installs handlers: if output cannot be written, the process prints "NAME: error: ..." and exits
-/// with code 1. `name` must live as long as the process.
+/// Installs error handlers. If output cannot be written, the process prints "NAME: error: ..." and
+/// exits with code 1. `name` must live as long as the process.
 void startTool(const char *name);
 
-/// Prints `text` or the version if the arguments ask for it. Returns true if it did.
+/// If the arguments ask for help or the version, prints `text` or the version and returns true.
 bool printedHelp(int argc, char **argv, const char *name, llvm::StringRef text);
 
-/// Sets the answer of llvm::cl to --version: "NAME 0.1.0 (LLVM/MLIR 22.1.8)".
+/// Sets the text that llvm::cl prints for --version, such as "NAME 0.1.0 (LLVM/MLIR 22.1.8)".
 void setVersion(const char *name);
 
-/// Returns why `path` could not be opened for writing or would overwrite `input`, or nothing. To be
-/// asked before the work; leaves no file. "-" is stdout.
+/// Returns the reason why `path` cannot be opened for writing or would overwrite `input`, or
+/// nothing. Call it before the work. Leaves no file. "-" is stdout.
 std::optional<std::string> whyNotWritable(llvm::StringRef path, llvm::StringRef input = "");
 
 } // namespace mlir::fsdp

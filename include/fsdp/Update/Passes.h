@@ -20,7 +20,8 @@ namespace fsdp {
 #include "fsdp/Update/Passes.h.inc"
 
 struct StepOptions;
-/// Appends the stage: gradients to updated state; ends in fsdp-verify-updated.
+/// Appends the passes of the stage, from gradients to updated state. The last pass is
+/// fsdp-verify-updated.
 void buildUpdatePipeline(OpPassManager &pm, const StepOptions &options);
 
 } // namespace fsdp

@@ -14,26 +14,26 @@ def AccumulateGradientsPass : Pass<"fsdp-accumulate-gradients", "::mlir::ModuleO
   let summary = "Average loss and gradients over micro-batches and ranks";
   let description = [{
     The mean over a global batch is computed in levels: over the S ranks of the axis `shard`, over
-    the A micro-batches of a rank, and over the R ranks of the axis `replicate`. Each level is a
-    sum in order, from +0, times 1/n.
+    the A micro-batches of a rank, and over the R ranks of the axis `replicate`. Each level adds
+    its n terms in order, starting from +0, and multiplies the sum by 1/n.
 
     | program | shard | micro-batches | replicate |
     |---|---|---|---|
     | `step`, `eval` | `reduce_scatter`; `all_reduce` of the loss | loop | `all_reduce` |
     | `reference` | loop | loop | loop |
 
-    With `fsdp.no_sync` the micro-batches come first, then the axes. The placement of a unit's
-    state (`#fsdp.placement`) decides whether a reduction leaves pieces or the whole:
-    `reduce_scatter`, `flat_reduce_scatter` or `all_reduce`. Gradients of looked-up rows
+    With `fsdp.no_sync`, micro-batches are the first level. The placement of a unit's state
+    (`#fsdp.placement`) decides whether a reduction gives a piece (`reduce_scatter`,
+    `flat_reduce_scatter`) or the whole gradient (`all_reduce`). Gradients of looked-up rows
     (`fsdp.rows`) are summed over `shard` separately and added after that level. All programs add
-    in the same order, so that they round alike. Levels of size 1 are omitted. Sums of types
-    narrower than f32 are in f32 and rounded at the end of a level.
+    in the same order, so they round in the same way. Levels of size 1 are omitted. Sums of types
+    narrower than f32 are computed in f32 and rounded at the end of a level.
 
     - Requires: `fsdp-verify-differentiated`.
     - Ensures: loss and gradients are means over the global batch. With K > 1 micro-batches in a
       program, its batch arguments have a leading dimension K. Micro-batch a of rank r has number
       `r * A + a` in the reference.
-    - Keeps: the computation of a micro-batch, and the results except those of rows.
+    - Keeps: the computation of a micro-batch, and the results except gradients of rows.
   }];
   let statistics = [
     Statistic<"numLoops", "loops", "Micro-batch loops created">,
@@ -55,12 +55,12 @@ def ExchangeRowsPass : Pass<"fsdp-exchange-rows", "::mlir::ModuleOp"> {
     | `fsdp.unshard_rows` | an all-gather of the ids, a kernel, a reduce-scatter of the rows | `fsdp.gather_rows` |
     | `fsdp.reduce_rows` | all-gathers of ids and rows, `fsdp.scatter_add_rows` into the rank's rows | `fsdp.scatter_add_rows` |
 
-    The kernel reads the rows that this rank owns and gives zeros for all other rows. The
+    The kernel reads the rows that this rank owns and yields zeros for all other rows. The
     reference has the whole table.
 
     - Requires: `fsdp-accumulate-gradients`.
     - Ensures: no `fsdp.unshard_rows` and no `fsdp.reduce_rows` is left.
-    - Keeps: results, bit for bit, equally in all programs.
+    - Keeps: results, bit for bit, in all programs.
   }];
   let statistics = [
     Statistic<"numLookups", "lookups", "Lookups of rows that other ranks may own">,
@@ -76,20 +76,21 @@ def AddStepBlockPass : Pass<"fsdp-add-step-block", "::mlir::ModuleOp"> {
     Adds the step block and the rank block, computes the global gradient norm, and replaces the
     result `loss` by the step block.
 
-    The norm is the root of the sum of squares: first of each shard in blocks of a fixed size,
-    then over the shards in rank order, then over the units in order. Sharded and whole gradients
-    therefore give the same bits. `finite` is 1 if loss and norm are finite; only then the step
-    count and the token count advance.
+    The norm is the root of the sum of squares. The sum is over each shard in blocks of a fixed
+    size, then over the shards in rank order, then over the units in order. Sharded and whole
+    gradients therefore give the same bits. `finite` is 1 if loss and norm are finite. Only then
+    do the step count and the token count advance.
 
     If the backward starts from a loss scale, the scale is slot 2. Gradients are measured, clipped
-    and applied without it: the norm and the factor in slot 4 are divided by it. A dynamic scale
-    halves after a step that was not finite, and doubles after `loss-scale-growth-interval` finite
-    steps in a row.
+    and applied without the scale: the norm and the factor in slot 4 are divided by it. A dynamic
+    scale halves after a step that was not finite, and doubles after `loss-scale-growth-interval`
+    finite steps in a row.
 
     - Requires: `fsdp-accumulate-gradients`.
-    - Ensures: results `(block, gradients...)`. Slots 1 to 9 of the block have this step's
-      numbers; slots 2 and 3 have the next step's. No argument `{fsdp.loss_scale}` is left.
-    - Keeps: the gradients. Clipping is applied where they are read.
+    - Ensures: the results are `(block, gradients...)`. Slots 2 and 3 of the block have the loss
+      scale and the growth count of the next step. The other slots from 1 to 9 describe this step.
+      No argument `{fsdp.loss_scale}` is left.
+    - Keeps: the gradients. `fsdp-apply-optimizer` applies the clip factor.
   }];
   let options = [
     StepOption<"clipGradNorm", "clip-grad-norm", "double">,
@@ -134,14 +135,14 @@ def ApplyOptimizerPass : Pass<"fsdp-apply-optimizer", "::mlir::ModuleOp"> {
     ```
 
     Powers of β are computed from the step count, in f64. State and arithmetic are f32, or f64 in
-    units of f64. State in bf16 (masters never are) is computed in f32 and rounded at random to
-    one of its two neighbours, so that its mean is right. The random bits depend on the seed of
-    the run, the number of the step, the unit and the global index. The global index in the flat
-    buffer decides which elements have decay, so that one kernel serves all ranks. A step that is
-    not finite changes nothing.
+    units of f64. State in bf16 (which masters never have) is computed in f32 and rounded at
+    random to one of the two nearest bf16 numbers, so that the mean is exact. The random bits
+    depend on the seed of the run, the number of the step, the unit and the global index. The
+    global index in the flat buffer decides which elements have decay, so that one kernel serves
+    all ranks. A step that is not finite changes nothing.
 
-    `#fsdp.placement` says in which pieces the state is. If these are smaller than the pieces of
-    the parameters, a rank updates its own piece (`fsdp.own_piece`) and gathers the others.
+    `#fsdp.placement` determines the pieces of the state. If they are smaller than the pieces of
+    the parameters, a rank updates its own piece (`fsdp.own_piece`) and gathers the other pieces.
 
     - Requires: `fsdp-add-step-block`.
     - Ensures: state arguments follow the parameters of each trainable unit. Every result updates
@@ -171,15 +172,15 @@ def ApplyOptimizerPass : Pass<"fsdp-apply-optimizer", "::mlir::ModuleOp"> {
 def FormFmaPass : Pass<"fsdp-form-fma"> {
   let summary = "Fuse a product and a sum into a multiply-add with one rounding";
   let description = [{
-    `x*y + z`, `z - x*y` and `x*y - z` in the body of a `linalg.generic` become `math.fma` if
-    nothing else reads the product. If both terms are products, the left one is fused: `a*b + c*d`
+    `x*y + z`, `z - x*y` and `x*y - z` in the body of a `linalg.generic` become `math.fma` if no
+    other op reads the product. If both terms are products, the left product is fused: `a*b + c*d`
     is `fma(a, b, c*d)`. Only f32 and f64 are fused; 16-bit floats are rounded after every
     operation.
 
-    - Requires: no fast-math flag; all generics of a step have their final bodies.
-    - Ensures: these bodies contain no sum of a product that only the sum reads.
-    - Keeps: bodies of contractions, casts, and the order of sums. A fused result differs by the
-      rounding of the product, in all programs in the same way.
+    - Requires: no fast-math flags; all generics of a step have their final bodies.
+    - Ensures: the bodies contain no f32 or f64 sum that is the only reader of a product.
+    - Keeps: bodies of contractions, casts, and the order of sums. A fused result omits the
+      rounding of the product, in the same way in all programs.
   }];
   let statistics = [
     Statistic<"numFormed", "formed", "Multiply-adds formed">
@@ -195,7 +196,7 @@ def VerifyDtypesPass : Pass<"fsdp-verify-dtypes", "::mlir::ModuleOp"> {
     | part | values | narrowest type allowed |
     |---|---|---|
     | gradient | values that cross ranks, and roundings on the way | `reduce-dtype` |
-    | gradient | sums in bodies, over micro-batches, and those that give a cotangent of a parameter | f32 |
+    | gradient | sums in bodies, sums over micro-batches, and sums that compute a cotangent of a parameter | f32 |
     | loss, norm | reductions over ranks and micro-batches; arithmetic of the norm | f32 |
     | optimizer | arithmetic, and masters | f32 |
     | optimizer | other state | `optimizer-state-dtype` |
@@ -222,11 +223,11 @@ def VerifyUpdatedPass : Pass<"fsdp-verify-updated", "::mlir::ModuleOp"> {
   let description = [{
     - Requires: nothing.
     - Ensures:
-      - the programs `step`, `eval` and `reference` take the same kinds of arguments: per unit the
-        parameter and, if it is trained, its state; then the step block, the rank block and the
+      - the programs `step`, `eval` and `reference` take the same kinds of arguments: for each
+        unit the parameter and, if trained, its state; then the step block, the rank block and the
         batch;
       - every result updates one argument of its type;
-      - step and reference update all state, and eval updates the block alone.
+      - step and reference update all state, and eval updates only the step block.
     - Keeps: the IR.
   }];
   let statistics = [

@@ -17,16 +17,16 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns whether the product of the extents can be divided by.
+/// Returns whether all extents are static and positive, so that their product may be a divisor.
 static bool hasElements(ArrayRef<int64_t> shape) {
-  return llvm::all_of(shape, [](int64_t extent) { return extent > 0; }); // and none is dynamic
+  return llvm::all_of(shape, [](int64_t extent) { return extent > 0; });
 }
 
 static ArrayRef<int64_t> shapeOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape();
 }
 
-/// Returns the place in a result of operands that lie at `a` and `b`.
+/// Returns the place of the batch in a result whose operands have it at `a` and `b`.
 static BatchPlace join(BatchPlace a, BatchPlace b) {
   if (a.kind == BatchPlace::None || a == b)
     return b;
@@ -52,7 +52,7 @@ BatchPlace BatchPlaces::joinOperands(Operation *op) const {
   return place;
 }
 
-/// Returns the place in terms of the loops of `op`: `dim` is the loop over an operand's dimension.
+/// Returns the place of the batch in an operand. Its `dim` is the loop of `op` over that dimension.
 BatchPlace BatchPlaces::loopOf(linalg::LinalgOp op, OpOperand &operand) const {
   BatchPlace place = get(operand.get());
   if (place.kind != BatchPlace::Inside)
@@ -61,7 +61,8 @@ BatchPlace BatchPlaces::loopOf(linalg::LinalgOp op, OpOperand &operand) const {
   return loop ? BatchPlace::inside(loop.getPosition(), place.outer) : BatchPlace::unknown();
 }
 
-/// The same for a tensor that the body of `op` reads by index.
+/// Returns the place of the batch in a tensor that the body of `op` reads by index, as a loop of
+/// `op`.
 BatchPlace BatchPlaces::loopOf(linalg::LinalgOp op, tensor::ExtractOp lookup) const {
   BatchPlace place = get(lookup.getTensor());
   if (place.kind != BatchPlace::Inside)
@@ -82,7 +83,7 @@ BatchPlace BatchPlaces::ofStructured(linalg::LinalgOp op, OpResult result) const
   op->walk([&](Operation *inner) {
     if (auto lookup = dyn_cast<tensor::ExtractOp>(inner))
       place = join(place, loopOf(op, lookup));
-    for (Value operand : inner->getOperands()) // a scalar of the function
+    for (Value operand : inner->getOperands()) // a scalar from outside the body
       if (inner != op && operand.getParentBlock() == op->getBlock() &&
           !isa<RankedTensorType>(operand.getType()))
         place = join(place, get(operand));
@@ -94,7 +95,8 @@ BatchPlace BatchPlaces::ofStructured(linalg::LinalgOp op, OpResult result) const
     if (auto loop = dyn_cast<AffineDimExpr>(expr);
         loop && static_cast<int64_t>(loop.getPosition()) == place.dim)
       return BatchPlace::inside(dim, place.outer);
-  return {}; // a sum over the batch
+  // The op sums over the batch.
+  return {};
 }
 
 BatchPlace BatchPlaces::ofCollapse(tensor::CollapseShapeOp op) const {
@@ -121,7 +123,8 @@ BatchPlace BatchPlaces::ofExpand(tensor::ExpandShapeOp op) const {
   ArrayRef<int64_t> shape = shapeOf(op.getResult());
   if (!hasElements(shape))
     return BatchPlace::unknown();
-  int64_t before = 1; // elements of the group's dimensions so far
+  // Number of elements of the group's dimensions visited so far.
+  int64_t before = 1;
   for (int64_t member : op.getReassociationIndices()[place.dim]) {
     int64_t outer = place.outer / before;
     if (place.outer % before == 0 && shape[member] % (outer * batch) == 0)
@@ -146,7 +149,7 @@ BatchPlace BatchPlaces::ofSlice(tensor::ExtractSliceOp op) const {
 
 BatchPlace BatchPlaces::compute(OpResult result) const {
   Operation *op = result.getOwner();
-  // Returns `place` if the op keeps dimension `dim` of a batch as it is.
+  // Returns `place` if `keeps` is true for the dimension of the batch.
   auto keeping = [](BatchPlace place, auto keeps) {
     return place.kind != BatchPlace::Inside || keeps(place.dim) ? place : BatchPlace::unknown();
   };

@@ -14,13 +14,13 @@
 
 namespace mlir::fsdp {
 
-/// Where the samples of the batch lie in a tensor: dimension `dim` has `outer` · batch · inner
-/// elements.
+/// Where the samples of the batch lie in a tensor. Dimension `dim` has outer · batch · inner
+/// elements, and its index is (o · batch + sample) · inner + i.
 struct BatchPlace {
   enum Kind {
     None,   ///< no dimension counts samples: a parameter, or a sum over the batch
     Inside, ///< dimension `dim` counts samples
-    Unknown ///< cannot be told
+    Unknown ///< the place is not known
   };
   Kind kind = None;
   int64_t dim = 0;
@@ -35,8 +35,8 @@ struct BatchPlace {
   bool isLeading() const { return kind == Inside && dim == 0 && outer == 1; }
 };
 
-/// Computes where the samples lie in the tensors of a function of one block, whose batch inputs
-/// hold them in dimension 0. Each op of the block is visited once.
+/// Computes where the samples lie in the tensors of a function of one block. In its batch inputs,
+/// dimension 0 counts samples. Visits each op of the block once.
 class BatchPlaces {
 public:
   /// `inputs` are the arguments that come with each batch, `batch` is their first dimension.

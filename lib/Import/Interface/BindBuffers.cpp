@@ -9,16 +9,18 @@
 //   constant dense_resource<__elided__> : tensor<1024x1024xi1>
 //     --buffer=142=causal ->  linalg.generic { linalg.index 1 <= linalg.index 0 }
 //
-//  1. Find the targets. A NAME is a resource key, a location or a batch name. An INDEX is the
-//     position of a constant without content, of an argument, or of any other table, in that order.
+//  1. Find the targets. A NAME is a resource key, a location or a batch name. An INDEX is a
+//     position. If several values have that position, a constant without content precedes an
+//     argument, and an argument any other table.
 //  2. Build the contents. `causal` is a comparison of loop indices, not a table, so that it can be
-//     fused. Its form depends on the uses. For a select it is true below the diagonal, or above it
-//     if the select masks scores. If it is added to scores it is 0 and -inf, else 1 and 0.
-//  3. Replace causal boolean tables of the file by a comparison of indices as well.
+//     fused. Its values depend on the uses. As the condition of a select, it is true on and below
+//     the diagonal, or above the diagonal if the select masks scores there. If added to scores, it
+//     is 0 and -inf; else 1 and 0.
+//  3. Also replace causal boolean tables whose values are in the file by a comparison of indices.
 //  4. Report an error that suggests a --buffer option for an integer constant without content, and
 //     for an unmarked boolean argument.
 //
-// Not done here: float constants without content, which are parameters (LiftParameters.cpp).
+// Float constants without content are parameters (LiftParameters.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -120,8 +122,8 @@ static bool isMaskedScore(Value value) {
   return false;
 }
 
-/// Returns the form that the uses of a mask expect; follows views, copies and logical not
-/// (`flipped`).
+/// Returns the form that the uses of a mask expect. Follows views, copies and logical not;
+/// `flipped` is true after an odd number of negations.
 static CausalForm formFromUses(Value buffer, bool flipped = false, unsigned depth = 0) {
   bool isFloat = isa<FloatType>(getElementTypeOrSelf(buffer.getType()));
   CausalForm unclear = flipped ? CausalForm::Masked : CausalForm::Allowed;
@@ -199,8 +201,8 @@ LogicalResult BindBuffersPass::bind(Value buffer, const Binding &binding) {
   return success();
 }
 
-/// Reports an argument that is marked as a buffer (`train.buffer`) or is boolean, such as a mask,
-/// unless it is marked as a batch input or a parameter.
+/// Reports arguments that are marked as buffers (`train.buffer`) or boolean (masks), except marked
+/// batch inputs and parameters.
 LogicalResult BindBuffersPass::checkArguments() {
   for (BlockArgument arg : func.getArguments()) {
     bool marked = llvm::any_of(
@@ -233,8 +235,7 @@ void BindBuffersPass::refuseUnknown(Operation *op) {
           "or raw little-endian)";
 }
 
-/// Builds the comparison of indices that equals a causal boolean table; null if the table is
-/// another.
+/// Builds the comparison of indices that equals a causal boolean table; null for other tables.
 static Value recogniseTable(OpBuilder &b, Operation *op) {
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   auto value = constantValue(op);
@@ -262,7 +263,7 @@ static Value recogniseTable(OpBuilder &b, Operation *op) {
   return buildCausal(b, op->getLoc(), type, allowed ? CausalForm::Allowed : CausalForm::Masked);
 }
 
-/// Replaces the resource of an integer table or a kept table by inline values.
+/// Replaces the resource of a table by inline values if the table has integers or is marked `keep`.
 static void readResource(Operation *op) {
   auto constant = dyn_cast<arith::ConstantOp>(op);
   auto resource = constant ? dyn_cast<DenseResourceElementsAttr>(constant.getValue()) : nullptr;
@@ -287,7 +288,7 @@ void BindBuffersPass::runOnOperation() {
     if (isTable(op))
       tables.push_back(op);
   });
-  // Find all targets first, because binding an argument changes the numbers of later ones.
+  // Find all targets first, because binding an argument changes the indices of later arguments.
   SmallVector<std::pair<Value, Binding>> bindings;
   for (StringRef text : buffers) {
     Binding binding;

@@ -127,7 +127,8 @@ FailureOr<Value> fsdp::buildFromFile(OpBuilder &b, Location loc, RankedTensorTyp
     return emitError(loc) << "--buffer: '" << path << "' expected " << type.getNumElements() * width
                           << " bytes for " << type << ", found " << bytes->size();
   DenseElementsAttr value;
-  if (element.isInteger(1)) { // the file has one byte per element
+  // The file has one byte per i1 element.
+  if (element.isInteger(1)) {
     SmallVector<bool> bits(llvm::map_range(*bytes, [](char c) { return c != 0; }));
     value = DenseElementsAttr::get(type, ArrayRef<bool>(bits));
   } else {

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Verifies the fsdp attributes of arguments, which people write by hand. A misspelt one would
-// otherwise have no effect:
+// Verifies the fsdp attributes of arguments, which people write by hand. Without this check, a
+// misspelt attribute would have no effect:
 //
 //   fsdp.param      a name that is not empty, or a unit attribute (the location is the name)
 //   fsdp.batch      a name that is not empty; not together with fsdp.param

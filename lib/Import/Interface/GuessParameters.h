@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The guess of fsdp-lift-parameters if nothing names a parameter.
+// fsdp-lift-parameters guesses which arguments are parameters if nothing names a parameter.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,9 +21,9 @@ namespace mlir::fsdp {
 bool isFloatTensor(Type type);
 
 /// Returns the arguments that are guessed to be parameters: the float tensors before the first
-/// other argument, except named batch inputs. Returns none if all arguments are float tensors.
-/// Fails with an error if one of them may be a batch input, because its leading dimension equals
-/// that of an integer input.
+/// argument of another type, except named batch inputs. Returns none if all arguments are float
+/// tensors. Fails with an error if a guessed parameter may be a batch input, because its leading
+/// dimension equals that of an integer input.
 FailureOr<SmallVector<BlockArgument>> guessParameters(func::FuncOp func);
 
 /// Returns whether all uses of a constant lead to sin and cos, as those of rotary frequencies do.
@@ -34,7 +34,7 @@ struct ParameterGuess {
   std::vector<std::string> trained, untrained;
 };
 
-/// Warns that parameters were guessed. Lists all trained ones and the first few untrained ones.
+/// Warns that parameters were guessed. Lists all trained values and the first few untrained values.
 void warnOfGuess(func::FuncOp func, const ParameterGuess &guess);
 
 /// Returns the shape of a tensor, such as "8x4", or "a scalar".

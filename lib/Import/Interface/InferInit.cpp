@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Infers the initial values of parameters that have none from their uses:
+// Infers initial values of parameters from their uses, if the model gives no initial values:
 //
 //   read by a contraction, a lookup or attention      normal, mean 0, σ 0.02
 //   rank ≥ 2, added (position embeddings)             normal, mean 0, σ 0.02
@@ -14,7 +14,7 @@
 //   integers                                          0, with a warning unless the file has values
 //
 // Follows uses through views, slices, copies and casts. A remark lists the inferred values. The
-// file of --params-file and a weights file take precedence.
+// file of --params-file and a weights file take precedence over inferred values.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,30 +4,31 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Decides which values are trained, and makes all of them named arguments.
+// Decides which values are trained, and makes each trained value a named argument.
 //
 //   func @f(%ids: tensor<4xi64>)              func @f(%ids: .., %w: tensor<8x8xf32>
 //     %w = constant dense_resource<h_w>   ->            {fsdp.param = "h_w"})
 //
 //  1. A parameter is named by `fsdp.param` or a foreign marker (`train.param`) on its argument, by
 //     --params, or by the sidecar (--params-file). The options also name constants, by resource key
-//     or location. If anything is named, only named values are trained.
+//     or location. If any value is named, only named values are trained.
 //  2. If nothing is named, the pass guesses and warns: all float arguments before the first integer
-//     one are parameters. If there is none (a frozen module), all float tables are, except those
-//     that only reach sin and cos (rotary frequencies). --params=auto accepts the guess.
-//  3. Each trained constant becomes an argument of its own, before a pass can merge two whose
-//     values were elided. Copies of one constant (inlined twice) and equal resources become one
-//     argument. Integers are not trained: an integer parameter is frozen, an integer constant stays
-//     a constant.
-//  4. A float table that is not trained keeps its values, as a constant listed in `fsdp.constants`
-//     or, if it is a large resource, as a frozen parameter, which the ranks shard. A table whose
-//     values were elided is an error.
+//     argument are parameters. If there is no such argument (a frozen module), all float tables are
+//     parameters, except those that only reach sin and cos (rotary frequencies). --params=auto
+//     accepts the guess.
+//  3. Each trained constant becomes an argument, before a pass can merge two constants with elided
+//     values. Copies of one constant (inlined twice) and equal resources become one argument.
+//     Integers are not trained: an integer parameter is frozen, an integer constant stays a
+//     constant.
+//  4. A float table that is not trained keeps its values as a constant that `fsdp.constants` lists.
+//     If it is a large resource, it becomes a frozen parameter, which the ranks shard. A table with
+//     elided values is an error.
 //  5. The name is the marker's value, else the argument's location, the resource key or `param.N`.
 //     The sidecar's "rename" replaces it. Values in the file become the module attribute
 //     `fsdp.values = {name = dense_resource<..>}`.
 //
-// Not done here: initial values of the others (InferInit.cpp), names of batch
-// arguments (NameBatch.cpp), how the guess is made (GuessParameters.cpp).
+// See InferInit.cpp for other initial values, NameBatch.cpp for names of batch arguments, and
+// GuessParameters.cpp for the guess.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,7 +57,7 @@ namespace {
 /// The copies of one constant.
 struct Table {
   SmallVector<Operation *> ops;
-  std::string name;                ///< from the location, else the resource key; may be empty
+  std::string name;                ///< location's name, else the resource key; may be empty
   std::optional<int64_t> position; ///< position among the constants of the file
   SidecarEntry *entry = nullptr;
   bool isNamed = false; ///< an option names it as a parameter
@@ -89,7 +90,7 @@ private:
   bool isMarked = false; ///< an argument has a marker
   bool guesses = false;
   ParameterGuess guess;
-  /// Numbers of arguments and of constants that are parameters. (Statistics cannot be read.)
+  /// Counts of arguments and of constants that are parameters. (MLIR statistics are write-only.)
   unsigned numMarked = 0, numTables = 0;
   llvm::MapVector<Attribute, Table> tables;
   llvm::StringSet<> names;
@@ -269,8 +270,7 @@ static void writeInPlace(Operation *op) {
                       resource.getType(), resource.getRawHandle().getBlob()->getData()));
 }
 
-/// Keeps the values of an untrained table: as a constant, or as a frozen parameter if it is a large
-/// resource.
+/// Keeps an untrained table as a constant or, if it is a large resource, as a frozen parameter.
 LogicalResult LiftParametersPass::keep(Table &table) {
   auto type = cast<RankedTensorType>(table.type());
   std::string name = table.getName(constants.size(), "constant.");
@@ -353,7 +353,7 @@ void LiftParametersPass::runOnOperation() {
   unsigned given = func.getNumArguments();
   if (failed(markArguments()))
     return signalPassFailure();
-  // A range must not exceed the arguments of the file; lifting adds more.
+  // A range of --params must end within the arguments of the file; lifting has added others.
   for (ParameterItem &item : list.items)
     if (item.last >= static_cast<int64_t>(given))
       item.used = false;

@@ -4,12 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Arguments that are not parameters are batch inputs. Names those of a language model:
+// Arguments that are not parameters are batch inputs. The pass names those of a language model:
 //
 //   the only integer input                                "tokens"
 //   the second of two integer inputs of equal shape       "targets"
 //
-// With other inputs the types do not tell which is which: an integer mask looks like labels. The
+// For other inputs, the types do not determine names: an integer mask has the type of labels. The
 // pass then reports an error that lists the inputs without a name. It keeps existing names and
 // drops arguments that are not read. It reports each guess as a remark, or as a warning if no
 // lookup reads the input.
@@ -30,7 +30,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// The batch inputs of a function, with a name and without (open).
+/// The batch inputs of a function: `named`, and without a name (`open`).
 struct Inputs {
   SmallVector<BlockArgument> named, open;
   SmallVector<StringRef> names;
@@ -137,7 +137,8 @@ LogicalResult NameBatchPass::name(const Inputs &inputs) {
   for (StringRef name : {"tokens", "targets"})
     if (!llvm::is_contained(inputs.names, name))
       free.push_back(name);
-  bool isPair = all == 2 && !llvm::is_contained(inputs.names, "targets"); // "targets" is guessed
+  // With two inputs, the name "targets" is guessed.
+  bool isPair = all == 2 && !llvm::is_contained(inputs.names, "targets");
   BlockArgument first = inputs.named.empty() ? inputs.open.front() : inputs.named.front();
   if (isPair && cast<ShapedType>(first.getType()).getShape() !=
                     cast<ShapedType>(inputs.open.back().getType()).getShape())

@@ -44,7 +44,7 @@ struct ParameterList {
   /// Returns whether an option names a parameter.
   bool namesAny() const { return !items.empty() || !sidecar.empty(); }
 
-  /// Parses `--params` and the file of `--params-file`. Emits errors at `loc`, or at the place in
+  /// Parses `--params` and the file of `--params-file`. Emits errors at `loc` or at a position in
   /// the file.
   static FailureOr<ParameterList> parse(StringRef params, StringRef file, Location loc);
 

@@ -50,8 +50,8 @@ static const char *findTooDeep(StringRef text, unsigned most) {
   return nullptr;
 }
 
-/// Returns the first operator of an affine map or set after the first `most` of them; null if there
-/// is none.
+/// Returns operator `most` + 1 of an affine map or set; null if none has more than `most`
+/// operators.
 static const char *findTooLong(StringRef text, unsigned most) {
   size_t next = 0;
   auto findBegin = [&] {
@@ -111,16 +111,16 @@ static std::string findSimilar(StringRef op, MLIRContext *context) {
   return best;
 }
 
-/// Returns an explanation of a parser error: a similar op, advice on a dialect, or another version
-/// of MLIR; empty if none applies.
+/// Returns an explanation of a parser error: a similar op, advice on a dialect, or a different
+/// version of MLIR as the cause. Returns an empty string if no explanation applies.
 static std::string explain(StringRef message, MLIRContext *context) {
-  // custom op 'linalg.contact' is unknown (tried 'func.linalg.contact' as well)
+  // Message: custom op 'linalg.contact' is unknown (tried 'func.linalg.contact' as well)
   if (StringRef rest = message; rest.consume_front("custom op '") && rest.contains("is unknown"))
     if (std::string similar =
             findSimilar(rest.take_until([](char c) { return c == '\''; }), context);
         !similar.empty())
       return "did you mean '" + similar + "'?";
-  // Dialect `stablehlo' not found for custom op 'stablehlo.add'
+  // Message: Dialect `stablehlo' not found for custom op 'stablehlo.add'
   if (message.contains_insensitive("dialect") && message.contains("not found")) {
     StringRef rest = message.drop_front(message.find_first_of("`'") + 1);
     StringRef dialect = rest.take_until([](char c) { return c == '\'' || c == '`'; });
@@ -162,7 +162,7 @@ OwningOpRef<ModuleOp> fsdp::parseModel(StringRef path, MLIRContext *context) {
         advice = explain(diag.str(), context);
         where = diag.getLocation();
       }
-      return failure(); // the outer handlers report it
+      return failure(); // the outer handlers report the diagnostic
     });
     ParserGuard guard("", name);
     module = parseSourceFile<ModuleOp>(sources, ParserConfig(context));

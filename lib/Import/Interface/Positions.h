@@ -18,7 +18,7 @@
 
 namespace mlir::fsdp {
 
-/// Discardable attribute of arguments and constants: the position. Import removes it at its end.
+/// Discardable attribute with the position of an argument or constant. Import finally removes it.
 inline constexpr llvm::StringLiteral positionAttr = "fsdp.position";
 
 /// Discardable attribute of constants for which --buffer says `keep` or gives a file.

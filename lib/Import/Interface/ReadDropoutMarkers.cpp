@@ -12,14 +12,14 @@
 //
 //  1. A marker is a function without a body that has `fsdp.dropout`, the probability p of a zero,
 //     or whose name is `fsdp.dropout` or begins with `fsdp.dropout.` or `fsdp.dropout_`.
-//  2. Each call gets a site, in order of appearance, that no other random op has. A call with p = 0
-//     is its operand, and gets none. A function that was called twice has been inlined twice, so
-//     its calls draw different numbers.
+//  2. Each call gets a `site`, a number that no other random op has, in order of appearance. A call
+//     with p = 0 is replaced by its operand. A function that is called twice has been inlined
+//     twice, so the two copies of a marker draw different numbers.
 //  3. The factor is f32 (f64 for an f64 tensor); the product is rounded to the type of the tensor.
-//  4. The numbers must be those of the samples, however these are divided among ranks. So the first
-//     dimension of the tensor has to count samples (BatchPlace.h), as the first dimension of the
-//     batch inputs does. Where the ops before do not tell, a warning says so.
-//  5. The arguments with `fsdp.key` are added where they are missing.
+//  4. A sample must draw the same numbers on whichever rank it is. So the first dimension of the
+//     tensor has to count samples (BatchPlace.h), as that of the batch inputs does. If the
+//     preceding ops do not determine this, the pass warns.
+//  5. Missing arguments with `fsdp.key` are added.
 //
 // Runs after functions are inlined and parameters are marked. O(ops)
 //
@@ -42,7 +42,7 @@ using namespace mlir::fsdp;
 
 static constexpr llvm::StringLiteral dropoutAttr = "fsdp.dropout";
 
-/// Largest number of random elements of a sample (C3 of fsdp.random).
+/// Largest number of random elements of a sample, because fsdp.random counts them in `C3`.
 static constexpr int64_t maxPerSample = int64_t(1) << 33;
 
 namespace {
@@ -103,7 +103,7 @@ LogicalResult ReadDropoutMarkersPass::readDeclarations() {
   return result;
 }
 
-/// Finds the batch inputs, and the first dimension of `tokens` or that of all inputs.
+/// Finds the batch inputs and the batch size: the first dimension of `tokens` or of all inputs.
 LogicalResult ReadDropoutMarkersPass::readBatch() {
   BlockArgument deciding;
   bool agree = true;
@@ -204,7 +204,7 @@ LogicalResult ReadDropoutMarkersPass::check(func::CallOp call, const BatchPlaces
   return checkPlace(call, places);
 }
 
-/// Returns the argument with `fsdp.key = name`; adds it after the others if there is none.
+/// Returns the argument with `fsdp.key = name`; appends it to the arguments if it is missing.
 Value ReadDropoutMarkersPass::getKey(StringRef name) {
   for (BlockArgument arg : entry.getArguments())
     if (auto key = entry.getArgAttrOfType<StringAttr>(arg.getArgNumber(), FSDPDialect::keyAttr);

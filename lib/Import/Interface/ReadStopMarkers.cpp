@@ -15,10 +15,10 @@
 //  - a `linalg.generic` with the attribute `fsdp.stop_gradient` that yields its one input;
 //  - the op itself.
 //
-// The attribute on another op is an error, because a transformation must have moved it. If the
-// module or a function has `fsdp.num_stop_gradients = N`, a number of markers in it other than N is
-// an error, because a transformation must have dropped or copied one. Runs before functions are
-// inlined. O(ops)
+// The attribute on any other op is an error, because a transformation must have moved it there. If
+// the module or a function has `fsdp.num_stop_gradients = N`, it must contain N markers. Another
+// count is an error, because a transformation must have dropped or copied a marker. Runs before
+// functions are inlined. O(ops)
 //
 //===----------------------------------------------------------------------===//
 

@@ -13,9 +13,9 @@
 //   func.func @helper()
 //
 //  1. Choose the entry; every other function becomes private.
-//  2. Number the entry's arguments, and all tensor constants with more than one value in the order
-//     of the text. Inlining and lifting keep the attributes, so positions in `--params` and
-//     `--buffer` are those of the file.
+//  2. Number the entry's arguments, and all tensor constants that are not splats, in the order of
+//     the text. Inlining and lifting keep the attributes, so positions in `--params` and `--buffer`
+//     are those of the file.
 //  3. Drop unused globals and attributes of unknown dialects.
 //
 //===----------------------------------------------------------------------===//

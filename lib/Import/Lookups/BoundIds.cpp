@@ -12,14 +12,14 @@
 //
 // For each lookup (rows of a table, classes of a loss), compute the range of its ids:
 //
-//  1. The range is valid: done.
+//  1. The range is valid: nothing to do.
 //  2. The ids depend on one argument without a limit: set the greatest limit that makes the range
-//     valid, or the least over several lookups.
+//     valid. The least limit over several lookups remains.
 //  3. The ids are an element of an argument whose limit is too large, or an invalid constant:
 //     error.
 //  4. Otherwise clamp the ids and check them in each step (CheckLookups.cpp).
 //
-// O(lookups · ops). Not done here: `tensor.extract` in bodies (DropAsserts.cpp).
+// O(lookups · ops). DropAsserts.cpp handles `tensor.extract` in bodies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,7 +51,7 @@ private:
 };
 } // namespace
 
-/// Describes the valid ids of a lookup: "in [0, 11), the rows of the table".
+/// Describes the valid ids of a lookup, such as "in [0, 11), the rows of the table".
 static std::string describe(const RowLookup &lookup) {
   return "in [0, " + std::to_string(lookup.extent) + "), the " + lookup.what.str();
 }
@@ -68,7 +68,8 @@ LogicalResult BoundIdsPass::lowerLimit(const RowLookup &lookup, BlockArgument ar
   if (lookup.admits(ranges.getSet(lookup.ids)))
     range = {0, lookup.extent - 1};
   if (range.lo >= 0 && range.hi >= lookup.extent && range.hi - (lookup.extent - 1) < limit) {
-    limit -= range.hi - (lookup.extent - 1); // for an offset as in `id + 2`
+    // Subtract an offset, as in `id + 2`.
+    limit -= range.hi - (lookup.extent - 1);
     ranges.assume(arg, limit);
     range = ranges.get(lookup.ids);
   }

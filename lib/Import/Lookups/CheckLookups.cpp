@@ -14,10 +14,10 @@
 //                                          %bad {fsdp.lookup = {location = "m.mlir:7:12", ..}}
 //
 //  1. Clamp the ids, so that no kernel reads outside the table.
-//  2. Reduce the ids to one i64: 0, which is always valid, or an id that is out of range. The
-//     unsigned maximum does not depend on the order.
-//  3. Return it as a further result. Update applies no step in which it is not 0
-//  (AddStepBlock.cpp).
+//  2. Reduce the ids to one i64: 0 if all ids are valid, else an id that is out of range. The
+//     unsigned maximum does not depend on the order of reduction.
+//  3. Return the i64 as a further result. The update skips a step in which it is not 0
+//     (AddStepBlock.cpp).
 //
 // Targets that a loss ignores are valid and are not clamped. O(ids).
 //
@@ -46,7 +46,7 @@ static std::string describeLocation(Operation *op) {
   return text.empty() ? "'" + op->getName().getStringRef().str() + "'" : text;
 }
 
-/// Extends an id to i64: signed, except that i1 is 0 or 1.
+/// Extends an id to i64. Integers are sign-extended; i1 becomes 0 or 1.
 static Value widen(OpBuilder &b, Location loc, Value id) {
   if (id.getType().isInteger(64))
     return id;

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Interprets constants, generics, views, slices and concatenations. A body is written as a list of
-// its ops once, and run at each point of the loops. A sum of floats is not computed, since its
-// order is the kernel's.
+// Interprets constants, generics, views, slices and concatenations. A body is translated once into
+// a list of steps, which run at each point of the loops. Sums of floats are not computed, since the
+// kernel determines their order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ static int64_t countOf(ArrayRef<int64_t> shape) {
   return count;
 }
 
-/// Returns the row-major index of `at`; nothing if that is outside of the shape.
+/// Returns the row-major index of `at`; nothing if a coordinate is outside the shape.
 static std::optional<int64_t> offsetOf(ArrayRef<int64_t> shape, ArrayRef<int64_t> at) {
   int64_t offset = 0;
   for (auto [extent, index] : llvm::zip_equal(shape, at)) {
@@ -38,7 +38,7 @@ static std::optional<int64_t> offsetOf(ArrayRef<int64_t> shape, ArrayRef<int64_t
   return offset;
 }
 
-/// Advances `point` in row-major order. Returns false after the last one.
+/// Advances `point` in row-major order. Returns false after the last point.
 static bool advance(MutableArrayRef<int64_t> point, ArrayRef<int64_t> shape) {
   for (size_t i = point.size(); i-- > 0;) {
     if (++point[i] < shape[i])
@@ -118,12 +118,12 @@ struct ConstantEvaluator::Program {
     Operation *op;
     unsigned slot;
     SmallVector<unsigned, 4> operands;
-    const ConstantTable *table; ///< of a tensor.extract
+    const ConstantTable *table; ///< source of a tensor.extract
   };
   llvm::DenseMap<Value, unsigned> slots;
   std::vector<Scalar> values;
   SmallVector<Input> inputs;
-  SmallVector<std::pair<unsigned, unsigned>> indices; ///< slot and loop
+  SmallVector<std::pair<unsigned, unsigned>> indices; ///< slot of a linalg.index, and its loop
   SmallVector<Step> steps;
 
   unsigned add(Value value, Scalar initial = {}) {
@@ -133,7 +133,8 @@ struct ConstantEvaluator::Program {
   }
 };
 
-/// Appends what computes `value`, a value of the body of `op` or a scalar from outside.
+/// Appends the steps that compute `value`, which is in the body of `op` or a scalar from outside.
+/// Returns false if an op is not supported.
 bool ConstantEvaluator::write(Program &program, linalg::LinalgOp op, Value value) {
   if (program.slots.contains(value))
     return true;
@@ -259,8 +260,8 @@ static bool dependsOnOrder(linalg::LinalgOp op) {
   });
 }
 
-/// Computes all results of a structured op, as a reduction of one may read another, and returns
-/// one.
+/// Computes all results of a structured op, because the reduction of one may read another. Returns
+/// result number `result`.
 std::optional<ConstantTable> ConstantEvaluator::computeStructured(linalg::LinalgOp op,
                                                                   unsigned result) {
   SmallVector<int64_t> extents = op.getStaticLoopRanges();
@@ -308,7 +309,8 @@ std::optional<ConstantTable> ConstantEvaluator::computeSlice(tensor::ExtractSlic
   ConstantTable whole = *source, part{llvm::to_vector(op.getStaticSizes()), {}};
   part.elements.resize(countOf(part.shape));
   copyBlock(whole, part, op.getStaticOffsets(), op.getStaticStrides(), /*toWhole=*/false);
-  part.shape = llvm::to_vector(op.getType().getShape()); // may drop dimensions of 1
+  // A slice may drop dimensions of size 1.
+  part.shape = llvm::to_vector(op.getType().getShape());
   return part;
 }
 

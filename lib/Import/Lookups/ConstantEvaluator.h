@@ -24,7 +24,7 @@ struct ConstantTable {
 /// A value of a body as a function of some of the loops.
 struct ConstantValue {
   SmallVector<int64_t> loops; ///< the loops it depends on, in ascending order
-  ConstantTable table;        ///< over those loops
+  ConstantTable table;        ///< values over those loops
 };
 
 /// Computes tensors and values of bodies that depend on constants and loops alone.
@@ -33,15 +33,15 @@ public:
   /// Largest number of elements of a tensor, and of points of the loops of an op.
   static constexpr int64_t maxElements = 1 << 19, maxPoints = 1 << 22;
 
-  /// Returns the elements of a tensor; null if it depends on an argument, an op is unknown, or it
-  /// is too large.
+  /// Returns the elements of a tensor. Returns null if the tensor depends on an argument or an
+  /// unsupported op, or is too large.
   const ConstantTable *get(Value tensor);
 
-  /// Returns a value of the body of `op`, of which no element is undefined.
+  /// Returns a value of the body of `op`; nothing if an element is undefined or cannot be computed.
   std::optional<ConstantValue> get(linalg::LinalgOp op, Value value);
 
 private:
-  /// A body as a list of ops, on numbered values.
+  /// A body as a list of steps on numbered slots.
   struct Program;
 
   std::optional<ConstantTable> compute(OpResult tensor);

@@ -15,15 +15,15 @@
 //
 //  1. For every tensor.extract whose index depends on integer arguments, find the greatest limit L
 //     for which ids in [0, L) give a valid index. The argument's `fsdp.limit` becomes the least of
-//     these and its old limit. An index that is valid for all ids, and is not the id plus or times
-//     constants, lowers no limit.
-//  2. If no limit makes the index of a lookup valid, clamp it and check it in each step
+//     all L and the old limit. If an index is valid for all ids and is not the id plus or times
+//     constants, it lowers no limit.
+//  2. If no limit makes the index of a lookup valid, clamp the index and check it in each step
 //     (CheckLookups.cpp).
 //  3. Values outside the limit that the model handles, such as `ignore_index = -100`, become
 //     `fsdp.extra_ids` (ExtraIds.cpp).
 //  4. Fold comparisons, minima and maxima that have the same result for all ids in the limits and
 //     for the extra ids. Keep comparisons for equality with a negative constant.
-//  5. Drop every cf.assert. A remark names those that neither a limit nor a check covers.
+//  5. Drop every cf.assert. A remark names the asserts that neither a limit nor a check covers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -123,8 +123,8 @@ bool DropAssertsPass::isProven(tensor::ExtractOp extract, unsigned dim) {
          });
 }
 
-/// Finds limits of the arguments with which an index is in range, and sets those that are lower
-/// than the old ones. Returns whether the index is then in range.
+/// Finds limits of the arguments with which an index is in range. Sets each limit that is lower
+/// than the argument's old limit. Returns whether the index is then in range.
 bool DropAssertsPass::lowerLimits(tensor::ExtractOp extract, unsigned dim,
                                   ArrayRef<BlockArgument> arguments) {
   Value index = extract.getIndices()[dim];
@@ -145,7 +145,8 @@ bool DropAssertsPass::lowerLimits(tensor::ExtractOp extract, unsigned dim,
   IntegerRange range = ranges.get(index);
   if (arguments.size() == 1 && range.lo >= 0 && range.hi >= extent &&
       range.hi - (extent - 1) < limits[0]) {
-    limits[0] -= range.hi - (extent - 1); // for an offset as in `id + 2`
+    // Subtract an offset, as in `id + 2`.
+    limits[0] -= range.hi - (extent - 1);
     ranges.assume(arguments[0], limits[0]);
     range = ranges.get(index);
   }
@@ -160,8 +161,8 @@ bool DropAssertsPass::lowerLimits(tensor::ExtractOp extract, unsigned dim,
   return proven || always;
 }
 
-/// Builds an index that is out of range also if an assert on the same ids fails. torch-mlir wraps
-/// negative ids into the table, and asserts that there are none:
+/// Builds an index that is out of range if `index` is, or if an assert on the same ids fails.
+/// torch-mlir wraps negative ids into the table, and asserts that no id is negative:
 ///   assert(%id >= 0), %at = select(%id < 0, %id + V, %id)   ->   select(%id >= 0, %at, %id)
 Value DropAssertsPass::addAsserts(tensor::ExtractOp extract, Value index, int64_t extent,
                                   OpBuilder &b) {
@@ -204,7 +205,7 @@ LogicalResult DropAssertsPass::check(tensor::ExtractOp extract, unsigned dim) {
   auto generic = dyn_cast<linalg::GenericOp>(extract->getParentOp());
   IRRewriter b(&getContext());
   FailureOr<Ids> ids = failure();
-  // This advice is for a lookup in an attention region or at top level.
+  // The first advice is for a lookup outside generics, such as in an attention region.
   StringRef advice = "clamp the index with arith.maxsi and arith.minsi";
   if (generic && affineIndex(index)) {
     advice = "the index depends on loops alone; correct the model";
@@ -245,14 +246,14 @@ bool DropAssertsPass::inferLimit(tensor::ExtractOp extract, unsigned dim) {
   int64_t extent = cast<RankedTensorType>(extract.getTensor().getType()).getDimSize(dim);
   Value index = extract.getIndices()[dim];
   if (ShapedType::isDynamic(extent))
-    return true; // VerifyImported.cpp reports it
+    return true; // VerifyImported.cpp reports dynamic extents.
   llvm::SmallPtrSet<void *, 16> seen;
   SmallVector<BlockArgument> arguments;
   IdRanges::collectIdArguments(index, seen, arguments);
   return lowerLimits(extract, dim, arguments);
 }
 
-/// Returns whether a comparison such as `x == -100` tests if a target is ignored.
+/// Returns whether a comparison, such as `x == -100`, tests whether a target is ignored.
 static bool testsForIgnored(arith::CmpIOp cmp) {
   APInt value;
   return llvm::is_contained({arith::CmpIPredicate::eq, arith::CmpIPredicate::ne},
@@ -260,13 +261,13 @@ static bool testsForIgnored(arith::CmpIOp cmp) {
          matchPattern(cmp.getRhs(), m_ConstantInt(&value)) && value.isNegative();
 }
 
-/// Returns the value of a comparison if it is known.
+/// Returns the result of a comparison; nothing if the ranges do not determine it.
 static std::optional<int64_t> decideComparison(arith::CmpIOp cmp, IdRanges &ranges) {
   IntegerRange range = ranges.get(cmp.getResult());
   return range.isSingle() ? std::optional<int64_t>(range.lo) : std::nullopt;
 }
 
-/// Returns the number of the operand that a minimum or maximum equals, if it is known.
+/// Returns the index of the operand that a minimum or maximum equals; nothing if it is not known.
 static std::optional<int64_t> decideExtremum(Operation *op, IdRanges &ranges) {
   IntegerRange lhs = ranges.get(op->getOperand(0)), rhs = ranges.get(op->getOperand(1));
   bool isMax = isa<arith::MaxSIOp>(op);

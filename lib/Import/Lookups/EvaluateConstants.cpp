@@ -4,21 +4,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Buckets of relative positions and similar indices depend on no input, but their range follows
-// from no rule on ranges (a logarithm is rounded to an integer). They are computed here.
+// Buckets of relative positions and similar indices depend on no input, but the rules on ranges
+// cannot bound them (a logarithm is rounded to an integer). This pass computes their values.
 //
 //   generic outs(..) {                          %t = constant dense<[..]> : tensor<32x32xi64>
 //     %d = %j - %i                              generic ins(%t) outs(..) {
 //     %b = fptosi(log(%d) · 3.7)          ->    ^bb0(%b: i64, ..):
 //     tensor.extract %bias[%b, %h] }              tensor.extract %bias[%b, %h] }
 //
-//  1. For every index of a tensor.extract in a generic whose range is not known to be inside of the
-//     tensor, find the largest integer values of the body that depend on constants and loops alone.
+//  1. Take every index of a tensor.extract in a generic that is not known to be in range. Find the
+//     last integer values of its computation that depend on constants and loops alone.
 //  2. Compute them over the loops that they depend on (ConstantEvaluator.h).
-//  3. If that gives a smaller range, the value becomes an input: a constant.
+//  3. If a computed value has a smaller range, it becomes an input of the generic: a constant.
 //
-// Affine functions of loops, and integers whose range suffices, stay: later passes read them as
-// positions. Masks stay comparisons.
+// Affine functions of loops, and integers whose range suffices, are kept, because later passes read
+// them as positions. Masks remain comparisons.
 //
 //===----------------------------------------------------------------------===//
 
@@ -70,11 +70,12 @@ static IntegerRange rangeOf(const ConstantTable &table) {
   return range;
 }
 
-/// Collects the largest values before `value` in the body that are constant, and in a smaller range
-/// than the rules give.
+/// Collects the last values in the computation of `value` that are constant and whose range is
+/// smaller than the rules give.
 void Finder::find(Value value) {
   while (isa_and_nonnull<arith::IndexCastOp, arith::ExtSIOp>(value.getDefiningOp()))
-    value = value.getDefiningOp()->getOperand(0); // checks beside the lookup read it as well
+    // Checks next to the lookup also read the value before the cast.
+    value = value.getDefiningOp()->getOperand(0);
   if (!seen.insert(value.getAsOpaquePointer()).second)
     return;
   bool isId = isa<IntegerType, IndexType>(value.getType()) && !value.getType().isInteger(1);
@@ -114,7 +115,8 @@ void EvaluateConstantsPass::replace(tensor::ExtractOp extract, const Found &foun
     loops.push_back(b.getAffineDimExpr(loop));
   AffineMap map = AffineMap::get(op.getNumLoops(), 0, loops, &getContext());
   Value captured = found.value;
-  if (type.isIndex()) { // the input is i64
+  // The new input is i64.
+  if (type.isIndex()) {
     b.setInsertionPointToStart(op.getBody());
     captured = arith::ConstantOp::create(b, loc, b.getZeroAttr(element));
     Value cast = arith::IndexCastOp::create(b, loc, type, captured);
@@ -140,7 +142,8 @@ void EvaluateConstantsPass::runOnOperation() {
         finder.find(index);
     for (const Found &one : finder.found)
       replace(extract, one);
-    if (!finder.found.empty()) // the place of a rebuilt generic in memory may be another's now
+    // The cache is keyed by address, and a new op may have the address of a rebuilt generic.
+    if (!finder.found.empty())
       evaluator = ConstantEvaluator();
   }
 }

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The semantics are those of arith and math: integers wrap. A quotient by 0, or a float that no
-// integer of the type holds, is undefined. Every reader but a select passes that on.
+// The semantics are those of arith and math: integers wrap. A quotient by 0 is undefined, and so is
+// the conversion of a float that no integer of the type holds. Every op except a select passes an
+// undefined operand on to its result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -154,7 +155,7 @@ static const llvm::StringMap<RealFunction> &realFunctions() {
   return table;
 }
 
-/// Returns the float as an integer of the type; undefined where it has none.
+/// Returns the float as an integer of the type; undefined if the type cannot hold it.
 static Scalar toInteger(double value, Type type, bool isSigned) {
   unsigned width = widthOf(type);
   double whole = std::trunc(value);
@@ -176,7 +177,7 @@ bool fsdp::isKnownScalarOp(Operation *op) {
       !isKnownType(op->getResult(0).getType()))
     return false;
   StringRef name = op->getName().getStringRef();
-  // Signed arithmetic on one bit has -1 for 1.
+  // In signed arithmetic on one bit, the value 1 means -1.
   bool isBit = op->getResult(0).getType().isInteger(1);
   if (isBit && isa<arith::MaxSIOp, arith::MinSIOp, arith::DivSIOp, arith::RemSIOp,
                    arith::FloorDivSIOp, arith::CeilDivSIOp, arith::ShRSIOp>(op))
@@ -188,7 +189,7 @@ bool fsdp::isKnownScalarOp(Operation *op) {
              op);
 }
 
-/// Evaluates a cast; `x` is its operand, defined.
+/// Evaluates a cast of the defined operand `x`.
 static Scalar evaluateCast(Operation *op, Scalar x) {
   Type from = op->getOperand(0).getType(), to = op->getResult(0).getType();
   if (isa<arith::FPToSIOp, arith::FPToUIOp>(op))
@@ -199,7 +200,8 @@ static Scalar evaluateCast(Operation *op, Scalar x) {
   unsigned width = widthOf(from);
   int64_t value = extendsSign ? (width == 1 ? -x.integer : x.integer)
                               : static_cast<int64_t>(unsignedOf(x.integer, width));
-  if (isa<arith::SIToFPOp, arith::UIToFPOp>(op)) // rounded once: exact as f64, or unknown
+  // The result must be rounded once, so an integer that is inexact as f64 is not converted.
+  if (isa<arith::SIToFPOp, arith::UIToFPOp>(op))
     return std::abs(value >> 1) < int64_t(1) << 52
                ? Scalar::of(roundTo(static_cast<double>(value), to))
                : Scalar::poison();

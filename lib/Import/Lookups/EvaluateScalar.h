@@ -26,7 +26,7 @@ struct Scalar {
 /// Returns the number that an attribute holds: an integer of at most 64 bits, or a float.
 std::optional<Scalar> readScalar(Attribute attr);
 
-/// Returns whether evaluateScalar() knows the op, its types included.
+/// Returns whether evaluateScalar() supports the op with its types.
 bool isKnownScalarOp(Operation *op);
 
 /// Returns the result of an op of arith or math on numbers. Functions of math are computed in f64

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Rewrites a lookup that is not a row of a table, such as the log-probability of a target, to a sum
-// over the dimension with the computed index:
+// Rewrites lookups that do not read rows of a table, such as the log-probability of a target. A
+// lookup becomes a sum over the dimension with the computed index:
 //
 //   generic ins(%t) {                          %p = generic ins(%logp, %t)
 //     tensor.extract %logp[index 0, %t] }  ->    { sum over v of select(v == %t, %logp[d0, v], 0) }
@@ -13,7 +13,7 @@
 // The sum is differentiable without a scatter; each lookup costs O(size of the dimension). Applies
 // also to integer tables (a mask read at positions) and to indices such as n - 1 - d (a flip).
 //
-// Not done here: losses (RaiseCrossEntropy.cpp), rows of tables (RaiseEmbedding.cpp).
+// RaiseCrossEntropy.cpp raises losses, and RaiseEmbedding.cpp raises rows of tables.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +39,7 @@ struct ExpandLookupPass : public fsdp::impl::ExpandLookupPassBase<ExpandLookupPa
 } // namespace
 
 /// Appends the indices of a lookup as functions of the loops to `exprs`, with dimension `v` for the
-/// index that is neither a loop nor a constant. Returns the number of that index; fails unless
+/// index that is neither a loop nor a constant. Returns the dimension of that index; fails unless
 /// there is exactly one.
 static FailureOr<unsigned> analysePositions(tensor::ExtractOp extract, unsigned v,
                                             SmallVectorImpl<AffineExpr> &exprs) {
@@ -68,8 +68,8 @@ static SmallVector<unsigned> usedLoops(ArrayRef<AffineMap> maps, unsigned numLoo
   return used;
 }
 
-/// Returns the part of the tensor that the loops of a lookup reach: a loop may end before its
-/// dimension does.
+/// Returns the slice of the tensor that a lookup reads. A loop may be shorter than the dimension
+/// that it indexes.
 static Value sliceReached(tensor::ExtractOp extract, ArrayRef<AffineExpr> exprs,
                           ArrayRef<int64_t> extents, OpBuilder &b) {
   auto type = cast<RankedTensorType>(extract.getTensor().getType());
@@ -158,7 +158,7 @@ static LogicalResult expand(tensor::ExtractOp extract) {
 }
 
 void ExpandLookupPass::runOnOperation() {
-  // An expansion rebuilds the generic, so collect the lookups again after each.
+  // An expansion rebuilds the generic, so collect the lookups again after each expansion.
   for (bool changed = true; changed;) {
     changed = false;
     SmallVector<tensor::ExtractOp> extracts;

@@ -12,11 +12,11 @@
 //
 //  1. The candidates are the constants outside the limit with which elements of an argument are
 //     compared for equality, and the values in `fsdp.extra_ids`.
-//  2. Assume that every element of the argument has the value. A candidate is accepted if each
-//     lookup is in range, or its result reaches only branches of selects that are not taken, and if
-//     each cf.assert holds. To conclude from all elements to one, the index, the selects and the
-//     asserts must read the same element; else the candidate is rejected.
-//  3. Guard lookups of the second form by the select of the first form.
+//  2. Assume that every element of the argument is the candidate. Accept the candidate if each
+//     cf.assert holds, and each lookup is in range or its result reaches only branches of selects
+//     that are not taken. The index, the selects and the asserts must read the same element, so
+//     that this also holds if only some elements are the candidate.
+//  3. Guard lookups of the second form by a select of the first form.
 //
 // O(candidates x lookups x size of their indices). The runtime rejects a batch with any other value
 // outside the limit.
@@ -41,7 +41,7 @@ static bool dependsOnArgument(Value value, BlockArgument arg) {
 }
 
 /// Finds the element of a tensor that depends on `arg` and that a formula reads. Returns false if
-/// the formula may read more than one.
+/// the formula may read several elements.
 static bool findElement(const Point &point, BlockArgument arg, std::optional<Point> &element,
                         unsigned depth = 0) {
   Point p = settle(point);
@@ -93,8 +93,8 @@ static bool isDiscarded(Value value, BlockArgument arg, std::optional<Point> &el
   });
 }
 
-/// Returns whether the model's result depends on no lookup out of range if the argument has the
-/// value of `trial`. Appends the lookups that need a guard.
+/// Returns whether the model's result depends on no lookup that is out of range, if all elements of
+/// the argument have the value of `trial`. Appends the lookups that need a guard.
 bool ExtraIds::handles(Case &trial, SmallVectorImpl<Guard> &guards) {
   bool good = true;
   func.walk([&](Operation *op) {
@@ -204,7 +204,7 @@ bool ExtraIds::agree(Operation *op, llvm::function_ref<std::optional<int64_t>(Id
   for (Case &extra : cases) {
     if (!llvm::any_of(op->getOperands(), [&](Value v) { return dependsOnArgument(v, extra.arg); }))
       continue;
-    // If op reads several elements, some of them may be extra ids and others not.
+    // If `op` reads several elements, only some of them may be extra ids.
     std::optional<Point> element;
     bool alone = llvm::all_of(op->getOperands(), [&](Value v) {
       std::optional<Point> point = pointOf(v);

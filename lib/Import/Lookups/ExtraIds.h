@@ -14,11 +14,11 @@
 
 namespace mlir::fsdp {
 
-/// Values of arguments outside their limits for which the model is defined nevertheless.
+/// Values outside the limits of arguments for which the model is defined.
 class ExtraIds {
 public:
   /// Finds extra ids and sets `fsdp.extra_ids`. Replaces an extra id by 0 in lookups whose result
-  /// is not used for it. Requires that the limits are set. Fails with an error if the function
+  /// the model then ignores. Requires that the limits are set. Fails with an error if the function
   /// lists an id that the model does not handle.
   LogicalResult run(func::FuncOp func);
 
@@ -37,7 +37,7 @@ private:
     int64_t value;
     IdRanges ranges;
   };
-  /// A lookup whose index `dim` is `index`, out of range, for an extra id, and not used then.
+  /// A lookup whose index `dim` is out of range for an extra id. The model then ignores its result.
   struct Guard {
     tensor::ExtractOp extract;
     unsigned dim;

@@ -5,11 +5,12 @@
 //===----------------------------------------------------------------------===//
 //
 // Computes ranges by the rules of IntegerRange.h and caches them. A value that may wrap has the
-// range of its type. A select with a known condition has the range of that branch, so that
+// range of its type. A select with a known condition has the range of the chosen branch, so that
 // `select(id < 0, id + V, id)` has the range of id for id in [0, V).
 //
-// The range of a reduction is a fixed point of its body (the index of a maximum), else the initial
-// value plus the number of steps times the range of the term. IdSets.cpp has unions of intervals.
+// The range of a reduction is a fixed point of its body (the index of a maximum). Without a fixed
+// point, it is the initial value plus the number of steps times the range of the term. IdSets.cpp
+// computes unions of intervals.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,8 +34,8 @@ IntegerRange IdRanges::get(Value value) {
   return known[value] = range;
 }
 
-/// Returns the captured tensor of an argument of an attention region; if the argument is an index,
-/// null and the extent of b, h, q or k.
+/// Returns the captured tensor of an argument of an attention region. If the argument is an index,
+/// returns null and the extent of b, h, q or k.
 static std::pair<Value, int64_t> attentionArgument(AttentionOp op, BlockArgument arg) {
   unsigned own = arg.getParentRegion() == &op.getScoreMod() ? 5 : 4;
   if (arg.getArgNumber() >= own)
@@ -135,8 +136,7 @@ void IdRanges::clearBody(linalg::GenericOp op) {
       erase(value);
 }
 
-/// Returns the range of a reduction: a fixed point of the body, reached in at most 3 rounds, else
-/// the initial value plus the number of steps times the range of the term.
+/// Returns the range of a reduction. Searches a fixed point of the body in at most 3 rounds.
 IntegerRange IdRanges::computeReduction(linalg::GenericOp op, unsigned result) {
   BlockArgument sum = op.getRegionOutputArgs()[result];
   Value yielded = op.getBody()->getTerminator()->getOperand(result);
@@ -161,8 +161,8 @@ IntegerRange IdRanges::computeReduction(linalg::GenericOp op, unsigned result) {
     if (kind == utils::IteratorType::reduction &&
         (ShapedType::isDynamic(extent) || llvm::MulOverflow(steps, extent, steps)))
       return {};
-  IntegerRange term =
-      get(add.getLhs() == sum ? add.getRhs() : add.getLhs()); // unknown if it depends on the sum
+  // The range is unknown if the term depends on the sum.
+  IntegerRange term = get(add.getLhs() == sum ? add.getRhs() : add.getLhs());
   return start + term * IntegerRange::of(steps);
 }
 

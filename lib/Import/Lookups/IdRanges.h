@@ -42,8 +42,8 @@ public:
     clear();
   }
 
-  /// Returns whether the value is an element of an argument of the function, plus or times
-  /// constants, if selects, minima and maxima are folded under the assumptions.
+  /// Returns whether the value is an element of a function argument, plus or times constants. Folds
+  /// selects, minima and maxima that the assumptions decide.
   bool followsArgument(Value value);
 
   /// Collects the integer arguments of the function that a value depends on.

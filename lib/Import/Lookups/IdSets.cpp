@@ -12,8 +12,8 @@
 //   %s = select %k, %p, 0                  [0, 256)
 //
 //  1. The set of a padding, a concatenation or a select is the union of the sets of the inputs.
-//  2. A branch of a select contributes only the values for which its condition holds, if the
-//     condition compares the same element, plus a constant, with a constant. The comparison may be
+//  2. If the condition of a select compares the element of a branch (plus a constant) with a
+//     constant, the branch contributes only the values for which it is taken. The comparison may be
 //     in another body (Points.h).
 //
 // A set has at most 4 intervals; the smallest gaps are closed. O(1) per value.
@@ -100,7 +100,8 @@ static IdSet valuesWith(arith::CmpIPredicate predicate, int64_t c) {
     return c == lowest ? IdSet() : IdSet{{lowest, c - 1}};
   case P::sle:
     return {{lowest, c}};
-  case P::ult: // negative numbers are the greatest unsigned ones
+  // As unsigned numbers, negative numbers are the greatest.
+  case P::ult:
     return c < 0 ? all : c == 0 ? IdSet() : IdSet{{0, c - 1}};
   case P::ule:
     return c < 0 ? all : IdSet{{0, c}};
@@ -152,8 +153,8 @@ static Point withoutCasts(Point point) {
   return point;
 }
 
-/// Adds `offset` to each value, saturating at the limits of i64. Keeps bounds at these limits,
-/// which mean that nothing is known.
+/// Adds `offset` to each value, saturating at the limits of i64. Does not move a bound at such a
+/// limit, because it means "unbounded".
 static IdSet shift(IdSet set, int64_t offset) {
   auto move = [&](int64_t x) {
     int64_t moved;
@@ -202,7 +203,8 @@ static Sum decompose(const Point &point, IdRanges &ranges) {
   return sum;
 }
 
-/// Returns the values of `x` for which a condition may equal `holds`; all if it does not test `x`.
+/// Returns the values of `x` for which a condition may equal `holds`; all values if the condition
+/// does not test `x`.
 static IdSet valuesUnder(const Point &condition, bool holds, const Point &x, IdRanges &ranges,
                          unsigned depth = 0) {
   IdSet all{{lowest, highest}};
@@ -232,7 +234,7 @@ static IdSet valuesUnder(const Point &condition, bool holds, const Point &x, IdR
   return all;
 }
 
-/// Returns the values in `set` that a branch of a select can have if the condition is `holds`.
+/// Returns the values of `set` that a branch of a select can have if the condition equals `holds`.
 static IdSet refine(IdSet set, const Point &condition, bool holds, const Point &branch,
                     IdRanges &ranges) {
   Sum sum = decompose(branch, ranges);
@@ -281,7 +283,8 @@ IdSet IdRanges::computeSet(Value value) {
   auto all = [&](ValueRange values) {
     IdSet set;
     for (Value each : values)
-      if (!each.getDefiningOp<tensor::EmptyOp>()) // RefuseUnwritten.cpp: its elements are not read
+      // Skip tensor.empty: its elements are not read (RefuseUnwritten.cpp).
+      if (!each.getDefiningOp<tensor::EmptyOp>())
         set = unite(std::move(set), getSet(each));
     return set;
   };
@@ -305,7 +308,8 @@ IdSet IdRanges::computeSet(Value value) {
             tensor::ExtractOp, tensor::SplatOp>([&](auto) { return getSet(op->getOperand(0)); })
       .Case<arith::IndexCastOp, arith::ExtSIOp>([&](auto) -> IdSet {
         IntegerRange hull = get(value);
-        IdSet set = getSet(op->getOperand(0)); // differs if the cast wraps or extends i1
+        // The operand's range differs if the cast wraps or extends i1.
+        IdSet set = getSet(op->getOperand(0));
         return set.front().lo == hull.lo && set.back().hi == hull.hi ? set : IdSet{hull};
       })
       .Default([&](Operation *) -> IdSet { return {get(value)}; });

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A read at two or more computed positions becomes a lookup of rows, which RaiseEmbedding.cpp
-// knows. Flips, transposed convolutions, upsampling, patches and `x[:, rows, columns]` have this
+// raises. Flips, transposed convolutions, upsampling, patches and `x[:, rows, columns]` have this
 // form.
 //
 //   generic {                                  %t = generic: %x transposed to [H, W, C]
@@ -13,13 +13,12 @@
 //   }                                          generic { tensor.extract %r[%i / 2 · W + 7 - %j, %c]
 //   }
 //
-//  1. A position is fixed (a constant), plain (a loop over the whole dimension), or moves. Nothing
-//  is
-//     done for fewer than two that move: other passes know one.
-//  2. A plain position whose loop the moving ones depend on moves as well.
-//  3. Transpose the tensor, the moving dimensions first, and collapse these.
-//  4. An index that is affine in the loops is computed in a generic of its own, since a body that
-//     computes it is taken for a position and not for a lookup.
+//  1. A position is fixed (a constant), plain (a loop over the whole dimension), or moves. Lookups
+//     with fewer than two moving positions are left to other passes.
+//  2. A plain position moves if a moving position depends on its loop.
+//  3. Transpose the tensor so that the moving dimensions come first, and collapse them.
+//  4. Compute an index that is affine in the loops in a separate generic. In the body, other passes
+//     would take the index for a position and not for a lookup.
 //
 //===----------------------------------------------------------------------===//
 
@@ -88,7 +87,8 @@ static FailureOr<Positions> analyse(linalg::GenericOp generic, tensor::ExtractOp
         !llvm::is_contained(plain, std::optional<unsigned>(loop.getPosition())))
       plain[dim] = loop.getPosition();
     else if (!isa_and_nonnull<AffineConstantExpr>(expr))
-      moves.set(dim); // a part of the dimension, or a loop again, as in a diagonal
+      // The loop covers a part of the dimension, or indexes two dimensions (a diagonal).
+      moves.set(dim);
   }
   if (computed < 2)
     return failure();
@@ -103,7 +103,7 @@ static FailureOr<Positions> analyse(linalg::GenericOp generic, tensor::ExtractOp
   return positions;
 }
 
-/// Returns `tensor` with the moving dimensions first, as one dimension.
+/// Returns `tensor` with the moving dimensions joined to one, which comes first.
 static Value joinDimensions(Value tensor, const Positions &positions, OpBuilder &b, Location loc) {
   auto type = cast<RankedTensorType>(tensor.getType());
   SmallVector<int64_t> order(positions.moving), shape;

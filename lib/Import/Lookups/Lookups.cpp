@@ -113,7 +113,7 @@ static Ids computeIds(linalg::GenericOp generic, Value index, const Slice &slice
   return {computed.getResult(0), AffineMap::get(generic.getNumLoops(), 0, idExprs, b.getContext())};
 }
 
-/// Returns the input of which a value of the body is an element; nothing if it is computed.
+/// Returns the input whose element a value of the body is; nothing if the body computes the value.
 static std::optional<Ids> matchInput(linalg::GenericOp generic, Value index) {
   auto arg = dyn_cast<BlockArgument>(index);
   if (!arg || arg.getOwner() != generic.getBody() ||
@@ -125,7 +125,7 @@ static std::optional<Ids> matchInput(linalg::GenericOp generic, Value index) {
              : std::nullopt;
 }
 
-/// Builds a generic that computes the values of `index`; see computeSlice() for `nested`.
+/// Builds a generic that computes the values of `index`. computeSlice() explains `nested`.
 static FailureOr<Ids> buildIds(linalg::GenericOp generic, Value index, bool nested, OpBuilder &b) {
   FailureOr<Slice> slice = computeSlice(generic, index, nested);
   if (failed(slice))

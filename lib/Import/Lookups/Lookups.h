@@ -20,12 +20,12 @@ struct Ids {
 };
 
 /// Returns the ids from which a body takes an index, without integer casts: an input of the generic
-/// if the index is an element of one, else the result of a new generic. Fails if the index depends
-/// on an output or on another lookup.
+/// if the index is an element of an input, else the result of a new generic. Fails if the index
+/// depends on an output or on another lookup.
 FailureOr<Ids> findIds(linalg::GenericOp generic, Value position, OpBuilder &b);
 
 /// Returns ids that are, as signed numbers, equal to the index. The index may depend on another
-/// lookup of the body in a tensor from outside.
+/// lookup of the body, in a tensor that is defined outside.
 FailureOr<Ids> findPositions(linalg::GenericOp generic, Value position, OpBuilder &b);
 
 /// An op that reads rows of a table, or classes, at ids.
@@ -34,7 +34,7 @@ struct RowLookup {
   Value ids;
   int64_t extent;                ///< valid ids are in [0, extent)
   StringRef what;                ///< name of the indexed things, such as "rows of the table"
-  std::optional<int64_t> ignore; ///< further valid id
+  std::optional<int64_t> ignore; ///< a valid id outside that range
 
   /// Returns whether all ids in `ranges` are valid.
   bool admits(ArrayRef<IntegerRange> ranges) const {

@@ -14,8 +14,8 @@
 //  2. Compute an index such as `id + 2` in a generic before the lookup.
 //  3. View tables of rank ≠ 2 as rank 2, and the rows in the original shape.
 //
-// Not done here: lookups in the last dimension (the log-probability of a target):
-// RaiseCrossEntropy.cpp and ExpandLookup.cpp.
+// RaiseCrossEntropy.cpp and ExpandLookup.cpp handle lookups in the last dimension (the
+// log-probability of a target).
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +44,7 @@ struct RaiseEmbeddingPass : public fsdp::impl::RaiseEmbeddingPassBase<RaiseEmbed
 struct Lookup {
   tensor::ExtractOp extract;
   linalg::GenericOp generic;
-  Value table;                  // table, or the slice at the constant indices
+  Value table;                  // table, sliced at the constant indices
   Value index;                  // index that depends on data
   SmallVector<AffineExpr> rest; // loops that index the other dimensions
 };
@@ -70,7 +70,8 @@ static FailureOr<Lookup> analyse(tensor::ExtractOp extract, OpBuilder &b) {
     if (constant) {
       fixed = true;
     } else {
-      if (!expr == static_cast<bool>(lookup.index)) // only the first may depend on data
+      // The first index must depend on data, and no other may.
+      if (!expr == static_cast<bool>(lookup.index))
         return failure();
       if (expr && (!loop || loops[loop.getPosition()] != extent))
         return failure();
@@ -155,7 +156,7 @@ static LogicalResult raise(tensor::ExtractOp extract) {
 }
 
 void RaiseEmbeddingPass::runOnOperation() {
-  // Raising rebuilds the generic, so collect the lookups again after each.
+  // Raising rebuilds the generic, so collect the lookups again after each raised lookup.
   for (bool changed = true; changed;) {
     changed = false;
     SmallVector<tensor::ExtractOp> extracts;

@@ -30,7 +30,8 @@ static bool isNeverZero(Value value) {
     });
   if (isa<arith::ExtSIOp, arith::ExtUIOp>(op))
     return isNeverZero(op->getOperand(0));
-  if (auto cast = dyn_cast<arith::IndexCastOp>(op)) // a cast to index drops no bits
+  // A cast to index drops no bits.
+  if (auto cast = dyn_cast<arith::IndexCastOp>(op))
     return isa<IndexType>(cast.getType()) && isNeverZero(cast.getIn());
   if (auto select = dyn_cast<arith::SelectOp>(op))
     return isNeverZero(select.getTrueValue()) && isNeverZero(select.getFalseValue());

@@ -12,8 +12,8 @@
 namespace mlir::fsdp {
 
 /// Reports integer divisions whose divisor may be 0, which end the process on most processors. A
-/// divisor is not 0 if it is another constant, or a maximum with a positive constant. Reports
-/// constant shifts by at least as many bits as the type has, which are undefined.
+/// divisor is accepted if it is a constant other than 0, or a maximum with a positive constant.
+/// Reports constant shifts by at least as many bits as the type has, which are undefined.
 LogicalResult refuseTraps(Operation *op);
 
 } // namespace mlir::fsdp

@@ -34,7 +34,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// The product with V has the loops from 0 on, source n those from (n + 1) · maxLoops on.
+/// Upper bound on the loops of an op. The loops of the product with V have numbers from 0, those of
+/// source n from (n + 1) · maxLoops.
 static constexpr unsigned maxLoops = 64;
 
 namespace {
@@ -68,7 +69,7 @@ private:
   bool has(const Point &point, unsigned part) {
     return llvm::any_of(point.at, [&](AffineExpr e) { return e.isFunctionOfDim(part); });
   }
-  /// Steps back to the definition of a point, or through a view.
+  /// Steps from a point to its definition or, if it is the result of a view, to the view's source.
   std::optional<Point> back(const Point &point) {
     if (std::optional<Point> next = step(point))
       return next;
@@ -78,7 +79,8 @@ private:
   AttentionMatch &m;
   std::optional<Sink> sink;
   Obstacle &obstacle;
-  Point weights; // at the softmax; among those of the keys if there is a sink
+  // Element of the softmax's result. With a sink, its position counts the keys alone.
+  Point weights;
   Value valueOperand;
 };
 } // namespace
@@ -87,8 +89,7 @@ private:
 // From the product with V back to the softmax
 //===----------------------------------------------------------------------===//
 
-/// Returns whether `condition` says that all elements of a row are -inf (`whenTrue`), or that some
-/// are not (otherwise).
+/// Returns whether `condition` equals `whenTrue` exactly if all elements of a row are -inf.
 bool AttentionMatcher::isGuard(Point condition, bool whenTrue) {
   Point p = settle(condition);
   while (p.op<arith::XOrIOp>() && constantAt(operandOf(p, 1)) == 1.0) {
@@ -166,7 +167,8 @@ bool AttentionMatcher::readWeights() {
   SmallVector<std::pair<Point, bool>> guards;
   while (point.value.getDefiningOp() != m.softmax) {
     if (sink && point.value.getDefiningOp() == sink->slice) {
-      point.value = m.softmax.getResult()[0]; // only conversions are between them
+      // Only conversions are between the softmax and the slice.
+      point.value = m.softmax.getResult()[0];
       break;
     }
     if (auto next = back(point)) {
@@ -213,7 +215,7 @@ bool AttentionMatcher::readWeights() {
 // From the softmax to the product of Q and K
 //===----------------------------------------------------------------------===//
 
-/// Returns the element of the product that the formula reads; nothing if it reads different ones.
+/// Returns the element of the product that the formula reads; nothing if it reads several elements.
 std::optional<Point> AttentionMatcher::findScore(Point point, Operation *product, unsigned depth) {
   for (unsigned steps = 0; steps < 256; ++steps) {
     if (point.isTensor() && point.value.getDefiningOp() == product)
@@ -243,7 +245,7 @@ bool AttentionMatcher::readScores(const Surroundings &around) {
       return false;
     if (!score)
       continue;
-    // The loop parts of the keys must be in exactly one operand of the product, K.
+    // K must be the only operand of the product that has the loop parts of the keys.
     auto loops = loopsAt(product.getIndexingMapsArray()[2], score->at);
     if (!loops || dims == 0)
       continue;
@@ -373,8 +375,8 @@ bool AttentionMatcher::group() {
     coordinates.push_back(own);
   }
   auto isQueryOnly = [&](unsigned p) { return has(m.q, p) && !has(m.k, p) && !has(m.v, p); };
-  // The rows are a coordinate that is in Q alone: one whose index the formula uses, else the
-  // longest, and the last among equals.
+  // The rows are a coordinate of Q that K and V do not have. Prefer a coordinate whose index the
+  // formula uses, then the longest, then the last.
   DenseSet<unsigned> indexed;
   DenseSet<Value> seen;
   collectIndices(m.formula, indexed, seen);

@@ -18,16 +18,16 @@ struct Obstacle {
   Operation *at = nullptr;
 };
 
-/// A column that a softmax has beside the scores of the keys (AttentionSink.cpp).
+/// An extra column of a softmax, besides the scores of the keys (AttentionSink.cpp).
 struct Sink {
-  tensor::ConcatOp concat;      // of the scores and the sink
-  tensor::ExtractSliceOp slice; // of the weights, without that of the sink
+  tensor::ConcatOp concat;      // joins the scores and the sink
+  tensor::ExtractSliceOp slice; // drops the weight of the sink
   unsigned scores = 0;          // operand of `concat` with the scores
 };
 
-/// A match of g(softmax(f(scale · Q·Kᵀ))) · V, where g multiplies the weights by factors. It does
-/// not depend on the division into loops, views and copies: positions are functions of loop parts
-/// (LoopParts.h).
+/// A match of g(softmax(f(scale · Q·Kᵀ))) · V, where g multiplies the weights by factors. The match
+/// does not depend on the division into loops, views and copies, because positions are functions of
+/// loop parts (LoopParts.h).
 struct AttentionMatch {
   explicit AttentionMatch(MLIRContext *context) : parts(context) {}
 
@@ -41,7 +41,7 @@ struct AttentionMatch {
   Point formula;             // input of the softmax, without the sink
   std::optional<Point> sink; // score of the sink
   Point score;               // element of `scoring` that the formula reads
-  bool hasGuard = false;     // rows of -inf explicitly yield 0
+  bool hasGuard = false;     // the model selects 0 for rows of -inf
 
   /// A change of the weights between softmax and product: a factor, a divisor, or a condition that
   /// keeps (drops) a weight. A weight that is not kept becomes 0.
@@ -51,8 +51,8 @@ struct AttentionMatch {
   };
   SmallVector<Factor> factors;
 
-  /// Loop parts, outermost first. `batch`: in all tensors. `group`: in Q but not in K and V (query
-  /// heads of a kv head). `depth`, `width`: head dimensions of Q and K, and of V.
+  /// Loop parts, outermost first. All tensors have those of `batch`. Q alone has those of `group`
+  /// (the query heads of a kv head). `depth` is the head dimension of Q and K, `width` that of V.
   SmallVector<unsigned> batch, group, rows, keys, depth, width;
 };
 
@@ -60,8 +60,8 @@ struct AttentionMatch {
 /// between two products.
 std::optional<AttentionMatch> matchAttention(linalg::SoftmaxOp softmax, Obstacle &obstacle);
 
-/// Matches a sink. Returns nothing if the softmax is over the keys alone; sets `obstacle` as well
-/// if its input has other columns that the product with V does not read.
+/// Matches a sink. Returns nothing if the softmax is over the keys alone. If the input has other
+/// columns that the product with V does not read, sets `obstacle` and returns nothing.
 std::optional<Sink> matchSink(linalg::SoftmaxOp softmax, Obstacle &obstacle);
 
 } // namespace mlir::fsdp

@@ -12,8 +12,8 @@
 //     come before the scores, and may depend on batch, head and row. AttentionMatch.cpp then treats
 //     the slice and the concat as the identity on the scores.
 //  2. The sink is one more key, Sk, with a row of zeros in K and V: its score is replaced by the
-//     sink, and it adds nothing to the mixture (ScoreFunctions, RaiseAttention.cpp). The gradient
-//     of the sink is that of a captured tensor.
+//     sink, and its row of V adds nothing to the mixture (ScoreFunctions, RaiseAttention.cpp). The
+//     sink is a captured tensor and gets its gradient as such.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the input of an elementwise op that converts between float types, or yields its input,
+/// Returns the input of an elementwise op that copies it, or converts it between float types,
 /// without a change of positions; else null.
 static Value convertedBy(Operation *op) {
   auto generic = dyn_cast_or_null<linalg::GenericOp>(op);
@@ -56,7 +56,7 @@ std::optional<Sink> fsdp::matchSink(linalg::SoftmaxOp softmax, Obstacle &obstacl
     weights = weights.user_begin()->getResult(0);
   auto slice = weights.hasOneUse() ? dyn_cast<tensor::ExtractSliceOp>(*weights.user_begin())
                                    : tensor::ExtractSliceOp();
-  // Other uses are those of another softmax over joined scores.
+  // If no such slice follows, the joined scores are not those of a sink.
   if (!slice || slice.getType().getRank() != slice.getSourceType().getRank() ||
       !slice.getOffsets().empty() || !slice.getSizes().empty() || !slice.getStrides().empty() ||
       llvm::any_of(slice.getStaticStrides(), [](int64_t stride) { return stride != 1; }))
@@ -79,8 +79,8 @@ std::optional<Sink> fsdp::matchSink(linalg::SoftmaxOp softmax, Obstacle &obstacl
   return std::nullopt;
 }
 
-/// Returns whether score_mod may get a sink. Its formula is evaluated for the score 0 there, and
-/// the derivative at 0 must be finite, because it is multiplied by the gradient 0.
+/// Returns whether score_mod may get a sink. The formula is evaluated at the sink's key, for the
+/// score 0. The derivative at 0 must be finite, because it is multiplied by the gradient 0.
 bool ScoreFunctions::isSinkAllowed(AttentionOp op, Obstacle &obstacle) {
   Operation *at = m.sink->value.getDefiningOp();
   if (holdsScore(*m.sink)) {

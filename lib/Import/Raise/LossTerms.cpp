@@ -36,7 +36,7 @@ static Point stripIntegerCasts(Point point) {
   }
 }
 
-/// Matches log(Σ_v exp(z)). Returns z with `column` for the class v.
+/// Matches log(Σ_v exp(z)). Returns z, with `column` in place of the index v.
 static std::optional<Point> matchLogSumExp(const Point &point, AffineExpr column) {
   Point log = settle(point);
   if (!log.op<math::LogOp>())
@@ -79,7 +79,7 @@ static std::optional<Point> matchLogSoftmax(const Point &point, AffineExpr colum
   return std::nullopt;
 }
 
-/// Matches `tensor[rows.., t]`. Returns the element with `column` for t, and t.
+/// Matches `tensor[rows.., t]`. Returns the element, with `column` in place of t, and t.
 static std::optional<std::pair<Point, Point>> matchPick(const Point &point, AffineExpr column) {
   auto extract = point.op<tensor::ExtractOp>();
   if (!extract || extract.getIndices().empty())

@@ -21,12 +21,12 @@ struct Loss {
   SmallVector<AffineExpr> rows;  // symbols of the loops over rows
 };
 
-/// Matches a term of a sum over the loops `symbols`. Returns nothing if it is not a multiple of
-/// -log p(target), or 0 for ignored targets.
+/// Matches a term of a sum over the loops `symbols`. Returns nothing unless the term is a multiple
+/// of -log p(target). The term may be 0 for ignored targets.
 std::optional<Loss> readLoss(Point term, ArrayRef<AffineExpr> symbols);
 
-/// Returns whether `condition` compares `target` with a constant `value`, for equality (`equals` is
-/// set) or inequality.
+/// Returns whether `condition` compares a target with a constant, and sets `target` and `value`.
+/// Sets `equals` if the comparison is for equality, and clears it for inequality.
 bool matchIgnore(const Point &condition, int64_t &value, bool &equals, Point &target);
 
 } // namespace mlir::fsdp

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Two analyses that decide whether a mask with finite numbers may become mask_mod: whether
-// score_mod may yield such numbers, and whether mask_mod keeps a key in every row, by evaluation.
+// score_mod may yield such numbers, and, by evaluation, whether mask_mod keeps a key in every row.
 // mask_mod may compute with indices and with elements of constant tables.
 //
 //===----------------------------------------------------------------------===//
@@ -34,7 +34,8 @@ bool fsdp::mayMask(AttentionOp op) {
   return llvm::any_of(llvm::enumerate(op.getCaptures()), [&](auto numbered) {
     Value capture = numbered.value();
     if (op.getScoreMod().getArgument(5 + numbered.index()).use_empty())
-      return false; // mask_mod or weight_mod reads it
+      // mask_mod or weight_mod reads the captured tensor.
+      return false;
     auto argument = dyn_cast<BlockArgument>(capture);
     auto func = argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : nullptr;
     DenseFPElementsAttr table;
@@ -122,13 +123,13 @@ DenseElementsAttr fsdp::keptElements(Value table) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// An integer, with an index as 64 bits, or a float. Neither: the value is not known.
+/// An integer (64 bits for an index) or a float. If both are empty, the value is not known.
 struct Scalar {
   std::optional<APInt> integer;
   std::optional<APFloat> real;
 };
 
-/// Evaluates mask_mod at one b, h, i and j after the other.
+/// Evaluates mask_mod at one position (b, h, i, j) at a time.
 class MaskEvaluator {
 public:
   explicit MaskEvaluator(AttentionOp op) : op(op), body(op.getMaskMod().front()) {}
@@ -184,8 +185,8 @@ Scalar MaskEvaluator::compare(Operation &o) {
   return holds ? Scalar{APInt(1, *holds), {}} : Scalar();
 }
 
-/// Returns the result of an integer op with two operands; nothing if it is not defined or `o` is
-/// none of the ops known here.
+/// Returns the result of an integer op with two operands; nothing if the result is undefined or the
+/// op is not supported here.
 static std::optional<APInt> combine(Operation &o, const APInt &a, const APInt &b) {
   if (a.getBitWidth() != b.getBitWidth())
     return std::nullopt;
@@ -233,7 +234,7 @@ Scalar MaskEvaluator::compute(Operation &o) {
   if (isa<arith::SelectOp>(o))
     return a ? values[o.getOperand(a->isZero() ? 2 : 1)] : Scalar();
   const APInt *b = o.getNumOperands() == 2 ? integer(o.getOperand(1)) : nullptr;
-  // One operand may decide a condition of which the other is not known.
+  // For `and` and `or`, one known operand may determine the result.
   if (o.getNumOperands() == 2 && o.getResult(0).getType().isInteger(1))
     if (const APInt *known = a ? a : b; known && ((isa<arith::AndIOp>(o) && known->isZero()) ||
                                                   (isa<arith::OrIOp>(o) && !known->isZero())))
@@ -261,7 +262,8 @@ std::optional<bool> MaskEvaluator::evaluate(ArrayRef<int64_t> position) {
   for (auto [argument, at] : llvm::zip(body.getArguments(), position))
     values[argument] = {APInt(64, at), {}};
   for (Operation &o : body.without_terminator()) {
-    Scalar result = compute(o); // first: it may look up values
+    // Compute first: compute() looks up `values`, which the insertion may rehash.
+    Scalar result = compute(o);
     values[o.getResult(0)] = result;
   }
   const APInt *keep = integer(body.getTerminator()->getOperand(0));

@@ -19,7 +19,7 @@
 //     captured operands; narrow floats are widened to the type of the score, f32 or f64.
 //  4. Copy Q, K and V to [batch, heads, length, depth], and O back. Later passes fold these copies
 //     into the producers and the readers where they can. With a sink, append a row of zeros to K
-//     and V: the softmax has one more score, which adds nothing to O.
+//     and V: the softmax then has one more score, whose weight adds nothing to O.
 //
 // A row of -inf is NaN before this pass and 0 after it. A softmax between two products that does
 // not match gets a remark with the reason, and so do exponentials that are no softmax.
@@ -241,8 +241,8 @@ static Value appendZeros(OpBuilder &b, Location loc, Value tensor) {
 static bool raise(AttentionMatch &m, bool assumeKeys, Obstacle &obstacle) {
   linalg::LinalgOp mixing = m.mixing;
   OpBuilder b(mixing);
-  // The first batch part is the batch, all others are heads: first the kv heads, then the query
-  // heads of each.
+  // The first part of `batch` is the batch. All other parts are heads: first the kv heads, then the
+  // query heads of each kv head.
   SmallVector<unsigned> batch, heads(m.batch.begin(), m.batch.end());
   if (m.batch.size() > 1 || (!m.batch.empty() && !m.group.empty())) {
     batch.push_back(heads.front());

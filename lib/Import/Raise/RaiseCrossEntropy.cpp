@@ -10,9 +10,9 @@
 //   %loss = %sum / rows
 //
 //  1. For every sum to rank 0, match the formula of one term (LossTerms.cpp).
-//  2. Follow the divisions and products after the sum: by constants such as the number of rows, or
-//     by the number of rows that are not ignored.
-//  3. Replace the last of these by fsdp.cross_entropy, times the remaining constant factor.
+//  2. Follow the divisions and products after the sum. They scale by constants, such as the number
+//     of rows, or divide by the number of rows that are not ignored.
+//  3. Replace the result of the last such op by fsdp.cross_entropy times the remaining factor.
 //
 // With ignore_index, the divisor must be the number of rows that are not ignored. A loss with
 // another divisor is not raised (ExpandLookup.cpp makes it differentiable).
@@ -54,9 +54,9 @@ static bool readsWholeRows(const Loss &loss) {
   return llvm::all_of(rows, [&](AffineExpr e) { return llvm::is_contained(loss.rows, e); });
 }
 
-/// Ensures that every target is a class or the ignored value. A one-hot loss accepts any number, so
-/// the argument of its targets gets a limit, which the runtime checks. Returns false if that is not
-/// possible.
+/// Ensures that every target is a class or the ignored value. A one-hot loss accepts any number as
+/// a target, so the argument that holds the targets gets a limit, which the runtime checks. Returns
+/// false if no limit can be set.
 static bool limitTargets(func::FuncOp func, const Loss &loss, int64_t classes) {
   llvm::SmallPtrSet<void *, 16> seen;
   SmallVector<BlockArgument> arguments;

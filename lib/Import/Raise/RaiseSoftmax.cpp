@@ -21,9 +21,9 @@
 //     mask provably keeps an element in every row.
 //
 // Conversions to a narrower type inside the chain are dropped: linalg.softmax computes in f32 or
-// wider, so the result is the same but for roundings of the narrow type.
+// wider, so results differ only by the roundings of the narrow type.
 //
-// Not done here: erasing the chain; later clean-up passes do, if nothing else reads it.
+// Later clean-up passes erase the old chain if nothing else reads it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -141,8 +141,8 @@ static Point withoutGuard(const Point &point) {
   return point;
 }
 
-/// Matches the maximum of a row, also as max(m, -inf), as the input of fsdp.stop_gradient, and with
-/// a guard against infinities.
+/// Matches the maximum of a row. The match looks through fsdp.stop_gradient, through max(m, -inf)
+/// and through a guard against infinities.
 static std::optional<Reduction> matchRowMax(Point point) {
   point = withoutGuard(settleThroughStops(point));
   if (point.op<arith::MaximumFOp>() || point.op<arith::MaxNumFOp>())
@@ -153,15 +153,16 @@ static std::optional<Reduction> matchRowMax(Point point) {
   return matchReduction(point, Reduction::Max);
 }
 
-/// Returns the tensor that `x - max` shifts by its maximum over dimension `dim`, where all its
-/// dimensions are `dims`; else null.
+/// If `max` is the maximum of a tensor over dimension `dim`, and `x` its element at `dims`, returns
+/// the tensor; else null.
 static Value matchShifted(const Point &x, const Point &max, ArrayRef<AffineExpr> dims,
                           unsigned dim) {
   auto row = matchRowMax(max);
   if (!row || row->symbols.size() != 1)
     return nullptr;
   Point maxed = substitute(row->term, row->symbols[0], dims[dim]);
-  if (!equalButCasts(maxed, x)) // the maximum may be over a stop_gradient of x
+  // The maximum may be over a stop_gradient of x.
+  if (!equalButCasts(maxed, x))
     maxed = settleThroughStops(maxed);
   Point element = readThroughCasts(maxed);
   if (!equalButCasts(maxed, x) || !element.isTensor() || element.at != dims)
@@ -198,7 +199,7 @@ static std::optional<Parts> splitExponential(const Point &root) {
         lse = settleThroughCasts(operandOf(shifted, 1));
   auto sumOf = [](const Point &log) {
     Point sum = settleThroughCasts(operandOf(log, 0));
-    // JAX takes the magnitude of the sum, which is that of exponentials.
+    // JAX takes the magnitude of the sum, which changes nothing for a sum of exponentials.
     return sum.op<math::AbsFOp>() ? settleThroughCasts(operandOf(sum, 0)) : sum;
   };
   if (lse.op<math::LogOp>() && x.op<arith::SubFOp>())
@@ -259,8 +260,9 @@ static std::optional<Softmax> matchSoftmax(linalg::GenericOp op) {
   return std::nullopt;
 }
 
-/// Returns whether `part` is a causal mask, `select(column <= row, x, constant)`, or a sum with
-/// such an addend. Every row (over the last dimension) of the tensor then keeps an element.
+/// Returns whether `part` is a causal mask, `select(column <= row, x, constant)`, or a sum with a
+/// causal mask as an addend. Every row (over the last dimension) of the tensor then keeps an
+/// element.
 static bool keepsDiagonal(const Point &element, const Point &part) {
   Point p = settle(part);
   if (p.op<arith::AddFOp>()) // an additive mask

@@ -11,9 +11,9 @@
 //   scale 0.125    score_mod { s + t[h, i, j] }    mask_mod { c and d }
 //
 //  1. Walk from the softmax to the product. `select(c, s, low)` and `s + select(c, 0, low)` are
-//     masks, where low is at most -1e4 times the constant factors outside, and so is the addition
-//     of a constant table of 0 and low. `max(s, low)` is dropped if only masked scores can be below
-//     low. The walk steps over other additions, casts and positive constant factors.
+//     masks, if low, times the constant factors applied later, is at most -1e4. The addition of a
+//     constant table of 0 and low is a mask too. `max(s, low)` is dropped if only masked scores can
+//     be below low. The walk steps over other additions, casts and positive constant factors.
 //  2. Walk from the product to the softmax. Constant factors next to the product are the scale.
 //  3. Write the rest of the formula into the regions (WriteScoreFunctions.cpp).
 //  4. A sink is the last key: score_mod yields its score there, and mask_mod keeps it.
@@ -116,8 +116,8 @@ std::optional<unsigned> ScoreFunctions::scoredOperand(const Point &point) {
   return found;
 }
 
-/// Records a mask if `select` yields its operand `kept` (if nothing: a 0) or a constant of at most
-/// `masked` / factor. The op `outer` is then omitted in favour of its operand `rest`.
+/// Records a mask if `select` yields its operand `kept` (0 if `kept` is empty) or a constant of at
+/// most `masked` / factor. The op `outer` is then omitted in favour of its operand `rest`.
 bool ScoreFunctions::addMask(const Point &select, std::optional<unsigned> kept, double factor,
                              const Point &outer, unsigned rest) {
   if (!select.op<arith::SelectOp>() || holdsScore(operandOf(select, 0)))
@@ -162,7 +162,8 @@ void ScoreFunctions::peelMasks() {
     } else if (point.op<arith::AddFOp>()) {
       Point added = settle(other());
       if (!addMask(added, std::nullopt, outside, point, *inner))
-        addTable(added, outside, point, *inner); // or score_mod keeps it
+        // If the addend is no table that masks, score_mod keeps the addition.
+        addTable(added, outside, point, *inner);
     } else if (point.op<arith::MaximumFOp>() || point.op<arith::MaxNumFOp>()) {
       std::optional<double> bound = constantOf(other());
       if (!bound || !(*bound * outside <= clamped))

@@ -19,13 +19,13 @@ constexpr double masked = -1e4;
 bool mayMask(AttentionOp op);
 /// A constant table that is added to scores as a mask.
 enum class MaskTable { None, Infinite, Finite };
-/// Returns whether all elements of `table`, times `factor`, are 0 or at most `masked`, and whether
-/// some of the latter are finite. Returns None for other tensors.
+/// Returns None unless every element of `table`, times `factor`, is 0 or at most `masked`, and not
+/// all are 0. Returns Finite if a masked element is finite; else Infinite.
 MaskTable classifyTable(Value table, double factor);
-/// Returns the constant table of i1 that is true where `table`, which classifyTable knows, is 0.
+/// Returns a constant of i1 that is true where `table` is 0. classifyTable must not return None.
 DenseElementsAttr keptElements(Value table);
-/// Returns whether mask_mod, evaluated for one row after the other, keeps a key in every row. It
-/// may read constant tables. Returns false if the mask reads other data, or after too many
+/// Returns whether mask_mod, evaluated for one row after the other, keeps a key in every row.
+/// mask_mod may read constant tables. Returns false if it reads other data, or after too many
 /// evaluations.
 bool keepsKeyInEveryRow(AttentionOp op);
 
@@ -37,8 +37,8 @@ public:
   /// key.
   ScoreFunctions(AttentionMatch &match, ArrayRef<SmallVector<unsigned>> indices, bool assumeKeys);
 
-  /// Builds the op with its regions. Returns null and sets `obstacle` if the formula contains
-  /// something that a region must not.
+  /// Builds the op with its regions. Returns null and sets `obstacle` if the formula contains an op
+  /// that a region must not.
   AttentionOp build(OpBuilder &b, Value q, Value k, Value v, Obstacle &obstacle);
 
 private:
@@ -72,7 +72,7 @@ private:
   double scale;
   SmallVector<Mask> masks;
   DenseMap<Key, bool> scored; // cache of holdsScore
-  /// Ops that score_mod omits, and the operand that replaces each. `passedFinite` has those that
+  /// Ops that score_mod omits, and the operand that replaces each. `passedFinite` has the ops that
   /// mask with finite numbers.
   DenseMap<Key, unsigned> passed, passedFinite;
 };

@@ -55,8 +55,8 @@ bool fsdp::leadsTo(Value value, Operation *target) {
   return ::leadsTo(value, target, known);
 }
 
-/// Returns whether `op` is a slice that keeps most of its source. One that picks a column, as of
-/// the weights of experts, is a use of its own.
+/// Returns whether `op` is a slice that keeps most of its source. A small slice, such as one column
+/// of the weights of experts, counts as another use of the weights.
 static bool isLargeSlice(Operation *op) {
   auto slice = dyn_cast<tensor::ExtractSliceOp>(op);
   return slice && slice.getType().hasStaticShape() && slice.getSourceType().hasStaticShape() &&

@@ -11,7 +11,8 @@
 //  1. Elements of other tensors become elements of captured operands, at indices from b, h, i, j.
 //  2. Scalar ops are copied. A tensor computed by math functions without the score is captured, not
 //     recomputed per score.
-//  3. Factors after the softmax become weight_mod, elements of fsdp.random fsdp.random_element.
+//  3. Factors after the softmax become weight_mod. An element of fsdp.random becomes
+//     fsdp.random_element.
 //  4. score_mod yields the score of a sink for the last key, and mask_mod keeps that key.
 //  5. If a region must not hold an op, the op is the obstacle that the caller reports.
 //
@@ -171,7 +172,8 @@ Value ScoreFunctions::Writer::extract(Value tensor, ValueRange at) {
 Value ScoreFunctions::Writer::random(RandomOp source, ArrayRef<AffineExpr> at) {
   Location loc = op.getLoc();
   auto type = cast<RankedTensorType>(source.getResult().getType());
-  // Join adjacent dimensions that are one dimension of the op (kv heads and query heads of each).
+  // Join adjacent dimensions that are one dimension of the op, such as kv heads and the query heads
+  // of each kv head.
   SmallVector<std::pair<AffineExpr, int64_t>> dims;
   for (auto [expr, extent] : llvm::zip_equal(at, type.getShape())) {
     if (!expr)
@@ -241,7 +243,7 @@ Value ScoreFunctions::Writer::copy(const Point &point) {
       return {};
     mapping.map(source->getOperand(i), operand);
   }
-  // An op that reads a value twice reads it at the same position, so one mapping is enough.
+  // If an op reads a value twice, both reads are at the same position, so one mapping is enough.
   Operation *made = b.clone(*source, mapping);
   if (isa<FloatType>(made->getResult(0).getType()))
     made->getResult(0).setType(wide);
@@ -313,7 +315,8 @@ Value ScoreFunctions::Writer::get(const Point &point) {
 
 Value ScoreFunctions::Writer::condition(const Mask &mask) {
   Point point = mask.condition;
-  if (mask.isNumber) { // as bits, which have no gradient
+  // Read the mask as a table of i1, which has no gradient.
+  if (mask.isNumber) {
     OpBuilder outside(op);
     point.value =
         arith::ConstantOp::create(outside, op.getLoc(), keptElements(mask.condition.value));
@@ -334,9 +337,9 @@ Value ScoreFunctions::Writer::negate(Value condition) {
   return arith::XOrIOp::create(b, op.getLoc(), condition, yes);
 }
 
-/// Returns the result of an op, or a simpler value for a negation and for a comparison of
-/// `select(c, x, y)` with z, all three constants: c, its opposite, or a constant. Masks as numbers,
-/// compared with 0, become conditions that a kernel can use to skip tiles.
+/// Returns the result of an op, or a simpler value for a negation. A comparison of `select(c, x,
+/// y)` with z, where x, y and z are constants, becomes c, its opposite, or a constant. Masks as
+/// numbers, compared with 0, become conditions that a kernel can use to skip tiles.
 Value ScoreFunctions::Writer::simplify(Operation *made) {
   Value result = made->getResult(0);
   if (isa<arith::XOrIOp>(made) && result.getType().isInteger(1) &&
@@ -373,8 +376,8 @@ Value ScoreFunctions::Writer::isSink() {
   return sinkTest;
 }
 
-/// Ends the region. The index of the sink is out of range in tensors with an element per key: the
-/// region reads those of the key before it instead, and what it computes from them is not used.
+/// Ends the region. In tensors with an element per key, the index of the sink is out of range. The
+/// region then reads the element of the previous key, and the value computed from it is not used.
 void ScoreFunctions::Writer::yield(Value value) {
   Location loc = op.getLoc();
   Value key = argument(3 + hasScore);

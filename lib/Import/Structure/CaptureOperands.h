@@ -13,8 +13,8 @@
 
 namespace mlir::fsdp {
 
-/// Adds patterns that make operands of the scalars that a generic's body captures, and of tensors
-/// from which it extracts elements at indices that depend on the loops alone.
+/// Adds patterns that turn captured values of a generic's body into operands: scalars, and tensors
+/// whose elements the body extracts at indices that depend on the loops alone.
 void populateCaptureOperandPatterns(RewritePatternSet &patterns);
 
 /// Returns an index in a body as an affine function of the loops; null if it depends on data.

@@ -13,8 +13,8 @@
 //                                          - collapse ->   no view between
 //
 //  1. (heads) Expand the loops of products that read a collapsed copy (a broadcast of grouped
-//     heads, a transpose) whose merged dimensions are batch loops, and of copies that read one.
-//     Move copies towards products (SinkCopies.h).
+//     heads, a transpose) whose merged dimensions are batch loops. Expand copies that read a
+//     collapsed copy. Move copies towards products (SinkCopies.h).
 //  2. (rows) Collapse loops of products that are adjacent in all operands.
 //  3. (rows) Collapse elementwise ops and reductions after an expand_shape or before a
 //     collapse_shape. Move views past slices and lookups.
@@ -69,7 +69,8 @@ struct SliceOfExpand : OpRewritePattern<tensor::ExtractSliceOp> {
       for (int64_t d : group)
         if (op.getStaticSizes()[d] != wide[d])
           moving.push_back(d);
-      if (!moving.empty()) { // all other dimensions of the group must be units
+      // All other dimensions of the group must have size 1.
+      if (!moving.empty()) {
         int64_t others = llvm::count_if(group, [&](int64_t d) { return wide[d] != 1; });
         if (moving.size() != 1 || others != 1)
           return failure();
@@ -128,8 +129,8 @@ static bool comesFromCopy(Value value) {
   return generic && isCopy(generic);
 }
 
-/// Returns whether a view merges dimensions that are one batch loop of the product: the batch and
-/// the heads. (Merged rows or columns stay merged.)
+/// Returns whether a view merges dimensions, such as batch and heads, into one batch loop of the
+/// product. (Merged rows or columns stay merged.)
 static bool mergesBatchLoops(linalg::GenericOp product, OpOperand *operand,
                              tensor::CollapseShapeOp view) {
   SmallVector<AffineMap> maps = product.getIndexingMapsArray();
@@ -143,18 +144,20 @@ static bool mergesBatchLoops(linalg::GenericOp product, OpOperand *operand,
   return false;
 }
 
-/// Step 1: expands products and copies that read collapse_shape(copy), and copies before an
+/// Runs step 1: expands products and copies that read collapse_shape(copy), and copies before an
 /// expand_shape.
 LogicalResult FoldReshapesPass::expand() {
   auto control = [](OpOperand *operand) {
     if (auto reader = dyn_cast<linalg::GenericOp>(operand->getOwner())) {
       auto view = operand->get().getDefiningOp<tensor::CollapseShapeOp>();
       auto source = view ? view.getSrc().getDefiningOp<linalg::GenericOp>() : nullptr;
-      if (!source || isContraction(source)) // the transpose of a product folds into the product
+      // A transpose of a product folds into the product.
+      if (!source || isContraction(source))
         return source && isCopy(reader);
       if (!isCopy(source))
         return false;
-      bool unary = isParallel(reader) && reader.getNumDpsInputs() == 1; // the copy moves past it
+      // The copy moves past a unary op.
+      bool unary = isParallel(reader) && reader.getNumDpsInputs() == 1;
       return unary || (isContraction(reader) && mergesBatchLoops(reader, operand, view));
     }
     return isa<tensor::ExpandShapeOp>(operand->getOwner()) && comesFromCopy(operand->get());
@@ -197,7 +200,7 @@ static SmallVector<ReassociationIndices> mergeableLoops(linalg::LinalgOp op) {
   return groups;
 }
 
-/// Steps 2 and 3: collapses loops of products, elementwise ops and reductions.
+/// Runs steps 2 and 3: collapses loops of products, elementwise ops and reductions.
 LogicalResult FoldReshapesPass::collapse() {
   auto control = [](OpOperand *operand) {
     Operation *other = operand->get().getDefiningOp();

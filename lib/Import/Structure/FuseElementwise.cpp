@@ -18,7 +18,7 @@
 // twice the size.
 //
 // Never fuses into a contraction, which would recompute the value for each n. A fused body has at
-// most 512 ops: each fusion copies both bodies, which takes quadratic time for a long chain.
+// most 512 ops. Each fusion copies both bodies, so that a long chain would take quadratic time.
 //
 //===----------------------------------------------------------------------===//
 

@@ -87,7 +87,8 @@ std::optional<Point> LoopParts::throughReshape(const Point &point,
   }
   Point moved{source, SmallVector<AffineExpr>(to.size(), getAffineConstantExpr(0, context))};
   for (const Term &term : flat) {
-    int64_t size = 1; // elements of the source's dimensions after d
+    // Number of elements of the source's dimensions after d.
+    int64_t size = 1;
     for (unsigned d = to.size(); d-- > 0; size *= to[d]) {
       int64_t end = size * to[d];
       if (term.stride < size || term.stride >= end)

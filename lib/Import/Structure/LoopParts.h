@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The position before a view needs divisions: row d of [8, 5] is row (d / 2, d % 2) of [4, 2, 5].
-// It needs none if the loop over d is split into parts:
+// No division is needed if the loop over d is split into parts:
 //
 //   loop of 8 = parts (a, b) of 4 and 2, at 2·a + b
 //   [8, 5] at (2·a + b, c)  =  [4, 2, 5] at (a, b, c)
@@ -49,7 +49,8 @@ public:
     int64_t inner;
   };
   /// Returns the same element before an expand_shape or a collapse_shape. Returns nothing if the
-  /// point is another op's result, or if a part must be split first: then sets `needed`.
+  /// point is another op's result. If a part must be split first, sets `needed` and returns
+  /// nothing.
   std::optional<Point> throughReshape(const Point &point, std::optional<Split> &needed) const;
 
 private:

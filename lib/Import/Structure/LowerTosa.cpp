@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Runs the upstream lowering passes if a module has tosa ops:
+// If a module has tosa ops, runs the upstream passes that lower them:
 //
 //   tosa.matmul, tosa.add, tosa.gather, ..   ->   linalg, arith, tensor
 //

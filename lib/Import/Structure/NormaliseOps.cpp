@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Exporters write the same operation in many ways. Rewrites them to few forms:
+// Exporters write the same operation in many ways. This pass rewrites them to few forms:
 //
 //   linalg.{matmul, reduce, map, ...}, tensor.generate      -> linalg.generic
 //   tensor.splat                                            -> linalg.fill
@@ -19,7 +19,7 @@
 // them. Drops fast-math flags, because results must not depend on reassociation. Applies the
 // patterns greedily until none matches.
 //
-// Not done here: copies (FoldCopies.cpp), contractions (FormContractions.cpp).
+// FoldCopies.cpp folds copies, and FormContractions.cpp forms contractions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -204,7 +204,7 @@ struct ShrinkIndexGeneric : OpRewritePattern<tensor::ExtractSliceOp> {
   }
 };
 
-/// arith.truncf of a constant -> rounded constant, even if that is not exact.
+/// arith.truncf of a constant -> rounded constant, even if the rounding is inexact.
 struct RoundConstant : OpRewritePattern<arith::TruncFOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(arith::TruncFOp op, PatternRewriter &rewriter) const override {

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The matchers of softmax, cross-entropy and attention need the formula of one element, however it
-// is divided into generics:
+// The matchers of softmax, cross-entropy and attention need the formula of one element, which may
+// be divided into any number of generics:
 //
 //   y[d0, d1] = exp(x[d0, d1] - m[d0]) / s[d0]
 //
@@ -26,7 +26,7 @@ namespace mlir::fsdp {
 
 struct Point {
   Value value;                // tensor, or scalar of a body
-  SmallVector<AffineExpr> at; // one per dimension of the tensor, or per loop of the body
+  SmallVector<AffineExpr> at; // index of each dimension, or of each loop of the body
 
   bool isTensor() const { return isa<RankedTensorType>(value.getType()); }
 
@@ -37,15 +37,16 @@ struct Point {
   }
 };
 
-/// Makes one step of `settle`. Returns nothing at a scalar op, a constant, a leaf tensor, or a view
-/// that merges or splits dimensions.
+/// Makes one step of `settle` towards the definition of a point. Returns nothing at a scalar op, a
+/// constant, a leaf tensor, or a view that merges or splits dimensions.
 std::optional<Point> step(const Point &point);
 
-/// Returns the loops of an op whose result, with map `map`, is read at `at`. Returns nothing if the
-/// map is not one of distinct dimensions. Loops that are not in the map are null.
+/// Returns the loop indices at which an op computes the element `at` of its result, whose map is
+/// `map`. Loops that are not in the map are null. Returns nothing unless the map's results are
+/// distinct dimensions.
 std::optional<SmallVector<AffineExpr>> loopsAt(AffineMap map, ArrayRef<AffineExpr> at);
 
-/// Returns the results of a map whose dimensions are `at`.
+/// Applies a map to the loop indices `at`.
 SmallVector<AffineExpr> place(AffineMap map, ArrayRef<AffineExpr> at);
 
 /// Follows a point back through copies and bodies to a scalar op, a constant or a leaf tensor

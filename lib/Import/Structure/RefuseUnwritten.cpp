@@ -13,8 +13,8 @@
 //
 //  1. A value has unwritten elements if it is a tensor.empty, or a view, a cast, a padding or a
 //     concatenation of one, or if insertions into one do not cover it.
-//  2. Report an error for an op that reads such a value. Insertions, and outputs that a body does
-//     not read, are not reads.
+//  2. Report an error for an op that reads such a value. Insertions do not read it, nor does a body
+//     that ignores its output argument.
 //
 // O(ops + slices² of one tensor). A slice of a partly written tensor counts as unwritten.
 //
@@ -144,7 +144,8 @@ LogicalResult RefuseUnwrittenPass::check(Operation *op) {
   if (isa<tensor::InsertSliceOp, tensor::InsertOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp,
           tensor::ReshapeOp, tensor::CastOp, tensor::ExtractSliceOp, tensor::PadOp,
           tensor::ConcatOp, tensor::DimOp>(op))
-    return success(); // ops that read their result are checked
+    // The ops that read the result are checked.
+    return success();
   auto structured = dyn_cast<linalg::LinalgOp>(op);
   auto destination = dyn_cast<DestinationStyleOpInterface>(op);
   for (OpOperand &operand : op->getOpOperands()) {

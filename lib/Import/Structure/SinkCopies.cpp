@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A rotary embedding, or the scale of K, is between the transpose of the heads and the product
-// whose maps could absorb the transpose. These patterns move the copies past such ops:
+// Ops such as a rotary embedding or the scale of K are between the transpose of the heads and the
+// product whose maps could absorb the transpose. These patterns move the copies past such ops:
 //
 //   slice(transpose(%x))                     -> transpose(slice(%x))
 //   f(transpose(%x)), read by a product      -> transpose(f(%x))
@@ -155,9 +155,9 @@ struct MapBeforeTranspose : OpRewritePattern<linalg::GenericOp> {
   LogicalResult matchAndRewrite(linalg::GenericOp op, PatternRewriter &rewriter) const override {
     if (!isPlainMap(op) || !readsThroughCopies(op.getResult(0)))
       return failure();
-    SmallVector<AffineMap> known =
-        op.getIndexingMapsArray(); // returned by value: a range needs this copy
-    AffineMap order;               // map of the inputs that cover all loops
+    // The maps are returned by value, and the ArrayRef below needs an owner.
+    SmallVector<AffineMap> known = op.getIndexingMapsArray();
+    AffineMap order; // map of the inputs that cover all loops
     for (AffineMap map : ArrayRef(known).drop_back()) {
       if (!map.isPermutation())
         continue;

@@ -19,8 +19,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Least bytes of a copy that another thread makes: a smaller one is done before that thread wakes
-/// up.
+/// Least bytes of a copy that another thread makes. Waking up the thread takes longer than a
+/// smaller copy.
 static constexpr int64_t minBytesApart = 4096;
 
 static bool isReduction(CollectiveOp op) {
@@ -45,8 +45,8 @@ static std::optional<ScheduleProblem::Transfer> describe(CollectiveOp op, unsign
   return transfer;
 }
 
-/// Describes a copy as a transfer. A copy to the host is early if it frees its source, which a
-/// state does not; a copy to a file is always early.
+/// Describes a copy as a transfer. A copy to the host is early if its source can be freed, which
+/// excludes states. A copy to a file is always early.
 static std::optional<ScheduleProblem::Transfer>
 describe(CopyOp op, unsigned number, LayoutOp layout, SymbolTableCollection &tables) {
   auto source = tables.lookupSymbolIn<BufferOp>(layout, op.getSource().getBuffer());
@@ -82,7 +82,7 @@ FailureOr<ScheduleProblem> fsdp::describeBlock(const CommandGraph &graph, Layout
                                                ArrayRef<int64_t> live) {
   ScheduleProblem problem;
   llvm::DenseSet<Attribute> gathered;
-  SmallVector<CollectiveOp> kinds; // of collectives that can start together, the first
+  SmallVector<CollectiveOp> kinds; // first collective of each group that can start as one launch
   SymbolTableCollection tables;
   for (auto [number, command] : llvm::enumerate(graph.getCommands())) {
     double seconds = getSeconds(command);

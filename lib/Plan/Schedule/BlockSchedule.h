@@ -17,15 +17,16 @@
 namespace mlir::fsdp {
 
 /// Returns the derived schedule problem of a block. `getSeconds` returns the seconds of one run of
-/// a command, `getLatency` those of a collective without bytes. `live` holds the device bytes alive
-/// at each command in the present order. Fails with an error if the problem is malformed.
+/// a command, and `getLatency` the seconds of a collective without its bytes. `live` holds the
+/// device bytes alive at each command in the current order. Fails with an error if the problem is
+/// malformed.
 FailureOr<ScheduleProblem> describeBlock(const CommandGraph &graph, LayoutOp layout,
                                          llvm::function_ref<double(Operation *)> getSeconds,
                                          llvm::function_ref<double(CollectiveOp)> getLatency,
                                          ArrayRef<int64_t> live);
 
-/// Applies the present order: each transfer is waited for where it starts. Copies get ids from
-/// `nextId` on.
+/// Keeps the current order and waits for each transfer directly after its start. Copies get ids
+/// from `nextId` on.
 void applyInOrder(const CommandGraph &graph, const ScheduleProblem &problem, int64_t &nextId);
 
 /// Moves the commands of `block` into the order of the solver. Transfers get their channel, waits

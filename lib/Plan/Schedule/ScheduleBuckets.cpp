@@ -10,19 +10,19 @@
 //   reduce c  S====W             reductions c, d     .....SS========WW
 //   reduce d       S====W
 //
-// Adjacent starts of one kind over the same axes are one launch, which pays its latency once.
+// Adjacent starts of one kind over the same axes become one launch, which pays its latency once.
 // Layouts do not change: each collective keeps its own buffers, results and wait.
 //
-// 1. Gathers, in the order of their channel: a gather joins the start of those before it if its
-//    source is complete by then and memory allows.
-// 2. Reductions, from the last to the first: a reduction joins those after it if nothing needs its
-//    result until then and memory allows.
-// 3. Neither exceeds the bytes of one launch.
-// 4. A transfer directly after another one of its kind, in a bucket or because a kernel needs both,
-//    pays no latency.
+// 1. Visit gathers in the order of their channel. A gather joins the start of the previous gathers
+//    if its source is complete by then and memory allows.
+// 2. Visit reductions from the last to the first. A reduction joins the next reductions if nothing
+//    needs its result before their wait and memory allows.
+// 3. A launch never exceeds `bucketBytes`.
+// 4. A transfer pays no latency if it starts directly after another transfer of its kind, in a
+//    bucket or because a kernel needs both.
 //
-// A launch is done when all its transfers are. O(collectives²). Not done here: gathers with a given
-// prefetch depth, which is kept.
+// A launch is done when all its transfers are done. O(collectives²). Gathers with a given prefetch
+// depth do not join, so that the depth is kept.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,14 +56,14 @@ bool ScheduleSolver::followsTransfers(const Transfer &transfer) const {
   return follows(transfer.command) || llvm::any_of(transfer.prologue, follows);
 }
 
-/// Only the first transfer of a launch pays its latency.
+/// Returns the seconds of a transfer. Only the first transfer of a launch pays its latency.
 double ScheduleSolver::getSeconds(const Transfer &transfer) const {
   return transfer.seconds - (transfer.joins ? transfer.latency : 0);
 }
 
 void ScheduleSolver::markLaunches() {
   for (auto [slot, here] : llvm::enumerate(orderEvents())) {
-    const Transfer *previous = nullptr; // a start that is the last event so far
+    const Transfer *previous = nullptr; // the last event so far, if it is a start
     for (const Event &event : here) {
       Transfer &transfer = transfers[event.index];
       if (event.kind == Event::Kind::wait) {

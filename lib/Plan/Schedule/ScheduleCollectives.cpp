@@ -11,17 +11,16 @@
 //
 // 1. For each block of each program, find the dependences (Analysis/CommandGraph.cpp) and the bytes
 //    alive at each command.
-// 2. Find places for the starts and waits of collectives, and of copies between the arenas of
-//    device and host (ScheduleSolver.cpp), for several assumptions of how much longer than
-//    estimated they take. Simulate each (Analysis/Timeline.cpp) with links at half their speed, so
-//    that an inaccurate estimate does not spoil the schedule. Keep the first that no other beats by
-//    0.5 %.
-// 3. If the packed arena then exceeds the limit, but that of the given order does not: lower the
-//    limit by the excess and repeat, a few times. Else keep the given order, with each transfer
-//    waited for where it starts.
+// 2. Place the starts and waits of collectives, and of copies between the arenas of device and host
+//    (ScheduleSolver.cpp). Do so for several factors by which transfers take longer than estimated.
+//    Simulate each schedule (Analysis/Timeline.cpp) with links at half their speed, so that it also
+//    works if estimates are inaccurate. Keep the first schedule that no other beats by 0.5 %.
+// 3. If the packed arena exceeds the limit, but the arena of the original order does not, lower the
+//    limit by the excess and repeat, a few times. If no attempt fits, keep the original order and
+//    wait for each transfer directly after its start.
 // 4. Set the lifetimes again.
 //
-// A program that has waits already is not changed. Not done here: starts across iterations of a
+// Does not change a program that already has waits. Does not move starts across iterations of a
 // loop.
 //
 //===----------------------------------------------------------------------===//
@@ -43,7 +42,7 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the bytes of the device's arena alive at each command of a program, by its number.
+/// Returns the bytes of the device's arena that are alive at each command, by command number.
 static SmallVector<int64_t> countLiveBytes(LayoutOp layout, ProgramOp program, size_t commands) {
   SmallVector<int64_t> live(commands + 1, 0);
   int64_t always = 0;
@@ -79,8 +78,8 @@ struct Times {
     bound = turns * solver.getLowerBound();
   }
 
-  /// Corrects the times of the block around a loop, in which the loop counted as compute for its
-  /// scheduled time.
+  /// Corrects the times of the block around a loop. So far, they count the scheduled time of the
+  /// loop as compute.
   void refine(const Times &loop) {
     compute += loop.compute - loop.scheduled;
     unscheduled += loop.unscheduled - loop.scheduled;
@@ -151,7 +150,7 @@ class ScheduleCollectivesPass
     setLifetimes(program, layout, tables);
   }
 
-  /// Step 3, for a program `placed` whose arena takes `bytes`.
+  /// Runs step 3 for a program `placed` whose arena takes `bytes`.
   ProgramOp keepToLimit(ProgramOp placed, int64_t bytes,
                         llvm::function_ref<ProgramOp(int64_t, bool)> attempt,
                         llvm::function_ref<int64_t(ProgramOp)> measure) {
@@ -176,10 +175,10 @@ class ScheduleCollectivesPass
     return ordered;
   }
 
-  /// Steps 1 and 2 for all blocks of a program. `live` holds the live bytes by command.
+  /// Runs steps 1 and 2 for all blocks of a program. `live` holds the live bytes by command.
   Times placeAll(ProgramOp program, ArrayRef<int64_t> live, int64_t bytes, bool inOrder,
                  LayoutOp layout, CostModel &model, SymbolTableCollection &tables) {
-    // By block, inner ones first: the cost of a loop is that of its commands.
+    // Visit inner blocks first, because the cost of a loop is the cost of its commands.
     llvm::MapVector<Block *, SmallVector<int64_t>> blocks;
     for (const NumberedCommand &command : numberCommands(program))
       blocks[command.op->getBlock()].push_back(live[command.number]);
@@ -218,7 +217,7 @@ class ScheduleCollectivesPass
     return times;
   }
 
-  /// Step 2.
+  /// Runs step 2 for one block.
   void choose(ScheduleSolver &solver, int64_t bytes) {
     static constexpr double slacks[] = {1, 1.5, 2, 3, 4, 6}, doubt = 2;
     ScheduleLimits limits{depth.forward, depth.backward, depth.copy, bucketBytes, bytes};

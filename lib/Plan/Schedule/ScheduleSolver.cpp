@@ -4,24 +4,26 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Gathers start as late as they are still hidden, reductions end as early as possible: both hold
-// their buffers no longer than needed. Copies between the arenas do likewise: those that bring
-// needed data are late, those that free their source are early.
+// Gathers are late transfers: they start as late as possible while still hidden. Reductions are
+// early transfers: they end as early as possible. Both then hold their buffers no longer than
+// needed. Copies between the arenas are late if a command waits for their data, and early if they
+// free their source.
 //
-// 1. Place early transfers, always the one that can start first. It begins when its source is
-//    complete and the one before it on its channel is done. Its wait is at the first slot after its
-//    end.
-// 2. Place late transfers from the last to the first in the order of need. Each ends at the end of
-//    its window or where the next one on its channel begins, and starts at the last slot that is
-//    early enough. One that nothing in the block reads ends as early as possible.
-// 3. Each stops where memory would exceed the limit, or more of its kind would be ahead than
-//    allowed. For a file, the data of one launch is read, and that of another written, beside the
-//    launch in between. Collectives that may start as one are made adjacent (ScheduleBuckets.cpp).
-// 4. In a slot, transfers that are ready start, then come waits; a transfer that needs the result
-//    of another one starts after its wait.
+// 1. Place early transfers, always next the transfer that can start first. A transfer begins when
+//    its source is complete and the previous transfer on its channel is done. Its wait is at the
+//    first slot after its end.
+// 2. Place late transfers in reverse order of need. A transfer ends at the end of its window, or
+//    where the next transfer on its channel begins, and starts at the last slot that is early
+//    enough. A transfer that nothing in the block reads ends as early as possible.
+// 3. Do not extend a transfer over a slot where memory would exceed the limit, or further ahead
+//    than the prefetch depth. For a file, only the data of the next launch is read, and that of the
+//    previous launch written, during a launch. Collectives that may start as one launch are made
+//    adjacent (ScheduleBuckets.cpp).
+// 4. In a slot, ready transfers start before the waits. A transfer that needs the result of another
+//    transfer starts after the wait for it.
 //
-// The time of a slot is that of the compute before it. Stalls are not known yet; `slack` makes up
-// for them. O(commands + transfers²).
+// The time of a slot is the compute time before it. Stalls are not known yet, so `slack` lengthens
+// transfers instead. O(commands + transfers²).
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,7 +45,7 @@ void ScheduleSolver::addBytes(unsigned from, unsigned to, int64_t bytes) {
 }
 
 /// Returns the farthest slot from `from` towards `to` such that the transfer's bytes fit at each
-/// fixed command between.
+/// fixed command in between.
 unsigned ScheduleSolver::limitByMemory(const Transfer &transfer, unsigned from, unsigned to,
                                        bool downwards, int64_t bytes) const {
   auto fits = [&](unsigned slot) {
@@ -59,8 +61,8 @@ unsigned ScheduleSolver::limitByMemory(const Transfer &transfer, unsigned from, 
   return slot;
 }
 
-/// Returns the slot of its wait or, for a late transfer without a place, the first at which it can
-/// have ended.
+/// Returns the slot of the wait for a transfer. For a late transfer that is not placed, returns the
+/// first slot at which it can have ended.
 unsigned ScheduleSolver::getEnd(const Transfer &transfer) const {
   if (transfer.isPlaced || transfer.isEarly)
     return transfer.wait;
@@ -120,8 +122,8 @@ ScheduleSolver::Transfer *ScheduleSolver::findNextEarly() {
   return next;
 }
 
-/// Limits the wait of a copy to a file: it is done when the next launch has written, so that the
-/// data of at most one launch is under way.
+/// Limits the wait of a copy to a file. It ends before the next launch has written its data, so
+/// that the data of at most one launch is in flight.
 unsigned ScheduleSolver::limitByFile(const Transfer &transfer, unsigned latest) const {
   if (transfer.channel != toFileChannel)
     return latest;
@@ -155,8 +157,8 @@ void ScheduleSolver::placeEarly(const ScheduleLimits &limits) {
   }
 }
 
-/// Places a late transfer. `before` are the late ones of its channel that are needed before it;
-/// `next` is the time at which later ones need the channel.
+/// Places a late transfer. `before` holds the late transfers of its channel that are needed
+/// earlier. `next` is the time at which transfers that are needed later use the channel.
 void ScheduleSolver::placeLate(Transfer &transfer, ArrayRef<Transfer *> before, double &next,
                                const ScheduleLimits &limits) {
   transfer.wait = getBeginOfReaders(transfer);
@@ -172,7 +174,7 @@ void ScheduleSolver::placeLate(Transfer &transfer, ArrayRef<Transfer *> before, 
                   : transfer.isBackward ? limits.backwardPrefetch
                                         : limits.forwardPrefetch;
   if (ahead >= 0) {
-    // Start after the wait for the transfer that is `ahead` places before it.
+    // Start after the wait for the transfer that precedes this transfer by `ahead` positions.
     size_t index = before.size();
     unsigned least = ahead == 0                            ? transfer.wait
                      : index >= static_cast<size_t>(ahead) ? before[index - ahead]->latest
@@ -182,8 +184,8 @@ void ScheduleSolver::placeLate(Transfer &transfer, ArrayRef<Transfer *> before, 
       transfer.limit = "prefetch";
     }
   }
-  // Data from a file for one launch is read after that for the launch before has arrived: two
-  // buffers of each suffice.
+  // Start to read a launch's data from a file only after the data of the previous launch has
+  // arrived, so that two buffers suffice.
   if (transfer.channel == fromFileChannel)
     for (Transfer *other : llvm::reverse(before))
       if (other->latest < transfer.latest) {
@@ -192,7 +194,8 @@ void ScheduleSolver::placeLate(Transfer &transfer, ArrayRef<Transfer *> before, 
         slot = std::max(slot, std::min(other->latest, transfer.wait));
         break;
       }
-  if (limits.bytes > 0 && slot < home) // its readers may have moved before its original slot
+  // Other transfers may have moved the readers before the original slot.
+  if (limits.bytes > 0 && slot < home)
     if (unsigned least =
             std::min(limitByMemory(transfer, home, slot, true, limits.bytes), transfer.wait);
         least > slot) {
@@ -257,10 +260,10 @@ SmallVector<SmallVector<ScheduleSolver::Event>> ScheduleSolver::orderEvents() co
   llvm::sort(byWait, [&](unsigned a, unsigned b) {
     return std::make_pair(transfers[a].wait, a) < std::make_pair(transfers[b].wait, b);
   });
-  // Starts on one channel are in the order of the waits.
+  // Starts on one channel have the order of their waits.
   for (unsigned index : byWait)
     if (transfers[index].bucket == none ||
-        transfers[index].bucket == index) // others start with their leader
+        transfers[index].bucket == index) // other members start with their leader
       pending[transfers[index].start].push_back({Event::Kind::start, index});
   for (unsigned index : byWait)
     pending[transfers[index].wait].push_back({Event::Kind::wait, index});
@@ -287,7 +290,8 @@ SmallVector<SmallVector<ScheduleSolver::Event>> ScheduleSolver::orderEvents() co
   for (auto [slot, events] : llvm::enumerate(pending))
     while (!events.empty()) {
       auto next = llvm::find_if(events, areReady);
-      if (next == events.end()) // transfers that wait for each other: verify() reports it
+      // These transfers wait for each other, which verify() reports.
+      if (next == events.end())
         next = events.begin();
       SmallVector<unsigned> members =
           next->kind == Event::Kind::start ? getBucket(next->index) : SmallVector<unsigned>();
@@ -331,8 +335,8 @@ double ScheduleSolver::getExposed(unsigned index, const Timeline &line) const {
   return sum > 0 ? line.exposed[transfer.bucket] * getSeconds(transfer) / sum : 0;
 }
 
-/// Returns the transfers that start with an event: all of a bucket at its first start, none at
-/// others.
+/// Returns the transfers that start with an event: all members of a bucket at its first start, and
+/// none at the other starts of the bucket.
 SmallVector<unsigned> ScheduleSolver::getLaunch(const Event &event) const {
   const Transfer &transfer = transfers[event.index];
   if (transfer.bucket == none)
@@ -365,10 +369,10 @@ Timeline ScheduleSolver::simulate(double slower) const {
 
 double ScheduleSolver::getLowerBound() const {
   double all = problem.getEndTime();
-  std::map<unsigned, SmallVector<LinkJob>> jobs; // jobs by links
+  std::map<unsigned, SmallVector<LinkJob>> jobs; // jobs, by number of the links
   for (const Transfer &transfer : transfers) {
-    // Commands that move with other transfers are before or after this one if their windows are;
-    // within a shared slot they may be either.
+    // Commands that move with other transfers precede or follow this transfer if their windows do.
+    // Within a shared slot they may do either.
     double head = problem.getTime(transfer.earliest),
            tail =
                problem.getEndTime() - problem.getTime(std::max(transfer.earliest, transfer.latest));

@@ -20,14 +20,14 @@
 namespace mlir::fsdp {
 
 struct ScheduleLimits {
-  /// Gathers of the forward and of the backward that may start before an earlier one is waited for;
-  /// -1: as many as hide them.
+  /// Largest number of gathers of the forward and of the backward that may start before the wait
+  /// for an earlier gather. -1 allows as many as are needed to hide them.
   int64_t forwardPrefetch = -1, backwardPrefetch = -1;
-  /// Likewise for copies between the arenas of device and host that a command waits for.
+  /// The same limit for late copies between the arenas of device and host.
   int64_t copyPrefetch = -1;
-  /// Most bytes of collectives that start as one launch; 0: each starts alone.
+  /// Largest number of bytes of collectives that start as one launch. 0: each starts alone.
   int64_t bucketBytes = 0;
-  /// Most bytes alive at a command of this program; 0: no limit.
+  /// Largest number of bytes alive at a command of this program. 0: no limit.
   int64_t bytes = 0;
   /// Factor by which collectives are assumed to take longer than estimated.
   double slack = 1;
@@ -38,18 +38,18 @@ public:
   /// `problem` must be derived, and must outlive the solver.
   explicit ScheduleSolver(const ScheduleProblem &problem);
 
-  /// Chooses the places. May be called again with other limits.
+  /// Chooses the slots of all transfers. May be called again with other limits.
   void place(const ScheduleLimits &limits);
-  /// Returns all commands in the order of the chosen places.
+  /// Returns all commands in the order of the chosen slots.
   llvm::SmallVector<ScheduleEvent> getOrder() const;
-  /// Returns the timeline of that order if the links are `slower` times slower than estimated.
+  /// Returns the timeline of getOrder() if the links are `slower` times slower than estimated.
   Timeline simulate(double slower = 1) const;
-  /// Returns a lower bound in seconds for all places.
+  /// Returns a lower bound in seconds for any choice of slots.
   double getLowerBound() const;
   /// Returns the most bytes alive at a command.
   int64_t getPeak() const;
-  /// Return, for a transfer: its seconds as part of its launch; those of them that stall `line`;
-  /// what stopped it from starting earlier or ending later.
+  /// Return, for a transfer: its seconds as part of its launch, the seconds for which it stalls
+  /// `line`, and the reason why it does not start earlier or end later.
   double getSeconds(unsigned transfer) const { return getSeconds(transfers[transfer]); }
   double getExposed(unsigned transfer, const Timeline &line) const;
   llvm::StringRef getLimit(unsigned transfer) const { return transfers[transfer].limit; }
@@ -62,7 +62,7 @@ private:
     bool isPlaced = false;
     unsigned start = 0, wait = 0; ///< slots: slot k is before fixed command k
     bool joins = false;           ///< joins the launch that starts directly before it
-    unsigned bucket = none;       ///< the transfer with which it shares its launch
+    unsigned bucket = none;       ///< the first transfer of its launch
     llvm::StringRef limit;
   };
   using Event = ScheduleEvent;
