@@ -214,8 +214,8 @@ def describe(python):
 def page(results, versions, processor, rounds):
     tokens = lambda r, ranks: ranks * LENGTH / min(r)
     lines = ["# Training on a CPU, beside PyTorch and JAX", "",
-             "This page is for readers who compare CPU training. It shows GPT-2 124M, one sequence of 1024 tokens",
-             "per rank, a whole step with clipping and AdamW. `benchmarks/peers/cpu_train.py` wrote it.", "",
+             "This page is for readers who compare CPU training. It times whole training steps of GPT-2 124M",
+             "with clipping and AdamW, on one sequence of 1024 tokens per rank. `benchmarks/peers/cpu_train.py` wrote it.", "",
              f"- Date: {datetime.date.today()}", *textwrap.wrap(f"- CPU: {processor}", 100, subsequent_indent="  "),
              f"- Versions: {versions}", f"- Programs took turns in {rounds} rounds of {STEPS} steps; the best step counts.",
              "- Spread: worst / best time of a step.", "", "| ranks x threads | type | program | tokens/s | fsdp-mlir / program | spread | resident |", "|---|---|---|---|---|---|---|"]

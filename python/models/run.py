@@ -229,8 +229,8 @@ def page(rows: dict[str, dict]) -> str:
         "<!-- Written by python/models/run.py. -->", "# Models", "",
         "This page is for people who want to know whether their kind of model works. Small models "
         "of", f"{len(rows)} families, two layers of width 64, were exported from PyTorch or JAX. "
-        f"They trained {STEPS} AdamW", f"steps on {RANKS} ranks with other batches on each rank. "
-        "Rate 1e-3, decay 0.01 of tensors", "of rank 2 or more.", "",
+        f"They trained {STEPS} AdamW", f"steps on {RANKS} ranks. Each rank has batches of its own. "
+        "The learning rate is 1e-3; weights of", "tensors of rank 2 or more decay by 0.01.", "",
         f"**{good} of {len(rows)} work.**", "",
         "| column | meaning |", "|---|---|",
         "| route | way of export; for models of transformers their implementation of attention |",
@@ -243,9 +243,10 @@ def page(rows: dict[str, dict]) -> str:
         "| bf16 | compiles with `param_dtype=\"bf16\"` |", ""]
     if noisy:
         lines += [
-            "Weights leave out tensors whose gradient is rounding alone, below "
-            f"{number(NOISE)} of the model's largest:", "AdamW makes full steps of it, in any "
-            "direction. Most are biases of keys.", "", "| families | tensors left out |", "|---|---|",
+            "The column of weights leaves out tensors whose gradient consists of rounding errors: "
+            "below", f"{number(NOISE)} of the model's largest gradient. AdamW normalises these "
+            "errors to steps of full size in", "any direction. Most of these tensors are biases of "
+            "keys.", "", "| families | tensors left out |", "|---|---|",
             *(f"| {', '.join(sorted(names))} | {count} |" for count, names in sorted(noisy.items())),
             ""]
     lines += [

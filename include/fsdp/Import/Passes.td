@@ -205,8 +205,8 @@ def EvaluateConstantsPass : ImportPass<"fsdp-evaluate-constants", "::mlir::func:
   let summary = "Compute indices that depend on no input";
   let description = [{
     - Requires: structured ops are generics.
-    - Ensures: if an index of a lookup depends on constants and loops alone, and the rules on
-      ranges do not bound it, it is an element of a constant.
+    - Ensures: an index of a lookup that depends on constants and loops alone is an element of a
+      constant, unless the analysis of ranges already proves its limits.
     - Keeps: indices that are in range or affine functions of loops, masks, and values of more
       than 2^19 elements.
 

@@ -81,7 +81,7 @@ def RematerialisePass : Pass<"fsdp-rematerialise", "::mlir::ModuleOp"> {
   let summary = "Recompute activations in the backward";
   let description = [{
     In the program `step`, calls of the forward whose results the backward reads are repeated
-    before their first reader there. The repeated calls read the parameters that are gathered for
+    before the first reader in the backward. The repeated calls read the parameters that are gathered for
     the backward.
 
     | policy | calls that are repeated |
@@ -96,7 +96,7 @@ def RematerialisePass : Pass<"fsdp-rematerialise", "::mlir::ModuleOp"> {
 
     The last unit of the forward is not changed, because its backward begins at once. With `auto`,
     the pass makes three choices together, so that the plan satisfies the memory limit at the
-    lowest estimated time. It packs one plan after another to choose:
+    lowest estimated time. For each candidate it packs the memory plan. The choices are:
 
     - which calls are repeated;
     - which results are kept in host memory (calls with `fsdp.offload`);
@@ -190,7 +190,7 @@ def ScheduleCollectivesPass : Pass<"fsdp-schedule-collectives", "::mlir::ModuleO
     of the program, the prefetch depth, or memory.
 
     - Requires: programs on buffers (`fsdp-assign-buffers`) with synchronous collectives.
-    - Ensures: the table above. Lifetimes are those of the new order.
+    - Ensures: the table above. Lifetimes of buffers follow the new order.
     - Keeps: values, and the order of all other commands. All ranks have one order of collectives.
   }];
   let options = [
