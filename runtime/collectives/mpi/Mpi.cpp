@@ -83,8 +83,8 @@ void MpiCommunicator::sayGoodbye() {
         nullptr, [&] { return heartbeat->haveAllLeft(); }, [&] { return heardFromAll(); },
         [&] { throw Error(FSDPRT_HUNG, "not all ranks left in order"); });
     left = true;
-    // After an error this process waits for nothing more.
   } catch (const Error &) {
+    // After an error this process waits for nothing more.
     watchdog->fail();
   }
 }

@@ -259,8 +259,8 @@ void NcclCommunicator::releaseArenas() {
         for (auto &each : ncclRanks)
           each->destroy();
     }
-    // After an error, clear() below aborts the communicators.
   } catch (const Error &) {
+    // After an error, clear() below aborts the communicators.
   }
   ncclRanks.clear();
 }
