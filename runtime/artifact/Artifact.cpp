@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// 1. read        the whole file, 64-byte aligned
-// 2. header      magic, version, sizes and sections in bounds, then the hash
-// 3. manifest    FlatBuffers' own verifier, then every rule of Verifier.h
-// 4. image       loaded by Image.cpp; each phase's symbol is looked up. Without an image, programs
+// 1. read        reads the whole file to 64-byte aligned memory
+// 2. header      checks magic, version, sizes, bounds of sections, then the hash
+// 3. manifest    checks with FlatBuffers' own verifier, then every rule of Verifier.h
+// 4. image       Image.cpp loads it; each phase's symbol is looked up. Without an image, programs
 //                can be read but not run
 //
 //===----------------------------------------------------------------------===//

@@ -6,15 +6,14 @@
 //
 // 1. headers    ELF64, little-endian, ET_DYN, this machine
 // 2. segments   PT_LOADs on separate pages, none both writable and executable;
-//               copied into one anonymous mapping
-// 3. dynamic    tables are found through PT_DYNAMIC. Refused: initialisers, text relocations,
-//               and needed libraries other than libc and libm
-// 4. symbols    counted by DT_HASH or DT_GNU_HASH. An undefined symbol is refused unless it
-//               is one of MathFunctions.h. Functions inside executable segments are kept by
-//               name
-// 5. relocate   RELATIVE, and relocations against these symbols; only in writable segments
-// 6. protect    each segment according to its flags, and the relocated read-only data (RELRO)
-// Linear in the image's size. No lazy binding, no thread-local storage, no RELR.
+// 3. dynamic    finds tables through PT_DYNAMIC. Refuses initialisers, text relocations, and
+//               needed libraries other than libc and libm
+// 4. symbols    counts symbols by DT_HASH or DT_GNU_HASH. Refuses an undefined symbol unless
+//               it is one of MathFunctions.h. Keeps functions in executable segments by name
+// 5. relocate   applies RELATIVE and relocations against these symbols, only in writable segments
+// 6. protect    protects each segment according to its flags, and the relocated data (RELRO)
+// The run time is linear in the image's size. Lazy binding, thread-local storage and RELR are not
+// supported.
 //
 //===----------------------------------------------------------------------===//
 
@@ -78,8 +77,8 @@ private:
     return value;
   }
 
-  /// Returns the memory of [address, address + length), if it is in one segment with `flags`, or
-  /// null.
+  /// Returns the memory of [address, address + length), or null if it is not in one segment with
+  /// `flags`.
   std::byte *find(uint64_t address, uint64_t length, uint32_t flags = PF_R) {
     for (const Elf64_Phdr &segment : segments)
       if (address >= segment.p_vaddr && length <= segment.p_memsz &&
@@ -191,8 +190,8 @@ void ImageLoader::map() {
                 segment.p_filesz);
 }
 
-/// Refuses an entry of the dynamic section that asks for an initialiser, text relocations or an
-/// unsupported form of relocations.
+/// Refuses an entry of the dynamic section that asks for an initialiser, for text relocations or
+/// for an unsupported form of relocations.
 void ImageLoader::refuseEntry(int64_t tag, uint64_t value) {
   switch (tag) {
   case DT_INIT:

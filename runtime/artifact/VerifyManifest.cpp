@@ -4,24 +4,29 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// (V1)  the mesh has axes with distinct names and factors of at least 1, and at most 16384 ranks;
-//       the size of neighbours divides their axis
-// (V2)  a unit has a dtype, 1 or S shards (S: size of the axis "shard"), a size without overflow
-// (V3)  a parameter lies in its unit, does not overlap others, and has a unique name. Its values,
-//       if the file has them, are floats for all elements or one, aligned to 64, within the section
-//       of values
-// (V4)  a kernel has 1 to 64 phases with extent and tile of at least 1, and a size per binding
-// (V5)  the processor has every feature that the image needs
-// (V6)  in a layout the states, inputs, block, rank block and workspace lie in the
-//       arena, aligned to 64, and do not overlap
-// (V7)  a state has the size of its unit's shard (or of the whole unit); one per unit and role
-// (V8)  an input has the bytes of its shape, and its micro-batches as leading dimension; limits fit
-//       ids; extra ids belong to ids with a limit and lie outside of it
-// (V9)  the workspace holds the shared scratch and that of every worker, of which there is at least
-//       one. Neither it nor the rank block is a piece. On a GPU it begins at a multiple of 256
+// (V1)  The mesh has axes with distinct names and sizes of at least 1, and at most 16384 ranks. The
+//       size of neighbours divides the size of their axis
+// (V2)  A unit has a dtype, 1 or S shards (S: size of the axis "shard"), and a size without
+// overflow
+// (V3)  A parameter lies in its unit, does not overlap others, and has a unique name. Its values,
+// if
+//       the file has them, are floats: one, or one per element. They are aligned to 64 and lie in
+//       the
+//       section of values
+// (V4)  A kernel has 1 to 64 phases with extent and tile of at least 1, and a size per binding
+// (V5)  The processor has every feature that the image needs
+// (V6)  In a layout the states, inputs, step block, rank block and workspace lie in the arena, are
+//       aligned to 64, and do not overlap
+// (V7)  A state has the size of its unit's shard or of the whole unit. A unit has at most one state
+//       per role
+// (V8)  An input has the bytes of its shape, and its micro-batches as leading dimension. Limits fit
+//       the ids' type. Extra ids belong to ids with a limit and lie outside the limit
+// (V9)  There is at least one worker. The workspace holds the shared scratch and every worker's
+//       scratch; on a GPU it begins at a multiple of 256. Workspace and rank block are not sharded
 // (V10) threads_per_rank is between 1 and the number of workers of each layout
-// (V22) at most 2^20 lookups are checked; each has a location, a description and an extent from 1
-//       to 2^63 - 1
+// (V22) At most 2^20 lookups are checked. Each lookup has a location, a description and an extent
+// from
+//       1 to 2^63 - 1
 //
 //===----------------------------------------------------------------------===//
 

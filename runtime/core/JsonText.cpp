@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The library gives no location for a number that is too large. It is found by a search for the
-// first number outside of strings that no double holds.
+// The library gives no location for a number that is too large. So findLargeNumber() searches for
+// the first number outside strings that is beyond the range of a double.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,7 @@
 
 using namespace fsdprt;
 
-/// Returns the location and text of that number, as in "line 3, column 7: 1e999".
+/// Returns location and text of the number that is too large, as in "line 3, column 7: 1e999".
 static std::string findLargeNumber(const std::string &text) {
   size_t line = 1, lineBegin = 0;
   bool isString = false;

@@ -15,9 +15,9 @@ namespace fsdprt {
 /// Returns the reason why json::parse failed on `text`, with line and column.
 std::string whyNotJson(const std::string &text, const nlohmann::json::exception &error);
 
-/// Throws Error if brackets of `text` are nested more than 64 deep; `path` is for the message.
-/// Copying, comparing and printing nlohmann's values recurse for each level, so a deeper text could
-/// exhaust the stack.
+/// Throws Error, which names `path`, if brackets of `text` are nested more than 64 deep. Copying,
+/// comparing and printing nlohmann's values recurse once per level, so a deeper text could exhaust
+/// the stack.
 void checkJsonDepth(const std::string &path, const char *text, size_t size);
 
 } // namespace fsdprt
