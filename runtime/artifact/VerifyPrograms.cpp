@@ -9,9 +9,8 @@
 // (V12) Every slice lies in the arena for every iteration of its loop and every rank. Strides only
 //       occur in loops
 // (V13) A launch has slices for all bindings, 64-aligned and large enough, and its layout has the
-//       scratch that the kernel needs. All slices are in one of the two arenas; the slices of a
-//       GPU's
-//       kernel are in the device's arena
+//       scratch that the kernel needs. All slices are in one of the two arenas; for a GPU, in the
+//       device's arena
 // (V14) A collective is over distinct axes of the mesh or over neighbours. The sizes of its slices
 //       follow from kind, count and group. The slices do not overlap, except in an in-place gather
 // (V15) A wait belongs to a start of a collective or copy in the same block, and each start has one

@@ -6,11 +6,9 @@
 //
 //  1. A process started by fsdp-run --processes knows its rank.
 //  2. If a launcher's environment names more than one process, each process has the rank given
-//     there.
-//     --backend=local, --processes and a different --ranks contradict it and are errors. Ranks
-//     connect
-//     over MPI if the launcher is an MPI launcher, else at the given address. With --backend=nccl,
-//     collectives run over NCCL.
+//     there. --backend=local, --processes and a different --ranks contradict it and are errors.
+//     Ranks connect over MPI if the launcher is an MPI launcher, else at the given address. With
+//     --backend=nccl, collectives run over NCCL.
 //  3. Otherwise this process has all ranks, or starts a process for each.
 //
 //===----------------------------------------------------------------------===//
