@@ -194,7 +194,7 @@ FSDPRT_API fsdprt_status fsdprt_artifact_get_input(const fsdprt_artifact *artifa
                                                    const char *program, uint64_t index,
                                                    fsdprt_input_info *info);
 /* Writes programs, layouts and kernels as text. Calls `write` with consecutive parts of the text,
- * which are not zero-terminated. The call ends and fails if `write` returns a value other than 0. */
+ * which are not zero-terminated. Ends and fails if `write` returns a value other than 0. */
 FSDPRT_API fsdprt_status fsdprt_artifact_dump(const fsdprt_artifact *artifact,
                                               int32_t (*write)(void *user, const char *text,
                                                                size_t size),
@@ -333,8 +333,8 @@ FSDPRT_API fsdprt_status fsdprt_session_run(fsdprt_session *session, const char 
 
 /* Finds the origin of a non-finite number. Call it after a run of `program` whose step block
  * reports such a number; first restore the blocks from before that run. Runs the program once more.
- * Writes to `text`, which has `size` bytes, which ranks first passed such a number to a reduction,
- * and to which reduction; writes "" if no rank did. */
+ * Writes to `text` (`size` bytes) the ranks that first passed such a number to a reduction, and the
+ * reduction; writes "" if no rank did. */
 FSDPRT_API fsdprt_status fsdprt_session_find_nonfinite(fsdprt_session *session, const char *program,
                                                        char *text, size_t size,
                                                        fsdprt_error *error);
@@ -559,7 +559,7 @@ typedef struct fsdprt_walk_options {
 
 typedef struct fsdprt_walk {
   size_t struct_size;
-  /* Numbers of ranks, of kinds of ranks, and of walked kinds. Ranks of a kind access equal ranges. */
+  /* Numbers of ranks, of kinds of ranks, and of walked kinds. Ranks of a kind use equal ranges. */
   uint64_t ranks, kinds, walked_kinds;
   uint64_t commands;      /* number of walked commands */
   uint64_t events;        /* number of starts and waits */
