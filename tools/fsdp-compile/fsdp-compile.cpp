@@ -115,8 +115,7 @@ static FailureOr<ChoiceReport> planOtherwise(StepOptions options, GradSync sync,
                        /*isTaken=*/false);
 }
 
-/// Returns the measures of both values of --grad-sync, `each` and `once`, including the plan's own
-/// measures.
+/// Returns the measures of the plan with --grad-sync=each and with --grad-sync=last.
 static SmallVector<ChoiceReport> compareAccumulation(const StepCompilation &step) {
   MLIRContext &context = *ModuleOp(*step.module).getContext();
   if (step.options.shard.gradAccum < 2)
