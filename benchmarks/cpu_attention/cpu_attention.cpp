@@ -13,9 +13,9 @@
 //
 // FLOPs count unmasked scores: 4 · B · H · Sq · Sk · D in the forward, half of it if causal; 2.5
 // times as many in the backward. Prints the milliseconds of the best run, its rate, and its share
-// of the peak: the best peak of a thread in the same round, times the threads. --cpu-time measures
-// CPU time of the busiest thread, kernel by kernel. --json prints an object per line, for
-// compare.py.
+// of the peak: the best peak of a thread in the same round, times the threads. Option
+// --cpu-time measures CPU time of the busiest thread, kernel by kernel. Option --json prints an
+// object per line, for compare.py.
 //
 //===----------------------------------------------------------------------===//
 

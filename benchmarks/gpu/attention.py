@@ -1,8 +1,8 @@
 """Attention problems: inputs, and results in float64 and in plain low precision. Needs numpy.
 
 A case is a dict: dtype, b, h, hkv, s (queries), keys, d, dv, score (none, softcap, alibi), mask (none, causal, documents).
-Kernels have the operands and results of fsdp.attention: the forward computes O and LSE (natural logarithm, f32) from q, k, v and captured
-values; the backward computes the gradients of q, k, v and captured values.
+Kernels have the operands and results of fsdp.attention. The forward computes O and LSE (natural logarithm, f32) from q, k, v and captured
+values. The backward computes the gradients of q, k, v and captured values.
 """
 import numpy as np
 

@@ -53,14 +53,15 @@ class Run:
     this class in the same order.
 
     ``weights``: initial values by name: a torch module, a mapping of arrays, or the path of a
-    .safetensors file or index. "model" means the values that the model was exported with (default if
-    there are any). None means values of the artifact, or drawn from ``seed``.
+    .safetensors file or index. With "model" they are the values that the model was exported with
+    (default if there are any). None means values of the artifact, or drawn from ``seed``.
 
     ``resume``: a save or a folder of saves from which to resume. Weights are then not read.
 
-    ``on_nonfinite``: the reaction to a step whose loss or norm is not finite; such a step changes no
-    parameter. "raise" raises NonFiniteError, "skip" returns the metrics, and a number raises after
-    that many such steps in a row. The default is "raise", or 50 with a dynamic loss scale.
+    ``on_nonfinite``: the reaction to a step whose loss or norm is not finite; such a step changes
+    no parameter. With "raise" it raises NonFiniteError, "skip" returns the metrics, and a number
+    raises after that many such steps in a row. The default is "raise", or 50 with a dynamic loss
+    scale.
 
     ``check_against_unsharded``: an unsharded rank runs beside the others. A step raises
     RuntimeFailure unless loss and norm are equal bit for bit. ``compare()`` compares all values.

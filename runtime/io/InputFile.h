@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The file is opened once and read through that descriptor, so that another file renamed to the
-// path has no effect. pread(2) copies bytes instead of mapping them: if another process truncated a
-// mapped file, an access would end in SIGBUS. Size, modification time and change time are recorded
-// at opening, so that one fstat(2) detects a rewrite in place.
+// path has no effect. Bytes are copied by pread(2) instead of mapped: if another process truncated
+// a mapped file, an access would end in SIGBUS. Size, modification time and change time are
+// recorded at opening, so that one fstat(2) detects a rewrite in place.
 //
 //===----------------------------------------------------------------------===//
 

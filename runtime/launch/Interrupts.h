@@ -15,11 +15,10 @@
 
 namespace fsdprt {
 
-/// How signals are handled.
-///   early: there are no steps yet; prints a line and ends the process.
-///   said: prints a line; the run ends after the step.
-///   quiet: as `said`, without a line, because another process prints it.
-///   launched: fsdp-run started this process for a rank; only SIGTERM is caught, each time.
+/// How signals are handled. With `early`, when there are no steps yet, prints a line and ends the
+/// process. With `said`, prints a line, and the run ends after the step. `quiet` is like `said`
+/// without the line, because another process prints it. With `launched`, which is for a process
+/// that fsdp-run started for a rank, only SIGTERM is caught, each time.
 enum class Interrupts { early, said, quiet, launched };
 void catchInterrupts(Interrupts how);
 /// Returns the signal that asked for the end, or 0.

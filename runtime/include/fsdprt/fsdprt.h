@@ -321,9 +321,9 @@ FSDPRT_API fsdprt_status fsdprt_session_get_gpu_memory(const fsdprt_session *ses
                                                        uint64_t *beside, fsdprt_error *error);
 
 /* If a run has several processes, a process can access the inputs, blocks and memory of its own
- * ranks. All processes must call run, read_param, compare, visit_trace, exchange, collect and leave
- * in the same order. read_param, compare, visit_trace and collect return a result only in the
- * process of rank 0, and only that process may have the reference. */
+ * ranks. All processes must call run, read_param, compare, visit_trace, exchange, collect and
+ * leave in the same order. Only in the process of rank 0, read_param, compare, visit_trace and
+ * collect return a result. Only that process may have the reference. */
 
 /* Runs a program and returns when all ranks of this process have ended it. init, step and eval run
  * on every rank, reference_init and reference on the reference. After a failure the session can
