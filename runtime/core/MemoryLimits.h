@@ -26,7 +26,6 @@ struct MemoryLeft {
 /// Returns the smallest of the machine's free memory and the memory that each control group leaves.
 /// System files are read below `root`.
 MemoryLeft memoryLeft(const std::string &root = "");
-/// Returns the bytes that this process may still map (RLIMIT_AS), or UINT64_MAX without a limit.
 
 /// Returns the bytes that this process may still map (RLIMIT_AS), or UINT64_MAX without a limit.
 uint64_t addressSpaceLeft();
