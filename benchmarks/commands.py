@@ -7,7 +7,7 @@ import sys
 
 
 def run(*words, cores=0):
-    """Returns the output of a command that runs on the first `cores` available processors (0: on all). Exits if it fails."""
+    """Returns the output of a command on the first `cores` available processors, or on all if `cores` is 0. Exits on failure."""
     if cores and shutil.which("taskset"):
         words = ("taskset", "-c", ",".join(map(str, sorted(os.sched_getaffinity(0))[:cores])), *words)
     out = subprocess.run(words, capture_output=True, text=True)
@@ -28,12 +28,12 @@ def explain(model, *options):
 
 
 def run_steps(artifact, steps, *options, cores=0, member="step_ms"):
-    """Returns one metric of each step but the first: step_ms, or cpu_ms, which is the CPU time of all ranks together."""
+    """Returns one metric of each step but the first: step_ms, or cpu_ms, the CPU time of all ranks together."""
     run("fsdp-run", artifact, "--overfit", f"--steps={steps + 1}", "--val-batches=0", "--metrics=steps.jsonl", *options, cores=cores)
     return [json.loads(line)[member] for line in open("steps.jsonl")][1:]
 
 
 def trace_steps(artifact, steps, *options, cores=0, member="step_ms"):
-    """Runs with a trace. Returns the result of run_steps, and the slices of these steps, in which pid is the rank."""
+    """Runs with a trace. Returns the result of run_steps, and the slices of these steps, whose pid is the rank."""
     times = run_steps(artifact, steps, "--trace=trace.json", f"--trace-steps={steps}", *options, cores=cores, member=member)
     return times, [event for event in json.load(open("trace.json"))["traceEvents"] if event["ph"] == "X"]

@@ -46,7 +46,7 @@ class Example:
 
 
 def read_examples(root):
-    """{pass: Example} of all marked tests. Exits if a pass is marked in two files."""
+    """Returns {pass: Example} of all marked tests. Exits if two files mark one pass."""
     found = {}
     for path in sorted((root / "test").rglob("*.mlir")):
         text = path.read_text()
@@ -74,7 +74,7 @@ def read_examples(root):
 
 
 def get_arguments(example, name):
-    """Arguments of fsdp-opt: DOC-ARGS, or those of the first RUN line of the test that names the pass."""
+    """Returns arguments of fsdp-opt: DOC-ARGS, or those of the test's first RUN line that names the pass."""
     if "ARGS" in example.settings:
         return shlex.split(example.settings["ARGS"])
     for line in example.path.read_text().splitlines():
@@ -89,7 +89,7 @@ def get_arguments(example, name):
 
 
 def get_caption(example):
-    """The first comment of a test that is an example and nothing else; it says what the example shows."""
+    """Returns the first comment of a test NAME-example.mlir, which says what the example shows, or an empty text."""
     if not example.path.name.endswith("-example.mlir"):
         return ""
     return example.path.read_text().splitlines()[0].removeprefix("// ") + "\n"
@@ -106,7 +106,7 @@ def run(tool, arguments, text):
 
 
 def strip_module(text):
-    """The text without `module {` and `}`, unless the module has attributes."""
+    """Returns the text without `module {` and `}`, unless the module has attributes."""
     lines = text.strip("\n").splitlines()
     if lines and lines[0] == "module {" and lines[-1] == "}":
         lines = [line.removeprefix("  ") for line in lines[1:-1]]
@@ -114,7 +114,7 @@ def strip_module(text):
 
 
 def keep_ops(lines, text):
-    """Only the top-level ops that contain the text."""
+    """Returns only the top-level ops that contain the text."""
     ops, kept = [], []
     for line in lines:
         if not ops or not line.startswith((" ", "}")):
@@ -127,7 +127,7 @@ def keep_ops(lines, text):
 
 
 def break_line(line):
-    """Breaks a line of IR of more than 100 characters before operands, maps, arguments and types."""
+    """Breaks a line of IR of more than 100 characters before operands, maps, arguments or types."""
     indent = len(line) - len(line.lstrip()) + (0 if CONTINUED.match(line) else 4)
     broken = []
     while len(line) > WIDTH:
@@ -181,7 +181,7 @@ def format_example(root, tool, name, example):
 
 
 def add_examples(root, page):
-    """The page of passes with the example of each pass after its description. Exits if one is missing."""
+    """Returns the page of passes with an example after each pass's description. Exits if an example is missing."""
     tool = root / "build/bin/fsdp-opt"
     examples = read_examples(root)
     names = re.findall(r"^### `-(\S+)`$", page, re.M)

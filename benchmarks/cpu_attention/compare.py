@@ -25,7 +25,7 @@ PEAKS = {"f32": "f32 multiply-adds", "bf16": "bf16 dot products"}
 
 
 def enter_venv(folder):
-    """Restarts this script in the environment with torch. Returns only if there is none."""
+    """Restarts this script in the environment with torch. Returns only if it cannot create the environment."""
     python = folder / "bin" / "python"
     if not python.exists():
         print(f"creating {folder}: pip install torch numpy", file=sys.stderr)
@@ -47,7 +47,7 @@ def busy_seconds():
 
 
 def time_busiest(body):
-    """Returns CPU seconds of the busiest thread, as cpu_attention --cpu-time, and the result. Sleeps, since /proc is updated when a thread leaves its CPU."""
+    """Returns the CPU seconds of the busiest thread, like cpu_attention --cpu-time, and the result. Sleeps, because /proc is updated when a thread leaves its CPU."""
     time.sleep(0.002)
     before = busy_seconds()
     result = body()

@@ -11,10 +11,11 @@
 //   fused     one kernel per direction
 //   unfused   --fuse-attention=false: all scores in memory
 //
-// FLOPs count unmasked scores: forward 4 · B · H · Sq · Sk · D, half of it if causal; backward 2.5
-// times as many. Prints the best run in milliseconds, its rate, and its share of the best peak
-// measured beside it (per thread, times the threads). --cpu-time measures CPU time of the busiest
-// thread, kernel by kernel. --json prints an object per line, for compare.py.
+// FLOPs count unmasked scores: 4 · B · H · Sq · Sk · D in the forward, half of it if causal; 2.5
+// times as many in the backward. Prints the milliseconds of the best run, its rate, and its share
+// of the peak: the best peak of a thread in the same round, times the threads. Option
+// --cpu-time measures CPU time of the busiest thread, kernel by kernel. Option --json prints an
+// object per line, for compare.py.
 //
 //===----------------------------------------------------------------------===//
 
@@ -97,7 +98,7 @@ public:
   /// Runs all kernels and returns the seconds.
   double run(Workers &workers);
   double compileSeconds = 0;
-  int64_t bytes = 0; ///< of intermediate values and scratch
+  int64_t bytes = 0; ///< bytes of intermediate values and scratch
   size_t launches() const { return calls.size(); }
 
 private:
@@ -124,7 +125,7 @@ static void fillValues(void *memory, RankedTensorType type) {
   for (int64_t i = 0; i < type.getNumElements(); ++i) {
     state = state * 1664525 + 1013904223;
     float value =
-        float(int32_t(state)) * 0x1p-31f + (type.getRank() == 3 ? 8 : 0); // lse as of a long row
+        float(int32_t(state)) * 0x1p-31f + (type.getRank() == 3 ? 8 : 0); // as of a long row
     uint32_t bits;
     memcpy(&bits, &value, 4);
     if (bf16)
@@ -134,7 +135,7 @@ static void fillValues(void *memory, RankedTensorType type) {
   }
 }
 
-/// Returns the memory of a value; views share the memory of their source.
+/// Returns the memory of a value. A view shares the memory of its source.
 void *Program::valueOf(Value value) {
   void *&place = values[value];
   if (place)

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Measures all-gather and reduce-scatter (f32) between two ranks of this machine. Prints a line per
-// kind and size with the best of the rounds, in GB/s of the full buffer.
+// Measures all-gather and reduce-scatter (f32) between two ranks of this machine. Prints the best
+// round of each kind and size, in GB/s of the full buffer.
 //
 //   cpu_collectives                  the shm backend, two processes: 1 to 256 MiB
 //   cpu_collectives local KIB...     the local backend, two threads: these sizes
@@ -111,7 +111,7 @@ static void measureLocal() {
     thread.join();
 }
 
-/// Sets `sizes` from arguments in KiB. Returns false if one is no number or does not fit into the
+/// Sets `sizes` from arguments in KiB. Returns false if an argument is not a number or exceeds the
 /// arenas.
 static bool readSizes(char **arguments, int count) {
   sizes.clear();

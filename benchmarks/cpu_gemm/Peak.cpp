@@ -13,7 +13,7 @@ static constexpr int64_t steps = 2000000;
 
 template <typename Body>
 static double rate(Body body, double flopsPerStep) {
-  auto now = [] { // CPU time, so that other processes do not lower the peak
+  auto now = [] { // CPU time is measured, so that other processes do not lower the peak.
     timespec time;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
     return double(time.tv_sec) + double(time.tv_nsec) * 1e-9;
@@ -35,7 +35,7 @@ __attribute__((target("avx512f"))) static void runWide() {
 }
 
 __attribute__((target("avx2,fma"))) static void runNarrow() {
-  constexpr int narrowChains = 12; // of 16 registers
+  constexpr int narrowChains = 12; // uses 12 of the 16 registers
   __m256 sums[narrowChains], a = _mm256_set1_ps(0.999f), b = _mm256_set1_ps(1e-3f);
   for (int i = 0; i < narrowChains; ++i)
     sums[i] = _mm256_set1_ps(float(i));

@@ -39,7 +39,7 @@ inline void *allocate(int64_t bytes) {
   return memory;
 }
 
-/// Threads that spin between runs, so that starting one costs no wake-up.
+/// Threads that spin between runs, so that the start of a run needs no wake-up.
 class Workers {
 public:
   explicit Workers(int count) : done(0) {

@@ -8,8 +8,8 @@
 // round:
 //
 //   peak     multiply-adds on 16 independent registers
-//   fsdp     our kernel, packing included
-//   oneDNN   matmul on the same plain arrays, if it was found at build time
+//   fsdp     kernel of fsdp-mlir, including packing
+//   oneDNN   matmul on the same plain arrays, if oneDNN was found at build time
 //
 // The three products of a linear layer with M tokens, K inputs and N outputs:
 //
@@ -18,8 +18,8 @@
 //
 // Prints best and median of all runs in GFLOP/s, and the best as a share of the peak: the best peak
 // of a thread, times the threads. The peak is measured before and after the runs of each round, on
-// as many threads, because clock rates vary. All arrays are in huge pages. --cpu-time measures CPU
-// time of the busiest thread, for shared machines; oneDNN is then measured on one thread only.
+// as many threads as the runs, because clock rates vary. All arrays are in huge pages. --cpu-time
+// measures CPU time of the busiest thread, for shared machines; oneDNN then uses one thread only.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// C[m, n] = Σ a(m, k) · b(k, n); both inputs have one type, the result is f32.
+/// C[m, n] = Σ a(m, k) · b(k, n). Both inputs have one type; the result is f32.
 struct Product {
   std::string form; // NT, NN, TN
   bool bf16;
@@ -247,7 +247,7 @@ int main(int argc, char **argv) {
   printf("| type | form | m x k x n | threads | peak | fsdp | of peak | oneDNN | of peak | compile "
          "ms | scratch KiB |\n");
   printf("|---|---|---|---|---|---|---|---|---|---|---|\n");
-  // Tokens, inputs, outputs.
+  // Each entry is the number of tokens, inputs and outputs.
   std::vector<std::array<int64_t, 3>> layers = {
       {1024, 768, 768}, {1024, 768, 3072}, {1024, 3072, 768}};
   if (large)

@@ -1,8 +1,8 @@
 """Attention problems: inputs, and results in float64 and in plain low precision. Needs numpy.
 
 A case is a dict: dtype, b, h, hkv, s (queries), keys, d, dv, score (none, softcap, alibi), mask (none, causal, documents).
-Kernels are those of fsdp.attention: O and LSE (natural logarithm, f32) from q, k, v and captured values; the gradients of q, k, v and of
-captured values.
+Kernels have the operands and results of fsdp.attention. The forward computes O and LSE (natural logarithm, f32) from q, k, v and captured
+values. The backward computes the gradients of q, k, v and captured values.
 """
 import numpy as np
 
@@ -30,7 +30,7 @@ def rounded(values, dtype):
 
 
 class Problem:
-    """The inputs of a case, as float32 values that are exact in the dtype."""
+    """The inputs of a case, as float32 values that the dtype represents exactly."""
 
     def __init__(self, case, seed=1):
         self.case, c = case, case
@@ -38,7 +38,7 @@ class Problem:
         draw = lambda *shape: rounded(random.standard_normal(shape, dtype=np.float32), c["dtype"])
         self.q, self.k = draw(c["b"], c["h"], c["s"], c["d"]), draw(c["b"], c["hkv"], c["keys"], c["d"])
         self.v, self.do = draw(c["b"], c["hkv"], c["keys"], c["dv"]), draw(c["b"], c["h"], c["s"], c["dv"])
-        if c["score"] == "softcap":  # so that scores reach the cap
+        if c["score"] == "softcap":  # larger values, so that scores reach the cap
             self.q = rounded(self.q * (CAP / 4), c["dtype"])
         self.slope = np.array([2.0 ** (-8 * (h + 1) / c["h"]) for h in range(c["h"])], dtype=np.float32)
         cuts = np.sort(random.integers(0, max(c["s"], c["keys"]), (c["b"], 3)), axis=1)
@@ -57,7 +57,8 @@ class Problem:
         dtype = self.case["dtype"]
         return self.inputs() + [to_bits(o, dtype), lse.astype(np.float32), to_bits(self.do, dtype)]
 
-    # The functions below compute one head of one batch in the type `kind`; `low` rounds each result.
+    # The functions below compute one head of one batch in the type `kind`. `low` rounds each
+    # result.
 
     def keep(self, b):
         c = self.case
@@ -109,7 +110,7 @@ class Problem:
         return lambda x: rounded(x, self.case["dtype"])
 
     def flops(self, backward):
-        """Returns the FLOPs of products as flash-attention counts them: half for a causal mask; kept pairs for documents."""
+        """Returns the FLOPs of products, counted like flash-attention: half for a causal mask; only kept pairs for documents."""
         c = self.case
         pairs = c["s"] * c["keys"] * c["b"]
         if c["mask"] == "causal":

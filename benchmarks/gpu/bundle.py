@@ -1,4 +1,4 @@
-"""Reads bundles of benchmarks/gpu/build: CASE/CHIP/ has kernels.json with the launches, PTX, and machine code if there is some."""
+"""Reads bundles of benchmarks/gpu/build. CASE/CHIP/ has kernels.json with the launches, PTX, and machine code if ptxas was available."""
 import ctypes
 import json
 import os
@@ -14,7 +14,7 @@ class BundleError(Exception):
 
 
 def read_json(path, expected):
-    """Returns a JSON object with the members of `expected`, {name: type}. Throws BundleError if one is missing."""
+    """Returns a JSON object with the members of `expected`, {name: type}. Throws BundleError if a member is missing."""
     try:
         found = json.loads(pathlib.Path(path).read_text())
     except OSError as error:
@@ -43,7 +43,7 @@ def read_bundle(folder):
 
 
 def read_losses(path, steps):
-    """Reads the losses of the CPU, one per step."""
+    """Reads the losses of the CPU, which has one loss per step."""
     losses = read_json(path, {"losses": list})["losses"]
     if len(losses) != steps:
         raise BundleError(f"{path}: expected {steps} losses, found {len(losses)}")
@@ -72,7 +72,7 @@ def read_description(folder):
 
 
 class Kernel:
-    """A kernel in a context; prepare(addresses of its bindings) returns its launch."""
+    """A kernel in a context. prepare(addresses of the bindings) returns a function that launches it."""
 
     def __init__(self, driver, module, description):
         self.driver, self.description, self.name = driver, description, description["name"]
@@ -82,7 +82,7 @@ class Kernel:
         self.scratch = driver.allocate(description["scratchBytes"]) if description["scratchBytes"] else None
 
     def prepare(self, addresses):
-        """Returns a function that launches the kernel on these addresses and only calls the driver."""
+        """Returns a function that launches the kernel on these addresses. The function does nothing but call the driver."""
         places = list(addresses) + ([self.scratch] if self.scratch is not None else [])
         ready = []
         for function, blocks, threads, shared, cluster, maps in self.launches:
@@ -138,7 +138,7 @@ class Bundle:
 
 
 def runs_on(chip, capability):
-    """Returns true if a device of a capability runs code for a chip: sm_80 on 8.0 and later ones, as PTX; sm_90a on 9.0 alone."""
+    """Returns true if a device of a capability runs code for a chip: sm_80 (as PTX) on 8.0 and later, sm_90a only on 9.0."""
     number = int("".join(c for c in chip if c.isdigit()))
     own = capability[0] * 10 + capability[1]
     return own == number if chip.endswith("a") else own >= number

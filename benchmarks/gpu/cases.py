@@ -1,4 +1,4 @@
-"""The cases that are checked and timed. Their names are those of the kernels in the bundle."""
+"""The cases that are checked and timed. Their names are the names of the kernels in the bundle."""
 
 
 def case(dtype, b, h, hkv, s, keys, d, score="none", mask="none", dv=None):
@@ -13,7 +13,7 @@ def product(dtype, transposes, m, n, k, epilogue="none"):
 
 
 def tiny():
-    """Cases for an emulator: lengths that are no multiples of tiles, heads that share keys, each score function and mask."""
+    """Cases for an emulator: lengths that are not multiples of tiles, heads that share keys, each score function and mask."""
     yield product("bf16", "nt", 520, 2056, 72)
     yield product("f16", "tn", 264, 4104, 40, "bias")
     yield case("bf16", 1, 2, 1, 37, 53, 64)
@@ -40,7 +40,7 @@ def checked():
 
 def timed():
     """Attention: 16,384 tokens and 2,048 columns of heads, as in the papers; score functions at 8,192 tokens. Products: a cube with each
-    transposition, smaller ones, and those of a layer."""
+    transposition, smaller cubes, and the products of a layer."""
     for transposes in ("nn", "nt", "tn"):
         yield product("bf16", transposes, 8192, 8192, 8192)
     for size in ((4096, 4096, 4096), (2048, 2048, 2048), (16384, 4096, 4096), (4096, 14336, 4096), (4096, 4096, 14336)):

@@ -1,6 +1,6 @@
-"""Compiles the models of a bundle: artifacts OUT/models/CHIP/*.fsdp, and losses of the CPU OUT/models/NAME.cpu.json.
+"""Compiles the models of a bundle: artifacts OUT/models/CHIP/*.fsdp, and losses of the CPU in OUT/models/NAME.cpu.json.
 
-The losses are computed here by a CPU artifact with the same model, seed and tokens. run_all compares the GPU's losses with them.
+A CPU artifact with the same model, seed and tokens computes the losses here. run_all compares the GPU's losses with them.
 """
 import json
 import pathlib
@@ -58,7 +58,7 @@ def write_cpu_losses(folder, model, source, scratch, tokens):
 
 
 def compile_model(folder, model, chips, tokens):
-    """Compiles all variants of a model for all chips, and writes the CPU's losses if the model is trained for comparison."""
+    """Compiles all variants of a model for all chips. Writes the CPU's losses if run_all compares the model's training with them."""
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
         for ranks in model["ranks"]:
@@ -75,7 +75,7 @@ def compile_model(folder, model, chips, tokens):
 
 
 def compile_models(out, wanted, chips, text):
-    """Compiles models, and copies the training text `text` and fsdp-run, which depends on libstdc++ and libc alone."""
+    """Compiles models, and copies the training text `text` and fsdp-run, which needs only libstdc++ and libc."""
     folder = out / "models"
     for chip in chips:
         (folder / chip).mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The part of CUDA's driver API that launches kernels, from any library that implements it: libcuda.so.1, or the emulator's
+"""The functions of CUDA's driver API that launch kernels, from any library that implements them: libcuda.so.1, or the emulator's
 libfsdp-emulated-cuda.so."""
 import ctypes
 
@@ -46,7 +46,7 @@ class Driver:
         self.call("cuCtxSetCurrent", context)
 
     def close(self):
-        """Releases the context; the driver cannot be used afterwards."""
+        """Releases the context. The driver cannot be used afterwards."""
         self.call("cuDevicePrimaryCtxRelease_v2", self.device)
 
     def call(self, name, *arguments):
@@ -62,7 +62,7 @@ class Driver:
         return text.value.decode()
 
     def capability(self):
-        """Returns the compute capability, (9, 0) for sm_90."""
+        """Returns the compute capability, such as (9, 0) for sm_90."""
         return tuple(self.attribute(number) for number in CAPABILITY)
 
     def attribute(self, number):
@@ -109,7 +109,7 @@ class Driver:
         return function
 
     def tensor_map(self, address, dtype, sizes, strides, box):
-        """Returns a kernel argument that describes a tensor: sizes and box in elements, strides in bytes from dimension 1 on."""
+        """Returns a kernel argument that describes a tensor. Sizes and box are in elements, strides (from dimension 1 on) in bytes."""
         room = ctypes.create_string_buffer(MAP_BYTES + 64)
         found = (ctypes.c_char * MAP_BYTES).from_buffer(room, -ctypes.addressof(room) % 64)
         rank = len(sizes)

@@ -17,7 +17,7 @@ def kernels_of(driver, group, description, chips, arguments):
 
 
 def jobs_of(description, chips, arguments):
-    """Returns the selected checks: case, chip and direction of each. Throws BundleError."""
+    """Returns the selected checks, with case, chip and direction. Throws BundleError."""
     jobs = []
     for group in arguments.groups.split(","):
         for case in description["groups"].get(group, []):
@@ -53,7 +53,7 @@ def clocks():
 
 
 def prepare_case(case, direction):
-    """Returns the inputs, the FLOPs, functions of other libraries for the same case, and reasons why some refuse it."""
+    """Returns the inputs, the FLOPs, functions of other libraries for the case, and the reasons of libraries that refuse it."""
     import numpy as np
 
     import peers
@@ -84,7 +84,7 @@ def time_case(driver, bundle, case, direction, arguments, peak):
 
 def time_all(driver, description, chips, arguments, failed, clock):
     """Times the kernels (chip, direction, name) that are not in `failed`. Returns rows, the peak of products in TFLOP/s, and the
-    number of kernels skipped at the time limit."""
+    number of kernels that were skipped at the time limit."""
     import peers
     body, flops = peers.product(8192)
     times = peers.compare_times({"cuBLAS": body}, arguments.rounds)["cuBLAS"]

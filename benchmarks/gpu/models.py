@@ -26,8 +26,8 @@ def tiny():
 
 
 def checked():
-    """Models that a CPU can train for 50 steps. Heads of 64 columns use the kernels of large models. The learning rate is low enough that steps
-    do not amplify rounding: on CPUs losses of four ranks differ from one rank's by 9e-5 at 3e-4, and by 2e-2 at 1e-3."""
+    """Models that a CPU can train for 50 steps. Heads of 64 columns use the kernels of large models. The learning rate is low enough that
+    steps do not amplify rounding: on CPUs losses of four ranks differ from one rank's by 9e-5 at a rate of 3e-4, and by 2e-2 at 1e-3."""
     plan = {"ranks": [1, 2, 4], "gemm": BOTH, "steps": 50, "lr": 3e-4}
     yield gpt2("gpt2-small", 4, 256, 4, 256, 256, 4, **plan)
     yield llama("llama-small", 4, 256, 4, 2, 768, 256, 256, 4, **plan)
@@ -47,7 +47,7 @@ def generator_options(model, ranks):
 
 
 def compiler_options(ranks):
-    """Returns options of fsdp-compile: bf16 with f32 masters; parameters stay gathered during a step, as in the PyTorch run."""
+    """Returns options of fsdp-compile: bf16 with f32 masters. Parameters stay gathered during a step, as in the PyTorch run."""
     return [f"--mesh=shard={ranks}", "--param-dtype=bf16", "--overlap", "--reshard-after-forward=false"]
 
 
@@ -55,7 +55,7 @@ TOKENS = "tokens.txt"  # file whose bytes are the training tokens
 
 
 def train_options(model, tokens):
-    """Returns options of fsdp-run, equal on all devices."""
+    """Returns options of fsdp-run, which are equal on all devices."""
     return [f"--text={tokens}", "--val-batches=0", f"--steps={model['steps']}", f"--lr={model['lr']}"]
 
 
@@ -69,7 +69,7 @@ def artifact_name(model, ranks, gemm):
 
 
 def product_parameters(model):
-    """Returns the number of parameters in matrix products; the embedding table counts as the weight of the last layer."""
+    """Returns the number of parameters in matrix products. The embedding table counts as the weight of the last layer."""
     d, kv = model["hidden"], model["hidden"] // model["heads"] * model["kv_heads"]
     layer = 2 * d * d + 2 * d * kv + (2 if model["family"] == "gpt2" else 3) * d * model["intermediate"]
     return model["layers"] * layer + model["vocab"] * d

@@ -31,7 +31,7 @@ def block_mask(case, problem):
 
 
 def attend_functions(case, problem):
-    """Returns {name: function of q, k, v}. Functions may refuse the case at their first call."""
+    """Returns {name: function of q, k, v}. A function may refuse the case at its first call."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.nn.attention.flex_attention import flex_attention
     functions = {}
@@ -90,7 +90,7 @@ def product(n):
 
 
 def milliseconds(body, repeats):
-    """Returns the milliseconds of one call, by events around `repeats` calls."""
+    """Returns the milliseconds of one call, measured by events around `repeats` calls."""
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     begin.record()
     for _ in range(repeats):
@@ -101,8 +101,8 @@ def milliseconds(body, repeats):
 
 
 def compare_times(bodies, rounds, seconds=0.02):
-    """Returns {name: times in milliseconds}. Functions take turns, so that changes of the clock rate affect all. A turn is a warm-up
-    call and some timed calls."""
+    """Returns {name: times in milliseconds}. Functions take turns, so that changes of the clock rate affect all of them. A turn is a
+    warm-up call and some timed calls."""
     repeats = {}
     for name, body in bodies.items():
         body()

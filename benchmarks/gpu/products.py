@@ -10,7 +10,7 @@ SOME_ROWS = 48
 
 
 class Product:
-    """The inputs of a case, as float32 values that are exact in the dtype."""
+    """The inputs of a case, as float32 values that the dtype represents exactly."""
 
     def __init__(self, case, seed=1):
         self.case, c = case, case
@@ -25,7 +25,7 @@ class Product:
         return [to_bits(self.a, self.case["dtype"]), to_bits(self.b, self.case["dtype"])] + ([self.bias] if self.case["epilogue"] == "bias" else [])
 
     def rows(self, every):
-        """Returns the rows to compare: all, or some from the first to the last."""
+        """Returns the rows to compare: all rows, or some evenly spaced rows."""
         m = self.case["m"]
         return np.arange(m) if every or m <= SOME_ROWS else np.unique(np.linspace(0, m - 1, SOME_ROWS).astype(int))
 

@@ -19,7 +19,7 @@ LINES = {"beside_bytes": r"^GPU memory besides the arenas, such as contexts and 
 
 
 class Clock:
-    """The remaining seconds of a part."""
+    """The remaining seconds of a part of the suite."""
 
     def __init__(self, seconds):
         self.end = time.monotonic() + seconds
@@ -43,7 +43,7 @@ def run_process(words, seconds, environment=None):
 
 
 def find_cublaslt():
-    """Returns the path of cuBLASLt in CUDA's folders or in PyTorch's packages, where the loader does not search; None if there is none."""
+    """Returns the path of cuBLASLt in CUDA's folders or in PyTorch's packages, where the loader does not search, or None."""
     if "FSDPRT_CUBLASLT_LIBRARY" in os.environ:
         return os.environ["FSDPRT_CUBLASLT_LIBRARY"]
     places = [f"{folder}/nvidia/{package}/lib" for folder in sys.path for package in ("cu13", "cublas")]
@@ -65,7 +65,7 @@ class Runner:
             self.environment["FSDPRT_CUBLASLT_LIBRARY"] = find_cublaslt()
 
     def run(self, artifact, options, seconds):
-        """Returns the numbers of a run; "problem" describes a failure, or is None."""
+        """Returns the results of a run as a dict. "problem" describes a failure, or is None."""
         metrics = self.folder / "run.jsonl"
         metrics.unlink(missing_ok=True)
         words = [self.program, artifact, "--device=cuda", f"--metrics={metrics}", *options]

@@ -15,7 +15,7 @@ def command(tool, *words):
 
 
 def verdict(words, clock, environment=None):
-    """Returns (True if no error was found, False if one was, None if the run did not finish; a message)."""
+    """Returns (clean, message). clean is True if no error was found, False if one was found, None if the run did not finish."""
     seconds = min(SECONDS, clock.left())
     if seconds < 1:
         return None, "not run: the time limit of this part is reached"

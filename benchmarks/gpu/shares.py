@@ -22,7 +22,7 @@ CUBLAS = "import peers; body, flops = peers.product(8192); print(flops / min(pee
 
 
 def measure_products(bundle, seconds):
-    """Returns the FLOP/s of cuBLAS on 8192 cubed in bf16, measured in a separate process; None without PyTorch."""
+    """Returns the FLOP/s of cuBLAS on 8192 cubed in bf16, measured in a separate process, or None without PyTorch."""
     code, text, _ = run_process([sys.executable, "-c", CUBLAS], max(1, min(120, seconds)), {"PYTHONPATH": str(bundle)})
     try:
         return float(text.strip().splitlines()[-1]) if code == 0 else None
@@ -63,7 +63,7 @@ def measure_device(driver, copy_bytes):
 
 
 def floor_of(command, bandwidth, products):
-    """Returns the floor of all runs of a command in seconds, and its bound, "bytes" or "products". `products`: FLOP/s of bf16, or None."""
+    """Returns the floor of all runs of a command in seconds, and its bound, "bytes" or "products". `products` is the FLOP/s of bf16, or None."""
     moving = command["bytes"] / bandwidth
     work = 2 * (command["bf16_multiply_adds"] + command["multiply_adds"] / F32_PART)
     computing = work / products if products else 0.0
@@ -80,7 +80,7 @@ def row_of(command, steps, bandwidth, products):
 
 
 def sum_by_kind(rows):
-    """Returns a row for each kind of command, and one for all commands."""
+    """Returns a row for each kind of command, and a row for all commands."""
     sums = {}
     for row in rows:
         for kind in (row["kind"], "all"):
@@ -128,7 +128,7 @@ def share_artifacts(runner, arguments, wanted, chips, driver, peak, clock, say):
 
 
 def most_lost(report):
-    """Returns (milliseconds of a step above the floor, row, artifact) of the kernel with the largest excess; None if nothing was timed."""
+    """Returns (milliseconds of a step above the floor, row, artifact) of the kernel with the largest excess, or None if nothing was timed."""
     found = [(row["ms"] - row["floor_ms"], row, artifact) for artifact in report["artifacts"] for row in artifact["rows"]]
     return max(found, key=lambda each: each[0]) if found else None
 

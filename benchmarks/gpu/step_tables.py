@@ -1,4 +1,4 @@
-"""Writes results of training as JSON, and as Markdown for docs/benchmarks. Keeps parts of earlier runs on the same GPU."""
+"""Writes results of training as JSON, and as Markdown for docs/benchmarks. Keeps results of earlier runs on the same GPU."""
 import json
 
 import models

@@ -1,7 +1,7 @@
-"""Times whole training steps in turns: ours with and without a CUDA graph and with either GEMM, and PyTorch's.
+"""Times whole training steps in turns: steps of fsdp-mlir with and without a CUDA graph and with either GEMM, and PyTorch's steps.
 
-Each contender runs in a process with a time limit, so that it has the GPU alone. All contenders take their first turn before any takes its second. Our steps
-are timed one by one, from inputs on the host to the loss on the host. PyTorch's steps are timed several at a time, without waits between.
+Each contender runs in a process with a time limit, so that it has the GPU alone. All contenders take their first turn before any contender takes its second.
+Steps of fsdp-mlir are timed one by one, from inputs on the host to the loss on the host. PyTorch's steps are timed several at a time, without waits between.
 """
 import json
 import statistics
@@ -19,7 +19,7 @@ PEERS = {"PyTorch compile": "compile", "PyTorch eager": "eager"}
 
 
 def peak_of(device):
-    """Returns the TFLOP/s of dense bf16 products by the chip's data sheet; None for an unknown chip."""
+    """Returns the TFLOP/s of dense bf16 products by the chip's data sheet, or None for an unknown chip."""
     return next((peak for name, peak in PEAKS if name in device), None)
 
 
@@ -83,14 +83,14 @@ def summarise(model, each, times, problem, peak_bytes, peak):
 
 
 def add_ratios(rows):
-    """Adds the ratio of our speed to each peer's."""
+    """Adds the ratio of each artifact's speed to each peer's speed."""
     peers = {row["who"]: row["ms"] for row in rows if row["who"] in PEERS and row["ms"]}
     for row in rows:
         row["ratios"] = {who: ms / row["ms"] for who, ms in peers.items() if row["ms"] and row["who"] not in PEERS}
 
 
 def time_model(everybody, model, turns, clock, peak, say):
-    """Returns a row for each contender. A contender that failed takes no further turn."""
+    """Returns a row for each contender. A contender that failed takes no further turns."""
     times, problems, bytes_, longest = ({each: start() for each in everybody} for start in (list, type(None), type(None), float))
     for number in range(turns):
         for each in everybody:
@@ -113,7 +113,7 @@ def time_model(everybody, model, turns, clock, peak, say):
 
 
 def is_wrong(row):
-    """Returns true if an artifact failed; reaching the part's time limit is no failure."""
+    """Returns true if an artifact failed. Reaching the part's time limit is not a failure."""
     return row["who"] not in PEERS and bool(row["problem"]) and not row["problem"].endswith(SPENT)
 
 
@@ -126,7 +126,7 @@ def time_steps(runner, arguments, wanted, chips, device, clock, say):
 
 
 def worst_ratio(rows):
-    """Returns (ratio, row, peer) of the model whose best artifact has the lowest ratio to a peer, or None."""
+    """Returns (ratio, row, peer) for the model whose best artifact has the lowest ratio to a peer, or None."""
     best = {}
     for row in rows:
         for who, ratio in row["ratios"].items():

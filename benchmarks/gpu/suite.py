@@ -1,4 +1,4 @@
-"""The parts of run_all, one method each. A part that cannot run prints the reason, and the others continue."""
+"""The parts of run_all, one method each. If a part cannot run, it prints the reason, and the other parts continue."""
 import datetime
 
 import kernels
@@ -19,7 +19,7 @@ def say(text):
 
 
 def find_torch():
-    """Returns a description of PyTorch, and true if it has a GPU."""
+    """Returns a description of PyTorch, and whether PyTorch can use a GPU."""
     try:
         import torch
     except ImportError:
@@ -114,7 +114,7 @@ class Suite:
         self.count(len(rows), not any(each["clean"] is False for each in rows))
 
     def run_kernel_times(self):
-        """Times kernels; it comes last, because it uses PyTorch in this process."""
+        """Times kernels. This part runs last, because it uses PyTorch in this process."""
         if self.has_torch and self.no_numpy:
             say(f"kernel-times: not run: {self.no_numpy}")
         elif self.has_torch:

@@ -40,7 +40,7 @@ class Attention(nn.Module):
 
 
 def rotate(x, rotary):
-    """Rotates pairs of halves, the layout of Llama's weights at Hugging Face."""
+    """Rotates pairs (i, i + half), the layout of Llama's weights at Hugging Face."""
     cosine, sine = rotary[0].to(x.dtype), rotary[1].to(x.dtype)
     low, high = x.chunk(2, -1)
     return x * cosine + torch.cat((-high, low), -1) * sine

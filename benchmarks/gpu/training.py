@@ -14,7 +14,7 @@ TOLERANCE = 2e-2  # relative, for bf16, as in the project's tests
 
 
 def worst_difference(losses, expected):
-    """Returns the largest relative difference; infinite if numbers of losses differ or a loss is not finite."""
+    """Returns the largest relative difference, or infinity if the numbers of losses differ or a loss is not finite."""
     if len(losses) != len(expected) or not losses or any(each is None or not math.isfinite(each) for each in losses):
         return math.inf
     return max(abs(a - b) / abs(b) for a, b in zip(losses, expected))
@@ -43,7 +43,7 @@ def describe(model, what, run, losses, expected):
 
 
 def checks_of(model):
-    """Returns (name, ranks, gemm, options) of the runs in order; others are compared with the first one."""
+    """Returns (name, ranks, gemm, options) of the runs in order. Each later run is compared with the first."""
     checks = []
     for ranks, gemm in models.variants(model):
         if ranks > 1:
@@ -75,7 +75,7 @@ def check_model(runner, folder, chip, model, clock, report):
 
 
 def check_training(runner, bundle, wanted, chips, clock, say):
-    """Returns the report of this part: rows, and the number of failed ones."""
+    """Returns the report of this part: the rows, and the number of failed rows."""
     rows = []
     for model in wanted:
         for chip in chips:

@@ -70,7 +70,8 @@ def check_all(file, jobs, seconds=SECONDS):
         except (EOFError, TimeoutError) as error:
             process.kill()
             process.join()
-            # A process that ended after a result had an unusable context. One that ended without a result failed in this job.
+            # A process that ended after a result had an unusable context. A process that ended
+            # without a result failed in this job.
             if isinstance(error, TimeoutError) or done == begun:
                 yield failed(jobs[done], str(error) or f"its process ended with status {process.exitcode}")
                 done += 1

@@ -21,7 +21,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from commands import explain, run, trace_steps
 
-PART = 0.3  # communication time as a part of compute time
+PART = 0.3  # communication time divided by compute time
 BYTES = ["gpt2", "--layers=12", "--hidden=256", "--heads=4", "--vocab=256", "--seq=256", "--batch=2"]
 TABLE = [
     ("12 layers, 256 channels, bytes; 2 x 256 tokens", BYTES),
@@ -31,7 +31,7 @@ OPTIONS = ["--mesh=shard=2", "--optimizer=sgd"]
 
 
 def measure(artifact, *options):
-    """Returns milliseconds of the fastest step, and the least waits of a step (mean of the ranks)."""
+    """Returns the milliseconds of the fastest step, and the shortest wait of a step (mean of the ranks)."""
     times, slices = trace_steps(artifact, 6, *options)
     waits = {}
     for event in slices:
@@ -41,11 +41,12 @@ def measure(artifact, *options):
 
 
 def attempt(sent):
-    """Returns milliseconds of one try: compute, exposed without and with a schedule, and the lower bound."""
+    """Returns the milliseconds of one try: compute, exposed without and with a schedule, and the lower bound."""
     step, waited = measure("plain.fsdp")
     compute = (step - waited) / 1e3
     links = sent / (PART * compute)
-    # Estimates of kernels, scaled below so that they add up to the measured compute time.
+    # Initial estimates of kernels. They are scaled below so that their sum is the measured compute
+    # time.
     device = {"f32_multiply_adds_per_second": 1e11, "bf16_multiply_adds_per_second": 2e11, "bytes_per_second": 1.5e10, "launch_seconds": 1e-6}
     cluster = {"name": "here", "device": device, "links": [{"name": "slow", "bytes_per_second": links, "seconds": 1e-5}]}
     for correction in range(2):
@@ -62,7 +63,7 @@ def attempt(sent):
 
 
 def best_of(model, tries):
-    """Returns the try of a model that hides most; works in a temporary folder."""
+    """Returns the try of a model that hides most. Works in a temporary folder."""
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         run("fsdp-modelgen", *model, "-o", "gpt.mlir")

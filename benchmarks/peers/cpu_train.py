@@ -23,14 +23,15 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 LENGTH, WARM, STEPS = 1024, 2, 4
 LIMIT_SECONDS = 900
-# Name, ranks, threads of a rank, type. Columns of the table are programs, rows are the last three.
+# Each entry is a name, a number of ranks, and the threads of a rank. They are the columns of the
+# table.
 PROGRAMS = [("fsdp-mlir", 1, 2), ("torch eager", 1, 2), ("torch.compile", 1, 2), ("jax", 1, 2),
             ("fsdp-mlir", 2, 1), ("fully_shard + gloo", 2, 1), ("jax", 2, 1)]
 DTYPES = ["f32", "bf16"]
 
 
 def report(seconds, loss):
-    """Prints the result of a child: seconds of each step, the last loss, and the largest resident bytes."""
+    """Prints the result of a child process: seconds of each step, the last loss, and the largest resident bytes."""
     import resource
 
     print(json.dumps({"seconds": seconds, "loss": loss,
@@ -117,7 +118,7 @@ def train_jax(dtype, ranks):
 
     parameters, loss_of = models.make_jax(LENGTH)
     mesh = Mesh(np.array(jax.devices()), ("shard",))
-    # Fully sharded: the first dimension that the ranks divide.
+    # Shards fully: splits the first dimension that the number of ranks divides.
     def place(value):
         split = next((i for i, n in enumerate(value.shape) if n % ranks == 0 and n >= 64), None)
         axes = [None] * value.ndim
@@ -162,7 +163,7 @@ def child(words):
 
 
 def run_own(tools, folder, ranks, threads, dtype):
-    """Compiles once and trains. Returns the result of a child."""
+    """Compiles once and trains. Returns the result in the form of a child process."""
     artifact = folder / f"{ranks}.{dtype}.fsdp"
     if not artifact.exists():
         subprocess.run([tools / "fsdp-modelgen", "gpt2", "--batch=1", f"--seq={LENGTH}", "-o", folder / "gpt2.mlir"],
@@ -177,7 +178,7 @@ def run_own(tools, folder, ranks, threads, dtype):
 
 
 def run_peer(python, name, ranks, threads, dtype):
-    """Runs a program of PyTorch or JAX. Memory of several processes is that of one, times their number."""
+    """Runs a program of PyTorch or JAX. The memory of several processes is the memory of one, times their number."""
     words = [python, __file__, "--child", name, dtype, str(threads)]
     environment = dict(os.environ, OMP_NUM_THREADS=str(threads))
     if name == "jax":
@@ -200,7 +201,7 @@ def run_peer(python, name, ranks, threads, dtype):
 
 
 def describe(python):
-    """Returns versions, and the processor's model and features that matter."""
+    """Returns versions, and the processor's model and its features for matrix products."""
     code = ("import importlib.metadata as m\nfor p in ('torch', 'jax', 'jaxlib', 'optax'):\n"
             "  try: print(p, m.version(p))\n  except m.PackageNotFoundError: pass")
     found = subprocess.run([python, "-c", code], capture_output=True, text=True).stdout.split("\n")

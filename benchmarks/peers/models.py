@@ -48,7 +48,7 @@ def make_torch(length):
 
 
 def make_jax(length):
-    """Returns (parameters, loss(parameters, tokens, targets, dtype)). Products have operands of dtype, sums are f32."""
+    """Returns (parameters, loss(parameters, tokens, targets, dtype)). Products sum operands of `dtype` in f32."""
     import jax
     import jax.numpy as jnp
 

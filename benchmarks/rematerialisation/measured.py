@@ -19,7 +19,7 @@ MODEL = ["gpt2", "--layers=6", "--hidden=256", "--heads=4", "--vocab=256", "--se
 
 
 def compare(ranks, share, rounds, member):
-    """Returns the ratio of the arenas, the planned ratio of times, and milliseconds of both."""
+    """Returns the ratio of the arenas, the planned ratio of times, and the milliseconds of both artifacts."""
     options = [f"--mesh=shard={ranks}", "--threads-per-rank=1"]
     none = explain("model.mlir", *options, "--overlap")
     limit = int(none["memory"]["peak"] * share)

@@ -36,8 +36,8 @@ Trace = collections.namedtuple("Trace", "commands launch_seconds")  # [(kind, ke
 
 
 def trace_commands(artifact, ranks, steps, cpu_time):
-    """Returns the fastest run of each command of a step, as the mean of the ranks. By CPU time it is the mean run: the trace does
-    not tell which command was interrupted, so the fastest run would be an undisturbed command of a disturbed step."""
+    """Returns the fastest run of each command of a step, as the mean of the ranks. With CPU time, returns the mean run instead: the trace
+    does not tell which command was interrupted, so the fastest run would be an undisturbed command of a disturbed step."""
     times, slices = trace_steps(artifact, steps, cores=ranks, member="cpu_ms")
     compute = min(event["tid"] for event in slices)
     lanes = collections.defaultdict(list)  # by rank and step
@@ -47,7 +47,7 @@ def trace_commands(artifact, ranks, steps, cpu_time):
             spans[event["pid"], int(event["name"][5:])] = event["dur"]
         else:
             lanes[event["pid"], event["args"]["step"]].append(event)
-    if cpu_time:  # distributes time taken by other processes over all commands of the step
+    if cpu_time:  # distributes the time of other processes over all commands of the step
         for (rank, step), lane in lanes.items():
             part = min(times[step - 2] / ranks / (spans[rank, step] / 1e3), 1)
             spans[rank, step] *= part
@@ -76,7 +76,7 @@ def calibrate_device(ranks, steps, cpu_time):
     run("fsdp-modelgen", *CALIBRATION, "-o", "small.mlir")
     run("fsdp-compile", "small.mlir", f"--mesh=shard={ranks}", "--threads-per-rank=1", "-o", "small.fsdp")
     trace, products = trace_commands("small.fsdp", ranks, steps, cpu_time), products_of("small.fsdp")
-    sums = collections.defaultdict(lambda: [0, 0, 0])  # of a kind: seconds, bytes, multiply-adds
+    sums = collections.defaultdict(lambda: [0, 0, 0])  # by kind: seconds, bytes, multiply-adds
     for kind, kernel, moved, seconds in trace.commands:
         if kind != "wait":
             sums[kind] = [a + b for a, b in zip(sums[kind], (seconds, moved, products.get(kernel, 0)))]
@@ -93,7 +93,7 @@ def calibrate_device(ranks, steps, cpu_time):
 
 
 def calibrate_links(build):
-    """Returns links for the simulator, by bytes of a unit."""
+    """Returns the links of the simulated cluster, by bytes of a unit."""
     sizes = [4, 1024, 4096, 16384]
     seconds = collections.defaultdict(dict)
     for line in run(f"{build}/bin/cpu_collectives", "local", *map(str, sizes), cores=2).splitlines():

@@ -73,7 +73,7 @@ def _from_hugging_face(path: str, batch: int, sequence: int, attention: str, wei
 
 
 def causal_loss(model, tokens, targets):
-    """Mean cross-entropy of logits with targets that are shifted already; -100 does not count."""
+    """Returns the mean cross-entropy with shifted targets. Targets of -100 do not count."""
     import torch
 
     logits = model(input_ids=tokens).logits
@@ -105,7 +105,7 @@ def _export(options: argparse.Namespace) -> int:
 def main(arguments: list[str] | None = None) -> int:
     """Returns the exit code: 0 success, 2 bad usage or a model that cannot be exported.
 
-    Those of ckpt are fsdp-ckpt's.
+    The exit codes of ``ckpt`` are those of fsdp-ckpt.
     """
     parser = argparse.ArgumentParser(prog="python -m fsdp_mlir", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")

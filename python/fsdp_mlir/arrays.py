@@ -1,8 +1,8 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Arrays of PyTorch, JAX and NumPy as NumPy arrays, without a copy where that is possible.
+"""Converts arrays of PyTorch, JAX and NumPy to NumPy arrays, if possible without a copy.
 
-NumPy has no bf16: such a value becomes a ``Bf16`` array, its bits as uint16.
+NumPy has no bf16, so a bf16 array becomes a ``Bf16`` array, which has its bits as uint16.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ def bf16_to_f32(bits: np.ndarray) -> np.ndarray:
 
 
 def is_torch(value: Any) -> bool:
-    """Returns whether a value is a tensor of PyTorch, without importing it."""
+    """Returns whether a value is a tensor of PyTorch. Does not import PyTorch."""
     return type(value).__module__.split(".")[0] == "torch" or hasattr(value, "__torch_function__")
 
 
 def to_numpy(value: Any) -> np.ndarray:
     """Returns an array's values as a C-contiguous NumPy array of the same element type.
 
-    Shares memory with the array if it is contiguous and in the host's memory. Raises TypeError for
-    values that are no arrays.
+    Shares memory with the array if the array is contiguous and in host memory. Raises TypeError for
+    values that are not arrays.
     """
     if isinstance(value, np.ndarray):
-        if value.dtype.name == "bfloat16":  # of ml_dtypes, as JAX has it
+        if value.dtype.name == "bfloat16":  # the type of ml_dtypes, which JAX uses
             return as_bf16(np.ascontiguousarray(value))
         return value if value.flags.c_contiguous else np.ascontiguousarray(value)
     if is_torch(value):

@@ -1,6 +1,6 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""An artifact: a .fsdp file, checked in full when it is opened."""
+"""An artifact: a .fsdp file. Opening it checks the whole file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from . import native
 
 @dataclasses.dataclass(frozen=True)
 class StepInput:
-    """A batch input of the step. ``shape`` is that of one micro-batch of one rank."""
+    """A batch input of the step. ``shape`` is the shape of one micro-batch of one rank."""
 
     index: int
     name: str
@@ -27,7 +27,7 @@ class StepInput:
 
 @dataclasses.dataclass(frozen=True)
 class StepParameter:
-    """A parameter as the artifact has it. ``dtype`` is the runtime's number."""
+    """A parameter of an artifact. ``dtype`` is an index into ``native.DTYPES``."""
 
     index: int
     name: str
@@ -39,7 +39,7 @@ class StepParameter:
 
 
 class Artifact:
-    """An open artifact. The runtime checks all of it before anything of it is used."""
+    """An open artifact. The runtime checks the whole file before it returns any content."""
 
     def __init__(self, path: str | pathlib.Path):
         self.path = pathlib.Path(path)
@@ -68,17 +68,17 @@ class Artifact:
 
     @property
     def tokens_per_step(self) -> int:
-        """Tokens of all ranks in one step; 0 if the model has none."""
+        """Tokens of all ranks in one step, or 0 if the model has no tokens."""
         return self._info.tokens_per_rank * self._info.ranks
 
     @property
     def lr(self) -> float:
-        """Learning rate of a step that is given none."""
+        """Default learning rate, for a step without ``lr``."""
         return self._info.lr
 
     @property
     def target(self) -> str:
-        """Processor the kernels are compiled for."""
+        """Processor that the kernels are compiled for."""
         return self._info.target.decode()
 
     def has_program(self, name: str) -> bool:

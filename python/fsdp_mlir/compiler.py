@@ -24,8 +24,8 @@ from .model import Model
 class AdamW:
     """AdamW with decoupled weight decay, which applies to tensors of rank 2 or more.
 
-    ``lr`` is the rate of a step that is given none. ``state_dtype`` is the type of the moments, f32
-    or bf16. ``clip_grad_norm`` limits the global gradient norm; 0 does not.
+    ``lr`` is the default rate of a step. ``state_dtype`` is the type of the moments, f32 or bf16.
+    ``clip_grad_norm`` limits the global gradient norm; 0 means no limit.
     """
 
     lr: float = 3e-4
@@ -43,7 +43,7 @@ class AdamW:
 
 @dataclasses.dataclass(frozen=True)
 class SGD:
-    """Stochastic gradient descent; weight decay is added to the gradient, as torch.optim.SGD does.
+    """Stochastic gradient descent. As in torch.optim.SGD, weight decay is added to the gradient.
 
     Decay applies to tensors of rank 2 or more.
     """
@@ -68,7 +68,7 @@ _TAKEN = {"o": "use output=", "compile_to": "use fsdp-compile", "emit": "use fsd
 
 
 def _word(value: Any) -> str:
-    """Returns an option's value as the command line takes it."""
+    """Returns an option's value in the form of the command line."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
@@ -81,7 +81,7 @@ def _word(value: Any) -> str:
 
 
 def command_line(options: Mapping[str, Any]) -> list[str]:
-    """Returns keyword options as arguments of fsdp-compile; None and missing are the default."""
+    """Returns keyword options as arguments of fsdp-compile. None means the default."""
     arguments = []
     for name, value in options.items():
         if name in _TAKEN:
@@ -97,7 +97,7 @@ def command_line(options: Mapping[str, Any]) -> list[str]:
 
 
 def run_compiler(arguments: Sequence[str], source: str, quiet: bool = False) -> str:
-    """Runs fsdp-compile and returns its output. Raises CompileError; warns of warnings."""
+    """Runs fsdp-compile and returns its output. Raises CompileError; issues its warnings."""
     done = subprocess.run([tools.find_tool("fsdp-compile"), *arguments], capture_output=True,
                           text=True, stdin=subprocess.DEVNULL)
     diagnostics = parse_diagnostics(done.stderr)
@@ -114,9 +114,9 @@ def run_compiler(arguments: Sequence[str], source: str, quiet: bool = False) -> 
 
 
 class Step(Artifact):
-    """A compiled training step. Made by ``compile``, or by ``Step.load`` from a .fsdp file.
+    """A compiled training step. ``compile`` makes it, or ``Step.load`` from a .fsdp file.
 
-    Its file is ``path``; a temporary one is removed with the object.
+    ``path`` is its file. A temporary file is removed with the object.
     """
 
     def __init__(self, path: str | pathlib.Path, model: Model | None = None,
@@ -139,8 +139,8 @@ class Step(Artifact):
     def explain(self, form: str = "text", what_if: str | None = None) -> str:
         """Returns the plan: memory, units and communication, as text, json or dtypes.
 
-        ``what_if`` compares it with the plan for other options, such as "mesh=shard=8". Raises
-        CompileError for options that do not fit, and ValueError for a step that was loaded.
+        ``what_if`` compares the plan with plans for other options, such as "mesh=shard=8". Raises
+        CompileError for contradictory options, and ValueError for a step that was loaded.
         """
         if form == "text" and what_if is None and self._plan:
             return self._plan
@@ -174,12 +174,12 @@ def compile(model: Model | str | os.PathLike, mesh: str | Mapping[str, int] | No
             output: str | os.PathLike | None = None, **options: Any) -> Step:
     """Compiles the sharded training step of ``model`` and returns it.
 
-    ``mesh``: ranks per axis, as "shard=2" or {"replicate": 2, "shard": 4}. ``param_dtype``: f32,
-    bf16 or f16. ``output``: the .fsdp file; without it a temporary one. ``options``: every option of
-    fsdp-compile, with underscores: ``grad_accum=4``, ``activation_checkpointing="full"``,
+    ``mesh``: ranks per axis, such as "shard=2" or {"replicate": 2, "shard": 4}. ``param_dtype``:
+    f32, bf16 or f16. ``output``: the .fsdp file; by default a temporary file. ``options``: any
+    option of fsdp-compile, with underscores: ``grad_accum=4``, ``activation_checkpointing="full"``,
     ``config="fsdp.json"``. docs/reference/options.md lists them.
 
-    Raises CompileError with the compiler's diagnostics; where the exporter knew the places, they
+    Raises CompileError with the compiler's diagnostics. If the exporter knew the locations, they
     point into the module's own source. Issues CompileWarning for warnings.
     """
     folder = None

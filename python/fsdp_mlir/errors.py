@@ -14,13 +14,13 @@ class FsdpError(Exception):
 
 
 class ToolNotFoundError(FsdpError):
-    """A tool or the runtime library of fsdp-mlir is not installed where the package looks."""
+    """A tool or the runtime library of fsdp-mlir was not found in the places of ``tools``."""
 
 
 class ExportError(FsdpError):
     """A module cannot be exported.
 
-    ``file`` and ``line`` point into the module's own source where the framework gives a place.
+    ``file`` and ``line`` point into the module's own source if the framework gives a location.
     """
 
     def __init__(self, message: str, file: str | None = None, line: int | None = None):
@@ -45,7 +45,7 @@ class Diagnostic:
 
 
 class CompileError(FsdpError):
-    """fsdp-compile refused a model or an option; ``diagnostics`` are its messages in order."""
+    """fsdp-compile refused a model or an option. ``diagnostics`` are its messages in order."""
 
     def __init__(self, message: str, diagnostics: Sequence[Diagnostic] = ()):
         self.diagnostics = tuple(diagnostics)
@@ -53,11 +53,11 @@ class CompileError(FsdpError):
 
 
 class CompileWarning(UserWarning):
-    """A warning of the compiler: a guess, or something that has no effect."""
+    """A warning of the compiler: a guess, or an option that has no effect."""
 
 
 class RuntimeFailure(FsdpError):
-    """A run failed. ``status`` is the runtime's status, an exit code of fsdp-run."""
+    """A run failed. ``status`` is the runtime's status, which is also an exit code of fsdp-run."""
 
     def __init__(self, message: str, status: int):
         self.status = status
@@ -65,11 +65,11 @@ class RuntimeFailure(FsdpError):
 
 
 class BadInputError(RuntimeFailure, ValueError):
-    """An argument, a batch or a file is not what the artifact expects."""
+    """An argument, a batch or a file does not match the artifact."""
 
 
 class RankLostError(RuntimeFailure):
-    """A rank died, or ended before the run did."""
+    """A rank died, or ended before the run ended."""
 
 
 class RankHungError(RuntimeFailure):
@@ -77,11 +77,11 @@ class RankHungError(RuntimeFailure):
 
 
 class NonFiniteError(RuntimeFailure):
-    """A loss or gradient norm is not finite; no parameter was changed by that step."""
+    """A loss or gradient norm is not finite. The step changed no parameter."""
 
 
 class LookupRangeError(RuntimeFailure):
-    """A checked lookup met an id outside of its table; no parameter was changed by that step."""
+    """A checked lookup read an id outside its table. The step changed no parameter."""
 
 
 _DIAGNOSTIC = re.compile(
@@ -90,7 +90,7 @@ _DIAGNOSTIC = re.compile(
 
 
 def parse_diagnostics(text: str) -> list[Diagnostic]:
-    """Returns the diagnostics in what a tool wrote to stderr; lines of source are left out."""
+    """Returns the diagnostics in a tool's output to stderr. Lines of source code are skipped."""
     found: list[Diagnostic] = []
     for line in text.splitlines():
         match = _DIAGNOSTIC.match(line)

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Exports a loss of JAX as MLIR.
 
-1. The loss is traced to a jaxpr. Rules of differentiation that a user wrote (``custom_vjp``,
-   ``custom_jvp`` outside of JAX itself) are refused: the compiler differentiates the forward.
+1. JAX traces the loss to a jaxpr. Differentiation rules of the user (``custom_vjp`` and
+   ``custom_jvp`` outside JAX itself) are refused, because the compiler differentiates the forward.
 2. ``stop_gradient`` is lowered to a call of a function without a body, which Import reads.
 3. Arguments get ``fsdp.param`` and ``fsdp.batch``; names are the paths in the tree of parameters.
 
@@ -26,7 +26,7 @@ _MARKER = "fsdp.stop_gradient"
 
 
 def _path_name(path) -> str:
-    """Returns the name of a leaf: keys, indices and attributes on the way, joined by dots."""
+    """Returns the name of a leaf: the keys, indices and attributes of its path, joined by dots."""
     parts = (getattr(key, "key", getattr(key, "idx", getattr(key, "name", key))) for key in path)
     return ".".join(str(part) for part in parts) or "parameter"
 
@@ -37,7 +37,7 @@ def _type_name(leaf) -> str:
 
 
 def _place(equation) -> tuple[str | None, int | None]:
-    """Returns the file and line of the user's code that an equation comes from."""
+    """Returns the file and line of the user's code for an equation."""
     try:
         from jax._src import source_info_util
 
@@ -57,7 +57,7 @@ def _inner_jaxprs(equation):
 
 
 def _is_own(equation) -> bool:
-    """Returns whether a custom rule is JAX's own, which agrees with the forward's derivative."""
+    """Returns whether a custom rule is JAX's own, which equals the forward's derivative."""
     function = equation.params.get("jvp_jaxpr_fun") or equation.params.get("jvp_jaxpr_thunk")
     file, _ = _place(equation)
     name = str(equation.params.get("name", ""))
@@ -67,7 +67,7 @@ def _is_own(equation) -> bool:
 
 
 def _check(jaxpr, custom_gradients: str) -> None:
-    """Refuses what has no equal in the compiled step. Raises ExportError."""
+    """Refuses operations that the compiled step cannot represent. Raises ExportError."""
     for equation in jaxpr.eqns:
         name = equation.primitive.name
         custom = name.startswith(("custom_vjp", "custom_lin")) or (
@@ -113,8 +113,8 @@ def _stops_as_calls(count: list[int]):
     before = table.get(key)
     mlir.register_lowering(key, lower)
     try:
-        # A pass of Shardy, which runs at the end of JAX's lowering, crashes on functions without a
-        # body. Shardings mean nothing to the compiler.
+        # A pass of Shardy at the end of JAX's lowering crashes on functions without a body. The
+        # compiler does not use shardings.
         with config.use_shardy_partitioner(False):
             yield
     finally:
@@ -165,13 +165,13 @@ def export_jax(loss: Callable, params: Any, *example_batch: Any,
                custom_gradients: str = "refuse", name: str | None = None) -> Model:
     """Exports ``loss(params, *batch)``, which returns a float scalar, as a Model.
 
-    ``params``: a tree of arrays; names are the paths of its leaves ("h.0.w"). ``example_batch``: the
-    arrays of one rank's batch, or one dict of arrays by name, which ``loss`` then gets as one
-    argument. ``batch_names``: names of the inputs; without them those of the dict, or "tokens" and
-    "targets" for two arrays of integers. ``frozen`` says which parameters are not trained.
-    ``custom_gradients``: "refuse" (default) or "differentiate" rules of differentiation of a user.
+    ``params``: a tree of arrays. The names are the paths of its leaves ("h.0.w"). ``example_batch``:
+    the arrays of one rank's batch, or one dict of arrays by name, which ``loss`` then gets as one
+    argument. ``batch_names``: names of the inputs; by default those of the dict, or "tokens" and
+    "targets" for two arrays of integers. ``frozen`` selects the parameters that are not trained.
+    ``custom_gradients``: "refuse" (default) or "differentiate" the user's differentiation rules.
 
-    Raises ExportError, with a place in the user's source where JAX gives one.
+    Raises ExportError, with a location in the user's source if JAX gives one.
     """
     import jax
 
@@ -193,7 +193,7 @@ def export_jax(loss: Callable, params: Any, *example_batch: Any,
     _check_result(jaxpr)
     _check(jaxpr.jaxpr, custom_gradients)
     count = [0]
-    jax.clear_caches()  # functions lowered before have no markers
+    jax.clear_caches()  # earlier lowerings have no markers
     with _stops_as_calls(count):
         lowered = jax.jit(loss, keep_unused=True).lower(params, *example_batch)
         text = str(lowered.compiler_ir(dialect="stablehlo"))

@@ -11,7 +11,7 @@ from .artifact import Artifact
 
 
 class Launch:
-    """One rank of several processes. docs/how-to/launch.md says which variables name it."""
+    """One rank of several processes. docs/how-to/launch.md lists the variables for it."""
 
     def __init__(self, library: native.Library, handle: ctypes.c_void_p):
         self._library, self._handle = library, handle
@@ -22,10 +22,10 @@ class Launch:
     @staticmethod
     def join(artifact: Artifact, device: str, backend: str | None,
              timeout_seconds: float) -> Launch | None:
-        """Meets the other ranks. Returns None if no launcher started this process.
+        """Connects to the other ranks. Returns None if no launcher started this process.
 
-        Raises BadInputError if the number of processes is not that of the artifact's ranks, and
-        RuntimeFailure if the others do not arrive.
+        Raises BadInputError if the number of processes differs from the artifact's number of ranks,
+        and RuntimeFailure if the other ranks do not connect in time.
         """
         library = artifact._library
         options = native.LaunchOptions.make(
@@ -41,7 +41,7 @@ class Launch:
         self._library.launch_place(self._handle, ctypes.byref(options))
 
     def leave(self, status: int, message: str) -> None:
-        """Tells the other ranks how this one ended."""
+        """Tells the other ranks how this rank ended."""
         handle, self._handle = self._handle, None
         if handle is not None:
             self._library.launch_leave(handle, status, message.encode(), None)

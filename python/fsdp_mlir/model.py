@@ -1,6 +1,6 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A model: the loss as MLIR, and what the framework knows of its parameters and inputs."""
+"""A model: the loss as MLIR, and the framework's data on its parameters and inputs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Parameter:
 
 @dataclasses.dataclass(frozen=True)
 class BatchInput:
-    """An argument that is part of a batch, with the shape of one rank's batch."""
+    """An argument that is a batch input. ``shape`` is the shape of one rank's batch."""
 
     name: str
     shape: tuple[int, ...]
@@ -39,12 +39,12 @@ class BatchInput:
 class Model:
     """The loss of a model as MLIR text, with marked arguments.
 
-    ``text`` is self-contained but for the values of parameters. ``weights`` is a function without
-    arguments that returns these by name. It is called when a run starts, and so sees the values of
-    that moment. Without it the runtime draws the values.
+    ``text`` contains everything except the values of parameters. ``weights`` is a function without
+    arguments that returns these values by name. It is called when a run starts, and returns the
+    values at that time. If there is no such function, the runtime draws the values.
 
-    ``aliases`` maps names that share a parameter (tied weights) to the name that has it;
-    ``buffers`` are names of a module's state that are no parameters.
+    ``aliases`` maps the other names of a shared parameter (tied weights) to its name. ``buffers``
+    are names in a module's state that are not parameters.
     """
 
     text: str
@@ -59,8 +59,8 @@ class Model:
     def to_state(self, values: Mapping[str, np.ndarray]) -> dict[str, Any]:
         """Returns trained values in the form of the framework's own state.
 
-        With ``state`` (a module's ``state_dict``): all of its entries, those of parameters replaced,
-        as tensors of their types. Without: the values.
+        If ``state`` (a module's ``state_dict``) is set, returns all its entries, with new values for
+        the parameters, as tensors of the original types. Otherwise returns ``values``.
         """
         if self.state is None:
             return dict(values)
@@ -76,8 +76,8 @@ class Model:
     def save(self, path: str | pathlib.Path) -> list[pathlib.Path]:
         """Writes ``path`` (.mlir) and, if there are weights, a .safetensors file beside it.
 
-        Both are what the command-line tools read: ``fsdp-compile PATH`` and
-        ``fsdp-run --init=WEIGHTS``. Returns the paths written.
+        The command-line tools read both: ``fsdp-compile PATH`` and ``fsdp-run --init=WEIGHTS``.
+        Returns the paths of the written files.
         """
         path = pathlib.Path(path)
         path.write_text(self.text)
@@ -93,7 +93,7 @@ class Model:
     def load(path: str | pathlib.Path) -> Model:
         """Reads a model that ``save`` or an exporter wrote: MLIR text with marked arguments.
 
-        A .safetensors file beside it holds the weights.
+        If there is a .safetensors file beside it, that file has the weights.
         """
         path = pathlib.Path(path)
         text = path.read_text()

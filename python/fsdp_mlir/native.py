@@ -3,7 +3,7 @@
 """The runtime's C interface (``fsdprt/fsdprt.h``) by ctypes.
 
 Structures repeat those of the header; ``tests/test_native.py`` compares names and types with it.
-A call that can fail raises the exception that belongs to its status.
+A call that fails raises the exception of its status.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OK, FAILED, BAD_INPUT, LOST, HUNG, ABANDONED = range(6)
 _EXCEPTIONS = {BAD_INPUT: errors.BadInputError, LOST: errors.RankLostError,
                HUNG: errors.RankHungError}
 
-# fsdprt_dtype: name, NumPy type (bf16 has none: 16 bits), bytes
+# fsdprt_dtype: names and NumPy types. NumPy has no bf16, so its bits are uint16.
 DTYPES = ["f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "i1"]
 _NUMPY = [np.float64, np.float32, np.float16, np.uint16, np.int64, np.int32, np.int16, np.int8,
           np.bool_]
@@ -44,7 +44,7 @@ BLOCK_SIZE = 16
 
 
 def numpy_dtype(dtype: int) -> np.dtype:
-    """Returns the NumPy type of a runtime dtype; bf16 is held as its 16 bits."""
+    """Returns the NumPy type of a runtime dtype. A bf16 is stored as its 16 bits."""
     return np.dtype(_NUMPY[dtype])
 
 
@@ -133,7 +133,7 @@ STRUCTS = {"fsdprt_error": Error, "fsdprt_artifact_info": ArtifactInfo,
            "fsdprt_resumed": Resumed}
 
 _ERROR = POINTER(Error)
-# name: argument types before the error; each returns a status.
+# Functions that return a status: name, and argument types before the error.
 _CALLS = {
     "fsdprt_artifact_open": [c_char_p, POINTER(c_void_p)],
     "fsdprt_session_create": [c_void_p, POINTER(SessionOptions), POINTER(c_void_p)],
@@ -157,7 +157,7 @@ _CALLS = {
                           POINTER(c_void_p)],
     "fsdprt_saver_save": [c_void_p, c_void_p, c_uint64, c_uint64],
 }
-# Without an error: result type, argument types.
+# Functions without an error: name, result type, and argument types.
 _PLAIN = {
     "fsdprt_abi_version": (c_uint32, []),
     "fsdprt_version": (c_char_p, []),
@@ -181,10 +181,10 @@ def _raise(error: Error) -> None:
 
 
 class Library:
-    """The loaded library; its functions are attributes without the prefix ``fsdprt_``.
+    """The loaded library. Its functions are attributes without the prefix ``fsdprt_``.
 
-    The buffer for errors is one per library: calls of several threads have to be one after another,
-    as the C interface asks of a session.
+    Each library object has one buffer for errors, so calls of several threads must be serialised.
+    The C interface requires the same for a session.
     """
 
     def __init__(self, path: str):

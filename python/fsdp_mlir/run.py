@@ -29,8 +29,8 @@ class Metrics:
     """Numbers of one step, over all ranks.
 
     ``loss`` is the mean loss, ``grad_norm`` the global gradient norm before clipping, ``lr`` the
-    rate of the step, and ``tokens`` their number in the step. ``finite`` is False if loss or norm
-    are not finite; such a step changes nothing.
+    learning rate, and ``tokens`` the number of tokens. ``finite`` is False if loss or norm is not
+    finite; such a step changes nothing.
     """
 
     step: int
@@ -48,28 +48,29 @@ class Metrics:
 class Run:
     """Ranks that train an artifact; a context manager.
 
-    ``ranks``: must equal the mesh's size; default: that. In one process ranks are threads. Where
-    torchrun, mpirun or srun started this process, it has one rank, and every call of this class is
-    a call that all processes make in the same order.
+    ``ranks``: the size of the mesh (default). In one process the ranks are threads. If torchrun,
+    mpirun or srun started this process, it has one rank, and all processes must make the calls of
+    this class in the same order.
 
     ``weights``: initial values by name: a torch module, a mapping of arrays, or the path of a
-    .safetensors file or index. "model": the values the model was exported with (default if it has
-    some). None and no exported values: drawn from ``seed``.
+    .safetensors file or index. With "model" they are the values that the model was exported with
+    (default if there are any). None means values of the artifact, or drawn from ``seed``.
 
-    ``resume``: a save, or a folder of saves, to go on from; weights are then not read.
+    ``resume``: a save or a folder of saves from which to resume. Weights are then not read.
 
-    ``on_nonfinite``: what follows a step whose loss or norm is not finite, which changes no
-    parameter. "raise" raises NonFiniteError, "skip" returns the metrics, and a number raises after
-    so many steps in a row. The default is "raise", or 50 with a dynamic loss scale.
+    ``on_nonfinite``: the reaction to a step whose loss or norm is not finite; such a step changes
+    no parameter. With "raise" it raises NonFiniteError, "skip" returns the metrics, and a number
+    raises after that many such steps in a row. The default is "raise", or 50 with a dynamic loss
+    scale.
 
-    ``check_against_unsharded``: one unsharded rank runs beside the others; a step raises
+    ``check_against_unsharded``: an unsharded rank runs beside the others. A step raises
     RuntimeFailure unless loss and norm are equal bit for bit. ``compare()`` compares all values.
 
     Other arguments are those of fsdp-run: ``device`` (cpu or cuda), ``backend``,
     ``threads_per_rank``, ``seed``, ``timeout_seconds`` (of the watchdog), ``offload_directory``,
     ``cuda_graph``, ``gemm``.
 
-    Raises BadInputError for what does not fit the artifact, before memory is taken.
+    Raises BadInputError if an argument does not fit the artifact, before memory is allocated.
     """
 
     def __init__(self, artifact: Artifact, ranks: int | None = None, weights: Any = None, *,
@@ -131,7 +132,7 @@ class Run:
             self._blocks[native.REFERENCE] = _BLOCK()
 
     def _agreement(self, resume) -> bytes | None:
-        """Returns what all processes must have in common, as lines of name=value."""
+        """Returns the values that must be equal in all processes, as lines of name=value."""
         if not self._launch:
             return None
         lines = [f"seed={self._seed}", f"check={int(self._checks)}",
@@ -168,7 +169,7 @@ class Run:
 
     @property
     def is_root(self) -> bool:
-        """True in the process of rank 0, which prints and writes."""
+        """True in the process of rank 0, which prints and writes files."""
         return self._launch is None or self._launch.rank == 0
 
     def info(self) -> native.SessionInfo:
@@ -189,15 +190,15 @@ class Run:
     def step(self, batch: Any, lr: float | None = None) -> Metrics:
         """Runs one optimizer step on ``batch`` and returns its metrics.
 
-        ``batch``: arrays of NumPy, PyTorch or JAX, by name or in the order of the model's inputs
-        (one array if there is one input). The leading dimension of each is the batch of all ranks
-        of this process: rank 0's examples first, and of a rank those of micro-batch 0 first.
-        Contiguous arrays of the input's own type are read where they are.
+        ``batch``: arrays of NumPy, PyTorch or JAX, by name or in the order of the model's inputs; a
+        single array if there is one input. The leading dimension of each array is the batch of all
+        ranks of this process: rank 0's examples first, and within a rank micro-batch 0 first.
+        Contiguous arrays of the input's own type are not copied.
 
-        ``lr``: learning rate from this step on; without it the last one, or the artifact's.
+        ``lr``: learning rate from this step on. By default it is the last rate, or the artifact's.
 
-        Raises BadInputError for a batch of another shape or type, or ids out of range; then nothing
-        was changed. Raises NonFiniteError as ``on_nonfinite`` says.
+        Raises BadInputError for a batch of another shape or type, or for ids out of range, without
+        changing any state. Raises NonFiniteError according to ``on_nonfinite``.
         """
         session = self._open()
         arrays = _by_input(batch, self._inputs["step"])
@@ -214,9 +215,9 @@ class Run:
         return self._metrics(before)
 
     def evaluate(self, batch: Any) -> float:
-        """Returns the mean loss over ``batch`` in all ranks, without training (and without dropout).
+        """Returns the mean loss over ``batch`` in all ranks, without training and without dropout.
 
-        Raises BadInputError if the artifact has no program for it.
+        Raises BadInputError if the artifact has no program 'eval'.
         """
         session = self._open()
         if "eval" not in self._inputs:
@@ -325,7 +326,7 @@ class Run:
     def compare(self) -> None:
         """Compares every value of every rank with the unsharded reference, bit for bit.
 
-        Raises RuntimeFailure at the first difference, and BadInputError without
+        Raises RuntimeFailure at the first difference, and BadInputError if the run has no
         ``check_against_unsharded``.
         """
         if not self._checks:
@@ -342,7 +343,7 @@ class Run:
     # --- Weights and states
 
     def _role(self, parameter: StepParameter, role: int) -> tuple[int, int] | None:
-        """Returns (role, dtype) of the values to read: the master where there is one."""
+        """Returns (role, dtype) of the values to read: the master's if there is a master."""
         dtype = ctypes.c_int32()
         roles = [native.ROLES.index("master"), role] if role == 0 else [role]
         for one in roles:
@@ -362,20 +363,20 @@ class Run:
         return as_bf16(array) if dtype == native.BF16 else array
 
     def parameters(self) -> Iterator[tuple[str, np.ndarray]]:
-        """Yields the name and the present value of each parameter, put together from its shards.
+        """Yields the name and the current value of each parameter, gathered from its shards.
 
-        Values are those of the masters where there are any. With several processes all of them have
-        to go through the iterator; the process of rank 0 gets the values.
+        If there are masters, the values are theirs. With several processes, all processes must
+        exhaust the iterator; only the process of rank 0 gets the values.
         """
         for parameter in self.artifact.parameters:
             yield parameter.name, self._read(parameter, 0)
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns all parameters by name, as the framework of the exported model has them.
+        """Returns all parameters by name, in the form of the exported model's framework.
 
-        For a model from PyTorch: the module's own ``state_dict`` with trained values in place, tied
-        weights and buffers included, so that ``module.load_state_dict`` takes it. Otherwise NumPy
-        arrays; bf16 as f32.
+        For a model from PyTorch, returns the module's own ``state_dict`` with trained values, tied
+        weights and buffers, so that ``module.load_state_dict`` accepts it. Otherwise returns NumPy
+        arrays, with bf16 as f32.
         """
         values = {name: bf16_to_f32(value) if isinstance(value, Bf16) else value
                   for name, value in self.parameters()}
@@ -396,11 +397,11 @@ class Run:
         return found
 
     def load_state_dict(self, values: Mapping[str, Any] | Any, strict: bool = True) -> None:
-        """Sets parameters, in all ranks, from arrays by name (or a torch module).
+        """Sets parameters in all ranks from arrays by name or from a torch module.
 
         Names that share a parameter (tied weights) are accepted if their values are equal. Buffers
-        of a module are ignored. With ``strict`` every parameter has to be there; without, those with
-        values in the artifact may be missing. Raises BadInputError before the first one is set.
+        of a module are ignored. With ``strict`` every parameter must have a value; otherwise those
+        with values in the artifact may be missing. Raises BadInputError before any parameter is set.
         """
         model = getattr(self.artifact, "model", None)
         arrays = _checked_values(self.artifact, _named_arrays(values), model, strict)
@@ -413,16 +414,17 @@ class Run:
                                               array.ctypes.data, dtype)
 
     def export(self, path: str | os.PathLike) -> None:
-        """Writes all parameters to a .safetensors file, as ``fsdp-run --export`` does."""
+        """Writes all parameters to a .safetensors file, like ``fsdp-run --export``."""
         values = dict(self.parameters())
         if self.is_root:
             safetensors.write(path, values, {"format": "pt"})
 
     def save(self, folder: str | os.PathLike, keep: int = 0) -> pathlib.Path:
-        """Saves the complete state: ``resume=folder`` goes on bit for bit.
+        """Saves the complete state. A run with ``resume=folder`` continues bit for bit.
 
-        Writes folder/step-NNNNNNNN, which is whole or not there. Keeps the newest ``keep`` saves; 0:
-        all. Returns the save's path. Raises BadInputError if the folder has saves of another run.
+        Writes folder/step-NNNNNNNN; the save is complete or does not exist. Keeps the newest ``keep``
+        saves, or all if ``keep`` is 0. Returns the save's path. Raises BadInputError if
+        the folder has saves of another run.
         """
         key = os.path.abspath(folder)
         if key not in self._savers:
@@ -440,7 +442,7 @@ class Run:
     # --- The end
 
     def close(self) -> None:
-        """Ends the run and returns its memory. The context manager calls it."""
+        """Ends the run and frees its memory. The context manager calls it."""
         self._end(None)
 
     def _end(self, error: BaseException | None) -> None:
@@ -484,7 +486,7 @@ class Run:
 # --- Batches
 
 class _BoundInput:
-    """An input of a program, and the ranks whose parts of a batch it takes."""
+    """An input of a program, and the ranks whose share of a batch it takes."""
 
     def __init__(self, about: StepInput, ranks: Sequence[int]):
         self.about = about
@@ -593,7 +595,7 @@ def _initial_values(artifact: Artifact, weights: Any) -> dict[str, np.ndarray] |
 
 def _checked_values(artifact: Artifact, arrays: dict[str, np.ndarray], model: Model | None,
                     strict: bool) -> dict[str, np.ndarray]:
-    """Returns the values of parameters among ``arrays``. Raises BadInputError if one does not fit."""
+    """Returns the parameters' values in ``arrays``. Raises BadInputError if one does not fit."""
     aliases = model.aliases if model is not None else {}
     buffers = model.buffers if model is not None else frozenset()
     known = {parameter.name: parameter for parameter in artifact.parameters}

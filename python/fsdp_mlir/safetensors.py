@@ -32,7 +32,7 @@ class FileError(FsdpError, ValueError):
 
 def write(path: str | os.PathLike, tensors: Mapping[str, np.ndarray],
           metadata: Mapping[str, str] | None = None) -> None:
-    """Writes tensors in the order given. The file appears under its name when it is whole."""
+    """Writes tensors in the given order. The file gets its name when it is complete."""
     from .arrays import dtype_name
 
     header: dict = {"__metadata__": dict(metadata)} if metadata else {}
@@ -80,7 +80,7 @@ def _header(path: pathlib.Path, file) -> tuple[dict, int]:
 
 
 def read(path: str | os.PathLike) -> dict[str, np.ndarray]:
-    """Returns all tensors, mapped from the file (read-only; pages are read when used).
+    """Returns all tensors, mapped from the file. They are read-only; pages are read on first use.
 
     ``path`` may be the ``.index.json`` of a sharded checkpoint. Raises FileError.
     """

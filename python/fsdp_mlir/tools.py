@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Finds the native part: the command-line tools and the runtime library.
 
-Places, in this order:
+It searches in this order:
 
-1. ``FSDP_MLIR_HOME``: an installation, or a build folder (``bin/`` and ``lib/`` in it);
+1. ``FSDP_MLIR_HOME``: an installation, or a build folder (its ``bin/`` and ``lib/``);
 2. the package itself (``fsdp_mlir/native``), in a wheel that has the tools;
-3. ``PATH``, and ``lib`` beside the folder where a tool was found.
+3. ``PATH``; the library in ``lib`` beside the folder in which a tool was found.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def homes() -> list[pathlib.Path]:
 def find_tool(name: str) -> str:
     """Returns the path of a tool such as ``fsdp-compile``.
 
-    Raises ToolNotFoundError if it is nowhere.
+    Raises ToolNotFoundError if it is not found.
     """
     for home in homes():
         path = home / "bin" / name
@@ -47,7 +47,7 @@ def find_tool(name: str) -> str:
 
 
 def find_library() -> str:
-    """Returns the path of ``libfsdprt.so``. Raises ToolNotFoundError if it is nowhere."""
+    """Returns the path of ``libfsdprt.so``. Raises ToolNotFoundError if it is not found."""
     for home in homes():
         path = home / "lib" / "libfsdprt.so"
         if path.is_file():

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Small models of many families: two layers of width 64, batches of 2 x 32 tokens.
 
-A family is a function that returns (module, example batch of one rank, loss). Batches are drawn from
-the example: integers below the largest id that ``ids`` names, floats from a normal distribution.
+A family is a function that returns (module, example batch of one rank, loss). Batches have the
+shapes of the example; integers are below the largest id that ``ids`` names, floats are normal.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch import nn
 
 VOCABULARY, SEQUENCE, BATCH, WIDTH, HEADS, LAYERS = 256, 32, 2, 64, 4, 2
 FAMILIES: dict[str, tuple[str, object]] = {}
-# Further arguments of export_torch. Bloom's GeLUFunction has the derivative of its forward.
+# Further arguments of export_torch. Bloom's GeLUFunction computes the derivative of its forward.
 OPTIONS: dict[str, dict] = {"Bloom": {"custom_gradients": "differentiate"}}
 
 
@@ -29,7 +29,7 @@ def family(kind: str, name: str | None = None):
 
 
 def tokens(limit: int = VOCABULARY, *shape: int) -> torch.Tensor:
-    """Returns an example of ids in [0, limit): its largest element is limit - 1."""
+    """Returns an example of ids in [0, limit). Its largest element is limit - 1."""
     example = torch.zeros(shape or (BATCH, SEQUENCE), dtype=torch.int64)
     example.view(-1)[0] = limit - 1
     return example
@@ -41,7 +41,7 @@ def language_loss(model, tokens, targets):
 
 
 def masked_loss(model, tokens, targets):
-    """Loss of an encoder: a quarter of the tokens count, the others are -100."""
+    """Returns the loss of an encoder. A quarter of the tokens count; the other targets are -100."""
     return language_loss(model, tokens, torch.where(targets < VOCABULARY // 4, targets, -100))
 
 
@@ -55,7 +55,7 @@ def class_loss(model, images, labels):
 
 
 def _transformers(name: str, config: dict, head: str, attention: str = "sdpa"):
-    """Returns a model with the implementation of attention that transformers takes by default."""
+    """Returns a model with the attention implementation that transformers selects by default."""
     import transformers
 
     made = getattr(transformers, name + "Config")(**config)
@@ -68,7 +68,7 @@ def _transformers(name: str, config: dict, head: str, attention: str = "sdpa"):
     torch.manual_seed(0)
     try:
         return getattr(transformers, name + head)(made).train()
-    except ValueError:  # it has no other implementation
+    except ValueError:  # the model has no other implementation
         made._attn_implementation = "eager"
         return getattr(transformers, name + head)(made).train()
 
@@ -180,7 +180,7 @@ _sequence("Marian", **_D, decoder_vocab_size=VOCABULARY)
 
 
 def _vision(name: str, inference: bool = False, **config):
-    """``inference``: batch norms take their running statistics, as in fine-tuning."""
+    """Returns a family. With ``inference`` batch norms use running statistics, as in fine-tuning."""
 
     def make():
         module = _transformers(name, dict(image_size=32, num_channels=3, num_labels=10, **config),
@@ -251,7 +251,7 @@ def whisper():
 
 @family("decoder", "Llama with labels")
 def llama_labels():
-    """The loss that the model computes itself from ``labels``; inputs by name."""
+    """Returns a model that computes its loss from ``labels``, with inputs by name."""
     module = FAMILIES["Llama"][1]()[0]
     return module, {"input_ids": tokens(), "labels": tokens()}, None
 

@@ -51,9 +51,9 @@ def build(name: str):
 
 
 def peer(name: str, kind: str, rank: int, steps: int, port: int, out: str) -> NoReturn:
-    """Is one process of fully_shard; that of rank 0 writes losses and norms.
+    """Runs one process of fully_shard. The process of rank 0 writes losses and norms.
 
-    ``kind`` is f32, or the kernel of attention with bf16: math or flash.
+    ``kind`` is f32; or math or flash, the attention kernel that is used with bf16.
     """
     import torch
     import torch.distributed as dist
@@ -96,7 +96,7 @@ def peer(name: str, kind: str, rank: int, steps: int, port: int, out: str) -> No
     dist.barrier()
     dist.destroy_process_group()
     sys.stdout.flush()
-    os._exit(0)  # threads of gloo may abort the interpreter's own end
+    os._exit(0)  # threads of gloo may abort a normal exit
 
 
 def fully_sharded(name: str, steps: int, kind: str) -> tuple[list[float], list[float]]:

@@ -1,6 +1,6 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Weights and batches by rules that need NumPy alone and are the same in all of its versions.
+"""Weights and batches by rules that need only NumPy and do not depend on its version.
 
 A tensor's generator is seeded by its name. Its values are 0.05 n, or 1 + 0.05 n for the scales of
 norms, where n is normal. ``numpy.random.RandomState`` keeps its streams between versions.
@@ -33,14 +33,14 @@ def set_weights(module) -> None:
 
 
 def draw(shape: tuple[int, ...], dtype, limit: int, random) -> np.ndarray:
-    """Returns ids in [0, limit), or normal floats."""
+    """Returns ids in [0, limit) for an integer dtype, else normal floats."""
     if np.dtype(dtype).kind in "iu":
         return random.randint(0, limit, shape).astype(dtype)
     return random.standard_normal(shape).astype(dtype)
 
 
 def limits_of(examples: list[np.ndarray]) -> list[int]:
-    """Returns for each example of ids one more than its largest id, and 0 for floats."""
+    """Returns for each example of ids 1 + its largest id, and 0 for floats."""
     return [int(a.max()) + 1 if a.dtype.kind in "iu" else 0 for a in examples]
 
 

@@ -158,7 +158,7 @@ def set_weights(params):
 
 
 def train(params, loss, batches, ranks, rate, decay):
-    """Trains by optax. Returns losses, and by name weights and the largest gradients."""
+    """Trains with optax. Returns losses, and by name the weights and the largest gradients."""
     import optax
 
     optimizer = optax.adamw(rate, 0.9, 0.999, 1e-8, weight_decay=decay,

@@ -35,13 +35,13 @@ import numpy as np
 HERE = pathlib.Path(__file__).resolve().parent
 STEPS, RANKS, RATE, DECAY = 20, 2, 1e-3, 0.01
 LIMIT_SECONDS = 240
-NOISE = 1e-6  # of the largest gradient of a model
-# Families whose programs python/models/ir holds; their weights follow the rule of initial.py.
+NOISE = 1e-6  # relative to the largest gradient of a model
+# Families whose programs are in python/models/ir. Their weights follow the rule of initial.py.
 STORED = ("GPT2", "Llama", "Gemma2", "Bert", "T5", "ViT", "Mixtral", "LSTM", "jax:flax")
 
 
 def torch_curve(module, loss, batches):
-    """Trains by PyTorch. Returns losses, weights after the last step, and the largest gradients."""
+    """Trains with PyTorch. Returns losses, weights after the last step, and the largest gradients."""
     import torch
 
     named = [(n, p) for n, p in module.named_parameters() if p.requires_grad]
@@ -64,7 +64,7 @@ def torch_curve(module, loss, batches):
 
 
 def count_attention(model) -> tuple[int, int]:
-    """Returns the numbers of attention ops and of softmaxes that were left, after Import."""
+    """Returns the number of attention ops and of remaining softmaxes after Import."""
     from fsdp_mlir import tools
 
     done = subprocess.run([tools.find_tool("fsdp-compile"), "-", "--compile-to=import", "-o", "-"],
@@ -73,7 +73,7 @@ def count_attention(model) -> tuple[int, int]:
 
 
 def train(model, batches) -> tuple[list[float], dict[str, np.ndarray]]:
-    """Returns losses and weights of RANKS ranks, which were equal to those of one rank."""
+    """Returns losses and weights of RANKS ranks, after checking that they equal those of one rank."""
     import fsdp_mlir as fm
 
     step = fm.compile(model, mesh=f"shard={RANKS}", optimizer=fm.AdamW(lr=RATE, weight_decay=DECAY))
@@ -84,12 +84,13 @@ def train(model, batches) -> tuple[list[float], dict[str, np.ndarray]]:
 
 
 def compare(model, curve, weights, largest, batches) -> dict:
-    """Compiles and trains ``model``; returns the row of the table."""
+    """Compiles and trains ``model``. Returns the row of the table."""
     import fsdp_mlir as fm
 
     raised, left = count_attention(model)
     losses, after = train(model, batches)
-    # A gradient of rounding alone: AdamW makes steps of full size of it, in any direction.
+    # Some gradients are only rounding errors. AdamW turns them into steps of full size and any
+    # direction, so they are excluded.
     least = NOISE * max(largest.values())
     chosen = [p.name for p in model.parameters if not p.frozen and largest.get(p.name, 0) > least]
     far = {n: float(np.abs(after[n] - weights[n]).max()) / max(float(np.abs(weights[n]).max()), 1e-3)
@@ -137,7 +138,7 @@ def run_torch(name: str) -> dict:
 
 
 def frozen_weights(model):
-    """Returns the model with a copy of its weights, which training the module changes."""
+    """Returns the model with a copy of its weights, because training changes the module's weights."""
     values = {name: np.array(value) for name, value in model.weights().items()}
     model.weights = lambda: values
     return model
@@ -266,7 +267,7 @@ def page(rows: dict[str, dict]) -> str:
 
 
 def write_curves(path: pathlib.Path, rows: dict[str, dict]) -> None:
-    """Writes the framework's losses of all families, one family a line.
+    """Writes the framework's losses, with one family per line.
 
     Also writes the limits of ids in the batches of the families whose programs are stored.
     """
@@ -280,7 +281,7 @@ def write_curves(path: pathlib.Path, rows: dict[str, dict]) -> None:
 
 
 def store_programs(folder: pathlib.Path) -> None:
-    """Writes the exported programs of the families STORED, compressed and without places."""
+    """Writes the exported programs of the families STORED, compressed and without locations."""
     import families
     import fsdp_mlir as fm
     import jax_families

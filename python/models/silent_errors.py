@@ -23,16 +23,17 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 MODELS = ("GPT2", "Llama", "OPT", "Gemma2", "Mixtral", "Bert", "T5", "Bart", "LSTM", "nn.Transformer")
 STEPS, RANKS, RATE = 3, 2, 1e-2
-NEAR = 2e-5  # relative, of losses
-# Of the largest change of a tensor; and of its largest element, for the rounding of each step.
+NEAR = 2e-5  # relative difference of losses
+# Relative to the largest change of a tensor, and to its largest element (for rounding in each
+# step).
 NEAR_WEIGHTS, ROUNDING = 2e-3, 4e-7
-# Of the largest change of all tensors: gradients of key biases are rounding alone.
+# Relative to the largest change of all tensors. Gradients of key biases are only rounding errors.
 NOISE = 1e-5
 PLANTS: dict = {}
 
 
 class Unsuitable(Exception):
-    """The module has no place for the plant."""
+    """The module has no layer of the kind that the plant changes."""
 
 
 def plant(function):
@@ -41,9 +42,10 @@ def plant(function):
 
 
 def largest(module, kind):
-    """Returns the first submodule of a kind after half of them. Raises Unsuitable if there is none.
+    """Returns the middle one of the submodules of a class. Raises Unsuitable if there is none.
 
-    Subclasses do not count: nn.MultiheadAttention uses the weight of its own one without a call.
+    Subclasses do not count: nn.MultiheadAttention reads the weight of such a submodule without
+    calling it.
     """
     found = [m for m in module.modules() if type(m) is kind]
     if not found:
@@ -57,7 +59,7 @@ def hook(module, change):
 
 @plant
 def detach(module, batch):
-    """x + y with y detached, in the middle of the model."""
+    """Replaces y by the mean of y and y.detach(), in the middle of the model."""
     from torch import nn
 
     hook(largest(module, nn.Linear), lambda y: 0.5 * y + 0.5 * y.detach())
@@ -65,7 +67,7 @@ def detach(module, batch):
 
 @plant
 def padding(module, batch):
-    """A row of the embedding has no gradient, and occurs in the batch."""
+    """Stops the gradient of a row of the embedding that occurs in the batch."""
     from torch import nn
 
     table = next((m for m in module.modules() if isinstance(m, nn.Embedding)), None)
@@ -76,7 +78,7 @@ def padding(module, batch):
 
 @plant
 def tied(module, batch):
-    """Two layers share one weight."""
+    """Lets two layers share one weight."""
     from torch import nn
 
     shapes: dict = {}
@@ -90,7 +92,7 @@ def tied(module, batch):
 
 @plant
 def frozen(module, batch):
-    """A weight of the middle is not trained."""
+    """Freezes a weight in the middle of the model."""
     from torch import nn
 
     largest(module, nn.Linear).weight.requires_grad_(False)
@@ -98,7 +100,7 @@ def frozen(module, batch):
 
 @plant
 def buffer(module, batch):
-    """A buffer scales a layer's output, and must not be trained."""
+    """Adds a buffer that scales a layer's output and must not be trained."""
     import torch
     from torch import nn
 
@@ -109,7 +111,7 @@ def buffer(module, batch):
 
 @plant
 def unused(module, batch):
-    """A parameter that the loss does not use."""
+    """Adds a parameter that the loss does not use."""
     import torch
     from torch import nn
 
@@ -118,7 +120,7 @@ def unused(module, batch):
 
 @plant
 def no_grad(module, batch):
-    """A part is computed without gradients."""
+    """Computes a layer without gradients."""
     import torch
     from torch import nn
 
@@ -132,7 +134,7 @@ def no_grad(module, batch):
 
 @plant
 def ignored(module, batch):
-    """Some targets are -100."""
+    """Sets some targets to -100."""
     targets = np.asarray(batch[-1])
     if targets.ndim < 2:
         raise Unsuitable("targets of tokens")
@@ -141,13 +143,13 @@ def ignored(module, batch):
 
 @plant
 def one_tensor(module, batch):
-    """The example has one tensor for two inputs, which differ in training."""
+    """Gives one tensor for two inputs in the example; the inputs differ in training."""
     return "one tensor"
 
 
 @plant
 def rule(module, batch):
-    """A torch.autograd.Function with a gradient of its own."""
+    """Adds a torch.autograd.Function with its own gradient."""
     import torch
     from torch import nn
 
@@ -165,7 +167,7 @@ def rule(module, batch):
 
 @plant
 def dropout(module, batch):
-    """Dropout in training: no equal losses, but off in evaluation, and drawn in a step."""
+    """Adds dropout. Losses cannot be equal; it must be off in evaluation and draw in each step."""
     import torch.nn.functional as F
     from torch import nn
 
@@ -175,7 +177,7 @@ def dropout(module, batch):
 
 @plant
 def out_of_range(module, batch):
-    """An id beyond the embedding."""
+    """Puts an id beyond the embedding into the batch."""
     ids = np.asarray(batch[0])
     if ids.dtype.kind not in "iu":
         raise Unsuitable("ids")
@@ -184,7 +186,7 @@ def out_of_range(module, batch):
 
 
 def reference(module, loss, batches):
-    """Trains by PyTorch's SGD. Returns losses, weights, and the largest change of each tensor."""
+    """Trains with PyTorch's SGD. Returns losses, weights, and the largest change of each tensor."""
     import torch
 
     before = {n: p.detach().clone() for n, p in module.named_parameters()}
@@ -259,7 +261,7 @@ def outcome(name: str, planted: str) -> str:
 
 
 def dropout_outcome(module, loss, run, batch) -> str:
-    """Evaluation has no dropout, and two steps of one batch at rate 0 have other losses."""
+    """Checks that evaluation has no dropout and that two steps on one batch at rate 0 differ."""
     import torch
 
     plain = run.evaluate(batch)

@@ -207,7 +207,7 @@ def test_a_file_that_is_too_short_or_too_long(single, capsys):
 
 
 def test_damage_is_never_a_traceback(tmp_path, single, capsys):
-    """Flips, cuts and swaps bytes: an error with the path, or the same content."""
+    """Flips, cuts and swaps bytes. The result is an error with the path or the same content."""
     r = random.Random(5)
     checkpoint.convert(single, tmp_path / "sharded", max_shard_bytes=200)
     checkpoint.convert(single, tmp_path / "dcp", to="dcp", max_shard_bytes=200)
@@ -269,7 +269,7 @@ def test_no_code_of_metadata_is_run(tmp_path, capsys, protocol):
 
 
 def test_no_code_of_a_tensor_is_run(tmp_path, single, capsys):
-    """The data.pkl within a .distcp file is read as data, too."""
+    """The data.pkl in a .distcp file is also read as data."""
     checkpoint.convert(single, tmp_path / "dcp", to="dcp")
     mark = tmp_path / "ran"
     evil = pickle.dumps(Evil(os.system, (f"touch {mark}",)), 2)
@@ -282,7 +282,7 @@ def test_no_code_of_a_tensor_is_run(tmp_path, single, capsys):
     assert len(bad) < len(data)
     source = checkpoint.open_checkpoint(tmp_path / "dcp")
     (_, begin, length) = source._storage["layer.0.weight", (0, 0)]
-    assert len(bad) <= length  # padded in front: archives are found from their end
+    assert len(bad) <= length  # padded in front, because archives are found from their end
     path.write_bytes(data[:begin] + b"\0" * (length - len(bad)) + bad + data[begin + length:])
     code, text = run(capsys, "verify", tmp_path / "dcp")
     assert code == 1 and "tensor 'layer.0.weight'" in text, text
@@ -491,7 +491,7 @@ def test_a_damaged_save_is_refused(saved, tmp_path, capsys):
 
 
 def test_memory_is_that_of_pieces(tmp_path):
-    """A conversion of 256 MiB with conversion of types takes less than 150 MiB of new memory."""
+    """A conversion of 256 MiB to another type needs less than 150 MiB of new memory."""
     path = tmp_path / "big.safetensors"
     size = 64 << 20
     header = json.dumps({"x": {"dtype": "F32", "shape": [size], "data_offsets": [0, 4 * size]}})

@@ -1,6 +1,6 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Each decomposition of the exporter has the values and the gradients of torch's own op."""
+"""Compares the values and gradients of each decomposition of the exporter with torch's own op."""
 
 import inspect
 
@@ -83,9 +83,10 @@ CASES = {
                                ((floats(1, 2, 5, 6), [9, 3], True, None), {}),
                                ((floats(1, 2, 4, 4), None, False, [2.0, 2.0]), {})],
 }
-# Random numbers have no equal; tests of the exporter cover dropout. Memory that was not written has no value.
+# Random numbers cannot be compared; tests of the exporter cover dropout. Unwritten memory has no
+# value.
 WITHOUT_CASE = {"empty.memory_format"}
-# Arguments that torch differentiates, where these are not all floats.
+# Arguments that torch differentiates, if these are not all floats.
 DIFFERENTIABLE = {"copy.default": (), "_native_batch_norm_legit_no_training.default": (0, 1, 2)}
 PAIRS = [(name, i) for name, cases in CASES.items() for i in range(len(cases))]
 
@@ -132,7 +133,7 @@ def test_values_and_gradients(name, case):
         assert a.shape == b.shape and a.dtype == b.dtype
         is_float = a.is_floating_point()
         if name == "topk.default" and not is_float:
-            continue  # of equal values torch may return another place; the values are compared
+            continue  # torch may return another index of equal values; values are compared
         torch.testing.assert_close(a, b, rtol=1e-5 if "upsample" in name else 1e-10, atol=1e-6 if
                                    "upsample" in name else 1e-10)
 
@@ -145,7 +146,7 @@ def test_places_of_topk_are_different():
 
 
 def test_signatures_are_those_of_torch():
-    """Names of the arguments agree, because callers may pass them by name."""
+    """Argument names are equal, because callers may pass arguments by name."""
     for name, function in functions().items():
         theirs = [a.name for a in overload(name)._schema.arguments]
         own = list(inspect.signature(function).parameters)

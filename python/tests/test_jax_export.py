@@ -1,6 +1,6 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The exporter for JAX: gradients, names and refusals. Skipped where JAX is not installed."""
+"""The exporter for JAX: gradients, names and refusals. Skipped if JAX is not installed."""
 
 import numpy as np
 import pytest

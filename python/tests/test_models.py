@@ -1,6 +1,6 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Exported models of several families, which follow the losses of PyTorch and JAX.
+"""Exported models of several families follow the losses of PyTorch and JAX.
 
 ``python/models/run.py`` wrote the programs (models/ir) and the losses (models/curves.json), so that
 neither framework is needed here. Weights and batches follow the rules of models/initial.py.
@@ -30,7 +30,7 @@ _spec.loader.exec_module(initial)
 
 
 def train(model, limits, ranks):
-    """Returns the losses of the stored number of steps, which were equal to those of one rank."""
+    """Returns the losses of the stored number of steps. Checks that one rank has equal losses."""
     examples = [np.empty(i.shape, DTYPES[i.dtype]) for i in model.inputs]
     weights = {p.name: initial.value(p.name, p.shape) for p in model.parameters}
     optimizer = fm.AdamW(lr=STORED["rate"], weight_decay=STORED["decay"])
@@ -67,7 +67,7 @@ def test_losses_follow_the_framework(name, tmp_path):
 
 
 def test_a_wrong_weight_is_noticed(tmp_path, monkeypatch):
-    """The tolerance is smaller than what one wrong element of one weight changes."""
+    """The tolerance is smaller than the effect of one wrong element of one weight."""
     value = initial.value
 
     def changed(name, shape):
@@ -83,7 +83,7 @@ def test_a_wrong_weight_is_noticed(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["Llama", "ViT"])
 def test_exports_of_today_follow_the_stored_losses(name, monkeypatch):
-    """The same models, exported again by the PyTorch that is installed."""
+    """Models that the installed PyTorch exports follow the stored losses, too."""
     pytest.importorskip("torch")
     pytest.importorskip("transformers")
     pytest.importorskip("iree.compiler")

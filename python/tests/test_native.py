@@ -1,4 +1,4 @@
-"""The structures of native.py are those of the C headers."""
+"""The structures of native.py equal those of the C headers."""
 
 import ctypes
 import pathlib

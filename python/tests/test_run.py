@@ -26,8 +26,8 @@ def test_describes_the_artifact(step):
 
 
 def test_steps_are_those_of_the_command(step, batches, tmp_path):
-    """The same batch through fsdp-run gives the same weights, bit for bit."""
-    # All samples are equal, so that it does not matter which of them fsdp-run draws.
+    """One batch gives equal weights through Python and through fsdp-run, bit for bit."""
+    # All samples are equal, so the samples that fsdp-run draws do not matter.
     one = tuple(np.repeat(array[:1], 4, axis=0) for array in batches(2)[0])
     for name, array in zip(("tokens", "targets"), one):
         np.save(tmp_path / f"{name}.npy", array)
@@ -205,7 +205,7 @@ def test_sgd_without_moments(model, batches):
 
 
 def test_a_process_per_rank(step, tmp_path):
-    """Two processes with RANK and WORLD_SIZE train as two threads do."""
+    """Two processes with RANK and WORLD_SIZE train like two threads."""
     script = tmp_path / "train.py"
     script.write_text(f"""
 import sys, numpy as np, fsdp_mlir as fm
@@ -237,7 +237,7 @@ with step.train(seed=5) as run:
 
 
 def test_overhead_of_a_step(single, batches):
-    """A step of Python costs less than 100 microseconds beside the program itself."""
+    """A step in Python costs less than 100 microseconds more than the program itself."""
     import time
 
     batch = batches(1)[0]

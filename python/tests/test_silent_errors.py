@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Changes that an exporter could lose are refused, reported, or train as in PyTorch.
 
-Runs ``python/models/silent_errors.py`` for one model. Skipped where torch is not installed.
+Runs ``python/models/silent_errors.py`` for one model. Skipped if torch is not installed.
 """
 
 import pathlib
@@ -39,7 +39,7 @@ def test_nothing_is_silent(silent_errors, planted):
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_lost_change_is_noticed(silent_errors, monkeypatch):
-    """The comparison fails if the compiled module is not the changed one."""
+    """The comparison fails if the compiled module is not the changed module."""
     import copy
 
     import torch

@@ -1,4 +1,4 @@
-"""The exporter for PyTorch: gradients, names and refusals. Skipped where torch is not installed."""
+"""The exporter for PyTorch: gradients, names and refusals. Skipped if torch is not installed."""
 
 import warnings
 
@@ -27,7 +27,7 @@ def example(rows=2, length=6, limit=16):
 
 
 class Small(nn.Module):
-    """An embedding, ``middle`` of the derived class, and a head."""
+    """An embedding, the derived class's ``middle``, and a head."""
 
     def __init__(self, **options):
         super().__init__()

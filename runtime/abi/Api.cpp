@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Each function calls its C++ counterpart inside guard(), which turns exceptions into a
-// status and a message. Structs are copied in and out by the size that the caller gives.
+// Each function calls its C++ counterpart inside guard(), which turns exceptions into a status and
+// a message. Structs are copied in and out up to the struct_size that the caller set.
 //
 //===----------------------------------------------------------------------===//
 

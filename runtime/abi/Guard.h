@@ -27,8 +27,8 @@ struct fsdprt_session {
 
 namespace fsdprt {
 
-/// Copies status and message to `error`, which may be null, as far as its struct_size reaches.
-/// Returns the status.
+/// Copies status and message to `error`, up to its struct_size. `error` may be null. Returns the
+/// status.
 inline fsdprt_status report(fsdprt_error *error, fsdprt_status status,
                             const char *message) noexcept {
   if (!error || error->struct_size < offsetof(fsdprt_error, message) + 1)
@@ -39,7 +39,8 @@ inline fsdprt_status report(fsdprt_error *error, fsdprt_status status,
   return status;
 }
 
-/// Calls body(). Returns FSDPRT_OK, or the status of what it throws, with the message in `error`.
+/// Calls body(). Returns FSDPRT_OK, or the status of the thrown exception, with its message in
+/// `error`.
 template <typename Body>
 fsdprt_status guard(fsdprt_error *error, Body body) noexcept {
   try {

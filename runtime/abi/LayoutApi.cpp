@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Describes the sharded layout, so that a save can be written and later read without the artifact.
+// Describes the sharded layout, so that a save can be written, and read later without the artifact.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An older caller's struct is shorter: missing members read as zero and are not written.
+// The struct of an older caller is shorter. Its missing members read as zero and are not written.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@
 
 namespace fsdprt {
 
-/// Returns a full struct with the members that the caller gives; all zero if `from` is null.
+/// Returns a full struct with the members that the caller gives, or all zeros if `from` is null.
 template <typename Struct>
 Struct takeStruct(const Struct *from) {
   Struct result = {};

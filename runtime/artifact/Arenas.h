@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Offsets of a layout address both of its arenas and the rank's offload file:
+// Offsets of a layout address its two arenas and the rank's offload file:
 //
 //   0          arena_bytes   hostBegin             mappedBytes   fileBegin     + file_bytes
 //   | device    |    gap      | host                |    gap      | file          |
@@ -22,10 +22,11 @@
 
 namespace fsdprt {
 
-/// Most bytes of either arena of a verified layout.
+/// Largest size in bytes of either arena of a verified layout.
 constexpr uint64_t maxArenaBytes = uint64_t(1) << 48;
 
-/// The following do not overflow, since arenas are verified to have at most maxArenaBytes.
+/// hostBegin() and mappedBytes() do not overflow, because the verifier limits arenas to
+/// maxArenaBytes.
 inline uint64_t hostBegin(const fb::Layout &layout) {
   uint64_t mask = FSDPRT_HOST_ARENA_ALIGNMENT - 1;
   return (layout.arena_bytes() + mask) & ~mask;
@@ -34,7 +35,7 @@ inline uint64_t mappedBytes(const fb::Layout &layout) {
   return layout.host_bytes() ? hostBegin(layout) + layout.host_bytes() : layout.arena_bytes();
 }
 /// Returns the aligned end offset of a buffer whose used bytes end at `end` (exclusive). Buffers
-/// are padded to FSDPRT_BUFFER_ALIGNMENT, except that the host arena may end with its last byte.
+/// are padded to FSDPRT_BUFFER_ALIGNMENT, except that the host arena may end unaligned.
 inline uint64_t alignedEnd(const fb::Layout &layout, uint64_t end) {
   uint64_t mask = FSDPRT_BUFFER_ALIGNMENT - 1;
   return std::min((end + mask) & ~mask, mappedBytes(layout));
@@ -52,7 +53,7 @@ inline bool isOnHost(const fb::Layout &layout, uint64_t offset) {
 inline bool isOnDevice(const fb::Layout &layout, uint64_t offset) {
   return !isOnHost(layout, offset) && !isInFile(layout, offset);
 }
-/// Returns true if [begin, last + bytes) lies in one of them.
+/// Returns true if [begin, last + bytes) lies in one arena or in the file.
 inline bool liesInArena(const fb::Layout &layout, uint64_t begin, uint64_t last, uint64_t bytes) {
   uint64_t end = isInFile(layout, begin)   ? fileBegin(layout) + layout.file_bytes()
                  : isOnHost(layout, begin) ? mappedBytes(layout)

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Gives access to a file only after the verifier has checked all of it. With Rules::form, code is
-// not loaded, and ranges of commands are not checked. The file is read into private memory, so that
-// it cannot change after the check.
+// Gives access to a file only after the verifier has checked the whole file. With Rules::form, code
+// is not loaded, and ranges of commands are not checked. The file is read into private memory, so
+// that it cannot change after the check.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,15 +45,16 @@ public:
   const fb::Manifest &manifest() const { return *root; }
   const fsdprt_artifact_header &getHeader() const { return header; }
   const Mesh &getMesh() const { return mesh; }
-  /// Returns true if its programs can run: fsdp-compile --no-code leaves out the kernels' code.
+  /// Returns true if programs can run. It is false after fsdp-compile --no-code, which omits the
+  /// kernels' code.
   bool hasCode() const {
     return header.image_size != 0 || !root->kernels() || root->kernels()->size() == 0;
   }
-  /// Returns the phases of kernel i. Needs code for a CPU.
+  /// Returns the phases of kernel i. The artifact must have code for a CPU.
   const std::vector<KernelPhase> &kernel(uint32_t i) const { return kernels[i]; }
-  /// Returns null if its kernels are for a CPU.
+  /// Returns null if the artifact is for a CPU.
   const fb::Gpu *gpu() const { return root->gpu(); }
-  /// Return the machine code and the PTX of an artifact for a GPU; empty if it has none.
+  /// Return the machine code and the PTX of an artifact for a GPU, or an empty view if it has none.
   std::string_view cubin() const {
     const fb::Gpu &gpu = *root->gpu();
     return {reinterpret_cast<const char *>(bytes.get() + header.image_offset + gpu.cubin_offset()),

@@ -4,9 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A table of (name, leaf, subleaf, register, bit). Features with wide registers also
-// need the operating system to save them: XCR0 bits 1-2 for AVX, 5-7 for AVX-512,
-// 17-18 for AMX.
+// Each entry is (name, leaf, subleaf, register, bit, state). The operating system must also save
+// the wide registers that a feature uses: XCR0 bits 1-2 for AVX, 5-7 for AVX-512, 17-18 for AMX.
 //
 //===----------------------------------------------------------------------===//
 
@@ -137,7 +136,7 @@ static Feature featureOfThis(const char *name) {
   return cpuFeature(name, {askThis, statesSavedHere});
 }
 
-#else // Other processors: the names that the kernel reports.
+#else // Other processors: names are those that the kernel reports.
 
 #include <cstdio>
 

@@ -18,9 +18,10 @@ namespace fsdprt {
 
 enum class Feature { present, absent, unknown };
 
-/// Returns whether this processor has a feature; `unknown` if the runtime has no query for it.
-/// Features named in FSDPRT_HIDE_FEATURES ("avx512f,avx512_bf16") count as absent, to test how an
-/// artifact for a newer machine is refused. Throws Error if that variable has an unknown name.
+/// Returns whether this processor has a feature, or `unknown` if the runtime cannot query it.
+/// Features named in FSDPRT_HIDE_FEATURES ("avx512f,avx512_bf16") count as absent, so that tests
+/// can check how an artifact for a newer machine is refused. Throws Error if that variable has an
+/// unknown name.
 Feature cpuFeature(const char *name);
 
 #if defined(__x86_64__)

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Header, mesh, units with their parameters, layouts, kernels, then each program with
-// one command per line:
+// The text has the header, the mesh, units with their parameters, layouts, and kernels. Then it has
+// each program, with one command per line:
 //
 //     program 'step' on layout 0
 //         3  all_gather    f32 x 640 over shard  [0, +2560) -> [4096, +5120)  id 0 channel 1  ; h.0
@@ -51,7 +51,8 @@ private:
   static std::string text(const flatbuffers::String *string) {
     return string ? printable(string->str()) : "";
   }
-  /// Returns the name of an axis of the mesh, or of groups of neighbours on one, as "shard:2".
+  /// Returns the name of an axis of the mesh, or of groups of neighbours on an axis, as in
+  /// "shard:2".
   std::string axis(uint32_t number) const {
     uint32_t axes = count(manifest.mesh());
     if (number < axes)

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Text for people, printed by fsdp-run --dump.
+// fsdp-run --dump prints this text, which is for people.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@
 
 namespace fsdprt {
 
-/// Passes the text to `write` in pieces. Returns false as soon as `write` returns false.
+/// Passes the text to `write` piece by piece. Returns false as soon as `write` returns false.
 bool dumpArtifact(const Artifact &artifact, const std::function<bool(const std::string &)> &write);
 
 } // namespace fsdprt

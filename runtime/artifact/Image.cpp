@@ -77,8 +77,8 @@ private:
     return value;
   }
 
-  /// Returns the memory of [address, address + length), if it is in one segment with `flags`, or
-  /// null.
+  /// Returns the memory of [address, address + length), or null if it is not in one segment with
+  /// `flags`.
   std::byte *find(uint64_t address, uint64_t length, uint32_t flags = PF_R) {
     for (const Elf64_Phdr &segment : segments)
       if (address >= segment.p_vaddr && length <= segment.p_memsz &&
@@ -194,8 +194,8 @@ void ImageLoader::map() {
                 segment.p_filesz);
 }
 
-/// Refuses an entry of the dynamic section that asks for an initialiser, text relocations or an
-/// unsupported form of relocations.
+/// Refuses an entry of the dynamic section that asks for an initialiser, for text relocations or
+/// for an unsupported form of relocations.
 void ImageLoader::refuseEntry(int64_t tag, uint64_t value) {
   switch (tag) {
   case DT_INIT:

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Loads the ELF shared object of an artifact without the system's loader, which trusts its input
-// and runs initialisers. Here every offset is checked, no code runs, and a file with anything that
-// kernels do not need is refused.
+// and runs initialisers. This loader checks every offset, runs no code, and refuses a file with any
+// feature that kernels do not need.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ namespace fsdprt {
 class Image {
 public:
   Image() = default;
-  /// Loads a copy of `bytes`. Throws Error with `file` in its text.
+  /// Loads a copy of `bytes`. Throws Error, which names `file`.
   Image(const std::string &file, const std::byte *bytes, size_t size);
   ~Image();
   Image(const Image &) = delete;

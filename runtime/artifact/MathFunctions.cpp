@@ -17,7 +17,7 @@ struct Entry {
 };
 } // namespace
 
-// Each row adds a function on double and its variant on float.
+// Each use adds a function on double and its variant on float.
 #define UNARY(name)                                                                                \
   {#name, reinterpret_cast<const void *>(static_cast<double (*)(double)>(::name))}, {              \
     #name "f", reinterpret_cast<const void *>(static_cast<float (*)(float)>(::name##f))            \

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Kernels compiled with --target=reference call the C library's mathematics instead of generated
-// code. The loader resolves the names below and no others.
+// Kernels compiled with --target=reference call the C library's mathematical functions. The loader
+// resolves only the names in the table of MathFunctions.cpp.
 //
 //===----------------------------------------------------------------------===//
 

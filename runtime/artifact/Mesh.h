@@ -4,14 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Rank = row-major index over the mesh's axes, the last one fastest. The members of a group differ
-// only on the group's axes, and are in row-major order over those:
+// A rank is the row-major index over the mesh's axes; the last axis is the fastest. The members of
+// a group differ only on the group's axes, and are in row-major order over these axes:
 //
 //     mesh [replicate = 2, shard = 3]      axis shard:      {0 1 2} {3 4 5}
 //     rank 4 = (1, 1)                      axis replicate:  {0 3} {1 4} {2 5}
 //
-// The numbers after those of the axes name groups of neighbours on one axis. Neighbours of 2 on
-// [shard = 6] are {0 1} {2 3} {4 5}.
+// Indices after those of the axes refer to groups of neighbours on one axis. Neighbours of size 2
+// on [shard = 6] are {0 1} {2 3} {4 5}.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,7 +48,7 @@ public:
       product *= axis.size;
     return product;
   }
-  /// Returns "replicate=2,shard=3"; "one rank" without axes.
+  /// Returns text such as "replicate=2,shard=3", or "one rank" if there are no axes.
   std::string text() const;
   /// Returns the same axes with one rank each, on which the unsharded reference runs.
   Mesh solo() const;
@@ -59,19 +59,19 @@ public:
     return rank / strideOf(axis) % sizeAt(axis);
   }
 
-  /// Return the number of pieces of a buffer, and the number of the piece on `rank`. `split` is a
-  /// value of the schema's Split (whole, shard, shard and replicate, replicate), or 4 + the number
-  /// of neighbours.
+  /// Return the number of shards of a buffer, and the index of the shard on `rank`. `split` is a
+  /// value of the schema's Split (whole, shard, shard and replicate, replicate), or 4 + the index
+  /// of the neighbours.
   uint64_t pieces(uint64_t split) const;
   uint64_t pieceOf(uint64_t split, uint64_t rank) const;
 
-  /// Returns the members of the group of `rank` over the axes `along` (strictly ascending), in
-  /// order.
+  /// Returns the members of the group of `rank`, in order. `along` are the indices of the group's
+  /// axes, strictly ascending.
   std::vector<uint32_t> group(uint64_t rank, const std::vector<uint32_t> &along) const;
   uint64_t groupSize(const std::vector<uint32_t> &along) const;
 
 private:
-  /// Returns the size of an axis, or of neighbours for numbers after the axes.
+  /// Returns the size of an axis, or for indices after the axes the size of neighbours.
   uint64_t sizeAt(size_t axis) const {
     return axis < axes.size() ? axes[axis].size : neighbours[axis - axes.size()].size;
   }

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// FlatBuffers' verifier checks that the manifest can be read; this verifier checks that it can be
-// run: programs touch only their arena, end, and call only kernels whose bindings are large enough.
-// Rules are numbered V1, V2, ... in the Verify*.cpp files.
+// FlatBuffers' verifier checks that the manifest can be read. This verifier checks that the
+// manifest can be run: programs access only their arena, end, and call only kernels whose bindings
+// are large enough. Rules are numbered V1, V2, ... in the Verify*.cpp files.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,9 +22,10 @@
 
 namespace fsdprt {
 
-/// Rules to check. all: everything, to run the artifact. form: commands can be read and refer to
-/// existing objects, so that the null device can walk them and find faults itself. `form` omits
-/// (V5), (V6), (V15), and the parts of (V12), (V13), (V14), (V16) and (V19) about where ranges lie.
+/// Rules to check. `all` checks everything, to run the artifact. `form` checks that commands can be
+/// read and refer to existing objects; the null device then walks the commands and finds faults
+/// itself. `form` omits (V5), (V6), (V15), and the rules of (V12), (V13), (V14), (V16) and (V19) on
+/// where ranges lie.
 enum class Rules { all, form };
 
 /// Limits the work of the checks to a multiple of the manifest's size. A FlatBuffer may refer to
@@ -56,7 +57,7 @@ private:
 Mesh verifyManifest(const std::string &file, const fb::Manifest &manifest, uint64_t manifestBytes,
                     uint64_t valuesBytes, Rules rules);
 
-/// Checks programs. Called by verifyManifest after everything else.
+/// Checks programs. verifyManifest calls it after all other checks.
 void verifyPrograms(const std::string &file, const fb::Manifest &manifest, const Mesh &mesh,
                     Rules rules, WorkLimit &work);
 
@@ -69,18 +70,17 @@ bool overlapInLoop(int64_t distance, int64_t step, uint64_t times, uint64_t byte
 /// Alignment in bytes of the scratch of kernels on a GPU.
 constexpr uint64_t gpuScratchAlignment = 256;
 
-/// Returns what is wrong with a phase as a launch on a GPU or as a function of a CPU; empty if
-/// nothing is (VerifyGpu.cpp).
+/// Returns the error of a phase as a launch on a GPU or as a function of a CPU, or an empty text
+/// (VerifyGpu.cpp).
 std::string problemOfPhase(const fb::Kernel &kernel, const fb::Phase &phase, bool isForGpu);
 /// Returns an error if a tensor map or matrix of a well-formed phase does not lie in its binding,
-/// else nothing.
+/// else an empty text.
 std::string problemOfPlaces(const fb::Kernel &kernel, const fb::Phase &phase);
-/// Return errors of a library's product: its form, and whether its matrices lie in their bindings
-/// (VerifyLibraryGemm.cpp).
+/// Return errors of a library product: of its form, and of matrices that do not lie in their
+/// bindings (VerifyLibraryGemm.cpp).
 std::string problemOfProduct(const fb::Kernel &kernel, const fb::Product &product);
 std::string problemOfMatrices(const fb::Kernel &kernel, const fb::Product &product);
-/// Throws Error if the image of `imageBytes` does not hold the PTX and machine code that `gpu`
-/// declares.
+/// Throws Error if the image of `imageBytes` lacks the PTX or machine code that `gpu` declares.
 void verifyGpuImage(const std::string &file, const fb::Gpu &gpu, uint64_t imageBytes);
 
 /// Returns true if [offset, offset + bytes) lies in [0, limit).
@@ -95,7 +95,8 @@ bool isAligned(const flatbuffers::Vector<T> *vector) {
   return !vector || vector->size() == 0 || reinterpret_cast<uintptr_t>(vector->Data()) % 8 == 0;
 }
 
-/// Computes the product of a shape. Returns false if it exceeds 2^48 or the shape is not aligned.
+/// Computes the product of a shape. Returns false if the product exceeds 2^48 or the vector `shape`
+/// is not aligned.
 bool elementsOf(const flatbuffers::Vector<uint64_t> *shape, uint64_t &elements);
 
 } // namespace fsdprt

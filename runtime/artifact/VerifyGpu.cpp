@@ -4,12 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// (V19) an artifact for a GPU names its chip. Each phase of a kernel is a launch of 1 to 2^31 - 1
-//       blocks (its extent) of 1 to 1024 threads with at most 227 KiB of shared memory, in clusters
-//       of at most 16. Tensor maps refer to a binding or the scratch and have 1 to 5 dimensions,
-//       boxes of 1 to 256 elements along each. No phase of an artifact for a CPU is a launch.
-//       Tensor maps lie within the least size of their binding (or scratch), with offset and
-//       strides in multiples of 16 bytes
+// (V19) An artifact for a GPU names its chip. Each phase of a kernel is a launch of 1 to 2^31 - 1
+//       blocks (its extent) of 1 to 1024 threads with at most 227 KiB of shared memory. Clusters
+//       have
+//       at most 16 blocks. Each tensor map refers to a binding or the scratch. It has 1 to 5
+//       dimensions, boxes of 1 to 256 elements along each, and offset and strides in multiples of
+//       16 bytes, and lies within the least size of its binding or scratch. No phase of an artifact
+//       for a CPU is a launch
 // (V20) PTX and machine code lie in the image, and there is PTX
 //
 //===----------------------------------------------------------------------===//
@@ -30,7 +31,7 @@ static uint32_t count(const flatbuffers::Vector<T> *vector) {
   return vector ? vector->size() : 0;
 }
 
-/// Returns what is wrong with a tensor map, or nothing.
+/// Returns the error of a tensor map, or an empty text.
 static std::string problemOf(const fb::TensorMap &map, uint64_t bindings) {
   uint32_t rank = count(map.sizes());
   if (map.binding() >= bindings)
@@ -84,8 +85,8 @@ std::string fsdprt::problemOfPhase(const fb::Kernel &kernel, const fb::Phase &ph
   return "";
 }
 
-/// Returns the bytes from the beginning of a map's binding to the end of its last element; nothing
-/// on overflow.
+/// Returns the bytes from the beginning of a map's binding to the end of the map's last element.
+/// Returns nothing on overflow.
 static std::optional<uint64_t> endOf(const fb::TensorMap &map) {
   uint64_t end = map.offset(), row;
   for (uint32_t i = 0; i < map.sizes()->size(); ++i) {
@@ -127,7 +128,8 @@ void fsdprt::verifyGpuImage(const std::string &file, const fb::Gpu &gpu, uint64_
   const char *name = file.c_str();
   if (!gpu.chip() || gpu.chip()->size() == 0)
     badInput("%s: expected the name of the GPU's chip, found none", name);
-  if (imageBytes == 0) // --no-code
+  // With --no-code there is no image.
+  if (imageBytes == 0)
     return;
   if (gpu.ptx_bytes() == 0 || !isInside(0, gpu.ptx_bytes(), imageBytes))
     badInput("%s: expected PTX within the image's %llu bytes, found %llu bytes of it", name,

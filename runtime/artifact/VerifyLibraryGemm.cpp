@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// (V21) a product has sizes of 1 to 2^31 - 1. Factors have one type: f32, bf16 or f16. The result
-//       has that type or f32, and so have addend, bias and auxiliary matrix. Rows do not overlap.
-//       A bias or an activation needs a single batch. An auxiliary matrix needs GELU or its
-//       derivative, and the latter excludes bias and addend. Matrices lie in their bindings. The
-//       result and GELU's stored argument lie in bindings that are written, and no factor in those
+// (V21) A product has sizes of 1 to 2^31 - 1. Factors have one type: f32, bf16 or f16. The result,
+//       addend, bias and auxiliary matrix have that type or f32. Rows do not overlap. A bias or an
+//       activation needs a single batch. An auxiliary matrix needs GELU or its derivative; the
+//       derivative excludes bias and addend. Matrices lie in their bindings. The result and GELU's
+//       stored argument lie in bindings that are written; no factor lies in such a binding
 //
 //===----------------------------------------------------------------------===//
 

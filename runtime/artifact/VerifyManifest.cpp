@@ -20,8 +20,9 @@
 // (V9)  the workspace holds the shared scratch and that of every worker, of which there is at least
 //       one. Neither it nor the rank block is a piece. On a GPU it begins at a multiple of 256
 // (V10) threads_per_rank is between 1 and the number of workers of each layout
-// (V22) at most 2^20 lookups are checked; each has a location, a description and an extent from 1
-//       to 2^63 - 1
+// (V22) At most 2^20 lookups are checked. Each lookup has a location, a description and an extent
+// from
+//       1 to 2^63 - 1
 //
 // Linear in the size of the manifest, apart from sorting; WorkLimit counts what is read repeatedly.
 //

@@ -4,20 +4,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// (V11) programs have distinct names and a layout; init, step and eval share one layout,
-//       reference and reference_init another, whose states are whole
-// (V12) every slice lies in the arena for every iteration of its loop and every rank; strides only
+// (V11) Programs have distinct names and a layout. init, step and eval share one layout; reference
+//       and reference_init share another, whose states are whole
+// (V12) Every slice lies in the arena for every iteration of its loop and every rank. Strides only
 //       occur in loops
-// (V13) a launch has slices for all bindings, 64-aligned and large enough, and its layout has the
-//       scratch that the kernel needs. All slices are in one of the two arenas; for a GPU's kernel,
-//       in the device's
-// (V14) a collective is over distinct axes of the mesh or over neighbours. Its slices have the
-//       sizes that follow from kind, count and group, and do not overlap; a gather may be in place
-// (V15) a wait belongs to a start of the same block, of a collective or a copy; each start has one.
-//       In between no command writes the source or accesses the target
-// (V16) a copy has two slices of one size, equal or disjoint, not both in the file
-// (V17) initial values go to a parameter or master state of the parameter's unit
-// (V18) loops run 1 to 2^20 times and are not nested
+// (V13) A launch has slices for all bindings, 64-aligned and large enough, and its layout has the
+//       scratch that the kernel needs. All slices are in one of the two arenas; for a GPU, in the
+//       device's arena
+// (V14) A collective is over distinct axes of the mesh or over neighbours. The sizes of its slices
+//       follow from kind, count and group. The slices do not overlap, except in an in-place gather
+// (V15) A wait belongs to a start of a collective or copy in the same block, and each start has one
+//       wait. Between them no command writes the source or accesses the target
+// (V16) A copy has two slices of one size, equal or disjoint. At most one of them is in the file
+// (V17) Initial values go to a parameter or master state of the parameter's unit
+// (V18) Loops run 1 to 2^20 times and are not nested
 //
 // Linear in the commands, times the number of transfers in flight; WorkLimit limits the product.
 //
@@ -91,7 +91,7 @@ private:
   WorkLimit &work;
   const fb::Layout &layout;
   Mesh mesh;
-  uint32_t number = 0; // of the command; bodies of loops are counted once
+  uint32_t number = 0; // index of the command; a loop's body counts once
   std::string label;
   uint32_t iterations = 1;
   bool inLoop = false;
@@ -134,8 +134,8 @@ void ProgramVerifier::verifyCommand(const fb::Command &command) {
   }
 }
 
-/// Returns true if `piece` is the contribution of this rank to `whole` in a gather over `axes`, at
-/// its final offset.
+/// Returns true if `piece` is this rank's contribution to `whole` in a gather over `axes`, at its
+/// final offset.
 bool ProgramVerifier::isOwnPiece(const fb::Slice &piece, const fb::Slice &whole,
                                  const std::vector<uint32_t> &axes) const {
   if (axes.size() != 1 || piece.offset() != whole.offset() || piece.stride() != whole.stride() ||
@@ -150,7 +150,7 @@ bool ProgramVerifier::isOwnPiece(const fb::Slice &piece, const fb::Slice &whole,
          mesh.pieces(split) * piece.bytes() == whole.bytes();
 }
 
-/// Returns the bytes from the start of a slice on the first rank to its end on the last.
+/// Returns the bytes from the start of a slice on the first rank to its end on the last rank.
 uint64_t ProgramVerifier::spanOf(const fb::Slice &slice) const {
   return slice.piece() * (mesh.pieces(slice.split()) - 1) + slice.bytes();
 }
@@ -312,7 +312,7 @@ void ProgramVerifier::verifyCollective(const fb::Collective &collective) { // (V
     begin("collective", collective.id(), source, target);
 }
 
-/// Records a transfer in flight. (V15)
+/// Records a transfer in flight (V15).
 void ProgramVerifier::begin(const char *what, uint32_t id, const fb::Slice &source,
                             const fb::Slice &target) {
   if (rules == Rules::form)
@@ -388,12 +388,13 @@ void ProgramVerifier::verifyLoop(const fb::Loop &loop) { // (V18)
   if (pending.size() != outer)
     refuse(format("the loop's body ends without a wait for %s %u", pending.back().what,
                   pending.back().id));
-  --number; // verifyBlock counts the loop itself
+  // verifyBlock() counts the loop itself.
+  --number;
   inLoop = false;
   iterations = 1;
 }
 
-/// Checks which programs share a layout. (V11)
+/// Checks which programs share a layout (V11).
 static void verifySharing(const std::string &file, const fb::Manifest &manifest) {
   int64_t layouts[2] = {-1, -1};
   for (uint32_t i = 0; i < manifest.programs()->size(); ++i) {

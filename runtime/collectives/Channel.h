@@ -4,17 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One end of a Unix socket pair. A message may carry a file descriptor. A rank and the process that
-// started it (the host) exchange:
+// One end of a Unix socket pair. A message may carry a file descriptor. A rank and the host (the
+// process that started the rank) exchange:
 //
 //     rank                                      host
-//     hello (version, ranks, agreement)  -->    waits for all, and compares
+//     hello (version, ranks, agreement)  -->    waits for all ranks' hellos, compares them
 //                                        <--    welcome + control block, or refusal
-//     arena (bytes, schedule) + memfd    -->    waits for all, and compares the schedules
-//                                        <--    a peer + memfd for every rank, or refusal
+//     arena (bytes, schedule) + memfd    -->    waits for all ranks, compares the schedules
+//                                        <--    one peer + memfd per rank, or refusal
 //     failure (status, text)             -->    at any time
 //
-// A rank that another launcher started first sends join (rank) to get its end of a channel
+// A rank that another launcher started first sends join (rank), and receives its end of a channel
 // (launch/Rendezvous.h).
 //
 //===----------------------------------------------------------------------===//
@@ -33,7 +33,7 @@ struct Message {
   uint32_t kind = 0, rank = 0;
   uint64_t version = 0, ranks = 0, bytes = 0, schedule = 0;
   int32_t status = 0;
-  char text[6144] = {}; // only the used part is sent
+  char text[6144] = {}; // only the characters up to the terminating zero are sent
 };
 
 class Channel {

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Shared by all backends: groups, counters, and text for messages.
+// Groups, counters and texts for messages, which all backends share.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,7 +51,7 @@ void Communicator::wait(uint32_t collective, uint32_t rank, WorkerPool &pool) {
   const CollectiveKey &key = collectives[collective].key;
   bool grows =
       key.kind == fb::CollectiveKind::all_gather || key.kind == fb::CollectiveKind::reduce_scatter;
-  // Atomic, because two threads of the rank may wait. See (R9).
+  // The counter is atomic, because two threads of the rank may wait at once (R9).
   __atomic_fetch_add(&exchanged[static_cast<size_t>(key.kind)],
                      key.count * sizeOf(key.dtype) *
                          (grows ? membersOf(collective, rank).size() : 1),
@@ -68,7 +68,8 @@ uint64_t Communicator::wireBytes(uint32_t collective) const {
   uint64_t members = membersOf(collective, localRange.first).size(),
            bytes = key.count * sizeOf(key.dtype) * (members - 1);
   if (key.kind == fb::CollectiveKind::all_gather || key.kind == fb::CollectiveKind::reduce_scatter)
-    return bytes; // `count` is that of one member
+    // For an all_gather or reduce_scatter, `count` is the number of elements of one member.
+    return bytes;
   return bytes / members * (key.kind == fb::CollectiveKind::all_reduce ? 2 : 1);
 }
 

@@ -5,43 +5,41 @@
 //===----------------------------------------------------------------------===//
 //
 // The interface between execution and a backend. The ranks of a mesh are divided among processes. A
-// process runs ranks [firstRank, firstRank + localRanks) as threads: all of them (local), or one
-// (other backends).
+// process runs the ranks [firstRank, firstRank + localRanks) as threads: either all ranks, or one.
 //
-//   set-up, by the thread that creates the ranks, with the same calls in the same order in every
-//   process:
+//   set-up, by the thread that creates the ranks; every process makes equal calls in equal order:
 //       add(key) for each collective command; registerArena(rank, ...) for each own rank; connect()
-//   collectives, by each own rank's thread, the same sequence on all members of a group:
+//   collectives, by each own rank's thread; all members of a group make the same sequence of calls:
 //       start(c, rank, source, target) ... wait(c, rank, pool)     other collectives may be started
 //                                                                  and waited for in between
-//   between programs, by the thread that runs them, with the same calls in the same order in every
-//   process:
+//   between programs, by the thread that runs them; every process makes equal calls in equal order:
 //       exchange(...), collect(...), barrier()
 //
 // (R1) `source` and `target` lie in the rank's registered arena. From start to wait the rank does
 //      not read the target or write the source.
-// (R2) When wait returns, the target is complete and peers have read the source: both may be used.
+// (R2) When wait returns, the target is complete and peers have read the source. The rank may then
+//      read the target and write the source.
 // (R3) all_gather: the target is the concatenation of the members' sources, in the group's order. A
-//      source may be the rank's own piece of the target. broadcast: the target is the source of
+//      source may be the rank's own segment of the target. broadcast: the target is the source of
 //      member `root`.
-// (R4) reduce_scatter: the target is the rank's own piece of the sum of the sources, `count`
-//      elements; all_reduce: the target is the whole sum, of `count` elements. An all_reduce may be
-//      in place (source == target).
-// (R5) A sum is ((+0 + x0) + x1) + ... in the group's order, in f64 for f64, else in f32, rounded
-//      once at the end; avg multiplies by 1/n before that. So all backends compute the same bits,
-//      as Reduce.h does.
+// (R4) reduce_scatter: the target is the rank's own segment of the sum of the sources; it has
+//      `count` elements. all_reduce: the target is the whole sum, also of `count` elements. An
+//      all_reduce may be in place (source == target).
+// (R5) A sum is ((+0 + x0) + x1) + ... in the group's order. It is computed in f64 for f64, else in
+//      f32, and rounded once at the end; avg multiplies by 1/n before rounding. So all backends
+//      compute the same bits, as Reduce.h does.
 // (R6) Counts may be 0, groups may have one member, and any number of collectives may be in flight.
-//      A collective may be started again after its wait returned.
+//      A collective may be started again after its wait has returned.
 // (R7) Neither start nor wait allocates memory. start does not wait for peers.
-// (R8) Every wait ends: with its result; with Error, if a member dies (status lost) or makes no
-//      progress within the time limit (status hung); or with Abandoned, if another rank has failed
-//      or abort() was called. The message of Error names the collective, the missing ranks and
-//      their last known commands.
-// (R9) All starts of a rank are by one thread. Its waits may be by another thread if
+// (R8) Every wait ends. It returns; or it throws Error, if a member dies (status lost) or makes no
+//      progress within the time limit (status hung); or it throws Abandoned, if another rank has
+//      failed or abort() was called. The message of Error names the collective, the missing ranks
+//      and their last known commands.
+// (R9) One thread makes all starts of a rank. Another thread may make its waits if
 //      allowsTransferWorkers().
-// (R10) If isOnDevice(), arenas have queues. Then start and wait are points of the rank's compute
-//      stream, between two of its commands, and the rules about memory hold at these points. The
-//      host waits only for the starts of other ranks.
+// (R10) If isOnDevice(), arenas have queues. Then start and wait enqueue a point on the rank's
+//      compute stream, between two of its commands, and the rules about memory hold at these
+//      points. The host waits only for the starts of other ranks.
 //
 // runtime/test/collectives/ConformanceTest.cpp checks these rules on every backend.
 //
@@ -60,20 +58,20 @@ namespace fsdprt {
 class CudaQueue;
 struct DeviceSpan;
 
-/// A collective command: the same on all ranks.
+/// A collective command. It is equal on all ranks.
 struct CollectiveKey {
   fb::CollectiveKind kind;
   fb::Reduction reduction;
   DType dtype;
-  uint64_t count;             ///< elements of a source; for reduce_scatter, of a target
-  uint32_t root;              ///< number of a member in its group
+  uint64_t count;             ///< elements of a source (reduce_scatter: of a target)
+  uint32_t root;              ///< index of the sending member in its group
   std::vector<uint32_t> axes; ///< axes of the groups (Mesh::group)
-  uint32_t id;                ///< in its program, for messages
+  uint32_t id;                ///< index in its program, for messages
   std::string label, unit;    ///< for messages
 };
 
-/// A rank's arena. `descriptor` refers to its memory if other processes can map it, else it is -1.
-/// `queue` has the streams that access the arena, if it is on a GPU.
+/// A rank's arena. `descriptor` refers to the arena's memory if other processes can map it, else it
+/// is -1. If the arena is on a GPU, `queue` has the streams that access it.
 struct ArenaMemory {
   std::byte *base = nullptr;
   uint64_t bytes = 0;
@@ -97,7 +95,7 @@ public:
   uint32_t firstRank() const { return localRange.first; }
   uint32_t localRanks() const { return localRange.count; }
   bool isLocal(uint32_t rank) const { return rank - localRange.first < localRange.count; }
-  /// Returns true in the process of rank 0, which prints and writes the files that exist once.
+  /// Returns true in the process of rank 0, which prints and writes the files of the whole run.
   bool isRoot() const { return localRange.first == 0; }
   virtual uint32_t processes() const = 0;
   virtual const char *name() const = 0;
@@ -108,73 +106,73 @@ public:
 
   //===- Set-up -----------------------------------------------------------===//
 
-  /// Adds a collective and returns its number: 0, 1, ...
+  /// Adds a collective and returns its index: 0, 1, ...
   uint32_t add(CollectiveKey key);
   const CollectiveKey &getKey(uint32_t collective) const { return collectives[collective].key; }
   uint64_t numCollectives() const { return collectives.size(); }
-  /// Plants a fault: sums omit the contribution of `rank`.
+  /// Plants a fault: sums of `collective` omit the contribution of `rank`.
   void dropContribution(uint32_t collective, uint32_t rank) {
     collectives[collective].dropped = rank;
   }
   /// Returns true if arenas must be in memory that other processes can map.
   virtual bool needsSharedArenas() const { return false; }
   virtual void registerArena(uint32_t rank, const ArenaMemory &memory) = 0;
-  /// Releases the arenas. No collective may follow. May be called more than once.
+  /// Releases the arenas. No collective may follow. A second call does nothing.
   virtual void releaseArenas() {}
-  /// Meets all other processes and compares the collectives with theirs. Throws Error, which names
-  /// the missing ranks.
+  /// Connects to all other processes and compares the collectives with theirs. Throws Error, which
+  /// names the missing ranks.
   virtual void connect() = 0;
 
   //===- Collectives ------------------------------------------------------===//
 
   void start(uint32_t collective, uint32_t rank, const std::byte *source, std::byte *target);
-  /// Announces that the next collective that `rank` starts and the one after it form one launch.
-  /// The rank starts both before it waits for anything.
+  /// Announces that the next two collectives that `rank` starts form one launch. The rank starts
+  /// both before it waits for anything.
   virtual void joinNext(uint32_t /*rank*/) {}
-  /// `pool` holds the rank's threads, which may be used to copy bytes. Throws Error or Abandoned,
-  /// see (R8).
+  /// Waits for a collective. `pool` holds the rank's threads, which may be used to copy bytes.
+  /// Throws Error or Abandoned, see (R8).
   void wait(uint32_t collective, uint32_t rank, WorkerPool &pool);
-  /// Returns true if another thread of the rank may wait. See (R9).
+  /// Returns true if a thread other than the starting one may wait (R9).
   virtual bool allowsTransferWorkers() const { return true; }
-  /// Returns true if collectives run on the rank's streams. See (R10).
+  /// Returns true if collectives run on the rank's streams (R10).
   virtual bool isOnDevice() const { return false; }
   /// Returns the time span of a collective on the rank's streams, if its queue has a timeline. The
-  /// rank must have waited for it.
+  /// rank must have waited for the collective.
   virtual DeviceSpan spanOnDevice(uint32_t collective, uint32_t rank) const;
-  /// Returns the GPU of the first rank here; later ranks take the next GPUs, cyclically.
+  /// Returns the GPU of the first rank here. Later ranks take the next GPUs, cyclically.
   virtual uint32_t firstDevice() const { return 0; }
-  /// Returns the bytes that the first rank here exchanged, by kind: the larger of source and target
-  /// of each completed collective.
+  /// Returns the bytes that the first rank here exchanged, by collective kind. A completed
+  /// collective counts the larger of its source and target.
   const uint64_t *exchangedBytes() const { return exchanged; }
-  /// Adds `bytes` per kind, `times` times, for collectives executed without start and wait.
+  /// Adds `times` times `bytes`, by kind, for collectives that are executed without start and wait.
   void countExchanged(const uint64_t (&bytes)[4], int64_t times);
-  /// Returns the bytes that a ring would send from each rank: those of the collective times
-  /// (n - 1) / n, twice that for an all_reduce.
+  /// Returns the bytes that each rank would send in a ring algorithm: the collective's bytes times
+  /// (n - 1) / n, and twice that for an all_reduce.
   uint64_t wireBytes(uint32_t collective) const;
 
-  //===- Between programs, by one thread per process. These defaults are for one process. ----===//
+  //===- Between programs, by one thread per process. Defaults: one process ----------------===//
 
-  /// Gathers `mine` of every process into `all`, which holds processes() times `bytes`, in the
-  /// order of ranks. `bytes` is at most exchangeLimit. Allocates no memory.
+  /// Gathers `mine` of every process into `all`, in the order of ranks. `all` holds processes()
+  /// times `bytes`; `bytes` is at most exchangeLimit. Allocates no memory.
   virtual void exchange(const void *mine, size_t bytes, void *all);
   static constexpr size_t exchangeLimit = 8192;
   void barrier() { exchange(nullptr, 0, nullptr); }
   /// Copies `bytes` at `data` in the process of `rank` to `into` in the process of rank 0. All
-  /// processes must call it; `data` and `into` are only used in those two.
+  /// processes must call it; only these two use `data` and `into`.
   virtual void collect(uint32_t rank, const void *data, size_t bytes, void *into);
-  /// Ends the run in order: after that, the end of a process is no failure.
+  /// Leaves the run in an orderly way: the later end of this process is not a failure.
   virtual void leave() { barrier(); }
 
   //===- Failure ----------------------------------------------------------===//
 
-  /// Ends all waits, at least those of this process, with Abandoned. May be called from any thread,
-  /// more than once. `status` is the status that this process will end with.
+  /// Ends all waits of at least this process with Abandoned. Any thread may call it, and
+  /// repeatedly. `status` is the status that this process will end with.
   virtual void abort(fsdprt_status status) { watchdog->fail(status); }
-  /// Returns the error that a rank throws if another rank has failed. Over an MPI launcher it has
-  /// the status of the failed rank, because the launcher's exit code is that of the first process
-  /// to end.
+  /// Returns the error that a rank throws if another rank has failed. Under an MPI launcher the
+  /// error has the status of the failed rank, because the launcher returns the exit code of the
+  /// first process that ends.
   virtual Abandoned abandoned() const { return Abandoned(); }
-  /// Checks for an error that no wait has reported yet, of a library or a peer. Throws Error or
+  /// Checks for an error of a library or peer that no wait has reported yet. Throws Error or
   /// Abandoned.
   virtual void poll() {
     if (watchdog->hasFailed())
@@ -193,11 +191,11 @@ protected:
                      std::byte *target) = 0;
   virtual void finish(uint32_t collective, uint32_t rank, WorkerPool &pool) = 0;
 
-  /// The groups over some axes, by rank.
+  /// The groups over some axes. Both vectors are indexed by rank.
   struct Groups {
     std::vector<uint32_t> axes;
-    std::vector<std::vector<uint32_t>> members; ///< members of the rank's group, in order
-    std::vector<uint32_t> index;                ///< the rank's number in that group
+    std::vector<std::vector<uint32_t>> members; ///< ranks of the rank's group, in order
+    std::vector<uint32_t> index;                ///< the rank's index in that group
   };
   struct Collective {
     CollectiveKey key;

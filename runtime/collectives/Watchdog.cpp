@@ -4,12 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Text for messages, and the flight record:
+// Text for messages, and the flight record (JSON):
 //
 //     {"reason": ..., "ranks": [{"rank": 0, "at": ...,
 //         "collectives": [{"what", "run", "began_ms_ago", "took_ms"}, ...]}, ...]}
 //
-// Collectives are in the order of their starts. One in flight has no "took_ms".
+// Collectives are listed in the order of their starts. One that is in flight has no "took_ms".
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,7 +62,8 @@ void Watchdog::beginCollective(uint32_t rank, uint32_t collective) {
   progress.numRecords.store(number + 1, std::memory_order_release);
 }
 
-/// Searches backwards, since only a few collectives are in flight at once.
+/// Sets the end time of the rank's last record of `collective`. The search goes backwards, because
+/// only a few collectives are in flight at once.
 void Watchdog::endCollective(uint32_t rank, uint32_t collective) {
   if (!meets)
     return;

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Every rank increments a heartbeat with each command and records which command it is at. A rank
-// that waits restarts its progress timeout whenever a rank it waits for has a new heartbeat. So it
-// waits for a slow rank, and reports one that hangs.
+// Every rank increments a heartbeat with each command and records its current command. A waiting
+// rank restarts its progress timeout whenever a rank that it waits for has a new heartbeat. So it
+// waits for a slow rank, and reports a rank that hangs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,12 +22,12 @@
 
 namespace fsdprt {
 
-/// A collective that a rank has started. Times are in nanoseconds of the machine's monotonic clock;
-/// end 0: in flight.
+/// A collective that a rank has started. Times are in nanoseconds of the machine's monotonic clock.
+/// `end` is 0 while the collective is in flight.
 struct CollectiveRecord {
   std::atomic<uint64_t> begin{0}, end{0};
-  std::atomic<uint64_t> number{0}, program{0}; // of the run, as in RankProgress
-  std::atomic<uint32_t> collective{0};         // number + 1
+  std::atomic<uint64_t> number{0}, program{0}; // run and program, as in RankProgress
+  std::atomic<uint32_t> collective{0};         // index + 1
 };
 
 /// Progress of a rank. Strings are stored as offsets from the watchdog's `stringBase`, so that
@@ -35,9 +35,9 @@ struct CollectiveRecord {
 struct alignas(64) RankProgress {
   std::atomic<uint64_t> beats{0};
   std::atomic<uint64_t> label{0}, program{0};      // offset + 1; 0: none
-  std::atomic<uint64_t> number{0};                 // of the program's run
-  std::atomic<uint32_t> command{0}, collective{0}; // collective: number + 1; 0: none
-  static constexpr uint64_t recorded = 64;         // number of kept collectives
+  std::atomic<uint64_t> number{0};                 // index of the program's run
+  std::atomic<uint32_t> command{0}, collective{0}; // collective: index + 1; 0: none
+  static constexpr uint64_t recorded = 64;         // size of `recorder`, a ring buffer
   std::atomic<uint64_t> numRecords{0};
   CollectiveRecord recorder[recorded];
 };
@@ -48,21 +48,21 @@ public:
       : own(new RankProgress[ranks]), ownFlag(new std::atomic<uint32_t>(0)),
         progressBase(reinterpret_cast<char *>(own.get())), flag(ownFlag.get()), ranks(ranks),
         timeout(timeoutSeconds) {}
-  /// Uses memory that other processes may share, with one RankProgress every `stride` bytes.
+  /// Uses memory that other processes may share. There is one RankProgress every `stride` bytes.
   Watchdog(RankProgress *progressBase, size_t stride, std::atomic<uint32_t> *flag, uint32_t ranks,
            double timeoutSeconds)
       : progressBase(reinterpret_cast<char *>(progressBase)), stride(stride), flag(flag),
         ranks(ranks), timeout(timeoutSeconds) {}
-  /// Returns a watchdog for a program that one rank runs alone while others may wait for it. Its
-  /// heartbeats count as the rank's; its collectives are not recorded.
+  /// Returns a watchdog for a program that one rank runs alone while others may wait for that rank.
+  /// Its heartbeats count as the rank's; its collectives are not recorded.
   std::unique_ptr<Watchdog> alone(uint32_t rank) const {
     auto watchdog = std::make_unique<Watchdog>(&progressAt(rank), stride, flag, 1, timeout);
     watchdog->meets = false;
     return watchdog;
   }
 
-  /// Sets the address to which stored strings are relative. By default it is 0, and labels and
-  /// names of programs must live as long as the watchdog.
+  /// Sets the address that stored strings are relative to (default 0). Labels and program names
+  /// must live as long as the watchdog.
   void setStringBase(const void *address) { stringBase = reinterpret_cast<uint64_t>(address); }
 
   void beginRun(uint32_t rank, const char *program, uint64_t number) {
@@ -86,7 +86,7 @@ public:
 
   /// Returns text such as "rank 2 (last seen in step 3 at command 12, 'h.0 mlp')".
   std::string describeProgress(uint32_t rank) const;
-  /// Returns the number of the rank's last started collective; UINT32_MAX: none.
+  /// Returns the index of the rank's last started collective, or UINT32_MAX if there is none.
   uint32_t lastCollective(uint32_t rank) const {
     return progressAt(rank).collective.load(std::memory_order_relaxed) - 1;
   }
@@ -99,21 +99,21 @@ public:
   const char *stringAt(uint64_t place) const {
     return place ? reinterpret_cast<const char *>(place - 1 + stringBase) : "";
   }
-  /// Returns the flight record: the last collectives of all ranks, as JSON. `describe` returns the
-  /// text of a collective.
+  /// Returns the flight record, as JSON: the last collectives of all ranks. `describe` returns the
+  /// text of the collective with a given index.
   std::string record(const std::string &reason,
                      const std::function<std::string(uint32_t)> &describe) const;
 
-  /// Counts how often a wait of this process saw progress of the ranks it waits for. Not visible to
-  /// other processes, because a wait is not progress.
+  /// Counts how often a wait of this process saw progress of the ranks it waits for. The counter is
+  /// not visible to other processes, because waiting is not progress.
   void countProgress() const { renewals.fetch_add(1, std::memory_order_relaxed); }
   uint64_t progressRenewals() const { return renewals.load(std::memory_order_relaxed); }
 
   double timeoutSeconds() const { return timeout; }
   uint32_t size() const { return ranks; }
 
-  /// Sets the failure flag, which ends the waits of other ranks. `status` is that of the first
-  /// failed rank, if known; later calls do not change it.
+  /// Sets the failure flag, which ends the waits of other ranks. `status` is the status of the
+  /// first failed rank, if known. Later calls do not change the flag.
   void fail(uint32_t status = FSDPRT_ABANDONED) {
     uint32_t none = 0;
     flag->compare_exchange_strong(none, status, std::memory_order_acq_rel);
@@ -137,7 +137,7 @@ private:
   double timeout;
 };
 
-/// Returns "step 12" for the program 'step', else "program 'eval', run 3".
+/// Returns text such as "step 12" for the program 'step', or "program 'eval', run 3".
 std::string runText(const char *program, uint64_t number);
 
 /// Thrown by a rank that stops because another rank has failed.

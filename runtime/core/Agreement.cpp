@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Values are compared by name, since ranks with other versions of the runtime may have other lines.
+// Values are compared by name, because another version of the runtime may write other lines.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ using namespace fsdprt;
 
 static constexpr size_t longestDetail = 100;
 
-/// Replaces the characters that separate lines and their parts by spaces.
+/// Replaces by spaces the characters that separate lines, and that separate values from details.
 static std::string plain(std::string text) {
   for (char &c : text)
     c = c == '\n' || c == '\t' ? ' ' : c;
@@ -55,7 +55,7 @@ static std::vector<Line> linesOf(const std::string &text) {
   return lines;
 }
 
-/// Returns the line `name`, or an empty one.
+/// Returns the line `name`, or an empty line if there is none.
 static Line find(const std::vector<Line> &lines, const std::string &name) {
   for (const Line &line : lines)
     if (line.name == name)

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A text of lines "name=value", some with a tab and a detail after the value. Ranks exchange it
-// when they meet, before they allocate memory. It holds artifact, versions, mesh, processor, and
-// the options and file contents that must be equal.
+// The text has lines "name=value"; a tab and a detail may follow the value. Ranks exchange the text
+// when they connect, before they allocate memory. It has the artifact, versions, mesh, processor,
+// and the options and file contents that must be equal.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,11 +20,11 @@ namespace fsdprt {
 
 class Agreement {
 public:
-  /// Most bytes that the text may have.
+  /// Largest size of the text in bytes.
   static constexpr size_t limit = 6000;
 
-  /// Adds a line. `detail`, such as the path of a file, is for messages and not compared; only its
-  /// end is kept if it is long. Throws Error beyond `limit`.
+  /// Adds a line. `detail`, such as the path of a file, is for messages and not compared; only the
+  /// end of a long detail is kept. Throws Error if the text exceeds `limit`.
   void add(const std::string &name, const std::string &value, const std::string &detail = "");
   const std::string &text() const { return lines; }
 

@@ -116,7 +116,7 @@ inline bool isHeldBy(DType type, double value) {
 }
 
 /// Stores `value` as one element. Types narrower than f32 are rounded from f32, so that a parameter
-/// equals its f32 master, rounded. `value` must fit integer types.
+/// equals its rounded f32 master. For an integer type, `value` must be representable in it.
 inline void storeElement(DType type, double value, void *to) {
   switch (type) {
   case DType::f64:

@@ -26,14 +26,14 @@ public:
   std::string message;
 };
 
-/// Returns the status of a failure reported by another process: `reported` if it is a status that
-/// a process ends with, else FSDPRT_FAILED. So a corrupt message never counts as success.
+/// Returns the status of a failure that another process reported: `reported` if a process can end
+/// with that status, else FSDPRT_FAILED. So a corrupt message never counts as success.
 inline fsdprt_status failureStatus(int32_t reported) {
   bool known = reported >= FSDPRT_FAILED && reported <= FSDPRT_HUNG;
   return known ? static_cast<fsdprt_status>(reported) : FSDPRT_FAILED;
 }
 
-/// Formats as printf into a string.
+/// Formats like printf and returns the text.
 std::string format(const char *text, ...) __attribute__((format(printf, 1, 2)));
 
 /// Throw Error with the status FSDPRT_BAD_INPUT or FSDPRT_FAILED.
@@ -43,8 +43,8 @@ std::string format(const char *text, ...) __attribute__((format(printf, 1, 2)));
 /// Returns a size such as "1.5 GiB (1,610,612,736 bytes)".
 std::string bytesText(uint64_t bytes);
 
-/// Returns a name from a file for use in a message: control characters become '?', and text beyond
-/// 120 bytes is cut.
+/// Returns a name from a file for use in a message. Control characters become '?', and text after
+/// 120 bytes is cut off.
 std::string printable(const char *text, size_t size);
 inline std::string printable(const std::string &text) {
   return printable(text.data(), text.size());

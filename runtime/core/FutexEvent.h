@@ -4,16 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An event is a counter that is incremented by notify(). To wait: read the counter, test the
-// condition, and if it does not hold, sleep until the counter has another value.
+// An event is a counter that notify() increments. A waiter reads the counter and tests its
+// condition. If the condition does not hold, the waiter sleeps until the counter changes.
 //
 //     waiter                          notifier
 //     seen = event.read()              publish
 //     published? no                   event.notify(): ++counter, wake if any sleep
 //     event.sleep(seen, limit)
 //
-// A waiter spins for a few microseconds first, unless the process has more threads
-// than the machine has cores. A SharedFutexEvent may lie in memory shared by processes.
+// A waiter spins for a few microseconds first, unless the process has more threads than the machine
+// has cores. A SharedFutexEvent may lie in memory that processes share.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,8 +41,8 @@ public:
       syscall(SYS_futex, &counter, FUTEX_WAKE | flag, INT_MAX, nullptr, nullptr, 0);
   }
 
-  /// Sleeps until notify() is called after `seen` was read, or for `milliseconds`. May return
-  /// early.
+  /// Sleeps until notify() is called after `seen` was read, but at most for `milliseconds`. May
+  /// return early.
   void sleep(uint32_t seen, uint32_t milliseconds) {
     timespec limit = {milliseconds / 1000, static_cast<long>(milliseconds % 1000) * 1000000};
     sleepers.fetch_add(1, std::memory_order_seq_cst);
@@ -65,10 +65,11 @@ inline void pauseBriefly() {
 #endif
 }
 
-/// Returns how often a waiter tests its condition before it sleeps, if `threads` compete for cores.
+/// Returns how often a waiter tests its condition before it sleeps. `threads` threads compete for
+/// cores.
 uint32_t spinsFor(uint32_t threads);
 
-/// Waits until `ready` returns true. Calls `idle` about every `milliseconds` meanwhile.
+/// Waits until `ready` returns true. Calls `idle` about every `milliseconds` while it waits.
 template <typename AnyEvent, typename Ready, typename Idle>
 void waitFor(AnyEvent &event, uint32_t spins, uint32_t milliseconds, Ready ready, Idle idle) {
   for (uint32_t i = 0; i < spins; ++i) {

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Element i of a parameter depends only on the seed, the parameter's name and i, or it is element i
-// of the values stored in the artifact.
+// Element i of a parameter depends only on the seed, the parameter's name and i. If the artifact
+// stores values of the parameter, it is element i of these values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,14 +16,15 @@
 
 namespace fsdprt {
 
-/// constant: value a. normal: mean a, standard deviation b. uniform: in [a, b).
+/// Distribution by kind: constant a; normal with mean a and standard deviation b; uniform in [a,
+/// b).
 struct Distribution {
   fb::InitKind kind;
   double a, b;
 };
 
-/// Writes elements [first, first + count) of the parameter whose name hashes to `stream`
-/// (streamOf), as `type`.
+/// Writes elements [first, first + count) of a parameter, as `type`. `stream` is streamOf() of the
+/// parameter's name.
 void initialValues(const Distribution &distribution, uint64_t seed, uint64_t stream, uint64_t first,
                    uint64_t count, DType type, void *to);
 
@@ -34,7 +35,7 @@ struct StoredValues {
   bool same;
 };
 
-/// Writes elements [first, first + count), converted to `type`.
+/// Writes elements [first, first + count) of the stored values, converted to `type`.
 void storedValues(const StoredValues &values, uint64_t first, uint64_t count, DType type, void *to);
 
 } // namespace fsdprt

@@ -4,11 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// /proc/self/cgroup names this process's control group, in the unified hierarchy (version 2, a line
-// "0::/a/b") or in that of the memory controller (version 1, "4:memory:/a/b"). Each group from
-// there to the root may have a limit. A group leaves its limit less its usage. Cached files do not
-// count as usage, because the kernel evicts them first. In a container the path may be one of the
-// host: groups that do not exist are skipped, and the root seen in the container is its own group.
+// /proc/self/cgroup names this process's control group. The line is "0::/a/b" in the unified
+// hierarchy (version 2), and "4:memory:/a/b" in the hierarchy of the memory controller (version 1).
+// Each group from there to the root may have a limit. The memory that a group leaves is its limit
+// minus its usage. Cached files do not count as usage, because the kernel evicts them first. In a
+// container the path may be one of the host. So groups that do not exist are skipped; the root that
+// the container sees is its own group.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +25,8 @@
 
 using namespace fsdprt;
 
-/// Reads the first number after `key` at the beginning of a line. Returns false if there is none.
+/// Reads the first number after `key` at the beginning of a line. Returns false if there is no such
+/// number.
 static bool readNumber(const std::string &path, const char *key, uint64_t &value) {
   std::FILE *file = std::fopen(path.c_str(), "re");
   if (!file)
@@ -53,13 +55,13 @@ static constexpr Hierarchy version1 = {"/sys/fs/cgroup/memory",
                                        "memory.usage_in_bytes",
                                        {"total_inactive_file ", "total_active_file "}};
 
-/// Lowers `least` to what one group leaves, if it has a limit.
+/// If the group has a limit, lowers `least` to the memory that the group leaves.
 static void consider(const Hierarchy &names, const std::string &root, const std::string &group,
                      MemoryLeft &least) {
   std::string folder = root + names.mount + group + "/";
   uint64_t limit, used, cached = 0, bytes;
   if (!readNumber(folder + names.limit, "", limit) || !readNumber(folder + names.usage, "", used))
-    return; // no such group, or "max"
+    return; // there is no such group, or no limit ("max")
   for (const char *key : names.cached)
     cached += readNumber(folder + "memory.stat", key, bytes) ? bytes : 0;
   used -= std::min(used, cached);
@@ -87,7 +89,7 @@ static void considerGroups(const std::string &root, MemoryLeft &least) {
   std::FILE *file = std::fopen((root + "/proc/self/cgroup").c_str(), "re");
   if (!file)
     return;
-  char text[4608]; // a path and the names of controllers
+  char text[4608]; // space for a path and the names of controllers
   while (std::fgets(text, sizeof text, file)) {
     std::string line(text, std::strcspn(text, "\n")), group;
     const Hierarchy *names = hierarchyOf(line, group);
@@ -129,8 +131,8 @@ uint64_t fsdprt::threadStackBytes() {
   return known ? limit.rlim_cur : uint64_t(8) << 20;
 }
 
-/// Returns the value of a line of /proc/self/status in bytes; 0 if there is none. Allocates
-/// nothing.
+/// Returns the value of a line of /proc/self/status in bytes, or 0 if there is no such line.
+/// Allocates no memory.
 static uint64_t readStatus(const char *name) {
   char text[4096];
   int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Limits of what a process can still allocate: free memory of the machine, limits of its control
-// group and of all groups above it, and its limit of address space. A run that does not fit is
-// refused before it allocates, because the kernel kills processes that run into such limits later.
+// Limits of the memory that a process can still allocate: free memory of the machine, limits of its
+// control group and of all parent groups, and its limit of address space. A run that exceeds a
+// limit is refused before it allocates, because the kernel would kill its processes later.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,23 +23,22 @@ struct MemoryLeft {
   std::string says; ///< "the machine has", "the control group /a/b (memory.max of 1.0 GiB) leaves"
 };
 
-/// Returns the smallest of what the machine has free and what its control groups leave. System
-/// files are read below `root`.
+/// Returns the smallest of the machine's free memory and the memory that each control group leaves.
+/// System files are read below `root`.
 MemoryLeft memoryLeft(const std::string &root = "");
-/// Returns the bytes that this process may still map (RLIMIT_AS); UINT64_MAX: no limit.
 
-/// Bytes that this process may still map (RLIMIT_AS); UINT64_MAX: no limit.
+/// Returns the bytes that this process may still map (RLIMIT_AS), or UINT64_MAX without a limit.
 uint64_t addressSpaceLeft();
 /// Returns the bytes of address space that a new thread's stack takes.
 uint64_t threadStackBytes();
 
-/// Returns the bytes that this process has mapped privately and writable (VmData): heap, thread
-/// stacks, and arenas not shared with other processes. The number does not depend on which pages
-/// are resident. Allocates nothing. 0: unknown.
+/// Returns the bytes that this process has mapped privately and writable (VmData), or 0 if unknown:
+/// heap, thread stacks, and arenas that are not shared with other processes. The number does not
+/// depend on which pages are resident. Allocates no memory.
 uint64_t privateBytes();
 
-/// Returns the peak resident bytes of this process since its program began (VmHWM); memory from
-/// before an `exec` does not count. 0: unknown.
+/// Returns the peak resident bytes of this process since its program began (VmHWM), or 0 if
+/// unknown. Memory from before an `exec` does not count.
 uint64_t peakResidentBytes();
 
 } // namespace fsdprt

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Formats bytes in the largest unit that leaves at least 1, and digits in groups of three, without
-// allocation.
+// Formats bytes in the largest unit in which the value is at least 1, and integers with digits in
+// groups of three. Allocates no memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,9 +16,9 @@
 
 namespace fsdprt {
 
-/// Writes "12.3 MiB" into `text`, and returns it.
+/// Writes text such as "12.3 MiB" to `text` and returns `text`.
 const char *shortBytes(uint64_t bytes, char (&text)[32]);
-/// Writes "1,234,567" into `text`, and returns it.
+/// Writes text such as "1,234,567" to `text` and returns `text`.
 const char *grouped(uint64_t number, char (&text)[32]);
 
 } // namespace fsdprt

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Philox4x32-10 (Salmon et al., SC 2011): four words of a 128-bit counter under a
-// 64-bit key. Any number can be computed without its predecessors. So every rank generates its own
-// part of a parameter, and values do not depend on the layout.
+// Philox4x32-10 (Salmon et al., SC 2011): four words of a 128-bit counter under a 64-bit key. Any
+// number can be computed without its predecessors. So every rank generates its own shard of a
+// parameter, and values do not depend on the layout.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,7 @@ inline PhiloxBlock philox(uint64_t seed, uint64_t stream, uint64_t index) {
 inline uint64_t firstWord(const PhiloxBlock &block) { return uint64_t(block[1]) << 32 | block[0]; }
 inline uint64_t secondWord(const PhiloxBlock &block) { return uint64_t(block[3]) << 32 | block[2]; }
 
-/// Returns the stream of a name: its FNV-1a hash.
+/// Returns the stream of a name, which is the name's FNV-1a hash.
 inline uint64_t streamOf(const char *name) {
   uint64_t hash = 0xcbf29ce484222325;
   for (; *name; ++name)

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A code path first taken in step 1000, such as a longer wait, must not need stack memory that was
-// not allocated in step 1.
+// A code path that first runs in step 1000, such as a longer wait, must not allocate stack memory.
+// So the stack is allocated in advance.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ namespace fsdprt {
   char pages[64 << 10];
   for (size_t at = 0; at < sizeof pages; at += 4096)
     pages[at] = 0;
-  asm volatile("" : : "r"(pages) : "memory"); // keeps the compiler from removing the writes
+  asm volatile("" : : "r"(pages) : "memory"); // the compiler must not remove the writes
 }
 
 } // namespace fsdprt

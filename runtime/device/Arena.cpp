@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Maps 2 MiB more than needed and uses the aligned part.
+// Maps 2 MiB more than the arena needs, and uses the aligned range.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,7 +48,7 @@ Arena::Arena(uint64_t size, Kind kind) {
     }
   }
   if (bytes >= hugePage)
-    madvise(base, bytes, MADV_HUGEPAGE); // only a hint: small pages work too
+    madvise(base, bytes, MADV_HUGEPAGE); // If it fails, the arena has small pages.
 }
 
 Arena::Arena(const ArenaParts &parts, ArenaSource &memory)
@@ -96,7 +96,8 @@ void Arena::prefault() {
   while (result != 0 && (errno == EINTR || errno == EAGAIN));
   if (result == 0)
     return;
-  if (errno != EINVAL) // older kernels do not support the request
+  // Older kernels do not support the request and return EINVAL.
+  if (errno != EINVAL)
     failed("cannot allocate %s of memory for a rank's arena: %s", bytesText(bytes).c_str(),
            strerror(errno));
   uint64_t page = sysconf(_SC_PAGESIZE);

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An arena is one anonymous mapping, 2 MiB aligned, in huge pages if the system supports them. Its
-// own rank touches it before the first program, so that no page fault occurs later. An arena that
-// other processes also map has a descriptor (memfd) without a name, so that the memory is freed
-// when the last process that has it ends.
+// An arena is one anonymous mapping, 2 MiB aligned, in huge pages if the system supports them. The
+// arena's rank touches all pages before the first program, so that no page fault occurs later. An
+// arena that other processes also map has a descriptor (memfd) without a name, so that its memory
+// is freed when the last of these processes ends.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ public:
   virtual void release(std::byte *memory, Place place) = 0;
 };
 
-/// Sizes of an arena whose second part is in host memory. Offsets from `hostBegin` on refer to it.
+/// Sizes of an arena whose end is in host memory: offsets from `hostBegin` on refer to host memory.
 struct ArenaParts {
   uint64_t deviceBytes = 0, hostBegin = 0, hostBytes = 0;
 };
@@ -40,13 +40,13 @@ public:
 
   /// Reserves the range. Throws Error on failure.
   explicit Arena(uint64_t bytes, Kind kind = Kind::own);
-  /// Allocates each part from `memory`, which must outlive the arena.
+  /// Allocates the device and host memory from `memory`, which must outlive the arena.
   Arena(const ArenaParts &parts, ArenaSource &memory);
   ~Arena();
   Arena(const Arena &) = delete;
   Arena &operator=(const Arena &) = delete;
 
-  /// Allocates zeroed memory for every page. Throws Error if there is not enough.
+  /// Allocates zeroed memory for every page. Throws Error if there is not enough memory.
   void prefault();
   std::byte *at(uint64_t offset) const {
     return offset < hostBegin ? base + offset : hostBase + (offset - hostBegin);
@@ -61,9 +61,9 @@ private:
   std::byte *base;
   uint64_t bytes; // a multiple of the page size
   int file = -1;
-  uint64_t hostBegin = UINT64_MAX; // offset of the part in host memory
+  uint64_t hostBegin = UINT64_MAX; // first offset that is in host memory
   std::byte *hostBase = nullptr;
-  ArenaSource *lent = nullptr; // allocator of the parts; null if this class mapped them
+  ArenaSource *lent = nullptr; // allocator of the memory; null if mapped by this class
 };
 
 /// Read-only mapping of the first `bytes` of another process's arena.

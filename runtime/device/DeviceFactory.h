@@ -20,23 +20,23 @@ enum class DeviceKind { cpu, cuda, emulated };
 
 struct DeviceOptions {
   uint32_t ranks = 1;     ///< number of ranks of this process
-  uint32_t numCopies = 0; ///< copy numbers are below this
+  uint32_t numCopies = 0; ///< upper bound of copy numbers
   uint32_t firstDevice =
       0; ///< cuda: device of the first rank; later ranks take the next, cyclically
 };
 
-/// Creates a device for each rank. `artifact`, with code for `kind`, and `layout` must outlive the
-/// devices. Throws Error on failure, before memory is allocated for arenas.
+/// Creates a device for each rank. `artifact` must contain code for `kind`, and outlive the devices
+/// like `layout`. Throws Error on failure, before memory is allocated for arenas.
 std::vector<std::unique_ptr<Device>> makeDevices(DeviceKind kind, const Artifact &artifact,
                                                  const fb::Layout &layout,
                                                  const DeviceOptions &options);
 
-/// Creates the emulated device of one rank. The artifact must outlive it.
+/// Creates the emulated device of one rank. The artifact must outlive the device.
 using EmulatedDeviceFactory = std::unique_ptr<Device> (*)(const Artifact &artifact,
                                                           uint32_t numCopies);
-/// Sets the function that creates emulated devices. Existing sessions keep theirs.
+/// Sets the function that creates emulated devices. Existing sessions keep their devices.
 void registerEmulatedDevices(EmulatedDeviceFactory factory);
-/// Returns true if such a function is registered.
+/// Returns true if registerEmulatedDevices() has been called.
 bool hasEmulatedDevices();
 
 } // namespace fsdprt

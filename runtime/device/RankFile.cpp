@@ -9,11 +9,12 @@
 //   range    |  x|xxxxxxxx|xxxxxxxx|xx  |        blocks of 4 KiB
 //            bounce  direct (or bounce)  bounce
 //
-//  1. A partial block is copied through a bounce buffer; to write one, it is read first.
+// 1. A partial block is copied through a bounce buffer. A block that is partly written is read
+//    first.
 //  2. Whole blocks are copied directly if the memory is block-aligned, else through the bounce
 //     buffer.
 //
-// A file system without direct I/O uses the page cache, with the same pieces.
+// If a file system has no direct I/O, the same steps go through the page cache.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,7 +44,8 @@ RankFile::RankFile(const std::string &directory, uint32_t rank, uint64_t bytes)
       bounce(static_cast<std::byte *>(std::aligned_alloc(blockBytes, bounceBytes)), std::free) {
   if (!bounce)
     failed("cannot allocate %s for the file of rank %u", bytesText(bounceBytes).c_str(), rank);
-  std::memset(bounce.get(), 0, bounceBytes); // allocates its pages before the first step
+  // Filling the buffer allocates its pages before the first step.
+  std::memset(bounce.get(), 0, bounceBytes);
   open();
   try {
     preallocate();
@@ -57,7 +59,7 @@ RankFile::RankFile(const std::string &directory, uint32_t rank, uint64_t bytes)
 
 RankFile::~RankFile() { ::close(file); }
 
-/// Opens an unnamed file if the file system supports it, else creates a named one and unlinks it.
+/// Opens an unnamed file. If the file system has none, creates a named file and unlinks it.
 void RankFile::open() {
   file = ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (file >= 0)
@@ -119,8 +121,8 @@ void RankFile::readExactly(uint64_t offset, std::byte *to, uint64_t bytes) {
   }
 }
 
-/// Fails if the file was truncated by someone else: a write would extend it again, and reads of the
-/// gap would find zeros.
+/// Fails if another program has truncated the file. Without this check, a write would extend the
+/// file again, and later reads of the gap would find zeros.
 void RankFile::checkWhole(uint64_t offset, uint64_t bytes) const {
   struct stat status;
   if (fstat(file, &status) != 0)
@@ -139,7 +141,8 @@ void RankFile::writeExactly(uint64_t offset, const std::byte *from, uint64_t byt
       fail("write", offset, bytes, now < 0 ? errno : ENOSPC);
     done += static_cast<uint64_t>(now);
   }
-  checkWhole(offset, bytes); // may have been truncated meanwhile
+  // The file may have been truncated during the copy.
+  checkWhole(offset, bytes);
 }
 
 void RankFile::read(uint64_t offset, void *memory, uint64_t bytes) {

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Offloaded state lies in an unnamed file, which is freed when the process ends. Its disk space is
-// allocated at creation, so that a full disk is found before the first step.
+// Offloaded state is in an unnamed file, which is freed when the process ends. The file's disk
+// space is allocated at creation, so that a full disk is found before the first step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +22,8 @@ namespace fsdprt {
 
 class RankFile {
 public:
-  /// Creates a file of `bytes` zeros in `directory`. Throws Error if it cannot be created or the
-  /// disk is full.
+  /// Creates a file of `bytes` zeros in `directory`. Throws Error if the file cannot be created or
+  /// the disk is full.
   RankFile(const std::string &directory, uint32_t rank, uint64_t bytes);
   ~RankFile();
   RankFile(const RankFile &) = delete;
@@ -33,8 +33,8 @@ public:
   /// Returns true if I/O bypasses the page cache.
   bool isDirect() const { return direct; }
 
-  /// Copy a range between file and memory. Throw Error if they cannot copy all of it. Calls of
-  /// several threads are serialised.
+  /// Copy a range between file and memory. Throw Error if the copy is not complete. Calls by
+  /// several threads run one after the other.
   void read(uint64_t offset, void *to, uint64_t bytes);
   void write(uint64_t offset, const void *from, uint64_t bytes);
 

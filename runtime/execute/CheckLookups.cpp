@@ -4,17 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A program of an artifact with checked lookups writes to the step block of each rank
+// If lookups are checked, a program writes these slots of each rank's step block:
 //
 //   slot 10        number of ranks with a lookup out of range, equal on all ranks
 //   slot 11        1 + number of the first such lookup of this rank, or 0
-//   slots 12 - 14  its index, in three parts that f32 represents exactly
-//
-//  1. If slot 10 is 0 on the first rank here, return. This costs one read of 64 bytes per run.
-//  2. Find the first rank here with such a lookup, and exchange it with the other processes.
+//   slot 11        1 + index of the rank's first failed lookup among all lookups, or 0
+//   slots 12 - 14  the id that this lookup read, in three parts that f32 represents exactly
+// 1. If slot 10 of the first rank here is 0, return. This costs one read of 64 bytes per run.
+// 2. Find the first rank here with a failed lookup, and exchange it with the other processes.
 //  3. Throw an error with the location of the lookup. The error is equal in all processes.
 //
-// The block's contents are not trusted: numbers are clamped.
+// The block's contents are not trusted, so all values are clamped.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ struct FailedLookup {
 };
 } // namespace
 
-/// Returns a slot of the block as an integer, clamped to [0, most]; 0 for NaN.
+/// Returns a slot of the block as an integer, clamped to [0, most]. Returns 0 for NaN.
 static uint64_t integerIn(float slot, uint64_t most) {
   return slot > 0 ? slot < static_cast<float>(most) ? static_cast<uint64_t>(slot) : most : 0;
 }
@@ -47,7 +47,7 @@ static int64_t lookupIndex(const float *block) {
 }
 
 /// Throws Error if a lookup of the last run was out of range on any rank. `first` is the first rank
-/// here. All processes must call it; they exchange their first failed lookups.
+/// here. All processes must call it, because they exchange their first failed lookups.
 void Session::checkLookups(const RankGroup &group, uint32_t first) {
   float block[FSDPRT_BLOCK_SIZE];
   readBlock(first, block);

@@ -8,8 +8,8 @@
 
 namespace fsdprt {
 
-/// Completes a collective. Takes at least as long as links of `bytesPerSecond` would, if that is
-/// not 0.
+/// Completes a collective. If `bytesPerSecond` is not 0, takes at least as long as links of that
+/// bandwidth would.
 void finishPaced(Communicator &communicator, uint32_t collective, uint32_t rank, WorkerPool &pool,
                  double bytesPerSecond);
 

@@ -64,7 +64,8 @@ void CommandTimer::afterCommand(const RankRun &run, const Instruction &instructi
     return;
   if (state.timeline)
     return endStamped(run, state, instruction);
-  if (profile) // to time the command by itself
+  // A profile times each command alone, so the device must be idle before the next one.
+  if (profile)
     run.executor->finishDevice();
   uint64_t end = Profile::now();
   auto index = static_cast<size_t>(&instruction - run.begin);
@@ -80,7 +81,8 @@ void CommandTimer::endStamped(const RankRun &run, State &state, const Instructio
   uint32_t after = state.timeline->stampCommand();
   auto index = static_cast<size_t>(&instruction - run.begin);
   if (profile) {
-    run.executor->finishDevice(); // to time the command by itself
+    // A profile times each command alone, so the device must be idle before the next one.
+    run.executor->finishDevice();
     bool computes = instruction.kind == fb::Body::Launch || instruction.kind == fb::Body::Fill;
     uint64_t took = computes ? state.timeline->timeOf(after) - state.timeline->timeOf(state.before)
                              : Profile::now() - state.start;

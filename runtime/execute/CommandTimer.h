@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Fills the profile and the trace of the program 'step'. On an asynchronous device, the host's time
-// for a command only covers its enqueuing. There each command has a stamp before and after it on
-// the device's timeline, and a transfer has two more on its own stream; they are read after the
-// run.
+// for a command covers only the enqueuing. So the device's timeline has a stamp before and after
+// each command, and two more stamps for a transfer, on the transfer's stream. The stamps are read
+// after the run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +25,8 @@ class RankGroup;
 
 class CommandTimer : public RankObserver {
 public:
-  /// Times the group's program with these instructions. `traceRuns`: number of last runs that the
-  /// trace keeps; 0: no trace.
+  /// Times the group's program with these instructions. The trace keeps the last `traceRuns` runs;
+  /// 0 means no trace.
   CommandTimer(RankGroup &group, const std::vector<Instruction> &instructions, bool profile,
                uint32_t traceRuns);
 
@@ -42,9 +42,9 @@ public:
 private:
   struct alignas(64) State {
     std::unique_ptr<DeviceTimeline> timeline; // of an asynchronous device
-    uint64_t start = 0;                       // of the current command, in nanoseconds
+    uint64_t start = 0;                       // start of the current command, in nanoseconds
     uint32_t before = 0;                      // stamp before the current command
-    bool active = false;                      // the current run is of the program
+    bool active = false;                      // the current run executes the timed program
   };
   State &stateOf(const RankRun &run) { return states[run.rank - firstRank]; }
   void endStamped(const RankRun &run, State &state, const Instruction &instruction);

@@ -4,14 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Copies, fills and initial values, in the arenas and in the rank's file. Executed by:
+// Copies, fills and initial values, in the arenas and in the rank's file. The executor depends on
+// the command:
 //
-//   copy in an arena, or between the two    the device; concurrently if on a channel
-//   copy from the file or to it             the rank, or the file worker if on a channel; with a
-//   GPU
-//                                           always the rank
+//   copy in or between the arenas   the device, concurrently if on a channel
+//   copy from or to the file        the rank; without a GPU, the file worker if on a channel
 //
-// Copies to the file go directly from the arena; zeros and initial values go through a buffer.
+// Copies to the file read the arena directly. Zeros and initial values pass through a buffer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +23,7 @@
 
 using namespace fsdprt;
 
-static constexpr uint64_t chunkBytes = uint64_t(1) << 20; // size of that buffer
+static constexpr uint64_t chunkBytes = uint64_t(1) << 20; // size of the buffer
 
 AsyncTransferWorker *RankExecutor::workerOf(TransferKind transferKind) const {
   switch (transferKind) {
@@ -32,7 +31,8 @@ AsyncTransferWorker *RankExecutor::workerOf(TransferKind transferKind) const {
     return transferWorker.get();
   case TransferKind::file:
     return fileWorker.get();
-  case TransferKind::copies: // done by the device's own worker
+  // The device's own worker executes copies.
+  case TransferKind::copies:
     return nullptr;
   }
   return nullptr;
@@ -71,7 +71,7 @@ void RankExecutor::performInChunks(const AsyncCopy &transfer) {
   }
 }
 
-/// Executes a copy from the file or to it.
+/// Executes a copy from or to the file.
 void RankExecutor::perform(const AsyncCopy &transfer) {
   try {
     if (!device->isHostVisible())
@@ -109,7 +109,7 @@ void RankExecutor::copy(const Instruction &instruction, uint64_t iteration) {
   perform(transfer);
 }
 
-/// Starts a copy, which its wait completes.
+/// Starts a copy. The copy's wait completes it.
 void RankExecutor::startCopy(const Instruction &instruction, uint64_t iteration) {
   AsyncCopy transfer = copyOf(instruction, iteration);
   if (transfer.from && transfer.to)
@@ -122,7 +122,7 @@ void RankExecutor::startCopy(const Instruction &instruction, uint64_t iteration)
     perform(transfer);
 }
 
-/// Initialises the part of the parameter that this rank's shard covers.
+/// Initialises the range of the parameter that this rank's shard covers.
 void RankExecutor::initialise(const fb::Initialise &initialise) {
   const fb::State &state = *layout.states()->Get(initialise.state());
   const fb::Param &param = *context.artifact.manifest().params()->Get(initialise.param());

@@ -12,7 +12,7 @@
 
 using namespace fsdprt;
 
-/// Returns the highest end offset of a slice over all ranks; 0 for a slice in the file.
+/// Returns the highest end offset of a slice over all ranks, or 0 for a slice in the file.
 static uint64_t endOf(const fb::Layout &layout, const fb::Slice *slice, uint64_t iterations,
                       const Mesh &mesh) {
   if (isInFile(layout, slice->offset()))
@@ -42,7 +42,8 @@ size_t fsdprt::mostBindings(const Artifact &artifact) {
   for (uint32_t i = 0; kernels && i < kernels->size(); ++i)
     most = std::max<size_t>(
         most, kernels->Get(i)->binding_bytes() ? kernels->Get(i)->binding_bytes()->size() : 0);
-  return most + 1; // for the shared scratch
+  // One address is for the shared scratch.
+  return most + 1;
 }
 
 DecodedProgram ProgramDecoder::decode(const fb::Program &program) {
@@ -109,7 +110,8 @@ void ProgramDecoder::decodeBlock(
   }
 }
 
-/// Assigns the number of a collective or of a copy on a channel, or of a wait for one of them.
+/// Assigns the transfer number of a collective, of a copy on a channel, or of a wait for one of
+/// them.
 void ProgramDecoder::decodeChannel(const fb::Command &command, DecodedProgram &into,
                                    std::unordered_map<uint32_t, StartedTransfer> &started) {
   Instruction &instruction = into.instructions.back();

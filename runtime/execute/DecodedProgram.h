@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Programs are decoded once, before the first run: a loop is followed by its body, and each
-// collective and each copy on a channel gets a number, which its wait has too.
+// Programs are decoded once, before the first run. A loop is followed by its body. Each collective
+// and each copy on a channel gets a number, which the command that waits for it has too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,25 +25,25 @@ struct DecodedProgram {
   std::vector<Instruction> instructions;
   uint64_t end = 0;         ///< highest end offset of a range that a command uses
   uint64_t runs = 0;        ///< number of runs so far
-  bool hasChannels = false; ///< has collectives on channels
+  bool hasChannels = false; ///< the program has collectives on channels
 };
 
 class ProgramDecoder {
 public:
   /// Decodes programs of one layout. If `onlyKinds` is not empty, all programs except 'init' keep
-  /// only launches of these kinds of kernels.
+  /// only the launches of kernels of these kinds.
   ProgramDecoder(const Artifact &artifact, const fb::Layout &layout, Communicator &communicator,
                  const std::vector<std::string> &onlyKinds)
       : artifact(artifact), layout(layout), mesh(communicator.getMesh()),
         communicator(communicator), onlyKinds(onlyKinds) {}
 
-  /// Adds the program's collectives to the communicator.
+  /// Decodes a program, and adds its collectives to the communicator.
   DecodedProgram decode(const fb::Program &program);
   /// Returns the number of copies on channels in all programs so far.
   uint32_t numAsyncCopies() const { return copies; }
 
 private:
-  /// The transfer that a wait is for: the number of a collective or copy.
+  /// The transfer that a wait is for. `number` is the number of a collective or copy.
   struct StartedTransfer {
     uint32_t number;
     TransferKind transferKind;

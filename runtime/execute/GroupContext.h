@@ -26,15 +26,15 @@ struct RankGroupOptions {
   bool restrictCalls = false;         ///< filter the system calls of threads that run kernels
   bool cudaGraph = false;             ///< record 'step' once and launch it as a whole
   std::string offloadDirectory;       ///< for the ranks' offload files
-  double linkBytesPerSecond = 0;      ///< slows collectives down to such links; 0: no limit
+  double linkBytesPerSecond = 0;      ///< simulated bandwidth of links; 0: no limit
   uint64_t stepsBefore = 0;           ///< steps of the run before this session, for messages
-  std::vector<std::string> onlyKinds; ///< see SessionHooks; empty: all
+  std::vector<std::string> onlyKinds; ///< SessionHooks::onlyKinds; empty: all kinds
 };
 
 struct GroupContext {
   const Artifact &artifact;
   const Mesh &mesh;
-  const fb::Layout &layout; ///< of all programs of the group
+  const fb::Layout &layout; ///< layout of all programs of the group
   const RankGroupOptions &options;
   Communicator &communicator;
   Watchdog &watchdog;

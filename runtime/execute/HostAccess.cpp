@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reads and writes blocks and states. If the host can address the device's memory, it accesses it
-// directly; otherwise the device copies.
+// Reads and writes blocks and states: directly if the host can address the device's memory,
+// otherwise by copies of the device.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,15 +51,16 @@ void RankExecutor::prepare() {
   write(layout.rank()->offset(), place, (layout.rank()->bytes() >= 64 ? 5 : 4) * sizeof place[0]);
 }
 
-/// Writes the number of steps so far, applied or skipped, to the rank block. Random numbers of the
-/// step depend on it.
+/// Writes the number of steps so far, applied or skipped, to the rank block. The random numbers of
+/// the step depend on this number.
 void RankExecutor::numberStep() const {
   if (!layout.rank() || layout.rank()->bytes() < 64)
     return;
   float block[FSDPRT_BLOCK_SIZE];
   read(layout.block()->offset(), block, sizeof block);
   float steps = block[FSDPRT_BLOCK_STEP] + block[FSDPRT_BLOCK_SKIPPED];
-  int64_t number = steps >= 0 && steps < 0x1p53f ? static_cast<int64_t>(steps) : 0; // 0 for NaN
+  // The result is 0 if `steps` is NaN.
+  int64_t number = steps >= 0 && steps < 0x1p53f ? static_cast<int64_t>(steps) : 0;
   write(layout.rank()->offset() + 5 * sizeof number, &number, sizeof number);
 }
 

@@ -15,7 +15,7 @@
 
 namespace fsdprt {
 
-/// What executes a transfer: the communicator, the device, or the file worker.
+/// The executor of a transfer: the communicator, the device, or the file worker.
 enum class TransferKind : uint8_t { collectives, copies, file };
 
 /// A decoded command. A loop's body follows the loop.
@@ -24,11 +24,11 @@ struct Instruction {
   const void *body;
   const char *label;
   uint32_t number;
-  uint32_t length = 0; // of a loop's body
-  /// Number of the transfer that this command starts or waits for: the communicator's number of a
+  uint32_t length = 0; // number of instructions of a loop's body
+  /// Number of the transfer that this command starts or waits for: the communicator's index of a
   /// collective, or the number of a copy on a channel.
   uint32_t collective = 0;
-  TransferKind transferKind = TransferKind::collectives; // of that transfer
+  TransferKind transferKind = TransferKind::collectives; // executor of that transfer
   bool joinsNext = false; // this collective forms one launch with the next command
 };
 

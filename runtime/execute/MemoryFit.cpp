@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Besides its arenas a process needs page tables (eight bytes for each mapped page of 4 KiB, if the
-// system has no huge pages), memory for each thread, and the runtime's own tables and buffers. The
-// memory of the program and its libraries is already in use at this point.
+// system has no huge pages), memory for each thread, and the runtime's tables and buffers. The
+// memory of the program and its libraries is already in use when the check runs.
 //===----------------------------------------------------------------------===//
 
 #include "execute/MemoryFit.h"
@@ -19,8 +19,8 @@ using Wide = unsigned __int128; // products of sizes may exceed 64 bits
 
 static constexpr uint64_t bytesPerTableByte = 512; // mapped bytes per byte of page table
 static constexpr uint64_t bytesPerThread = uint64_t(256) << 10;
-static constexpr uint64_t bytesPerProcess = uint64_t(8) << 20; // of the runtime
-static constexpr uint64_t alignment = uint64_t(2) << 20;       // of an arena
+static constexpr uint64_t bytesPerProcess = uint64_t(8) << 20; // memory of the runtime
+static constexpr uint64_t alignment = uint64_t(2) << 20;       // alignment of an arena
 
 static uint64_t narrow(Wide bytes) {
   return bytes > UINT64_MAX ? UINT64_MAX : static_cast<uint64_t>(bytes);

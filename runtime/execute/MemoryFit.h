@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Before any memory is allocated, compares the planned arenas, and what a process needs besides
-// them, with the available memory.
+// Before any memory is allocated, compares the available memory with the demand: the planned
+// arenas, and everything else that a process needs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,14 +18,15 @@ namespace fsdprt {
 
 /// Memory that a session needs, in bytes and counts.
 struct MemoryDemand {
-  uint64_t arena = 0, reference = 0; ///< of a rank; of the reference, in this process only
+  uint64_t arena = 0, reference = 0; ///< arena of a rank; arena of the reference in this process
   uint64_t ranksOnMachine = 1;       ///< number of arenas on this machine
   uint64_t ranksMapped = 1;          ///< number of arenas that this process maps
-  uint64_t processes = 1;            ///< on this machine, with these ranks
-  uint64_t threads = 1;              ///< of this process
+  uint64_t processes = 1;            ///< number of processes of the run on this machine
+  uint64_t threads = 1;              ///< number of threads of this process
 };
 
-/// Throws Error if memory (of the machine or of a control group) or address space does not suffice.
+/// Throws Error if the address space or the memory of the machine or of a control group is too
+/// small.
 void checkFits(const Artifact &artifact, const MemoryDemand &demand);
 
 } // namespace fsdprt

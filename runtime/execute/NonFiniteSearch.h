@@ -13,9 +13,9 @@ namespace fsdprt {
 
 /// The first reduction with a non-finite operand, and the ranks that contributed it.
 struct NonFiniteSource {
-  uint32_t number = UINT32_MAX;       ///< of the command in the program; UINT32_MAX: none found
-  uint32_t collective = 0, ranks = 0; ///< ranks: number of such ranks in this process
-  uint32_t first = 0;                 ///< the first of them
+  uint32_t number = UINT32_MAX;       ///< number of the command; UINT32_MAX: none found
+  uint32_t collective = 0, ranks = 0; ///< ranks: number of contributing ranks of this process
+  uint32_t first = 0;                 ///< first contributing rank of this process
 };
 
 /// Checks each operand that a rank of this process passes to a reduction.
@@ -30,7 +30,7 @@ public:
 
 private:
   uint32_t firstRank;
-  std::vector<const Instruction *> found; // per rank: its first such reduction
+  std::vector<const Instruction *> found; // by rank: its first reduction with a non-finite operand
 };
 
 } // namespace fsdprt

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The phase backward begins at a launch labelled "gradient of X". After that, update begins at a
-// launch labelled "gradient shard" or "X parameter", or at the end of the loop over micro-batches,
-// in which launches only add to shards. A loop's body starts with forward again.
+// The phase `backward` begins at a launch labelled "gradient of X". Then the phase `update` begins
+// at a launch labelled "gradient shard" or "X parameter". With micro-batches it begins at the end
+// of their loop, because launches in the loop only add to shards. A loop's body starts with
+// `forward` again.
 //
 //===----------------------------------------------------------------------===//
 

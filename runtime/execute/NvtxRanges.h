@@ -10,8 +10,8 @@
 //            | backward | ...
 //            | update | ...
 //
-// They are host ranges, which contain the enqueuing of commands; tools relate the GPU's work to
-// them. Phases are derived from the labels of launches.
+// These are host ranges, which contain the enqueuing of commands; tools relate the GPU's work to
+// the ranges. Phases are derived from the labels of launches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +38,7 @@ public:
     return names[index(instruction)].c_str();
   }
   Phase phaseOf(const Instruction &instruction) const { return phases[index(instruction)]; }
-  /// Returns true if there is another phase than forward.
+  /// Returns true if a phase other than `forward` exists.
   bool hasPhases() const { return phased; }
 
 private:
@@ -53,7 +53,7 @@ private:
   bool phased = false;
 };
 
-/// The ranges of one run of a rank. The destructor ends those that are open.
+/// The ranges of one run of a rank. The destructor ends open ranges.
 class NvtxRun {
 public:
   /// If `nvtx` is null, there are no ranges.
@@ -74,7 +74,7 @@ private:
 /// Announces the ranges of every run of a group of ranks.
 class NvtxObserver : public RankObserver {
 public:
-  /// For ranks [firstRank, firstRank + ranks). `nvtx` must outlive the observer.
+  /// Observes ranks [firstRank, firstRank + ranks). `nvtx` must outlive the observer.
   NvtxObserver(const Nvtx &nvtx, const fb::Manifest &manifest, uint32_t firstRank, uint32_t ranks)
       : nvtx(nvtx), manifest(manifest), firstRank(firstRank), runs(ranks) {}
 

@@ -29,7 +29,8 @@ static bool isBackend(const fsdprt_session_options &options, const char *name) {
   return std::strcmp(options.backend ? options.backend : "local", name) == 0;
 }
 
-/// Returns the backend that connects ranks; with NCCL, the one for everything except collectives.
+/// Returns the backend that connects ranks. With NCCL, that backend does everything except
+/// collectives.
 static const char *controlOf(const fsdprt_session_options &options) {
   if (isBackend(options, "nccl"))
     return options.control ? options.control : "local";
@@ -120,7 +121,7 @@ void fsdprt::checkPlace(const Artifact &artifact, const fsdprt_session_options &
              (ull)options.ranks, (ull)ranks);
 }
 
-/// Returns the values that processes compare when they meet, before they allocate memory.
+/// Returns the values that processes compare when they connect, before they allocate memory.
 static std::string agreementOf(const Artifact &artifact, const fsdprt_session_options &options) {
   Agreement agreement;
   std::string hash, features;

@@ -18,7 +18,8 @@ namespace fsdprt {
 
 /// Returns true if the options select this device.
 bool isDevice(const fsdprt_session_options &options, const char *name);
-/// Returns true if the options select this backend; with NCCL, for everything except collectives.
+/// Returns true if this backend connects the ranks. With NCCL, it does everything except
+/// collectives.
 bool isControl(const fsdprt_session_options &options, const char *name);
 /// Throws Error if the artifact cannot run with these options.
 void checkPlace(const Artifact &artifact, const fsdprt_session_options &options);

@@ -4,15 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Each command that ran is assigned to an entry: that of its kernel, of its kind of collective,
-//  of
+//  1. Each command that ran is assigned to the entry of its kernel, of its kind of collective, of
 //     copies or of fills. A wait belongs to the entry of the transfer that it waits for. Initialise
-//     commands and loops have none.
-//  2. Runs, time and bytes are summed; of a wait, only its time.
+//     commands and loops have no entry.
+//  2. Runs, time and bytes are summed. A wait adds only its time.
 //  3. Entries are sorted by time, the longest first.
-//
-// Bytes are those of all ranges that a command uses. A kernel that reads a few rows of a table, or
-// a range twice, moves less or more.
+// The bytes of a command are the sizes of all ranges that it uses. A kernel that reads a few rows
+// of a table moves fewer bytes, and one that reads a range twice moves more.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,7 +50,7 @@ namespace {
 using Key = std::pair<fb::Body, uint32_t>;
 } // namespace
 
-/// Returns an entry without counts for a launch, a collective, a copy or a fill. Sets its key.
+/// Returns an entry without counts for a launch, a collective, a copy or a fill. Sets `key`.
 static fsdprt_profile_entry describe(const fb::Manifest &manifest, const Instruction &instruction,
                                      Key &key) {
   fsdprt_profile_entry entry = {};

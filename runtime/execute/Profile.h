@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Two counters per command, allocated before the first step. Sums per kernel and kind of collective
-// are computed on request.
+// There are two counters per command, allocated before the first step. Sums by kernel and kind of
+// collective are computed on request.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +40,8 @@ public:
 
   const std::vector<Instruction> &getInstructions() const { return instructions; }
   uint64_t totalNanoseconds() const { return total; }
-  /// Returns the sums per kernel, kind of collective, copies and fills that ran, longest first.
+  /// Returns the sums by kernel, kind of collective, copies and fills, sorted by time, longest
+  /// first.
   std::vector<fsdprt_profile_entry> entries() const;
 
 private:

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A rank's recorded command is the last one that it enqueued on its GPU. The heartbeat tells the
-// GPU's position to within one interval: number n stands for launch 32 n of the run, which is found
-// by a walk through the program. A command that hangs or fails lies between this launch and that of
-// n + 1.
+// A rank's recorded command is the last command that it enqueued on its GPU. The heartbeat tells
+// the GPU's position with an error of one interval. Heartbeat n stands for launch 32 n of the run,
+// which a walk through the program finds. A command that hangs or fails lies between this launch
+// and the launch of heartbeat n + 1.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,8 +15,8 @@
 
 using namespace fsdprt;
 
-/// Returns the command of the `left`-th launch from `begin` on. If there are fewer launches,
-/// returns null and subtracts their number from `left`.
+/// Returns the command of launch number `left`, counted from 1 at `begin`. If there are fewer
+/// launches, returns null and subtracts their number from `left`.
 static const Instruction *findLaunch(const fb::Manifest &manifest, const Instruction *begin,
                                      const Instruction *end, uint64_t &left) {
   for (const Instruction *at = begin; at != end; ++at) {
@@ -88,7 +88,7 @@ void RankExecutor::finishDevice() {
   });
 }
 
-/// Waits for the devices of all ranks here, which are idle themselves.
+/// Waits for the devices of all ranks here. The threads of these ranks must be idle.
 void RankGroup::finishDevices() {
   executors.front()->getDevice().finish([this] {
     communicator->poll();
@@ -112,8 +112,8 @@ std::string RankGroup::progressReport() const {
                           : "");
 }
 
-/// Returns `reason` with a report of a sticky fault of the GPU, if there is one. Such a fault is
-/// reported by all later calls on all ranks.
+/// Returns `reason`, and adds the sticky fault of the GPU, if there is one. All later calls of all
+/// ranks report a sticky fault.
 Error RankGroup::withDeviceProgress(const RankExecutor &rank, const Error &reason) const {
   std::string fault = rank.getDevice().fault();
   if (fault.empty())

@@ -144,14 +144,14 @@ std::byte *RankExecutor::at(const fb::Slice &slice, uint64_t iteration) const {
   return arena.at(offsetOf(slice, iteration));
 }
 
-/// Returns true if the host only needs to enqueue a command: the device or the communicator
+/// Returns true if the host only needs to enqueue a command. The device or the communicator then
 /// executes it after the commands so far.
 bool RankExecutor::isOnStream(const Instruction &instruction) const {
   switch (instruction.kind) {
   case fb::Body::Launch:
   case fb::Body::Fill:
   case fb::Body::Copy:
-    return true; // those that need the host finish the device themselves
+    return true; // copies that need the host call finishDevice() themselves
   case fb::Body::Collective:
     return communicator.isOnDevice();
   case fb::Body::Wait:
@@ -163,7 +163,8 @@ bool RankExecutor::isOnStream(const Instruction &instruction) const {
 }
 
 void RankExecutor::executeOne(const Instruction &instruction, uint64_t iteration) {
-  if (!isOnStream(instruction)) // the host executes it
+  // The host executes the command, so the device must be done.
+  if (!isOnStream(instruction))
     finishDevice();
   switch (instruction.kind) {
   case fb::Body::Launch:
@@ -204,7 +205,8 @@ void RankExecutor::start(const Instruction &instruction, uint64_t iteration) {
                      at(*collective.target(), iteration));
   for (const std::shared_ptr<RankObserver> &observer : context.observers)
     observer->afterStart(run, instruction);
-  if (transferWorker) // also for blocking collectives, so that only one thread waits for peers
+  // The worker also completes blocking collectives, so that only one thread waits for peers.
+  if (transferWorker)
     transferWorker->post(instruction.collective);
   if (collective.channel() == 0)
     wait(instruction);

@@ -7,7 +7,7 @@
 //   commands | all_gather | launch | ...  -- finish
 //
 // A rank has a device with an arena, worker threads, and threads for asynchronous transfers. It
-// executes a decoded program on the calling thread, without allocating memory.
+// executes a decoded program on the calling thread and allocates no memory meanwhile.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +23,9 @@ namespace fsdprt {
 
 class RankExecutor {
 public:
-  /// `spins`: see spinsFor. `mostBindings`: largest number of addresses of a launch. Registers the
-  /// arena with the communicator. `context` must outlive the executor. Throws Error.
+  /// `spins` is explained at spinsFor(). `mostBindings` is the largest number of addresses of a
+  /// launch. Registers the arena with the communicator. `context` must outlive the executor. Throws
+  /// Error.
   RankExecutor(const GroupContext &context, uint32_t number, std::unique_ptr<Device> device,
                uint32_t spins, size_t mostBindings);
 
@@ -34,10 +35,10 @@ public:
   /// Returns the file of offloaded state, or null.
   const RankFile *getFile() const { return file.get(); }
 
-  /// Starts the threads that programs need: for collectives on channels, and for `copies` of the
-  /// file on channels.
+  /// Starts the threads that programs need: one if there are collectives on channels, and one if
+  /// there are `copies` of the file on channels.
   void addTransferWorkers(bool hasChannels, uint32_t copies);
-  /// Ends these threads. The arena may be freed after that.
+  /// Ends the transfer threads. The arena may be freed after that.
   void stop();
 
   //===- Memory, only while no program runs ---------------------------------===//
@@ -45,11 +46,11 @@ public:
   /// Copy a range of the arena to or from host memory.
   void read(uint64_t offset, void *to, uint64_t bytes) const;
   void write(uint64_t offset, const void *from, uint64_t bytes) const;
-  /// Copy bytes [first, first + bytes) of the rank's piece of a state.
+  /// Copy bytes [first, first + bytes) of the rank's shard of a state.
   void readState(const fb::State &state, uint64_t first, uint64_t bytes, void *to) const;
   void writeState(const fb::State &state, uint64_t first, uint64_t bytes, const void *from) const;
-  /// Returns the address of a state; null if it is in the file or in memory that the host cannot
-  /// address.
+  /// Returns the address of a state, or null if the state is in the file or in memory that the host
+  /// cannot address.
   std::byte *memoryOf(const fb::State &state) const;
   /// Allocates the arena's memory, and writes the rank block and neutral values of the step block.
   void prepare();
@@ -62,7 +63,7 @@ public:
   void beginRun(const RankRun &run);
   /// Writes the number of the step to the rank block.
   void numberStep() const;
-  /// Executes the commands of the run; they may still run on the device.
+  /// Executes the commands of the run. On return they may still run on the device.
   void executeCommands();
   /// Executes the run until its last command has ended.
   void execute();
@@ -74,15 +75,17 @@ public:
   void resetHeartbeat();
   /// Counts progress of the device as progress of the rank.
   void updateHeartbeat();
-  /// Returns text such as ", on GPU 0 between commands 31 ('a') and 64 ('b')"; empty if unknown.
+  /// Returns text such as ", on GPU 0 between commands 31 ('a') and 64 ('b')"; empty if the
+  /// position is unknown.
   std::string deviceProgress() const;
-  /// Returns the time span of the transfer that a wait is for, if a thread of the host executed it.
+  /// Returns the time span of the transfer that a wait is for, or zeros if no host thread executed
+  /// it.
   DeviceSpan spanOnHost(const Instruction &instruction) const;
-  /// Returns the stamps of the transfer that a wait, or a blocking collective, is for.
+  /// Returns the stamps of the transfer of a wait or of a blocking collective.
   DeviceSpan spanOnDevice(const Instruction &instruction) const;
 
-  /// Notifies observers of the beginning of a run and of the end of its commands, also after an
-  /// error.
+  /// Notifies observers of the beginning of a run and of the end of its commands. The destructor
+  /// does the latter, so that it also happens after an error.
   class ObservedRun {
   public:
     explicit ObservedRun(const RankExecutor &executor);
@@ -124,11 +127,11 @@ private:
   const GroupContext &context;
   const fb::Layout &layout;
   Communicator &communicator;
-  uint32_t rank, heartbeat = 0; ///< heartbeat: value of the device's heartbeat when last read
+  uint32_t rank, heartbeat = 0; ///< heartbeat: last value that was read from the device
   std::unique_ptr<Device> device;
   Arena arena;
   WorkerPool pool;
-  std::vector<void *> bindings;                        ///< addresses of a launch
+  std::vector<void *> bindings;                        ///< addresses for the current launch
   std::unique_ptr<AsyncTransferWorker> transferWorker; ///< for collectives
   std::unique_ptr<RankFile> file;
   std::vector<std::byte> chunk;                    ///< buffer between the file and GPU memory
@@ -137,7 +140,7 @@ private:
   RankRun run;                                     ///< the current run
 };
 
-/// Returns the first element, in its unit's flat buffer, of the piece of a state that a rank holds.
+/// Returns the first element, in its unit's flat buffer, of a rank's shard of a state.
 inline uint64_t firstElement(const Mesh &mesh, const fb::State &state, uint32_t rank) {
   return mesh.pieceOf(static_cast<uint64_t>(state.split()), rank) * state.elements();
 }

@@ -4,13 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Set-up: programs are decoded into flat lists, collectives are added to the communicator, and each
-// rank maps and touches its arena and writes its rank block. A run then walks over a list, without
+// Set-up decodes programs into flat lists and adds their collectives to the communicator. Each rank
+// maps and touches its arena and writes its rank block. A run then walks over a list, without
 // allocating memory.
 //
-// A rank that fails sets the watchdog's flag, which ends the waits of others; the first error is
-// reported. If a rank stops making progress while no other rank waits for it, as in a kernel that
-// does not end, the thread that called run() reports it.
+// A rank that fails sets the watchdog's flag, which ends the waits of other ranks. The first error
+// is reported. A rank may also stop making progress while no other rank waits for it, for example
+// in an endless kernel. The thread that called run() then reports the rank.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,7 +54,8 @@ RankGroup::RankGroup(std::shared_ptr<const Artifact> shared,
   for (uint32_t i = 0; i < devices.size(); ++i)
     executors.push_back(
         std::make_unique<RankExecutor>(context, first + i, std::move(devices[i]), spins, bindings));
-  if (const Nvtx *nvtx = Nvtx::find()) // a tool asks for ranges
+  // A profiling tool asks for ranges.
+  if (const Nvtx *nvtx = Nvtx::find())
     attach(std::make_shared<NvtxObserver>(*nvtx, artifact.manifest(), first, localRanks()));
   try {
     communicator->connect();
@@ -92,7 +93,8 @@ void RankGroup::stop() {
   for (const auto &each : executors)
     each->stop();
   communicator->releaseArenas();
-  observers.clear(); // before the devices, which they refer to
+  // Observers refer to the devices, so they are destroyed first.
+  observers.clear();
 }
 
 //===- Devices ------------------------------------------------------------===//
@@ -108,7 +110,7 @@ uint64_t RankGroup::deviceBytesBeside() const {
   uint64_t bytes = 0;
   for (size_t i = 0; i < executors.size(); ++i) {
     const Device &device = executors[i]->getDevice();
-    bool isFirst = true; // of the ranks on one physical device
+    bool isFirst = true; // this is the first rank on its physical device
     for (size_t k = 0; k < i; ++k)
       isFirst &= executors[k]->getDevice().ordinal() != device.ordinal();
     bytes += isFirst ? device.bytesBeside() : 0;
@@ -130,8 +132,8 @@ void RankGroup::onEveryRank(Job newJob, bool beginsRun) {
 }
 
 void RankGroup::awaitRanks() {
-  // Ranks get extra time to report what they themselves wait for. The measure is how long this
-  // thread has observed no progress, so that no rank is blamed if the whole machine was suspended.
+  // Ranks get extra time to report their own waits. The measure is the time in which this thread
+  // has observed no progress, so that no rank is blamed if the whole machine was suspended.
   double grace = 2 + options.timeoutSeconds * 0.05, lastPoll = monotonicSeconds(), still = 0;
   uint64_t lastBeats = 0;
   waitFor(
@@ -158,7 +160,8 @@ void RankGroup::awaitRanks() {
 
 void RankGroup::throwFirstError() {
   int32_t rank = firstFailure.load(std::memory_order_acquire);
-  if (rank < 0) // the failed rank is in another process
+  // The failed rank is in another process.
+  if (rank < 0)
     throw communicator->abandoned();
   const Error &error = *errors[static_cast<uint32_t>(rank) - first];
   throw Error(error.status, where() + ": " + error.what());
@@ -183,8 +186,8 @@ void RankGroup::serve(uint32_t rank) {
                                  current->data() + current->size(),
                                  std::strcmp(currentName, "step") == 0});
       (this->*job)(executor(rank));
-    } catch (const Abandoned &) { // another rank has the reason
-      if (localRanks() < ranks()) // possibly in another process
+    } catch (const Abandoned &) { // Another rank reports the reason;
+      if (localRanks() < ranks()) // it may be in another process.
         error = communicator->abandoned();
     } catch (const Error &reason) {
       error = withDeviceProgress(executor(rank), reason);

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The ranks of a mesh, of which this process has some or all: each of these has an arena, a thread
-// and a worker pool. run() executes a program on all of them and waits for them. The communicator
-// defines which ranks are here, and connects them with those of other processes.
+// The ranks of a mesh, of which this process has some or all. Each rank here has an arena, a thread
+// and a worker pool. run() executes a program on all ranks here and waits for them. The
+// communicator defines which ranks are here, and connects them with the ranks of other processes.
 //
 //     main      run(step) ------------------------------ waits, watches ---- returns
 //     rank 0       commands | all_gather | launch | ...  -- done
@@ -30,11 +30,11 @@ namespace fsdprt {
 
 class RankGroup {
 public:
-  /// `layout` is the layout of all programs of this group. Adds the programs' collectives to the
+  /// All programs of this group have the layout `layout`. Adds the programs' collectives to the
   /// communicator, and connects it. Throws Error.
   RankGroup(std::shared_ptr<const Artifact> artifact, std::unique_ptr<Communicator> communicator,
             const fb::Layout &layout, bool reference, const RankGroupOptions &options);
-  /// Must not be called if hasHung(), because the group's threads still use it.
+  /// Must not be called if hasHung(), because the group's threads still use the group.
   ~RankGroup();
   RankGroup(const RankGroup &) = delete;
   RankGroup &operator=(const RankGroup &) = delete;
@@ -51,13 +51,12 @@ public:
   uint64_t arenaBytes() const { return executors[0]->getArena().mappedBytes(); }
   /// Returns a rank of this process.
   RankExecutor &executor(uint32_t rank) const { return *executors[rank - first]; }
-  /// Returns the first element, in its unit's flat buffer, of the piece of a state that a rank
-  /// holds.
+  /// Returns the first element, in its unit's flat buffer, of a rank's shard of a state.
   uint64_t firstElement(const fb::State &state, uint32_t rank) const {
     return fsdprt::firstElement(mesh, state, rank);
   }
   bool hasHung() const { return hung; }
-  /// Returns false if only some kernels run, because then checked lookups are undefined.
+  /// Returns false if only some kernels run, because checked lookups are then undefined.
   bool checksLookups() const { return options.onlyKinds.empty(); }
   /// Returns the current or last program and its number, as in "step 5".
   std::string where() const;
@@ -66,7 +65,7 @@ public:
   /// Returns the bytes that the first rank here has exchanged, by kind of collective.
   const uint64_t *collectiveBytes() const { return communicator->exchangedBytes(); }
 
-  /// Returns the bytes in use on the GPUs of the ranks here apart from arenas; 0 without GPUs.
+  /// Returns the bytes in use on the GPUs of the ranks here apart from arenas, or 0 without GPUs.
   uint64_t deviceBytesBeside() const;
 
   /// Adds an observer of all further runs.
@@ -77,8 +76,8 @@ public:
 
   /// Runs a program on all ranks here. Throws Error with the first failure.
   void run(const fb::Program &program);
-  /// Repeats the last run of a program with an additional observer. The caller has restored its
-  /// inputs, states and blocks.
+  /// Repeats the last run of a program with an additional observer. The caller must have restored
+  /// the inputs, states and blocks.
   void runAgain(const fb::Program &program, std::shared_ptr<RankObserver> observer);
 
 private:
@@ -106,7 +105,7 @@ private:
   void replay(RankExecutor &rank);
   void runRecorded();
 
-  std::shared_ptr<const Artifact> owned; // keeps the code of a rank that hangs
+  std::shared_ptr<const Artifact> owned; // A rank that hangs still uses this code.
   const Artifact &artifact;
   Mesh mesh;
   const fb::Layout &layout;
@@ -120,8 +119,8 @@ private:
   std::vector<std::unique_ptr<RankExecutor>> executors; ///< of the ranks here
   std::vector<std::thread> threads;                     ///< of the ranks here
   std::vector<std::optional<Error>> errors;             ///< of the ranks here
-  std::unique_ptr<DeviceGraph> recording;               // of 'step', if requested
-  uint64_t recordedBytes[4] = {};                       // exchanged by the recording
+  std::unique_ptr<DeviceGraph> recording;               // recording of 'step', if requested
+  uint64_t recordedBytes[4] = {};                       // bytes exchanged by a run of the recording
   const std::vector<Instruction> *current = nullptr;
   const char *currentName = "";
   uint64_t currentRun = 0, peak = 0;
@@ -133,7 +132,7 @@ private:
   std::atomic<int32_t> firstFailure{-1};
   std::atomic<bool> ending{false};
   bool hung = false;
-  bool isAgain = false; // in runAgain(), which does not use the recording
+  bool isAgain = false; // set in runAgain(), which does not use the recording
 };
 
 } // namespace fsdprt

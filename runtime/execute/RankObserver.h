@@ -11,7 +11,7 @@
 //                     |
 //                     beforeReduction, afterStart     of a collective, within the command
 //
-// Between endCommands and endRun the device finishes its work. Observers must not allocate memory
+// The device finishes its work between endCommands and endRun. Observers must not allocate memory
 // in a run, except in the first run of a program.
 //
 //===----------------------------------------------------------------------===//
@@ -31,7 +31,7 @@ struct RankRun {
   RankExecutor *executor = nullptr;
   uint32_t rank = 0;
   const char *program = "";
-  uint64_t number = 0;                                ///< of the run, from 1
+  uint64_t number = 0;                                ///< number of the run, from 1
   const Instruction *begin = nullptr, *end = nullptr; ///< instructions of the program
   bool isStep = false;                                ///< the program is 'step'
 };

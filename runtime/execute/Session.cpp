@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Checks before memory is allocated: the mesh has the requested ranks, there is scratch for all
-// threads, and the machine has memory for the arenas.
+// Before memory is allocated, checks that the mesh has the requested ranks, that there is scratch
+// for all threads, and that the machine has memory for the arenas.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,8 @@
 using namespace fsdprt;
 using ull = unsigned long long;
 
-/// Returns the layout of the sharded or the reference programs; null if there are none.
+/// Returns the layout of the sharded or the reference programs, or null if there are no such
+/// programs.
 static const fb::Layout *layoutOf(const Artifact &artifact, bool reference) {
   for (const fb::Program *program : *artifact.manifest().programs())
     if (isReferenceProgram(program->name()->str()) == reference)
@@ -56,8 +57,8 @@ static std::vector<std::string> checkKinds(const Artifact &artifact, const char 
   return kinds;
 }
 
-/// Returns the memory that this session needs on this machine. Over MPI, ranks on other machines
-/// are excluded if the launcher tells how many are here.
+/// Returns the memory that this session needs on this machine. Over MPI, the demand excludes ranks
+/// on other machines if the launcher tells how many ranks are here.
 static MemoryDemand demandOf(const Artifact &artifact, const fb::Layout &layout,
                              const fb::Layout *reference, const fsdprt_session_options &options,
                              uint32_t threadsPerRank) {
@@ -71,7 +72,8 @@ static MemoryDemand demandOf(const Artifact &artifact, const fb::Layout &layout,
       mapsPeers ? ranks : std::clamp<uint64_t>(options.ranks_on_machine, 1, ranks);
   demand.ranksMapped = mapsPeers ? ranks : 1;
   demand.processes = threads ? 1 : demand.ranksOnMachine;
-  // For collectives, for copies between the arenas, and for copies of the file.
+  // There is a worker for collectives, one for copies between the arenas, and one for copies of the
+  // file.
   uint64_t transferWorkers = 1 + (layout.host_bytes() != 0) + (layout.file_bytes() != 0);
   demand.threads = (threads ? ranks : 1) * (threadsPerRank + transferWorkers);
   return demand;
@@ -137,12 +139,12 @@ Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_op
     hooks.prepare(*ranks);
   if (!whole)
     return;
-  // The reference runs alone, so it may use the threads of all ranks. Results do not depend on
-  // them.
+  // The reference runs alone, so it may use the threads of all ranks. Results do not depend on the
+  // number of threads.
   uint64_t threads = std::min<uint64_t>(std::thread::hardware_concurrency(),
                                         uint64_t(group.threadsPerRank) * ranks->ranks());
   group.threadsPerRank = static_cast<uint32_t>(std::clamp<uint64_t>(threads, 1, whole->workers()));
-  // Other ranks may wait for this process's rank meanwhile.
+  // Other ranks may wait for this process's rank while the reference runs.
   auto watchdog = ranks->getCommunicator().getWatchdog().alone(ranks->firstRank());
   reference = std::make_unique<RankGroup>(
       shared, makeSoloCommunicator(artifact, options, std::move(watchdog), group.threadsPerRank),
@@ -152,7 +154,8 @@ Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_op
 Session::~Session() {
   for (std::unique_ptr<RankGroup> *group : {&ranks, &reference})
     if (*group && (*group)->hasHung())
-      (void)group->release(); // a thread that hangs still uses it
+      // A thread that hangs still uses the group.
+      (void)group->release();
 }
 
 const RankGroup &Session::group(uint32_t rank) const {

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The group of sharded ranks, an optional group for the reference, and access to states. Functions
-// correspond to those of fsdprt.h and throw Error.
+// A session has a group of sharded ranks, an optional group for the reference, and access to
+// states. Its methods correspond to the functions of fsdprt.h and throw Error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,25 +27,24 @@ public:
                   size_t size);
   void readBlock(uint32_t rank, float *block) const;
   void writeBlock(uint32_t rank, const float *block);
-  /// Returns the state of a parameter, or null if there is none.
+  /// Returns the state of a parameter with a role, or null if there is none.
   const fb::State *state(const RankGroup &group, uint64_t param, fb::StateRole role) const;
   void readParam(uint32_t rank, uint64_t param, fb::StateRole role, uint64_t first, uint64_t count,
                  void *data, size_t size) const;
   void writeParam(uint64_t param, fb::StateRole role, uint64_t first, uint64_t count,
                   const void *data, DType type);
-  /// Fills `memory` for the piece of state `index` on a rank, or for its counterpart in the
-  /// reference.
+  /// Fills `memory` for a rank's shard of state `index`, or for its counterpart in the reference.
   void memoryOf(uint32_t rank, uint64_t index, fsdprt_state_memory &memory) const;
-  /// Copies elements [first, first + count) of that piece to `into`, or, if `into` is null, from
-  /// `from`.
+  /// Copies elements [first, first + count) of that shard to `into`. If `into` is null, copies them
+  /// from `from`.
   void moveState(uint32_t rank, uint64_t index, uint64_t first, uint64_t count, void *into,
                  const void *from) const;
   void pokeShard(uint32_t rank, uint64_t param, void (*change)(void *, void *, size_t), void *user);
   void compare(fsdprt_comparison &result) const;
 
   /// Returns text about the first reduction with a non-finite operand and the ranks that
-  /// contributed it; empty if none did. All processes must call it; only the first one gets the
-  /// result.
+  /// contributed the operand. Returns an empty text if there is none. All processes must call it;
+  /// only the process of rank 0 gets the result.
   std::string findNonfinite(const char *program);
 
   void exchange(const void *mine, size_t size, void *all);
@@ -53,7 +52,7 @@ public:
 
   /// Returns the profile of 'step' on the first rank here. Throws Error if the session has none.
   Profile &profile() const;
-  /// Returns the trace. In the process of rank 0 it then has the events of all ranks.
+  /// Returns the trace. In the process of rank 0 the trace then has the events of all ranks.
   const Trace &trace() const;
 
   /// Returns the bytes in use on the GPUs of the ranks here apart from arenas.
@@ -67,7 +66,7 @@ public:
 private:
   void checkLookups(const RankGroup &group, uint32_t first);
   const RankGroup &group(uint32_t rank) const;
-  uint32_t checkRank(uint32_t rank) const; // that it is in this process
+  uint32_t checkRank(uint32_t rank) const; // throws Error unless the rank is in this process
   const fb::Param &param(uint64_t index) const;
   const fb::State &stateOf(uint32_t rank, uint64_t index) const;
   void writeInto(RankGroup &group, const fb::State &state, const fb::Param &param, uint64_t first,

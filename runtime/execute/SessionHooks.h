@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Requests outside of the C interface, for the next session that this thread creates. They are made
-// by testing/faults/FaultInjection.h.
+// Requests for the next session that this thread creates. They are not part of the C interface;
+// testing/faults/FaultInjection.h makes them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,13 +18,14 @@
 namespace fsdprt {
 
 struct SessionHooks {
-  /// Called with the group of sharded ranks before anything runs, to attach observers or to plant
+  /// Called with the group of sharded ranks before the first run, to attach observers or to plant
   /// faults in collectives.
   std::function<void(RankGroup &ranks)> prepare;
-  /// Observers need to see each command, which a CUDA graph does not allow.
+  /// True if observers need to see each command, which a CUDA graph does not allow.
   bool seesCommands = false;
-  /// Kinds of kernels, separated by commas. If not empty, all programs except 'init' only run
-  /// launches of these kinds, and no collectives, copies or fills. Their results are meaningless.
+  /// Kinds of kernels, separated by commas. If not empty, all programs except 'init' run only
+  /// launches of these kinds, and no collectives, copies or fills. The results are then
+  /// meaningless.
   std::string onlyKinds;
 };
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Ids are checked against the limit of their input before they are written.
+// Ids are checked against the limit of their input before the ids are written.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,7 @@
 using namespace fsdprt;
 using ull = unsigned long long;
 
-/// Returns true for a valid id outside of the limit, such as a padding id.
+/// Returns true for a valid id that is not below the limit, such as a padding id.
 static bool isExtraId(const fb::Input &input, int64_t id) {
   const auto *extra = input.extra_ids();
   return extra && std::find(extra->begin(), extra->end(), id) != extra->end();

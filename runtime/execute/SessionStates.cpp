@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Parameters are addressed by (parameter, element). Element e of parameter p is element p.offset +
-// e of its unit's flat buffer; a rank's shard holds a range of that.
+// e of its unit's flat buffer. A rank's shard is a range of the flat buffer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -92,14 +92,14 @@ static void checkElements(const fb::Param &param, uint64_t first, uint64_t count
 }
 
 namespace {
-/// The part of elements [first, first + count) of a flat buffer that a rank holds.
+/// The elements of [first, first + count) of a flat buffer that a rank holds.
 struct Overlap {
   uint64_t begin, end; // in the flat buffer
   Overlap(const RankGroup &group, const fb::State &state, uint32_t rank, uint64_t first,
           uint64_t count)
       : begin(std::max(first, group.firstElement(state, rank))),
         end(std::min(first + count, group.firstElement(state, rank) + state.elements())) {}
-  /// Returns the offset of this part in the rank's piece, in bytes.
+  /// Returns the byte offset of these elements in the rank's shard.
   uint64_t first(const RankGroup &group, const fb::State &state, uint32_t rank) const {
     return (begin - group.firstElement(state, rank)) * sizeOf(state.dtype());
   }
@@ -217,7 +217,7 @@ void Session::pokeShard(uint32_t rank, uint64_t index, void (*change)(void *, vo
 
 //===- Comparison ---------------------------------------------------------===//
 
-/// Compares `piece`, a rank's piece of a state, with `all`, the reference's whole state, for every
+/// Compares `piece`, a rank's shard of a state, with `all`, the reference's whole state, for every
 /// parameter. Returns true if they are equal, else fills in the first difference.
 bool Session::compareState(uint32_t rank, const fb::State &held, const std::byte *all,
                            const std::byte *piece, fsdprt_comparison &result) const {
@@ -260,8 +260,8 @@ const fb::State *Session::wholeOf(const fb::State &held) const {
   return nullptr;
 }
 
-/// Pieces of other processes are collected one by one. All are collected, even after a difference,
-/// because their processes send them in any case.
+/// Compares all shards with the reference. Shards of other processes are collected one by one. All
+/// are collected even after a difference, because every process sends its shard.
 void Session::compare(fsdprt_comparison &result) const {
   Communicator &communicator = ranks->getCommunicator();
   if (!reference && communicator.isRoot())

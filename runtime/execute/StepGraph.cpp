@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// In the first run of 'step', all ranks record their commands, each on its thread, and the graph is
-// launched. In later runs the first rank here launches it. Besides that, the host only writes the
-// step's number before each launch.
+// In the first run of 'step', each rank records its commands on its thread, and the graph is
+// launched. In later runs the first rank here launches the graph. The only other work of the host
+// is to write the step's number before each launch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -70,7 +70,8 @@ void RankGroup::record() {
   }
   for (size_t kind = 0; kind < 4; ++kind)
     recordedBytes[kind] = communicator->exchangedBytes()[kind] - before[kind];
-  communicator->countExchanged(recordedBytes, -1); // recording transfers nothing
+  // Recording transfers nothing, so its bytes are subtracted.
+  communicator->countExchanged(recordedBytes, -1);
 }
 
 void RankGroup::recordRank(RankExecutor &rank) {

@@ -4,18 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. The commands of one run are counted, those of loops as often as they run. This is the size of
-//  a
-//     run in the ring.
-//  2. On request, each record of a launch, copy, fill or wait becomes an event of the lane compute.
-//  3. A collective becomes one more event in the lane gather or reduce, and a copy on a channel one
-//  in
-//     the lane copy: from its start to the end of its wait. A blocking one is waited for all the
-//     time.
-//  4. `ahead` is taken from the program: the launches between a start and its wait.
+//  1. The commands of one run are counted; a loop's commands count once per iteration. The result
+//     is the number of records of a run in the ring.
+//  2. On request, each record of a launch, copy, fill or wait becomes an event of the lane
+//     `compute`.
+//  3. A collective becomes one more event in the lane `gather` or `reduce`, and a copy on a channel
+//     one in the lane `copy`. This event lasts from the start of the transfer to the end of its
+//     wait. The wait of a blocking collective lasts for the whole event.
+//  4. `ahead` is computed from the program: the number of launches between a start and its wait.
 //
-// A backend that only copies bytes within the wait, as threads of one process do, overlaps nothing:
-// its collectives are in flight for longer, but their waits are not shorter.
+// Threads of one process copy bytes only within the wait. Such a backend overlaps nothing: its
+// collectives are in flight for longer, but their waits are not shorter.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +32,7 @@ static bool isTransfer(const Instruction &instruction) {
   return instruction.kind == fb::Body::Collective || instruction.kind == fb::Body::Copy;
 }
 
-/// Returns the number of commands that one run executes, of those for which `counts` is true.
+/// Returns the number of commands that one run executes and for which `counts` returns true.
 static uint64_t countEvents(const Instruction *at, const Instruction *end,
                             bool (*counts)(const Instruction &) = isRun) {
   uint64_t count = 0;
@@ -91,7 +90,7 @@ static fsdprt_trace_event describe(const fb::Manifest &manifest, const Instructi
   return event;
 }
 
-/// Returns the event in a collective's own lane.
+/// Returns the event of a collective in the collective's own lane.
 static fsdprt_trace_event describe(const fb::Manifest &manifest, const fb::Collective &collective,
                                    const char *label) {
   fsdprt_trace_event event = {};
@@ -146,8 +145,8 @@ bool Trace::visitRun(uint32_t rank, uint64_t run, const Record *at, const Record
     event.waited = waited.end - waited.begin;
     wait.waited = event.waited;
     event.ahead = ahead;
-    // If a transfer worker executed the transfer, it was in flight only during that time; a longer
-    // wait includes the time in the worker's queue.
+    // If a transfer worker executed the transfer, the transfer was in flight only during that time.
+    // A longer wait then includes time in the worker's queue.
     uint64_t from = waited.movedTo ? waited.movedFrom : started.begin,
              to = waited.movedTo ? waited.movedTo : waited.end;
     event.waited = std::min(event.waited, to - from);

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Per rank, a ring buffer of the last runs of a program: begin and end of every command in the
-// order of execution, 40 bytes each, allocated before the first run. Events are built from it on
-// request. On a GPU, times are those of the GPU (CommandTimer.h).
+// Each rank has a ring buffer of the last runs of a program. It holds begin and end of every
+// command in the order of execution, 40 bytes each, and is allocated before the first run. Events
+// are built from it on request. On a GPU, times are those of the GPU (CommandTimer.h).
 //
 //     compute  |launch|launch| start |launch|  wait  |launch|
 //     gather                 [in flight     |..waited]
@@ -26,19 +26,19 @@ namespace fsdprt {
 
 class Trace {
 public:
-  /// For ranks [firstRank, firstRank + ranks) and their last `runs` runs. The manifest and the
+  /// Keeps the last `runs` runs of ranks [firstRank, firstRank + ranks). The manifest and the
   /// instructions must outlive the trace.
   Trace(const fb::Manifest &manifest, const std::vector<Instruction> &instructions,
         uint32_t firstRank, uint32_t ranks, uint32_t runs);
 
-  /// Starts a run. Each rank calls this and add() for itself.
+  /// Starts a run. Each rank calls begin() and add() for itself.
   void begin(uint32_t rank) {
     Ring &ring = rings[rank - firstRank];
     ring.next = ring.began++ % keptRuns * eventsPerRun;
     ring.end = ring.next + eventsPerRun;
   }
-  /// Records a command. For a wait, `movedFrom` and `movedTo` are the times at which a transfer
-  /// worker executed the transfer, or 0.
+  /// Records a command. For a wait, `movedFrom` and `movedTo` are the times between which a
+  /// transfer worker executed the transfer, or 0.
   void add(uint32_t rank, size_t instruction, uint64_t begin, uint64_t end, uint64_t movedFrom = 0,
            uint64_t movedTo = 0) {
     Ring &ring = rings[rank - firstRank];
@@ -47,18 +47,18 @@ public:
                                    static_cast<uint32_t>(instruction)};
   }
 
-  /// Replaces the stamps of a GPU in the last run by their times. 0 is not a stamp.
+  /// Replaces the GPU's stamps of the last run by their times. Stamp 0 means no stamp and stays.
   void resolve(uint32_t rank, const std::function<uint64_t(uint64_t)> &timeOf);
   /// Returns the largest number of stamps of a run: two per command, and two per transfer.
   static uint64_t stampsOf(const std::vector<Instruction> &instructions);
 
-  /// Copies the rings of all ranks to the process of rank 0. All processes, each with one rank,
-  /// must call it.
+  /// Copies the rings of all ranks to the process of rank 0. Each process must have one rank and
+  /// call it.
   void collect(Communicator &communicator);
 
   uint64_t bytes() const { return rings.size() * keptRuns * eventsPerRun * sizeof(Record); }
-  /// Calls `visit` for all events until it returns false: rank by rank, run by run, in the order of
-  /// execution. An asynchronous transfer comes at its wait.
+  /// Calls `visit` for all events until it returns false. The order is by rank, by run, then by
+  /// execution. An asynchronous transfer is visited at its wait.
   void visit(const std::function<bool(const fsdprt_trace_event &)> &visit) const;
 
 private:

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// See Batches.h. A sample's key is a 64-bit number from Philox. It gives the window's start, or
+// A sample's key is a 64-bit number from Philox. The key gives the start of the sample's window, or
 // seeds the sample's own stream of random values.
 //
 //===----------------------------------------------------------------------===//
@@ -24,7 +24,7 @@ static void storeId(fsdprt_dtype type, uint64_t id, std::byte *to) {
   std::memcpy(to, &id, sizeOf(static_cast<DType>(type)));
 }
 
-/// Returns the dimensions after those of micro-batches.
+/// Returns the shape of one micro-batch.
 static std::vector<uint64_t> shapeOf(const fsdprt_input_info &info) {
   std::vector<uint64_t> shape(info.shape, info.shape + info.rank);
   if (info.micro_batches > 1 && !shape.empty())
@@ -39,8 +39,8 @@ static uint64_t product(const std::vector<uint64_t> &shape) {
   return elements;
 }
 
-/// One-dimensional tokens and targets are divided into windows of the length of the tokens' last
-/// dimension.
+/// Divides inputs into samples. One-dimensional tokens and targets are divided into windows; the
+/// length of a window is the tokens' last dimension.
 SampleShape fsdprt::sampleShapeOf(const std::vector<fsdprt_input_info> &inputs, size_t index) {
   std::vector<uint64_t> shape = shapeOf(inputs[index]);
   if (shape.empty())
@@ -59,7 +59,8 @@ SampleShape fsdprt::sampleShapeOf(const std::vector<fsdprt_input_info> &inputs, 
 Batches::Batches(std::vector<fsdprt_input_info> inputs, const TokenFile *tokens, uint64_t ranks,
                  const BatchOptions &options, std::vector<const SampleFile *> files)
     : tokens(tokens), options(options) {
-  if (!(options.validationFraction >= 0 && options.validationFraction < 1)) // also rejects NaN
+  // Written as a negation, so that NaN is rejected too.
+  if (!(options.validationFraction >= 0 && options.validationFraction < 1))
     badInput("validation fraction: expected a number of at least 0 and below 1, found %g",
              options.validationFraction);
   files.resize(inputs.size());
@@ -107,8 +108,8 @@ void Batches::planWindows(uint64_t tokenElements) {
   }
 }
 
-/// Divides the inputs that have files of rows into samples. Checks that the files have equal
-/// numbers of rows.
+/// Divides the inputs that have files of rows into samples. Checks that all these files have the
+/// same number of rows.
 void Batches::planRows(const std::vector<fsdprt_input_info> &inputs,
                        const std::vector<const SampleFile *> &files, uint64_t ranks) {
   uint64_t most = 0;
@@ -148,7 +149,7 @@ void Batches::planRows(const std::vector<fsdprt_input_info> &inputs,
       rows - static_cast<uint64_t>(static_cast<double>(rows) * options.validationFraction);
 }
 
-/// Divides a token file into a part for training and one for validation.
+/// Divides a token file into a range for training and a range for validation.
 void Batches::splitTokens() {
   if (windowLength == 0)
     badInput("the model has no input 'tokens', which --data and --text feed; omit these options "

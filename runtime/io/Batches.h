@@ -12,17 +12,16 @@
 //
 // The samples of an input come from one of three sources:
 //
-//   window   of a token file: T + 1 ids, of which the first T are the tokens and the last T the
+//   window   from a token file: T + 1 ids. The first T ids are the tokens, the last T ids the
 //            targets
-//   row      of a file for this input (SampleFile)
+//   row      from a file for this input (SampleFile)
 //   random   without a file: ids below their limit, or normally distributed floats
 //
 // Sample g draws one random number, which gives the start of its window and the index of its row.
-// All files of rows have the same number of rows, and row r of each belongs to one sample; the
-// window and the row of a sample are unrelated. An input whose leading dimension is not that of the
-// samples (a table for the whole batch) takes a file of exactly its own rows, the same at every
-// step. Training draws from the first part of a file; validation goes through the last part in
-// order.
+// All files of rows have the same number of rows, and row r of each file belongs to one sample. The
+// window and the row of a sample are unrelated. If the leading dimension of an input does not count
+// samples (a table for the whole batch), its file has exactly the input's rows, which every step
+// uses. Training draws from the beginning of a file; validation goes through the rest in order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,12 +40,13 @@ struct BatchOptions {
   uint64_t seed = 0;
   bool overfit = false; // use the samples of step 0 in every step
   double validationFraction = 0.1;
-  double extraIds = 0; // fraction of random ids that are the input's first extra id, if it has any
+  // Fraction of random ids that are the input's first extra id, if the input has extra ids.
+  double extraIds = 0;
 };
 
 /// How the elements of an input are divided into samples.
 struct SampleShape {
-  uint64_t samples = 1;      ///< per micro-batch
+  uint64_t samples = 1;      ///< samples per micro-batch
   std::vector<uint64_t> row; ///< shape of one sample
 };
 
@@ -55,26 +55,26 @@ SampleShape sampleShapeOf(const std::vector<fsdprt_input_info> &inputs, size_t i
 
 class Batches {
 public:
-  /// `inputs` are those of the program `step`; `tokens` may be null. `files` has a file of rows or
-  /// null for each input, or is empty.
+  /// `inputs` are the inputs of the program `step`. `tokens` may be null. `files` has a file of
+  /// rows or null for each input, or is empty.
   Batches(std::vector<fsdprt_input_info> inputs, const TokenFile *tokens, uint64_t ranks,
           const BatchOptions &options, std::vector<const SampleFile *> files = {});
 
   uint64_t trainTokens() const { return trainSize; }
   uint64_t validationTokens() const { return tokens ? tokens->size() - trainSize : 0; }
-  /// Returns the number of rows that training draws from; 0 without such files.
+  /// Returns the number of rows that training draws from, or 0 if there are no files of rows.
   uint64_t trainRows() const { return rowsToTrain; }
   uint64_t validationRows() const { return rows - rowsToTrain; }
   /// Returns true if the tokens or rows of input i come from a file.
   bool isFromFile(size_t i) const { return plans[i].file || (tokens && plans[i].window); }
   /// Returns true if input i takes the same rows at every step.
   bool isFixed(size_t i) const { return plans[i].fixed; }
-  /// Returns the number of batches, over all ranks, that cover the validation part once; 0 if it is
-  /// too short.
+  /// Returns the number of batches, over all ranks, that cover the validation range once. Returns 0
+  /// if the range is too short for one batch.
   uint64_t validationBatches() const;
 
-  /// Return the values of one rank's micro-batch of input i, valid until the next call for that
-  /// input. Throw InputChanged. Allocate no memory unless they throw.
+  /// Return the values of one rank's micro-batch of input i. They are valid until the next call for
+  /// that input. Throw InputChanged; allocate no memory unless they throw.
   const void *train(uint64_t step, uint64_t rank, uint32_t microBatch, size_t i);
   const void *validation(uint64_t batch, uint64_t rank, uint32_t microBatch, size_t i);
   size_t bytes(size_t i) const { return plans[i].buffer.size(); }
@@ -91,7 +91,7 @@ private:
   struct Plan {
     fsdprt_input_info info;
     uint64_t samples, each; // samples per micro-batch; elements per sample
-    bool window;            // tokens or targets of a window
+    bool window;            // the input holds the tokens or targets of a window
     const SampleFile *file = nullptr;
     bool fixed = false;
     std::vector<std::byte> buffer;

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Encodes protobuf by hand. A field is its number and type in one varint, followed by a varint, 4
-// or 8 bytes, or a length and that many bytes.
+// Encodes protobuf by hand. A field begins with a varint of its number and wire type. Its value
+// follows: a varint, 4 or 8 bytes, or a length and that many bytes.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,11 +6,11 @@
 //
 // An event file is a sequence of records (TFRecord),
 //
-//     | u64 length | u32 masked CRC-32C of it | length bytes | u32 masked CRC-32C of those |
+//     | u64 length | u32 masked CRC-32C of length | length bytes | u32 masked CRC-32C of bytes |
 //
-// each an Event in protobuf's wire format. The first record has the file's version. If a run
-// resumes from a save, the second is a session start at its first step, after which TensorBoard
-// hides older events of that step and later ones.
+// Each record is an Event in protobuf's wire format. The first record has the file's version. If a
+// run resumes from a save, the second record is a session start at the first step. TensorBoard then
+// hides older events of that step and later steps.
 //
 //     Event   { 1: double wall_time  2: int64 step  3: string file_version
 //               5: Summary  7: SessionLog }
@@ -26,7 +26,7 @@
 
 namespace fsdprt {
 
-/// Return the CRC-32C (Castagnoli) of a range, and its masked form for records: rotated, plus a
+/// Return the CRC-32C (Castagnoli) of a range, and the masked CRC for records: rotated, plus a
 /// constant.
 uint32_t crc32c(const void *data, size_t size);
 uint32_t maskedCrc32c(const void *data, size_t size);
@@ -40,7 +40,8 @@ public:
   void open(const std::string &folder, uint64_t firstStep);
   bool isOpen() const { return file.isOpen(); }
 
-  /// Write one event: begin, scalars, end. Allocate no memory; an event beyond 4 KiB throws Error.
+  /// Write one event by calls in this order. Allocate no memory. Throw Error if the event exceeds 4
+  /// KiB.
   void begin(uint64_t step);
   void add(const char *tag, float value);
   void end();

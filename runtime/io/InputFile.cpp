@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The sample of a large file consists of sampleBlocks blocks of sampleBlockBytes bytes at equal
-// distances, from the beginning of the file to its end.
+// The sample of a large file has sampleBlocks blocks of sampleBlockBytes bytes. The blocks lie at
+// equal distances, from the beginning of the file to its end.
 //
 //===----------------------------------------------------------------------===//
 
@@ -114,7 +114,7 @@ std::string InputFile::readAll() const {
 
 //===- Hashes -------------------------------------------------------------===//
 
-/// Returns the hash of `count` blocks of `bytes` bytes, the i-th at offsetOf(i).
+/// Returns the hash of `count` blocks of `bytes` bytes each; block i begins at offsetOf(i).
 template <typename Offset>
 static std::string hashBlocks(const InputFile &file, uint64_t count, uint64_t bytes,
                               Offset offsetOf) {

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The file is opened once and read through that descriptor, so that another file renamed to its
-// path has no effect. Bytes are copied by pread(2) instead of mapped, because if another process
-// truncates a mapped file, access ends in SIGBUS. Size, modification time and change time are
+// The file is opened once and read through that descriptor, so that another file renamed to the
+// path has no effect. Bytes are copied by pread(2) instead of mapped: if another process truncated
+// a mapped file, an access would end in SIGBUS. Size, modification time and change time are
 // recorded at opening, so that one fstat(2) detects a rewrite in place.
 //
 //===----------------------------------------------------------------------===//
@@ -30,14 +30,14 @@ struct InputChanged : Error {
 
 class InputFile {
 public:
-  /// Largest size in bytes of a file of which comparison() hashes all bytes, and number and size of
-  /// the blocks that it hashes of a larger one.
+  /// comparison() hashes all bytes of a file of at most `wholeLimit` bytes. Of a larger file it
+  /// hashes `sampleBlocks` blocks of `sampleBlockBytes` bytes.
   static constexpr uint64_t wholeLimit = uint64_t(2) << 30, sampleBlocks = 4096,
                             sampleBlockBytes = 64 << 10;
 
   InputFile() = default;
-  /// Opens a regular file, else throws Error. A pipe or device is refused without waiting for its
-  /// other end. `what` names the file in errors, as in "the weights".
+  /// Opens a regular file; throws Error for other files. A pipe or device is refused without
+  /// waiting for its other end. `what` names the file in errors, as in "the weights".
   InputFile(const std::string &path, const char *what);
   ~InputFile();
   InputFile(InputFile &&other) noexcept { *this = std::move(other); }
@@ -53,18 +53,19 @@ public:
   std::string readAll() const;
 
   /// Throws InputChanged if size or modification time have changed since opening. With `strictly`,
-  /// also if the change time has, unless that was due to the removal of a name. Allocates no memory
-  /// unless it throws.
+  /// also throws if the change time has changed, except through the removal of a name. Allocates no
+  /// memory unless it throws.
   void expectUnchanged(bool strictly = false) const;
-  /// Does the same for a file that is in use for long. If only the change time differs, as after
-  /// chmod(1) or a rewrite that restored the modification time, the content is compared. `content`
-  /// is the result of comparison() at opening.
+  /// Does the same as expectUnchanged(), for a file that is in use for a long time. If only the
+  /// change time differs, as after chmod(1) or a rewrite that restored the modification time, the
+  /// content is compared. `content` is the result of comparison() at opening.
   void expectContent(const std::string &content) const;
 
   /// Returns the SHA-256 of all bytes as hexadecimal digits. Throws InputChanged.
   std::string sha256() const;
-  /// Returns text that is equal for equal content, for comparison between processes: the SHA-256 of
-  /// all bytes up to wholeLimit, beyond that the size and the SHA-256 of evenly spaced blocks.
+  /// Returns text that is equal for equal content, for comparison between processes. Up to
+  /// wholeLimit it is the SHA-256 of all bytes; for a larger file, the size and the SHA-256 of
+  /// evenly spaced blocks.
   std::string comparison() const;
   bool isCompared() const { return size() <= wholeLimit; }
 

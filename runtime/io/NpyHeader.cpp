@@ -59,7 +59,7 @@ private:
     badInput("%s: header of the .npy file: %s", path.c_str(), why.c_str());
   }
 
-  /// Returns the next character that is not white space; 0 at the end.
+  /// Returns the next character that is not white space, or 0 at the end.
   char peek() {
     while (at != end && (*at == ' ' || *at == '\n' || *at == '\t' || *at == '\r'))
       ++at;
@@ -135,7 +135,8 @@ private:
 };
 } // namespace
 
-/// Returns safetensors' name of a numpy type such as '<f4'; empty if it is not supported.
+/// Returns safetensors' name of a numpy type such as '<f4', or an empty text for an unsupported
+/// type.
 static std::string dtypeOf(const std::string &descr) {
   if (descr.size() != 3 || (descr[0] != '<' && descr[0] != '|' && descr[0] != '='))
     return "";

@@ -8,9 +8,10 @@
 //
 //     {'descr': '<i8', 'fortran_order': False, 'shape': (64, 128), }
 //
-// Reading is strict, because sizes come from an untrusted file: versions 1 to 3; N at most 65,536
-// and within the file; the three keys above, each once; at most 32 dimensions; elements of one
-// little-endian number type, in C order, which fill the rest of the file.
+// Reading is strict, because sizes come from an untrusted file. The version is 1 to 3, and N is at
+// most 65,536 and within the file. Each of the three keys above occurs once, and no other key.
+// There are at most 32 dimensions. Elements have one little-endian number type and are in C order.
+// They fill the rest of the file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,18 +29,18 @@ namespace fsdprt {
 struct StoredArray {
   std::string dtype; ///< in the spelling of safetensors: "F32", "I64", "BOOL", ...
   std::vector<uint64_t> shape;
-  uint64_t begin = 0; ///< byte offset of its elements in the file
+  uint64_t begin = 0; ///< byte offset of the elements in the file
 };
 
 /// Returns true if the bytes begin with numpy's magic number.
 bool isNpy(const std::byte *data, uint64_t size);
 
-/// Most bytes at a file's beginning that readNpyHeader() needs.
+/// Largest number of bytes at the beginning of a file that readNpyHeader() needs.
 inline constexpr uint64_t mostNpyHeaderBytes = 12 + (1 << 16);
 
-/// Parses the header of a file of `fileBytes` bytes. `data` holds all of it, or its first
-/// mostNpyHeaderBytes. Throws Error if the header is malformed or does not fit the file; `path` is
-/// for messages.
+/// Parses the header of a file of `fileBytes` bytes. `data` holds the whole file or its first
+/// mostNpyHeaderBytes. Throws Error, which names `path`, if the header is malformed or does not fit
+/// the file.
 StoredArray readNpyHeader(const std::string &path, const std::byte *data, uint64_t fileBytes);
 
 } // namespace fsdprt

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The directory is flushed too, so that the new name survives a power failure. A temporary file is
-// locked while its process lives. An unlocked one of this machine was left by a process that died,
-// and is removed by the next process that writes the same FILE.
+// locked while its process lives. An unlocked temporary file of this machine was left by a process
+// that died. The next process that writes the same FILE removes it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@
 
 using namespace fsdprt;
 
-/// Opens an existing file for writing, or creates it and removes it again. Throws Error.
+/// Checks that a file can be written: opens it, or creates it and removes it again. Throws Error.
 static void tryToOpen(const std::string &path) {
   int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   bool made = fd >= 0;
@@ -49,11 +49,13 @@ void OutputFile::expectWritable(const std::string &path, bool atomic) {
     return;
   }
   bool exists = access(path.c_str(), F_OK) == 0;
-  if (!exists && errno != ENOENT) // such as a name that is too long
+  // Any other error is final, for example a name that is too long.
+  if (!exists && errno != ENOENT)
     badInput("%s: cannot write: %s", path.c_str(), strerror(errno));
   if (exists || !atomic)
     tryToOpen(path);
-  if (atomic) { // the destructor removes the temporary file
+  // The probe's destructor removes the temporary file.
+  if (atomic) {
     OutputFile probe;
     probe.path = path;
     probe.openTemporary();
@@ -62,9 +64,10 @@ void OutputFile::expectWritable(const std::string &path, bool atomic) {
 
 //===- Temporary names ----------------------------------------------------===//
 
-static constexpr size_t longestBase = 200; // bytes kept of a name, to leave space for the digits
+// Number of bytes kept of a name. The limit leaves space for the digits.
+static constexpr size_t longestBase = 200;
 
-/// Returns eight digits that are equal for all processes of a machine.
+/// Returns eight digits that are equal for all processes of this machine.
 static std::string machineDigits() {
   char name[256] = "";
   gethostname(name, sizeof name - 1);
@@ -116,7 +119,7 @@ void OutputFile::openTemporary() {
     fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd < 0 && errno != EEXIST)
       badInput("%s: cannot write: %s", path.c_str(), strerror(errno));
-    // Until it is locked, another process may take the file for abandoned and remove it.
+    // Until the file is locked, another process may take it for abandoned and remove it.
     bool isLocked = fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK);
     struct stat status;
     if (fd >= 0 && (!isLocked || fstat(fd, &status) != 0 || status.st_nlink == 0))
@@ -143,7 +146,7 @@ void OutputFile::openName(const std::string &name, int flags) {
 void OutputFile::open(const std::string &newPath, bool atomic) {
   struct stat status;
   path = newPath;
-  // A device or pipe cannot be replaced by rename: write to it directly.
+  // A device or pipe cannot be replaced by rename, so it is written directly.
   if (atomic && (stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode)))
     return openTemporary();
   openName(path, O_TRUNC);
@@ -207,7 +210,8 @@ void OutputFile::commit() {
   }
   int directory = ::open(folderOf(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory >= 0) {
-    fsync(directory); // some file systems do not support this; the rename is done in any case
+    // Some file systems do not support this fsync. The rename is done in any case.
+    fsync(directory);
     ::close(directory);
   }
 }

@@ -4,14 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Checks every result of write(2) and calls fsync before close, so that a full disk is an error and
-// not a shorter file. With `atomic`, bytes go to a new file in the same folder,
+// Every result of write(2) is checked and fsync is called before close, so that a full disk is an
+// error and not a shorter file. With `atomic`, bytes go to a new file in the same folder,
 //
 //     FILE.<16 hexadecimal digits>.tmp     8 for the machine's name, 8 random
 //
 // which is renamed at the end. So two processes that write one FILE have separate temporary files,
-// and the last one to finish replaces the other's file by its own. Symbolic links are not followed:
-// neither at the temporary name nor, because rename(2) replaces it, at the final one.
+// and the process that finishes last replaces the other's file. Symbolic links are not followed:
+// not at the temporary name, and not at the final name, because rename(2) replaces a link.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,9 +38,9 @@ public:
 
   /// Opens or creates a file. Throws Error.
   void open(const std::string &path, bool atomic);
-  /// Creates a new file. Throws Error if the name exists, also as a symbolic link.
+  /// Creates a new file. Throws Error if the name exists, even as a symbolic link.
   void openNew(const std::string &path);
-  /// Opens a file without `atomic` and truncates it to its first `bytes`, to append to them.
+  /// Opens a file without `atomic`, truncates it to its first `bytes` bytes, and appends to them.
   void openBehind(const std::string &path, uint64_t bytes);
   bool isOpen() const { return fd >= 0; }
   /// Writes `size` bytes. Throws Error. Allocates no memory unless it throws.

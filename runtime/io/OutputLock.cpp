@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// bind(2) fails if another process has bound the name. The socket tells connecting processes its
-// owner.
+// bind(2) fails if another process has bound the name. The socket tells a connecting process which
+// process owns it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ using namespace fsdprt;
 using ull = unsigned long long;
 namespace fs = std::filesystem;
 
-/// Returns the abstract name for a file, or an empty text if it needs no claim.
+/// Returns the abstract name for a file, or an empty text if the file needs no claim.
 static std::string nameOf(const std::string &path) {
   struct stat status;
   if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
@@ -39,7 +39,7 @@ static std::string nameOf(const std::string &path) {
   return "fsdp-run/output/" + sha256Text(where.data(), where.size());
 }
 
-/// Returns text such as " (process 42)"; empty if the owner is unknown.
+/// Returns text such as " (process 42)", or an empty text if the owner is unknown.
 static std::string ownerOf(const sockaddr_un &address, socklen_t bytes) {
   int file = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   ucred who = {};

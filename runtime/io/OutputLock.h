@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// If two runs would write one file, the second one fails at its start instead of hours later. A
-// claim is a Unix socket with an abstract name, made of the folder's device and inode and the
-// file's name. It leaves nothing in the file system and ends with its process. It is visible to
-// processes of one machine and one network namespace. Without a visible claim, each of two runs
-// writes a complete file, and the later one replaces the earlier.
+// If two runs would write one file, the second run fails at its start instead of hours later. A
+// claim is a Unix socket with an abstract name, which is made of the folder's device and inode and
+// the file's name. The claim leaves nothing in the file system and ends with its process. Only
+// processes of one machine and one network namespace see it. If two runs do not see each other's
+// claim, each writes a complete file, and the later file replaces the earlier one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +22,9 @@ namespace fsdprt {
 
 class OutputLock {
 public:
-  /// Claims a file, which need not exist. Throws Error if another process has claimed it, and names
-  /// that process. Devices and pipes are not claimed. `option` is for the message ("--export").
+  /// Claims a file, which need not exist. Throws Error, which names the other process, if another
+  /// process has claimed the file. Devices and pipes are not claimed. `option` is for the message
+  /// ("--export").
   OutputLock(const std::string &path, const char *option);
   ~OutputLock();
   OutputLock(OutputLock &&other) noexcept : socket(std::exchange(other.socket, -1)) {}

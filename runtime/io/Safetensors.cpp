@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The header is parsed by a SAX handler, which keeps track of the depth and of what is allowed
-// there; no tree is built.
+// A SAX handler parses the header. It keeps track of the depth and of the values that are allowed
+// at that depth. No tree is built.
 //
 //===----------------------------------------------------------------------===//
 
@@ -112,7 +112,8 @@ public:
     why = begin != std::string::npos   ? why.substr(begin + 3)
           : colon != std::string::npos ? why.substr(colon + 2)
                                        : why;
-    current.clear(); // the position is more useful than the previous tensor's name
+    // The error's position is more useful than the name of the previous tensor.
+    current.clear();
     refuse(format("not JSON at byte %zu: %s", position, printable(why).c_str()));
   }
 
@@ -122,7 +123,7 @@ private:
              printable(current).c_str(), current.empty() ? "" : "'", why.c_str());
   }
 
-  /// Returns what is allowed at the parser's position.
+  /// Describes the values that are allowed at the parser's position.
   std::string expected() const {
     if (depth == 0)
       return "an object of tensors";

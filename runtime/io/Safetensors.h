@@ -6,10 +6,11 @@
 //
 //     | u64 N | N bytes of JSON | tensors, end to end |
 //
-// Reading is strict, because sizes come from an untrusted file: N is at most 100,000,000 and within
-// the file; the JSON is an object that begins at once, without duplicate or unknown keys; every
-// number is a non-negative integer; a tensor has the bytes of its shape and dtype, without
-// overflow; sorted by offset, the tensors fill the rest of the file without gaps or overlaps.
+// Reading is strict, because sizes come from an untrusted file. N is at most 100,000,000 and within
+// the file. The JSON is an object that begins at the first byte, without duplicate or unknown keys.
+// Every number is a non-negative integer. The bytes of a tensor equal those of its shape and dtype,
+// without overflow. Sorted by offset, the tensors fill the rest of the file without gaps or
+// overlaps.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,10 +28,10 @@ namespace fsdprt {
 struct Tensor {
   std::string dtype; // "F32", "BF16", ...
   std::vector<uint64_t> shape;
-  uint64_t begin = 0, end = 0; // byte offsets after the header
+  uint64_t begin = 0, end = 0; // byte offsets from the end of the header
 };
 
-/// Returns the bytes per element of a dtype; 0 if it is unknown.
+/// Returns the bytes per element of a dtype, or 0 for an unknown dtype.
 uint32_t safetensorsSize(const std::string &dtype);
 
 class SafetensorsFile {
@@ -58,7 +59,8 @@ private:
   std::map<std::string, Tensor> tensors;
 };
 
-/// Returns the paths of the files that a "model.safetensors.index.json" names, sorted, each once.
+/// Returns the sorted paths of the files that a "model.safetensors.index.json" names, without
+/// duplicates.
 std::vector<std::string> readSafetensorsIndex(const std::string &path);
 
 /// Describes a tensor to be written.
@@ -68,12 +70,13 @@ struct TensorEntry {
 };
 
 /// Returns the bytes before the tensors: the length, and the header, padded to a multiple of 8.
-/// Sorts `entries`: wider dtypes first, then by name. The tensors' data must follow in that order.
+/// Sorts `entries` by descending width of their dtypes, then by name. The tensors' data must follow
+/// in this order.
 std::string safetensorsHeader(std::vector<TensorEntry> &entries,
                               const std::map<std::string, std::string> &metadata);
 
-/// Writes tensors one after the other, in the order of safetensorsHeader(). The file appears,
-/// complete, when commit() returns.
+/// Writes tensors one after the other, in the order of safetensorsHeader(). The file appears under
+/// its name, complete, when commit() returns.
 class SafetensorsWriter {
 public:
   using Entry = TensorEntry;

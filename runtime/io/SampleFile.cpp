@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// See SampleFile.h. Elements are converted one by one through f64 (floats) or 64-bit integers when
-// a row is copied; a file of the input's own type is copied unchanged.
+// When a row is copied, elements are converted one by one through f64 (floats) or 64-bit integers.
+// A file of the input's own type is copied unchanged.
 //
 //===----------------------------------------------------------------------===//
 
@@ -68,7 +68,8 @@ SampleFile::SampleFile(const std::string &path, const fsdprt_input_info &info,
                        std::vector<uint64_t> row)
     : path(path), file(path, "samples"), row(std::move(row)), type(static_cast<DType>(info.dtype)) {
   for (uint64_t dim : this->row)
-    elements *= dim; // does not overflow: the artifact's verifier has checked the input's bytes
+    // The product does not overflow, because the artifact's verifier has checked the input's bytes.
+    elements *= dim;
   if (file.size() == 0)
     badInput("%s: input '%s' expected samples, found an empty file", path.c_str(),
              printable(info.name).c_str());
@@ -109,7 +110,7 @@ void SampleFile::readHeader(const fsdprt_input_info &info) {
   isSigned = array.dtype[0] == 'I';
 }
 
-/// Finds the tensor with the input's name, or the only one.
+/// Finds the tensor with the input's name. If there is none, takes the file's only tensor.
 void SampleFile::readSafetensors(const std::string &name) {
   tensors = std::make_unique<SafetensorsFile>(std::move(file));
   const auto &known = tensors->getTensors();
@@ -151,7 +152,7 @@ void SampleFile::checkType(const fsdprt_input_info &info) {
   isCopied = array.dtype == fileNameOf(type) || (type == DType::i1 && width == 1);
 }
 
-/// Calls each(number, bytes) for all elements of the file, which is read in parts.
+/// Calls each(number, bytes) for all elements of the file, which is read piece by piece.
 template <typename Each>
 void SampleFile::forElements(Each each) const {
   constexpr uint64_t partElements = 1 << 17;
@@ -181,7 +182,7 @@ void SampleFile::checkElements(const fsdprt_input_info &info) const {
   });
 }
 
-/// Refuses values that the input's type cannot hold, and ids outside of the input's limit.
+/// Refuses values that the input's type cannot hold, and ids outside the input's limit.
 void SampleFile::checkIntegers(const fsdprt_input_info &info) const {
   int64_t bits = type == DType::i1 ? 1 : int64_t(8 * sizeOf(type));
   int64_t most = type == DType::i1 ? 1 : std::numeric_limits<int64_t>::max() >> (64 - bits);
@@ -190,7 +191,7 @@ void SampleFile::checkIntegers(const fsdprt_input_info &info) const {
     most = static_cast<int64_t>(std::min<uint64_t>(info.limit - 1, most));
     least = 0;
   }
-  bool isHuge = array.dtype == "U64"; // then negative values of loadAny exceed 2^63 - 1
+  bool isHuge = array.dtype == "U64"; // a negative result of loadAny then exceeds 2^63 - 1
   const int64_t *extraEnd = info.extra_ids + info.num_extra_ids;
   forElements([&](uint64_t i, const std::byte *element) {
     int64_t value = loadAny(width, isSigned, element);

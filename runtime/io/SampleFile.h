@@ -10,10 +10,10 @@
 //     input 'labels': 4 in i64             file: N in any integers
 //
 // Formats are recognised by content: .npy; safetensors (the tensor with the input's name, or the
-// only one); else raw little-endian elements of the input's type. Floats are converted to the
-// input's type, integers keep their values. All elements are checked when the file is opened:
-// values that the input's type cannot hold and ids outside of the input's limit are refused with
-// their position.
+// only tensor); else raw little-endian elements of the input's type. Floats are converted to the
+// input's type; integers keep their values. All elements are checked when the file is opened.
+// Values that the input's type cannot hold and ids outside the input's limit are refused, and the
+// error names their position.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,11 +67,11 @@ private:
   StoredArray array;
   std::vector<uint64_t> row;
   uint64_t rows = 0, elements = 1;       ///< number of samples; elements per sample
-  DType type = DType::f32;               ///< of the input
+  DType type = DType::f32;               ///< type of the input
   uint32_t width = 0;                    ///< bytes per element in the file
   bool isSigned = false;                 ///< the file's integers are signed
   bool isCopied = false;                 ///< the file has the input's type
-  mutable std::vector<std::byte> stored; ///< a row before its conversion
+  mutable std::vector<std::byte> stored; ///< bytes of a row before its conversion
 };
 
 } // namespace fsdprt

@@ -92,8 +92,8 @@ std::string TokenFile::sha256() const {
   return file.isCompared() ? content.substr(content.rfind(' ') + 1) : file.sha256();
 }
 
-/// Narrow ids are read into the end of `ids` and widened from the beginning on. This works in
-/// place, because the i-th wide id ends before the (i + 1)-th narrow one begins.
+/// Narrow ids are read into the end of `ids` and widened from the beginning on. The conversion
+/// works in place, because wide id i ends before narrow id i + 1 begins.
 void TokenFile::read(uint64_t first, uint64_t number, uint32_t *ids) const {
   auto *bytes = reinterpret_cast<std::byte *>(ids);
   const std::byte *from = bytes + number * (sizeof(uint32_t) - width);

@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Formats: raw little-endian ids of 1, 2 or 4 bytes; the format of llm.c, 256 x int32 of header
-// (magic 20240520 version 1: uint16; magic 20240801 version 7: uint32; the number of tokens) and
-// then ids; text, whose bytes are the ids. All ids are checked against the limit when the file is
-// opened; one out of range is refused with its position. Later reads use the same descriptor; the
-// caller checks with expectUnchanged() whether the file has changed.
+// Formats: raw little-endian ids of 1, 2 or 4 bytes; text, whose bytes are the ids; and the format
+// of llm.c. The latter has a header of 256 x int32 (magic 20240520 version 1: uint16; magic
+// 20240801 version 7: uint32; number of tokens), then the ids. When the file is opened, all ids are
+// checked against the limit; the error names the position of an id out of range. Later reads use
+// the same descriptor. The caller checks with expectUnchanged() whether the file has changed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,15 +26,16 @@ enum class TokenType { automatic, u8, u16, u32 };
 class TokenFile {
 public:
   TokenFile() = default;
-  /// Opens a file. Ids must be in [0, limit); 0: no limit. `automatic` selects the type in the
-  /// header, else the narrowest type for the limit. Throws Error.
+  /// Opens a file. Ids must be in [0, limit); limit 0 means no limit. The type `automatic` selects
+  /// the type that the header names, or without a header the narrowest type for the limit. Throws
+  /// Error.
   TokenFile(const std::string &path, TokenType type, uint64_t limit);
 
   uint64_t size() const { return count; }
   const char *typeName() const { return width == 1 ? "uint8" : width == 2 ? "uint16" : "uint32"; }
   bool hasHeader() const { return begin != 0; }
-  /// Copies `count` ids from number `first` on to `ids`. Throws InputChanged. Allocates no memory
-  /// unless it throws.
+  /// Copies `count` ids, starting at index `first`, to `ids`. Throws InputChanged. Allocates no
+  /// memory unless it throws.
   void read(uint64_t first, uint64_t count, uint32_t *ids) const;
   uint32_t operator[](uint64_t index) const;
   const InputFile &getFile() const { return file; }

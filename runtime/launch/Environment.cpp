@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Variables are listed in one table and read strictly: a variable that is not a number, or a rank
-// without a number of ranks, is refused.
+// One table lists the variables. They are read strictly: a variable that is not a number is
+// refused, and so is a rank without a number of ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ namespace {
 /// Names of a launcher's variables.
 struct Launcher {
   const char *name;
-  const char *present; // the launcher is only considered if this is set; null: always
+  const char *present; // variable that must be set for this launcher; null: none
   const char *rank, *ranks, *localRank, *localRanks;
   bool hasMpi;
 };
@@ -78,7 +78,7 @@ static void findMeetingPoint(const Variables &variable, LaunchPlace &place) {
 }
 
 /// Returns the folder of an attempt of torchrun, in which each rank has FOLDER/RANK/error.json.
-/// Empty if the ranks may be of several torchruns, on several machines.
+/// Returns an empty text if several torchruns on several machines may have started the ranks.
 static std::string attemptFolder(const Variables &variable, const LaunchPlace &place) {
   std::string folder = textOf(variable, "TORCHELASTIC_ERROR_FILE");
   for (int level = 0; level < 2; ++level)

@@ -4,23 +4,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Launchers tell a process its rank in environment variables. The first of these that is set is
-// used; so if one launcher starts another, for example once per machine, the inner one's variables
-// are used, because those of the outer one number machines:
+// Launchers tell a process its rank in environment variables. The first launcher in this list whose
+// variables are set is used. If one launcher starts another, for example once per machine, the
+// inner launcher's variables are used, because the outer launcher numbers machines:
 //
 //     torchrun   RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
 //     Open MPI   OMPI_COMM_WORLD_RANK _SIZE _LOCAL_RANK _LOCAL_SIZE
 //     PMI        PMI_RANK PMI_SIZE                                  (MPICH, Intel MPI)
 //     Slurm      SLURM_PROCID SLURM_NTASKS SLURM_LOCALID             (in a step: SLURM_STEP_ID)
 //
-// Ranks meet at MASTER_ADDR and MASTER_PORT, with two exceptions: torchrun usually occupies that
+// Ranks connect at MASTER_ADDR and MASTER_PORT, with two exceptions: torchrun usually occupies that
 // port with a store of its own (TORCHELASTIC_USE_AGENT_STORE), and a Slurm step on one machine
-// needs no port. Then ranks meet at a Unix socket, whose name is derived from the launcher's name
-// of the run.
+// needs no port. In both cases ranks connect at a Unix socket, whose name is derived from the
+// launcher's name of the run.
 //
-// Two jobs at one address are distinguished by a job id, the first of these that is set:
+// A job id distinguishes two jobs at one address. It is the first entry of this list that is set:
 //
-//     FSDP_RUN_JOB_ID                           given by the user
+//     FSDP_RUN_JOB_ID                           set by the user
 //     TORCHELASTIC_RUN_ID, _RESTART_COUNT       torchrun; for its default, "none", the folder of
 //                                               TORCHELASTIC_ERROR_FILE, which is unique for each
 //                                               torchrun
@@ -46,10 +46,10 @@ struct LaunchPlace {
   std::optional<uint32_t> localRank, localRanks; ///< on its machine
   std::string source;                            ///< such as "torchrun's environment"
   bool hasMpi = false;                           ///< the launcher is an MPI launcher
-  std::string address;                           ///< where ranks meet; empty: not given
+  std::string address;                           ///< at which ranks connect; empty: none
   uint32_t port = 0;
   std::string job;         ///< job id, such as "'7' (FSDP_RUN_JOB_ID)"; empty: none
-  std::string session;     ///< of the process, with its process namespace; empty: not determined
+  std::string session;     ///< session and namespace of the process; empty: not determined
   std::string meetingName; ///< abstract name of the Unix socket used instead of the address
 
   bool saysWhere() const { return !address.empty() || !meetingName.empty(); }
@@ -59,8 +59,8 @@ struct LaunchPlace {
 };
 
 /// Returns the place that a launcher gives this process, or nothing without a launcher. `variable`
-/// looks up variables; null: those of the process. Throws Error if they are invalid or
-/// contradictory.
+/// looks up variables; if it is null, the process's environment is read. Throws Error if variables
+/// are invalid or contradict each other.
 std::optional<LaunchPlace>
 findLaunchPlace(const std::function<const char *(const char *)> &variable = nullptr);
 

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The first SIGINT, SIGTERM or SIGHUP asks for the end of the run and is checked between steps. The
-// second one ends the process by its default action. Ignored signals stay ignored (nohup,
-// background jobs of a shell).
+// The first SIGINT, SIGTERM or SIGHUP asks for the end of the run; the run checks it between steps.
+// The second signal ends the process by the default action. Signals that the process ignores
+// (nohup, background jobs of a shell) stay ignored.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,10 +15,10 @@
 
 namespace fsdprt {
 
-/// How signals are handled. early: before there are steps; prints a line and ends the process.
-/// said: prints a line, and the run ends after the step. quiet: the same without a line, because
-/// another process prints it. launched: in a process that fsdp-run started for a rank; only SIGTERM
-/// is caught, each time.
+/// How signals are handled. With `early`, when there are no steps yet, prints a line and ends the
+/// process. With `said`, prints a line, and the run ends after the step. `quiet` is like `said`
+/// without the line, because another process prints it. With `launched`, which is for a process
+/// that fsdp-run started for a rank, only SIGTERM is caught, each time.
 enum class Interrupts { early, said, quiet, launched };
 void catchInterrupts(Interrupts how);
 /// Returns the signal that asked for the end, or 0.

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Options of the user for ranks and processes, completed by LaunchPlan.h.
+// The user's options for ranks and processes. LaunchPlan.h completes them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,11 +21,11 @@ struct LaunchOptions {
   std::string verifyKey; ///< PEM file of the key that must have signed the artifact; may be empty
   uint64_t ranks = 0;    ///< required number of ranks of the artifact; 0: any
   std::string device = "cpu", backend = "local";
-  bool runs = true; ///< programs are run; false for --dump and others
+  bool runs = true; ///< this process runs programs; false for --dump and others
 
   bool processes = false; ///< this process starts one process per rank
   bool backendGiven = false, processesGiven = false, heartbeatGiven = false;
-  std::string control = "local"; ///< the backend; for NCCL, the backend for all else
+  std::string control = "local"; ///< backend that connects ranks; differs from `backend` for NCCL
   double timeoutSeconds = 60, heartbeatSeconds = 2, rendezvousSeconds = 60;
   bool restart = false; ///< restart if a rank is lost or hangs
   uint64_t mostRestarts = 3;
@@ -36,9 +36,9 @@ struct LaunchOptions {
   int launchedChannel = -1;         ///< descriptor of the channel to the supervising process
   std::string launchedResume;       ///< folder of saves to resume from after a restart
   std::optional<LaunchPlace> place; ///< place given by a launcher
-  bool needsRendezvous = false; ///< a launcher started ranks of one machine, which meet at `place`
+  bool needsRendezvous = false;     ///< ranks of one machine connect at `place`
 
-  /// Returns true in the process of rank 0, which prints and writes the files that exist once.
+  /// Returns true in the process of rank 0, which prints and writes the files of the whole run.
   bool isRoot() const { return launchedRank.value_or(0) == 0; }
 };
 

@@ -5,10 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. A process started by fsdp-run --processes knows its rank.
-//  2. In a launcher's environment of more than one process, each process has the rank given there.
-//     --backend=local, --processes or another --ranks are contradictions. Ranks meet over MPI if
-//     the launcher is an MPI launcher, else at the given address; with --backend=nccl, collectives
-//     run over NCCL.
+//  2. If a launcher's environment names more than one process, each process has the rank given
+//     there. --backend=local, --processes and a different --ranks contradict it and are errors.
+//     Ranks connect over MPI if the launcher is an MPI launcher, else at the given address. With
+//     --backend=nccl, collectives run over NCCL.
 //  3. Otherwise this process has all ranks, or starts a process for each.
 //
 //===----------------------------------------------------------------------===//
@@ -39,7 +39,7 @@ static void refuseContradictions(const LaunchOptions &options) {
              (ull)options.ranks, place.c_str());
 }
 
-/// Checks the meeting point of ranks that meet without MPI.
+/// Checks the address of ranks that connect without MPI.
 static void checkMeeting(const LaunchOptions &options) {
   const LaunchPlace &place = *options.place;
   if (!place.saysWhere())
@@ -56,7 +56,8 @@ static void checkMeeting(const LaunchOptions &options) {
              place.text().c_str());
 }
 
-/// Checks that the process which gave these options is the parent, at the other end of the channel.
+/// Checks that the process at the other end of the channel, which gave these options, is the
+/// parent.
 static void checkLaunched(const LaunchOptions &options) {
   bool isLaunched =
       options.launchedChannel >= 0 && processBehind(options.launchedChannel) == getppid();
@@ -109,7 +110,8 @@ std::string fsdprt::flightRecordPath(const LaunchOptions &options) {
   if (!options.flightRecord.empty())
     return options.flightRecord;
   const char *folder = std::getenv("TMPDIR");
-  uint64_t digits = 0; // random, because other users can create files in that folder
+  // The digits are random, because other users can create files in that folder.
+  uint64_t digits = 0;
   [[maybe_unused]] ssize_t drawn = getrandom(&digits, sizeof digits, GRND_NONBLOCK);
   return format("%s/%s-%d-%016llx.flight.json", folder && *folder ? folder : "/tmp",
                 options.program, static_cast<int>(getpid()), (ull)digits);

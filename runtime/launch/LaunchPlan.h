@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Derived from options and launchers' environments by the rules of docs/how-to/launch.md.
+// Follows the rules of docs/how-to/launch.md for options and launchers' environments.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,11 +18,11 @@ namespace fsdprt {
 /// Sets backend, rank and place. Throws Error if options and environment contradict each other.
 void placeProcess(LaunchOptions &options);
 
-/// Throws Error if a launcher started another number of processes than the artifact has ranks.
+/// Throws Error if a launcher started more or fewer processes than the artifact has ranks.
 void checkPlaceOf(const LaunchOptions &options, uint64_t ranksOfArtifact);
 
-/// Returns the path for the last collectives of all ranks, written if a rank is lost or hangs.
-/// Without the option, each call returns a new path.
+/// Returns the path of the flight record, which is written if a rank is lost or hangs. Without the
+/// option, each call returns a new path.
 std::string flightRecordPath(const LaunchOptions &options);
 
 } // namespace fsdprt

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The host is a separate process, so that it can detect and report the loss of any rank, including
-// rank 0. It is not the ranks' parent: it notices the end of a rank because the kernel closes the
-// rank's channel. It sends the first error to all ranks, which read it when their waits have ended,
-// so that all report the same error.
+// rank 0. The host is not the ranks' parent. It notices the end of a rank because the kernel closes
+// the rank's channel. It sends the first error to all ranks. A rank reads this error after its
+// waits have ended, so that all ranks report the same error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ using namespace fsdprt;
 
 static constexpr double verdictSeconds = 5; // the host polls every 50 ms
 static constexpr double refusalSeconds = 3;
-static constexpr double hostEndSeconds = 1; // the host may have to wait for other ranks
+static constexpr double hostEndSeconds = 1; // time for which rank 0 waits for the host
 
 //===- The host -----------------------------------------------------------===//
 
@@ -42,7 +42,7 @@ public:
 private:
   struct Member {
     int process;
-    Descriptor handle; ///< pidfd of the process, safe if its number is reused
+    Descriptor handle; ///< pidfd of the process, which stays valid if its id is reused
     bool ended = false;
   };
   static std::vector<int> endsOf(const std::vector<RendezvousHost::Member> &met);
@@ -103,7 +103,7 @@ void Host::run() {
   }
 }
 
-/// Ignores signals, which are for the ranks, and closes all inherited descriptors except
+/// Ignores signals, because they are for the ranks. Closes all inherited descriptors except
 /// `listener`.
 static void becomeHost(int listener) {
   for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
@@ -124,13 +124,13 @@ static void becomeHost(int listener) {
       Host host(options, met);
       met.clear();
       host.run();
-    } catch (const Error &error) { // of the host itself, before it could report it
+    } catch (const Error &error) { // the host failed before it could report errors
       Message message = failureOf(error.status, error.what());
       message.kind = Message::refusal;
       for (RendezvousHost::Member &member : met)
         Channel(member.channel.release()).send(message);
     }
-  } catch (const std::exception &) { // the ranks have been told already
+  } catch (const std::exception &) { // the ranks have received the error already
   }
   _exit(0);
 }

@@ -21,24 +21,26 @@
 
 namespace fsdprt {
 
-/// Connects this rank with the others at options.place, and sets options.launchedChannel to its end
-/// of a channel. Must be called before threads exist. Throws Error if the ranks do not meet.
+/// Connects this rank with the others at options.place, and sets options.launchedChannel to this
+/// rank's end of a channel. Must be called before threads exist. Throws Error if the ranks do not
+/// connect in time.
 void rendezvous(LaunchOptions &options);
 
-/// Tells the other ranks that this one fails before meeting them, so that they do not wait for it.
+/// Tells the other ranks that this rank fails before it connects, so that they do not wait for it.
 /// May take some seconds.
 void reportToPeers(const LaunchPlace &place, const Error &error);
 
 /// Tells the host that the rank ends because of an error. Returns the first failure of all ranks,
-/// as the host reports it; this rank's own if the host does not answer.
+/// as the host reports it. If the host does not answer, returns this rank's own failure.
 Error askHost(const LaunchOptions &options, int channel, fsdprt_status status, const char *message);
 
-/// As askHost; prints the failure to stderr and returns its status, the exit code.
+/// Like askHost(). Also prints the failure to stderr, and returns its status, which is the exit
+/// code.
 int reportToHost(const LaunchOptions &options, int channel, fsdprt_status status,
                  const char *message);
 
-/// Leaves the host at the end of a rank. Rank 0 waits briefly for the host, which ends after the
-/// last rank.
+/// Tells the host that a rank ends in an orderly way. Rank 0 waits briefly for the host, which ends
+/// after the last rank.
 void leaveRendezvous(const LaunchOptions &options, int channel);
 
 } // namespace fsdprt

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Fork and execute this program for each rank. Ranks die with it (PR_SET_PDEATHSIG).
+//  1. Fork and execute this program for each rank. A rank dies with its parent (PR_SET_PDEATHSIG).
 //  2. Connect the ranks (ShmHost).
 //  3. Every 50 ms check messages, ended processes, heartbeats and signals (ProcessSupervisor.h).
-//  4. Wait until all have ended; those that do not end by themselves within 10 s are killed.
+//  4. Wait until all ranks have ended. Ranks that do not end by themselves within 10 s are killed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -80,8 +80,8 @@ void Launcher::start(uint32_t rank) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
       _exit(FSDPRT_LOST);
-    std::signal(SIGINT, SIG_IGN); // control-C is handled by the launcher, which forwards it
-    std::signal(SIGHUP, SIG_IGN); // so is the loss of the terminal
+    std::signal(SIGINT, SIG_IGN); // The launcher handles control-C and forwards it.
+    std::signal(SIGHUP, SIG_IGN); // The launcher also forwards the loss of the terminal.
     fcntl(end, F_SETFD, 0);
     execv("/proc/self/exe", arguments.data());
     _exit(FSDPRT_FAILED);
@@ -111,7 +111,7 @@ void Launcher::reap() {
     if (child.ended || waitpid(child.process, &child.status, WNOHANG) != child.process)
       continue;
     child.ended = true;
-    host.serve(0); // receive its last messages
+    host.serve(0); // receive the child's last messages
     takeFailures();
     judgeEnd(rank);
   }
@@ -162,7 +162,7 @@ int Launcher::run() {
     std::fprintf(stderr, "%s: ended before the first step\n", options.program);
   if (forwarded && (endedEarly || WEXITSTATUS(children[0].status) > 128))
     return 128 + forwarded;
-  if (WIFSIGNALED(children[0].status)) { // such as SIGPIPE
+  if (WIFSIGNALED(children[0].status)) { // end by the same signal, such as SIGPIPE
     std::signal(WTERMSIG(children[0].status), SIG_DFL);
     std::raise(WTERMSIG(children[0].status));
   }

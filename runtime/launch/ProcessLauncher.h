@@ -20,15 +20,15 @@
 
 namespace fsdprt {
 
-/// Runs this program once for every rank, with the same arguments. Returns the exit code. Throws
-/// Error with the first reason if the ranks do not all end in order. No rank is left running.
+/// Runs this program once for every rank, with the same arguments. Returns the exit code. If not
+/// all ranks end in an orderly way, throws Error with the first reason. No rank is left running.
 /// findSave() returns the folder of saves to resume from after a restart, or an empty text.
 int launch(const LaunchOptions &options, char **argv, const std::function<std::string()> &findSave);
 
 /// Returns the message in which a rank reports its failure.
 Message failureOf(fsdprt_status status, const char *message);
 
-/// In a process started by launch(): reports why it ends.
+/// Reports why a process that launch() started ends.
 void reportToLauncher(const LaunchOptions &options, int channel, fsdprt_status status,
                       const char *message);
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The age of a heartbeat only grows while this process itself observes it, so that no rank is
+// The measured age of a heartbeat grows only while this process observes it, so that no rank is
 // blamed if the whole machine was suspended.
 //
 //===----------------------------------------------------------------------===//
@@ -110,7 +110,7 @@ void ProcessSupervisor::setReason(Error error) {
   tell(*reason);
 }
 
-/// Writes the flight record. Returns text about it to append to a message.
+/// Writes the flight record. Returns a text for the end of a message that names its path.
 std::string ProcessSupervisor::writeFlightRecord() {
   const SharedControlBlock &board = host.getBoard();
   std::string path = flightRecordPath(options);
@@ -135,8 +135,8 @@ void ProcessSupervisor::takeFailures() {
       setReason(*failure);
 }
 
-/// Checks that ranks arrive in time. Each arrival starts the time limit anew; the first rank has
-/// ten times as long.
+/// Checks that ranks connect in time. Each arrival restarts the time limit; the first arrival has
+/// ten times the limit.
 void ProcessSupervisor::checkArrival() {
   if (host.areConnected() || reason)
     return;
@@ -159,7 +159,7 @@ void ProcessSupervisor::reportMissing(const std::string &missing, double limit) 
                            missing.find(',') == missing.npos ? "" : "s", missing.c_str(), limit)});
   for (uint32_t rank = 0; rank < heartbeats.size(); ++rank)
     if ((", " + missing + ",").find(", " + std::to_string(rank) + ",") != std::string::npos)
-      kill(rank, SIGKILL); // a stopped process handles no other signal
+      kill(rank, SIGKILL); // A stopped process handles no other signal.
 }
 
 void ProcessSupervisor::checkHeartbeats() {
@@ -176,6 +176,6 @@ void ProcessSupervisor::checkHeartbeats() {
     std::string where = describeProgress(rank);
     setReason({FSDPRT_HUNG, format("rank %u (process %d) has sent no heartbeat for %.1f s: %s",
                                    rank, processOf(rank), heart.still, where.c_str())});
-    kill(rank, SIGKILL); // a stopped process handles no other signal
+    kill(rank, SIGKILL); // A stopped process handles no other signal.
   }
 }

@@ -5,11 +5,11 @@
 //===----------------------------------------------------------------------===//
 //
 // One process supervises all ranks: it connects them (ShmHost), receives their messages, and
-// detects processes with a stale heartbeat and ranks that do not arrive. The first error is the
-// reason for the end of the run; it sets the failure flag in the control block, which ends the
-// other ranks' waits. Derived classes detect ended processes and tell ranks the reason: the process
-// that started the ranks (ProcessLauncher.cpp), and the one that only met them
-// (LauncherRendezvous.cpp).
+// detects processes with a stale heartbeat and ranks that do not connect. The first error is the
+// reason for the end of the run. It sets the failure flag in the control block, which ends the
+// other ranks' waits. Two derived classes detect ended processes and tell ranks the reason: one in
+// the process that started the ranks (ProcessLauncher.cpp), and one in the process that only
+// connected them (LauncherRendezvous.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,26 +28,26 @@ public:
 
 protected:
   static constexpr double pollSeconds = 0.05;
-  static constexpr double graceSeconds = 10; ///< for ranks to end by themselves after an error
+  static constexpr double graceSeconds = 10; ///< time for ranks to end by themselves after an error
 
-  /// `ends`: see ShmHost; empty: it creates channels.
+  /// `ends` is explained at ShmHost. If it is empty, the host creates the channels.
   ProcessSupervisor(const LaunchOptions &options, const std::vector<int> &ends);
 
   /// Sends a signal to a rank's process, unless it has ended.
   virtual void kill(uint32_t rank, int signal) = 0;
   virtual bool hasEnded(uint32_t rank) const = 0;
   virtual int processOf(uint32_t rank) const = 0;
-  /// Tells the ranks the reason.
+  /// Tells the ranks the reason for the end of the run.
   virtual void tell(const Error &) {}
 
   void begin();
   void takeFailures();
   void checkArrival();
   void checkHeartbeats();
-  /// Sets the reason, unless there is one or `error` is only a consequence of another rank's error.
+  /// Sets the reason, unless it is set or `error` only follows from another rank's error.
   void setReason(Error error);
   bool allEnded() const;
-  /// Returns true if the rank has reported a failure or left in order.
+  /// Returns true if the rank has reported a failure or left in an orderly way.
   bool hasReported(uint32_t rank);
   std::string describeProgress(uint32_t rank);
   /// Kills ranks that do not end within graceSeconds.

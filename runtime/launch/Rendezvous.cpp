@@ -4,9 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Shared by both sides, and the rank's side. A rank retries to connect until its time limit,
-// because rank 0 may come late, and keeps the last error for the message. A refusal by the host is
-// final.
+// Code for both sides, and the rank's side. A rank tries to connect until its time limit, because
+// rank 0 may start late. It keeps the last error for the message. A refusal by the host is final.
 //
 //===----------------------------------------------------------------------===//
 
@@ -134,7 +133,8 @@ static std::string readLine(const char *path) {
   return std::string(text, strcspn(text, "\n") * (size > 0));
 }
 
-/// Abstract names and memory are shared by processes of one kernel and one network namespace.
+/// Returns text that is equal for processes which can share abstract names and memory: those of one
+/// kernel and one network namespace.
 std::string fsdprt::machineIdentity() {
   char network[64] = "";
   [[maybe_unused]] ssize_t size = readlink("/proc/self/ns/net", network, sizeof network - 1);
@@ -158,7 +158,7 @@ std::optional<int> fsdprt::processBehind(int file) {
 //===- A rank -------------------------------------------------------------===//
 
 namespace {
-/// One rank's attempt to meet the others.
+/// One rank's attempt to connect to the others.
 class Attempt {
 public:
   Attempt(const LaunchPlace &place, double seconds)
@@ -182,8 +182,8 @@ private:
 };
 } // namespace
 
-/// Returns true if a connection is connected to itself. If no process listens, the system may
-/// assign it the port that it connects to.
+/// Returns true if a connection is connected to itself. This happens if no process listens and the
+/// system assigns the connection the port that it connects to.
 static bool isToItself(int connection) {
   sockaddr_storage own = {}, peer = {};
   socklen_t ownBytes = sizeof own, peerBytes = sizeof peer;
@@ -205,7 +205,7 @@ Descriptor Attempt::connectTo(const MeetingAddress &address) {
   where = address.text;
   int error = 0, yes = 1;
   setsockopt(file.get(), SOL_SOCKET, SO_REUSEADDR, &yes,
-             sizeof yes); // rank 0 of another run may listen at this end's port
+             sizeof yes); // Rank 0 of another run may listen at this port.
   if (connect(file.get(), reinterpret_cast<const sockaddr *>(&address.address), address.bytes) != 0)
     error = errno;
   if (error == EINPROGRESS) {
@@ -248,7 +248,8 @@ std::optional<Frame> Attempt::askOn(int connection) {
   answered = false;
   problem = "a process listens there, but does not answer";
   FrameReader reader;
-  // Waits a little beyond the limit, because the host's list of missing ranks is more precise.
+  // The wait lasts a little longer than the limit, because the host's list of missing ranks is more
+  // precise.
   for (bool sent = sendFrame(connection, hello); left() > -1;) {
     pollfd wanted = {connection, POLLIN, 0};
     poll(&wanted, 1, 100);
@@ -328,7 +329,8 @@ void Attempt::refuse(const Error &reason) {
     Descriptor connection = connectToAny();
     if (!connection.isOpen() || !sendFrame(connection.get(), frame))
       continue;
-    pollfd wanted = {connection.get(), POLLIN, 0}; // wait until the frame is read: an answer or end
+    // The rank waits until the frame has been read: the host then answers or closes the connection.
+    pollfd wanted = {connection.get(), POLLIN, 0};
     poll(&wanted, 1, static_cast<int>(std::max(left(), 0.0) * 1000));
     return;
   }
@@ -340,7 +342,7 @@ std::string fsdprt::askWhoListens(const MeetingAddress &address, const LaunchPla
     Descriptor connection = attempt.connectTo(address);
     if (connection.isOpen())
       attempt.askOn(connection.get());
-  } catch (const Error &error) { // the refusal
+  } catch (const Error &error) { // the host's refusal
     return attempt.wasAnswered() ? error.what() : "";
   }
   return "";
@@ -352,7 +354,7 @@ void fsdprt::refuseRendezvous(const LaunchPlace &place, const Error &reason, dou
       RendezvousHost(place, seconds, /*asks=*/false).refuse(reason, /*told=*/{0});
     else
       Attempt(place, seconds).refuse(reason);
-  } catch (const Error &) { // the others cannot be reached
+  } catch (const Error &) { // the other ranks cannot be reached
   }
 }
 

@@ -4,22 +4,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Processes that only know their rank and a meeting point get the same as those that fsdp-run
+// Processes that only know their rank and an address are connected like the processes that fsdp-run
 // --processes starts: each has one end of a Unix socket, and one process, the host, has the other
 // ends.
 //
 //     rank                                        host, on the machine of rank 0
 //     connect, until a process listens
-//     hello (rank, ranks, job, machine)    -->    is it a missing rank of this job?
+//     hello (rank, ranks, job, machine)    -->    checks that it is a missing rank of this job
 //                                          <--    missing (which ranks), every half second
-//                                                 all there, all on one machine?
+//                                                 waits for all, checks that they share a machine
 //                                          <--    welcome (name of a Unix socket), or refusal
-//     connect to that socket, send rank    -->    same user? then this is the rank's channel
+//     connect to that socket, send rank    -->    checks the user; this is the rank's channel
 //
-// Frames have a fixed size and begin with a magic number, which identifies other programs at the
-// address. Unix sockets have abstract names, so that nothing is left in the file system. All ranks
-// are told the reason of a refusal. A process of another job is rejected, without effect on this
-// job.
+// Frames have a fixed size and begin with a magic number; data without it comes from another
+// program. Unix sockets have abstract names, so that nothing is left in the file system. All ranks
+// are told the reason of a refusal. A process of another job is rejected, and the rendezvous goes
+// on.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,12 +57,12 @@ private:
 /// Message between a rank and the host until each rank has its channel.
 struct Frame {
   enum Kind : uint32_t { hello = 1, missing, welcome, refusal };
-  static constexpr char expected[] = "fsdpmt2"; // the digit is the version of the frames
+  static constexpr char expected[] = "fsdpmt2"; // The digit is the version of the frames.
 
   char magic[8] = {};
   uint32_t interface = 0, kind = 0, rank = 0, ranks = 0, process = 0;
   int32_t status = 0;
-  double secondsLeft = 0;                // until the rank's time limit
+  double secondsLeft = 0;                // seconds until the rank's time limit
   char machine[128] = {}, host[64] = {}; // host: machine name, for messages
   char job[160] = {}, session[64] = {};  // see Environment.h
   char text[1024] = {};
@@ -91,8 +91,8 @@ private:
   size_t got = 0;
 };
 
-/// Sends a frame without waiting: frames are few, and smaller than a socket's buffer. Returns false
-/// on failure.
+/// Sends a frame without waiting, because the few frames fit a socket's buffer. Returns false on
+/// failure.
 bool sendFrame(int file, const Frame &frame);
 
 /// An address to listen at or connect to, and its text for messages.
@@ -103,33 +103,33 @@ struct MeetingAddress {
 
   static MeetingAddress abstract(const std::string &name);
   /// Returns the addresses of MASTER_ADDR, or the abstract name of a place. Throws Error if the
-  /// name does not exist. If the lookup may succeed later, returns none and sets `problem`.
+  /// name does not exist. If a later lookup may succeed, returns no address and sets `problem`.
   static std::vector<MeetingAddress> of(const LaunchPlace &place, std::string &problem);
 };
 
 /// Connects to an address as rank 0 of a place would, and returns the refusal of the process that
-/// listens there. Empty if it is no process of fsdp-run.
+/// listens there. Returns an empty text if fsdp-run does not listen there.
 std::string askWhoListens(const MeetingAddress &address, const LaunchPlace &place);
 
 /// Returns an identity of this machine, equal for processes that may share memory.
 std::string machineIdentity();
 /// Returns the machine's name, for messages.
 std::string machineName();
-/// Returns the process at the other end of a Unix socket; nothing if it is of another user.
+/// Returns the process at the other end of a Unix socket, or nothing if it belongs to another user.
 std::optional<int> processBehind(int file);
 
-/// Meets the other ranks and returns this rank's end of its channel. Throws Error, which names the
-/// missing ranks, after `seconds`.
+/// Connects to the other ranks and returns this rank's end of its channel. After `seconds` throws
+/// Error, which names the missing ranks.
 int attendRendezvous(const LaunchPlace &place, double seconds);
 
-/// Tells the other ranks, if they are met within `seconds`, that this rank fails, and why.
+/// Tells the other ranks that this rank fails, and why, if it can reach them within `seconds`.
 void refuseRendezvous(const LaunchPlace &place, const Error &reason, double seconds);
 
 /// The host's side of the rendezvous.
 class RendezvousHost {
 public:
   /// Listens at the place; throws Error if it cannot. If another process listens there and `asks`
-  /// is true, asks it for its identity, which also tells it that there are two ranks 0.
+  /// is true, asks for that process's identity, which also tells it that there are two ranks 0.
   RendezvousHost(const LaunchPlace &place, double seconds, bool asks = true);
   int listener() const { return listening.get(); }
 
@@ -137,11 +137,11 @@ public:
     Descriptor channel;
     int process = 0;
   };
-  /// Connects all ranks and returns a member for each, in order. Throws Error, after telling the
-  /// ranks that have come.
+  /// Connects all ranks and returns a member for each, in the order of ranks. On failure tells the
+  /// connected ranks, and throws Error.
   std::vector<Member> gather();
-  /// Tells the ranks that have come, and those that come soon, that the rendezvous fails. The ranks
-  /// in `told` are not waited for.
+  /// Tells the connected ranks, and those that connect soon, that the rendezvous fails. Does not
+  /// wait for the ranks in `told`.
   void refuse(const Error &reason, std::set<uint32_t> told = {});
 
 private:
@@ -167,7 +167,7 @@ private:
   const Guest *find(uint32_t rank) const;
 
   LaunchPlace place;
-  std::string turnedAway; ///< the last process of another job, for messages
+  std::string turnedAway; ///< last rejected process of another job, for messages
   double limit, seconds, lastTold = 0;
   Descriptor listening;
   std::vector<std::unique_ptr<Guest>> guests;

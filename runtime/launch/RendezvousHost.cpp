@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One loop over all connections. A connection that sends nothing, or no frame, is ignored or
-// closed, without effect on the others. If a rank is lost before all have met, or contradicts the
-// others, the rendezvous fails: the ranks that have come are told why, and for some seconds those
-// that come later. A process of another job is told so and rejected; it cannot make this job's
-// rendezvous fail.
+// One loop serves all connections. A connection that sends nothing, or no frame, is ignored or
+// closed, without effect on the others. The rendezvous fails if a rank is lost before all ranks
+// have connected, or contradicts the others. The ranks that have connected are then told why; for
+// some seconds, so are ranks that connect later. A process of another job is told so and rejected;
+// it cannot make this job's rendezvous fail.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,10 +23,10 @@
 using namespace fsdprt;
 
 static constexpr double tellSeconds = 0.5;
-static constexpr double joinSeconds = 10;    // from the welcome to the channel
-static constexpr double lingerSeconds = 3;   // for ranks that come after a refusal
-static constexpr double occupiedSeconds = 5; // an earlier, refused rendezvous may hold the port
-static constexpr size_t mostStrangers = 64;  // connections that have not identified themselves
+static constexpr double joinSeconds = 10;    // limit from the welcome to the channel
+static constexpr double lingerSeconds = 3;   // time for ranks that connect after a refusal
+static constexpr double occupiedSeconds = 5; // a refused rendezvous may hold the port so long
+static constexpr size_t mostStrangers = 64;  // limit of unidentified connections
 
 static Descriptor listenAt(const MeetingAddress &address, int type) {
   Descriptor file(socket(address.address.ss_family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -108,7 +108,7 @@ std::string RendezvousHost::missing() const {
 
 //===- Connections --------------------------------------------------------===//
 
-/// Waits until something arrives, or until `until`, but at most for tellSeconds.
+/// Waits until a message arrives or until `until`, at most for tellSeconds.
 void RendezvousHost::await(int extra, double until) {
   std::vector<pollfd> wanted = {{listening.get(), POLLIN, 0}, {extra, POLLIN, 0}};
   for (const auto &guest : guests)
@@ -129,7 +129,7 @@ void RendezvousHost::acceptAll() {
   }
 }
 
-/// Returns true if a frame may be a rank's first: it joins, or reports why it cannot.
+/// Returns true if a frame may be a rank's first frame: a hello, or the report of a failure.
 static bool isHello(const Frame &frame) {
   return frame.kind == Frame::hello || frame.kind == Frame::refusal;
 }
@@ -144,7 +144,7 @@ void RendezvousHost::readAll() {
                          guest.hello.rank, guest.hello.process,
                          printable(guest.hello.host, strlen(guest.hello.host)).c_str()));
     if (state == FrameReader::State::complete && guest.isKnown)
-      guest.reader.clear(); // it has identified itself, and no more is expected
+      guest.reader.clear(); // the rank is known, and no more frames are expected
     else if (state == FrameReader::State::complete &&
              (!isHello(guest.reader.get()) || turnAway(guest)))
       state = FrameReader::State::foreign;
@@ -159,7 +159,7 @@ void RendezvousHost::readAll() {
   }
 }
 
-/// Handles a rank that reports that it fails. It counts as having come. Throws its error.
+/// Handles a rank that reports a failure. The rank counts as connected. Throws its error.
 void RendezvousHost::takeRefusal(Guest &guest) {
   guest.hello = guest.reader.get();
   guest.isKnown = true;
@@ -175,9 +175,9 @@ static std::string jobWords(const std::string &job) {
   return job.empty() ? "a job without an id" : "job " + printable(job);
 }
 
-/// Returns why a process is of another job; empty if it may be of this one. Sessions are compared
-/// if neither job has an id, and only on one machine: ranks of several machines are refused later,
-/// with a message of their own.
+/// Returns why a process belongs to another job, or an empty text if it may belong to this job. If
+/// neither job has an id, sessions are compared, but only on one machine: ranks of several machines
+/// are refused later, with a message of their own.
 std::string RendezvousHost::otherJob(const Frame &hello) const {
   std::string job = hello.job, who = format("rank %u (%s)", hello.rank, nameOf(hello).c_str());
   if (job != place.job)
@@ -208,15 +208,16 @@ bool RendezvousHost::turnAway(const Guest &guest) {
   return true;
 }
 
-/// Accepts a rank. Throws Error if it contradicts the ranks that came before; it then counts as
-/// having come, and is told too.
+/// Accepts a rank. Throws Error if it contradicts earlier ranks; the new rank then counts as
+/// connected, and is told too.
 void RendezvousHost::admit(Guest &guest) {
   const Frame &hello = guest.hello = guest.reader.get();
   guest.reader.clear();
   const Guest *twin = find(hello.rank);
   guest.isKnown = true;
   if (hello.secondsLeft > 0)
-    limit = std::min(limit, monotonicSeconds() + hello.secondsLeft); // all fail at the same time
+    // All ranks fail at the same time.
+    limit = std::min(limit, monotonicSeconds() + hello.secondsLeft);
   if (hello.interface != fsdprt_abi_version())
     badInput("rank %u (%s) has interface %u.%u of the runtime, rank 0 %u.%u; start all ranks from "
              "one installation",
@@ -265,7 +266,7 @@ void RendezvousHost::tellMissing() {
       sendFrame(guest->connection.get(), frame);
 }
 
-/// Returns a random name. Besides knowing it, a connecting process must be of the same user.
+/// Returns a random name. A connecting process must know the name and belong to the same user.
 static std::string secretName() {
   uint64_t words[2] = {};
   if (getrandom(words, sizeof words, 0) != static_cast<ssize_t>(sizeof words))
@@ -309,9 +310,9 @@ void RendezvousHost::welcome(std::vector<Member> &members) {
   }
 }
 
-/// Bad input is also reported to ranks that come in the next seconds, which would be refused as
-/// well. After other errors the address is freed at once, because later ranks may belong to another
-/// attempt.
+/// Tells the ranks the reason of the failure. Ranks that connect in the next seconds are also told
+/// of bad input, because they would be refused as well. After other errors the address is freed at
+/// once, because later ranks may belong to another attempt.
 void RendezvousHost::refuse(const Error &reason, std::set<uint32_t> told) {
   Frame frame = Frame::make(Frame::refusal);
   frame.status = reason.status;

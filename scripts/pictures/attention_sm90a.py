@@ -28,7 +28,7 @@ TENSOR_RATE, COPY_RATE, BLOCKS = 2048, 64, 5
 
 
 class Names:
-    """Step 1: {barrier: ("K", "full")}, bytes of a buffer and stages of each ring."""
+    """Step 1. Has {barrier: ("K", "full")}, the bytes of a buffer, and the stages of each ring."""
 
     def __init__(self, kernel, producer, loop):
         self.names, self.bytes, self.places, self.copies = {}, {}, {}, {}
@@ -73,7 +73,7 @@ class Names:
 
 
 def describe(names, step):
-    """(instruction, meaning, colour) of a line of the program."""
+    """Returns (instruction, meaning, colour) of a line of the program."""
     kind, first, *rest = step
     if kind in ("wait", "arrive", "expect"):
         text = {"wait": "mbarrier.try_wait", "arrive": "mbarrier.arrive", "expect": "mbarrier.arrive.expect_tx"}[kind]
@@ -97,7 +97,7 @@ def describe(names, step):
 
 
 def tidy(steps, least=16):
-    """Without address arithmetic, and with equal neighbours once."""
+    """Returns the steps without address arithmetic, and with adjacent equal steps once."""
     kept = []
     for step in steps:
         if step[0] == "work" and step[1] < least or step in kept[-1:] or \
@@ -108,7 +108,7 @@ def tidy(steps, least=16):
 
 
 class Timeline:
-    """Step 3."""
+    """Step 3. Plays the loops on lanes."""
 
     def __init__(self, names, loop, groups):
         self.names, self.loop, self.groups = names, loop, groups
@@ -138,7 +138,7 @@ class Timeline:
             self.copy(tensor, following, self.empty[tensor, block][1])
 
     def play(self, group, block, state):
-        """One turn of the loop. Yields "blocked" while another role has to go first."""
+        """Plays one iteration of the loop. Yields "blocked" while another role must run first."""
         first, ends = block == 0, []
         for step in self.loop:
             kind, what = step[0], step[1]
@@ -200,7 +200,7 @@ class Timeline:
 
 
 def program(out, names, title, steps, x, y, width):
-    """A loop as lines, next to one another. Returns the y below."""
+    """Draws a loop as lines, next to one another. Returns the y below it."""
     out.text(x, y + 12, title, 12, bold=True)
     y += 20
     for step in steps:
@@ -213,7 +213,7 @@ def program(out, names, title, steps, x, y, width):
 
 
 def shared_memory(out, names, kernel, total, y):
-    """The buffers in shared memory, in their order, with widths by their bytes. Returns the y below."""
+    """Draws the buffers in shared memory, in order; widths are proportional to bytes. Returns the y below."""
     left, right = 10, 990
     scale = (right - left) / total
     out.text(left, y + 12, f"Shared memory of a block of threads: {size(total)}, and {len(kernel.barriers)} barriers "

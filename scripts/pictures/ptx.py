@@ -40,12 +40,12 @@ class Kernel:
         self.threads = int(expect(re.search(r"\.reqntid (\d+)", text), ".reqntid")[1])
 
     def address(self, text):
-        """The constant part of an address in shared memory: "%rd5+16" or "name+16"."""
+        """Returns the constant part of an address in shared memory: "%rd5+16" or "name+16"."""
         base, _, offset = text.partition("+")
         return self.value(base) + int(offset or 0)
 
     def value(self, name, depth=0):
-        """The value of a register or number, where what varies counts as 0."""
+        """Returns the value of a register or number. Registers that vary count as 0."""
         if re.fullmatch(r"-?\d+", name):
             return int(name)
         found = self.definitions.get(name, [])
@@ -64,7 +64,7 @@ class Kernel:
         return 0
 
     def steps(self, lines):
-        """Steps of a range of lines; neighbours of the same kind are counted together."""
+        """Returns the steps of a range of lines. Adjacent steps of one kind are counted together."""
         steps = []
 
         def work(ex2):
@@ -98,16 +98,16 @@ class Kernel:
         return steps
 
     def producer(self):
-        """Steps of the warpgroup that gives registers away."""
+        """Returns the steps of the warpgroup that releases registers."""
         start = next(i for i, line in enumerate(self.lines) if line.startswith("setmaxnreg.dec"))
         end = next((i for i, line in enumerate(self.lines) if i > start and line.startswith("setmaxnreg.inc")),
                    len(self.lines))
         return [step for step in self.steps(self.lines[start:end]) if step[0] in ("wait", "expect", "copy")]
 
     def loop_from(self, start):
-        """Lines of the loop whose first line is `start`; nothing if the way from there does not lead back.
+        """Returns the lines of the loop whose first line is `start`, or nothing if no path leads back to it.
 
-        At a conditional branch that does not lead back the way goes on with the next line.
+        At a conditional branch that does not lead back, the path continues with the next line.
         """
         labels = {m[1]: i for i, line in enumerate(self.lines) if (m := LABEL.match(line))}
         way, at = {}, start
@@ -121,7 +121,7 @@ class Kernel:
         return list(way.values()) if at == start else []
 
     def consumer_loop(self):
-        """Steps of the loop in which both products are in flight."""
+        """Returns the steps of the loop in which both products are in flight."""
         for inner, line in enumerate(self.lines):
             if not re.match(r"wgmma\.wait_group\S* 1;", line):
                 continue

@@ -24,14 +24,14 @@ def shorten(line):
 
 
 def function(text, name):
-    """The text of a function or program up to the next one."""
+    """Returns the text of a function or program up to the next one."""
     start = expect(re.search(rf"(func\.func|fsdp\.program)( private)? @{name}\b", text), name).start()
     end = re.search(r"\n  (func\.func|fsdp\.program)", text[start + 1:])
     return text[start:start + 1 + end.start()] if end else text[start:]
 
 
 def lines_of_stages(tools):
-    """[(stage, sentence, [line])]."""
+    """Returns [(stage, sentence, [line])]."""
     tools.run("fsdp-compile", root / "examples/mlp.mlir", "--mesh=shard=2", tools.CPU, "--dump-phases-to=phases", "-o",
               "mlp.fsdp")
     ir = {path.name.split(".")[1]: path.read_text() for path in sorted((tools.folder / "phases").iterdir())}

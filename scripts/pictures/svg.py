@@ -18,12 +18,12 @@ STYLE = """text { font-family: system-ui, 'DejaVu Sans', sans-serif; white-space
 
 
 def number(value):
-    """The shortest text of a coordinate, to a tenth of a pixel."""
+    """Returns the shortest text of a coordinate, rounded to a tenth of a pixel."""
     return f"{value:.1f}".removesuffix(".0")
 
 
 def size(count):
-    """Bytes as text: "12.5 KiB"."""
+    """Returns bytes as text, such as "12.5 KiB"."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if count < 1024 or unit == "GiB":
             return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
@@ -31,7 +31,7 @@ def size(count):
 
 
 def contrast(fill):
-    """The colour of text on a box of this colour."""
+    """Returns the colour of text on a box of the colour `fill`."""
     parts = [int(fill[i:i + 2], 16) / 255 for i in (1, 3, 5)]
     red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
     return DARK if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.19 else "#ffffff"
@@ -58,7 +58,7 @@ class Drawing:
         self.reach(y + height)
 
     def text(self, x, y, text, font=12, fill=INK, anchor="start", bold=False, mono=False, turn=0):
-        """Text whose baseline is at y."""
+        """Draws text whose baseline is at y."""
         extra = "".join((' class="mono"' if mono else "", ' font-weight="bold"' if bold else "",
                          f' text-anchor="{anchor}"' if anchor != "start" else "",
                          f' transform="rotate({turn} {number(x)} {number(y)})"' if turn else ""))
@@ -74,7 +74,7 @@ class Drawing:
         self.reach(max(y for _, y in points))
 
     def label(self, x, y, width, height, text, fill, font=11, mono=False):
-        """The first text that fits, in the middle of a box that is there already; nothing if none does."""
+        """Draws the first text that fits in the middle of a box that is already drawn; nothing if none fits."""
         for choice in [text] if isinstance(text, str) else text:
             if width_of(choice, font, mono) <= width - 4 and font <= height - 2:
                 self.text(x + width / 2, y + height / 2 + font * 0.36, choice, font, contrast(fill), "middle",
@@ -86,7 +86,7 @@ class Drawing:
         self.label(x, y, width, height, text, fill, font, mono)
 
     def legend(self, x, y, entries, right):
-        """(colour, text) entries from x on, in rows that end before `right`. Returns the y below."""
+        """Draws (colour, text) entries from x on, in rows that end before `right`. Returns the y below."""
         at = x
         for fill, text in entries:
             wide = 18 + width_of(text) + 14

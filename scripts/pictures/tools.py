@@ -8,7 +8,7 @@ root = pathlib.Path(__file__).resolve().parent.parent.parent
 
 
 class Tools:
-    """Commands in one temporary folder. `--target-cpu` makes plans the same on every machine."""
+    """Commands that run in one temporary folder. `--target-cpu` makes plans equal on every machine."""
     CPU = "--target-cpu=x86-64-v3"
 
     def __init__(self, folder):
@@ -17,7 +17,7 @@ class Tools:
         self.environment["PATH"] = os.pathsep.join([str(root / "build/bin"), os.environ.get("PATH", "")])
 
     def run(self, *command):
-        """What the command prints to stdout. If it fails, the script ends with its messages."""
+        """Returns the output of a command. If the command fails, the script ends with its messages."""
         try:
             done = subprocess.run([str(part) for part in command], cwd=self.folder, env=self.environment,
                                   capture_output=True, text=True, timeout=120)
@@ -33,13 +33,13 @@ class Tools:
         return (self.folder / name).read_text()
 
     def model(self, name, *options):
-        """The path of a model that fsdp-modelgen writes."""
+        """Returns the path of a model that fsdp-modelgen writes."""
         self.run("fsdp-modelgen", *options, "-o", name)
         return self.folder / name
 
 
 def expect(found, what):
-    """`found`, which must not be empty: the form of the output has changed otherwise."""
+    """Returns `found`. If it is empty, the form of the tool's output has changed, and the script ends."""
     if not found:
         sys.exit(f"scripts/draw-pictures: expected {what} in the output of a tool, found none")
     return found

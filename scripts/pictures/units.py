@@ -14,7 +14,7 @@ PARAM = re.compile(r'#fsdp\.param<"([^"]+)", tensor<([0-9x]+)x\w+>, (\d+)')
 
 
 def read_units(text):
-    """[(name, shards, shard size, [(parameter, offset, elements)])]."""
+    """Returns [(name, shards, shard size, [(parameter, offset, elements)])]."""
     units = []
     for name, shards, shard, dtype, rest in UNIT.findall(text):
         params = []

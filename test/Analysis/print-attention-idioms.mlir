@@ -8,7 +8,7 @@
 // VAST: print-attention-idioms.mlir:0:0: error: tile: expected at least 0 and at most 2^48, found 4611686018427387904
 // LARGEST: note: rows [q0, q1) visit keys in tiles of 281474976710656
 
-// causal: half of the tiles
+// A causal mask skips half of the tiles.
 // CHECK: remark: attention: mask is causal; score is plain
 // CHECK: note: rows [q0, q1) visit keys [0, q1), mask-free in [0, q0 + 1)
 // CHECK: note: keys [k0, k1) visit rows [k0, 64), mask-free in [k1 - 1, 64)
@@ -42,7 +42,7 @@ func.func @causal_end(%q: tensor<2x4x32x8xf32>, %k: tensor<2x4x96x8xf32>) {
   return
 }
 
-// a window, written as one unsigned comparison
+// A window that is written as one unsigned comparison.
 // CHECK: remark: attention: mask is causal, window of 256; score is plain
 // CHECK: note: rows [q0, q1) visit keys [max(q0 - 255, 0), q1), mask-free in [max(q1 - 256, 0), max(q1 - 256, q0 + 1))
 // CHECK: note: keys [k0, k1) visit rows [k0, min(k1 + 255, 1024)), mask-free in [k1 - 1, max(k1 - 1, min(k0 + 256, 1024)))
@@ -78,7 +78,7 @@ func.func @symmetric(%q: tensor<2x4x64x8xf32>, %k: tensor<2x4x64x8xf32>) {
   return
 }
 
-// the same by the magnitude of the distance
+// A window on both sides, written as the magnitude of the distance.
 // CHECK: remark: attention: mask is window of 9, up to 8 keys ahead; score is plain
 // CHECK: note: rows [q0, q1) visit keys [max(q0 - 8, 0), min(q1 + 8, 64)), mask-free in [max(q1 - 9, 0), max(q1 - 9, min(q0 + 9, 64)))
 func.func @distance(%q: tensor<2x4x64x8xf32>, %k: tensor<2x4x64x8xf32>) {
@@ -168,7 +168,7 @@ func.func @chunked(%q: tensor<2x4x64x8xf32>, %k: tensor<2x4x64x8xf32>) {
   return
 }
 
-// documents: data on both sides, so the causal bounds stay
+// Documents: both ids depend on data, so only the causal bounds are known.
 // CHECK: remark: attention: mask is document, causal; score is plain
 // CHECK: note: rows [q0, q1) visit keys [0, q1)
 // CHECK: note: keys [k0, k1) visit rows [k0, 64)

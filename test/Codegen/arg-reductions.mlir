@@ -4,7 +4,7 @@
 #r   = affine_map<(i, k) -> (i, k)>
 #row = affine_map<(i, k) -> (i)>
 
-// The first of the greatest.
+// The first position of the greatest value.
 // CHECK: @argmax: phases 9/1, shared 0, {{.*}} ok
 func.func private @argmax(%x: tensor<9x133xf32>, %v: tensor<9xf32> {fsdp.out = 0}, %i: tensor<9xi64> {fsdp.out = 1}) -> (tensor<9xf32>, tensor<9xi64>) attributes {fsdp.kernel} {
   %z = arith.constant 0xFF800000 : f32
@@ -46,7 +46,7 @@ func.func private @argmax_torch(%x: tensor<9x133xf32>, %v: tensor<9xf32> {fsdp.o
   return %0#0, %0#1 : tensor<9xf32>, tensor<9xi64>
 }
 
-// The last of the least, with many equals.
+// The last position of the least value, with many equal values.
 // CHECK: @argmin_last: phases 9/1, shared 0, {{.*}} ok
 func.func private @argmin_last(%x: tensor<9x133xi32> {fsdp.limit = 7}, %v: tensor<9xi32> {fsdp.out = 0}, %i: tensor<9xi32> {fsdp.out = 1}) -> (tensor<9xi32>, tensor<9xi32>) attributes {fsdp.kernel} {
   %z = arith.constant 2147483647 : i32
@@ -94,7 +94,7 @@ func.func private @argmax_jax(%x: tensor<9x133xf32>, %v: tensor<9xf32> {fsdp.out
   return %0#0, %0#1 : tensor<9xf32>, tensor<9xi32>
 }
 
-// Ties, NaN (never chosen), no candidate.
+// Equal values, NaN (never chosen), and no candidate.
 // CHECK: @ties: phases 6/1, shared 0, {{.*}} ok
 func.func private @ties(%x: tensor<6x5xf32> {fsdp.values = dense<[[1.0, 2.0, 2.0, 0.0, 2.0], [-1.0, -1.0, -2.0, -1.0, -3.0], [0x7FC00000, 1.0, 3.0, 0x7FC00000, 3.0], [0xFF800000, 0xFF800000, 0xFF800000, 0xFF800000, 0xFF800000], [-0.0, 0.0, -0.0, 0.0, -0.0], [0x7FC00000, 0x7FC00000, 0x7FC00000, 0x7FC00000, 0x7FC00000]]> : tensor<6x5xf32>}, %v: tensor<6xf32> {fsdp.out = 0, fsdp.values = dense<[2.0, -1.0, 3.0, 0xFF800000, 0.0, 0xFF800000]> : tensor<6xf32>}, %i: tensor<6xi64> {fsdp.out = 1, fsdp.values = dense<[1, 0, 2, 0, 0, 0]> : tensor<6xi64>}) -> (tensor<6xf32>, tensor<6xi64>) attributes {fsdp.kernel} {
   %z = arith.constant 0xFF800000 : f32
@@ -115,7 +115,7 @@ func.func private @ties(%x: tensor<6x5xf32> {fsdp.values = dense<[[1.0, 2.0, 2.0
   return %0#0, %0#1 : tensor<6xf32>, tensor<6xi64>
 }
 
-// The last of equals.
+// The last position of equal values.
 // CHECK: @ties_last: phases 6/1, shared 0, {{.*}} ok
 func.func private @ties_last(%x: tensor<6x5xf32> {fsdp.values = dense<[[1.0, 2.0, 2.0, 0.0, 2.0], [-1.0, -1.0, -2.0, -1.0, -3.0], [0x7FC00000, 1.0, 3.0, 0x7FC00000, 3.0], [0xFF800000, 0xFF800000, 0xFF800000, 0xFF800000, 0xFF800000], [-0.0, 0.0, -0.0, 0.0, -0.0], [0x7FC00000, 0x7FC00000, 0x7FC00000, 0x7FC00000, 0x7FC00000]]> : tensor<6x5xf32>}, %v: tensor<6xf32> {fsdp.out = 0, fsdp.values = dense<[2.0, -1.0, 3.0, 0xFF800000, 0.0, 0xFF800000]> : tensor<6xf32>}, %i: tensor<6xi64> {fsdp.out = 1, fsdp.values = dense<[4, 3, 4, 4, 4, 0]> : tensor<6xi64>}) -> (tensor<6xf32>, tensor<6xi64>) attributes {fsdp.kernel} {
   %z = arith.constant 0xFF800000 : f32
@@ -136,7 +136,7 @@ func.func private @ties_last(%x: tensor<6x5xf32> {fsdp.values = dense<[[1.0, 2.0
   return %0#0, %0#1 : tensor<6xf32>, tensor<6xi64>
 }
 
-// The same if NaN is chosen over all others.
+// The last position, where NaN is chosen over all other values.
 // CHECK: @ties_jax: phases 6/1, shared 0, {{.*}} ok
 func.func private @ties_jax(%x: tensor<6x5xf32> {fsdp.values = dense<[[1.0, 2.0, 2.0, 0.0, 2.0], [-1.0, -1.0, -2.0, -1.0, -3.0], [0x7FC00000, 1.0, 3.0, 0x7FC00000, 3.0], [0xFF800000, 0xFF800000, 0xFF800000, 0xFF800000, 0xFF800000], [-0.0, 0.0, -0.0, 0.0, -0.0], [0x7FC00000, 0x7FC00000, 0x7FC00000, 0x7FC00000, 0x7FC00000]]> : tensor<6x5xf32>}, %v: tensor<6xf32> {fsdp.out = 0, fsdp.values = dense<[2.0, -1.0, 0x7FC00000, 0xFF800000, 0.0, 0x7FC00000]> : tensor<6xf32>}, %i: tensor<6xi32> {fsdp.out = 1, fsdp.values = dense<[1, 0, 0, 0, 0, 0]> : tensor<6xi32>}) -> (tensor<6xf32>, tensor<6xi32>) attributes {fsdp.kernel} {
   %z = arith.constant 0xFF800000 : f32

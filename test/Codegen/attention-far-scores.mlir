@@ -1,5 +1,5 @@
-// Scores that a function makes very small: keys excluded by -1e30 before all others, and rows that consist of such keys only, whose
-// weights are equal. The distance to the largest score is computed before any rounding.
+// Scores that a function makes very small: keys that -1e30 excludes before all other keys, and rows with only
+// such keys, whose weights are equal. The distance to the largest score is computed before any rounding.
 // RUN: fsdp-kernel-test %s --error-factor=2 | FileCheck %s --implicit-check-not=FAILED
 // RUN: fsdp-kernel-test %s --error-factor=2 --device=emulate --target=sm_80 | FileCheck %s --implicit-check-not=FAILED
 // RUN: fsdp-kernel-test %s --error-factor=2 --device=emulate --target=sm_90a | FileCheck %s --implicit-check-not=FAILED

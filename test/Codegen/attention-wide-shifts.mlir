@@ -1,5 +1,5 @@
-// Integers of a score function whose values fit 32 bits, from ops that need 64 bits: a shift by more than 31, and an unsigned quotient
-// and remainder.
+// Integers of a score function that fit 32 bits, although the ops that compute them
+// need 64 bits: a shift by more than 31, and an unsigned quotient and remainder.
 // RUN: fsdp-kernel-test %s --error-factor=2 | FileCheck %s --implicit-check-not=FAILED
 // RUN: fsdp-kernel-test %s --error-factor=2 --device=emulate --target=sm_80 | FileCheck %s --implicit-check-not=FAILED
 // CHECK-COUNT-2: : ok

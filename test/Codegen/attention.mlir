@@ -1,6 +1,6 @@
-// Attention tile by tile: grouped heads, lengths and dimensions that fill no tile, a score function with a captured tensor, a mask that
-// is causal from the bottom right. The bits are the same for every split and CPU; errors are at most twice those of full score matrices
-// in the same types.
+// Attention tile by tile: grouped heads, lengths and dimensions that fill no tile, a score function
+// with a captured tensor, and a causal mask aligned to the bottom right. The bits are equal for
+// every split and CPU. Errors are at most twice the errors of full score matrices in the same types.
 // RUN: fsdp-kernel-test %s --error-factor=2 --target-cpu=%cpu --also-cpu=x86-64-v3 | FileCheck %s
 // RUN: fsdp-kernel-test %s --error-factor=2 --target-cpu=amx-loops --also-cpu=%amx | FileCheck %s
 

@@ -27,7 +27,7 @@ func.func private @norm_weights(%dy: tensor<259x77xf32>, %x: tensor<259x77xf32>,
   return %s#0, %s#1 : tensor<77xf32>, tensor<77xf32>
 }
 
-// Few rows: one phase. Sums in f32 of bf16, a cast after them.
+// Few rows give one phase. bf16 is summed in f32 and cast after the sum.
 // CHECK: @bias_bf16: phases 130/64 130/64, shared {{[0-9]+}}, {{.*}} ok
 func.func private @bias_bf16(%dy: tensor<9x130xbf16>, %db: tensor<130xbf16> {fsdp.out = 0}) -> tensor<130xbf16> attributes {fsdp.kernel} {
   %z = arith.constant 0.0 : f32
@@ -49,7 +49,7 @@ func.func private @bias_bf16(%dy: tensor<9x130xbf16>, %db: tensor<130xbf16> {fsd
   return %c : tensor<130xbf16>
 }
 
-// Over the first and the third of four dimensions (keys of grouped heads).
+// A sum over the first and the third of four dimensions (keys of grouped heads).
 // CHECK: @heads: phases 5/1, {{.*}} ok
 func.func private @heads(%x: tensor<3x5x4x16xf32>, %y: tensor<5x16xf32> {fsdp.out = 0}) -> tensor<5x16xf32> attributes {fsdp.kernel} {
   %z = arith.constant 0.0 : f32
@@ -88,7 +88,7 @@ func.func private @totals(%x: tensor<7x45xf32>, %n: tensor<7x45xi32> {fsdp.limit
   return %s#0, %s#1, %s#2 : tensor<f32>, tensor<i32>, tensor<i32>
 }
 
-// Ids repeat; tokens are added in order, by columns.
+// Ids repeat; a kernel adds the tokens in order, column by column.
 // CHECK: @scatter: phases 72/64, shared 0, {{.*}} ok
 func.func private @scatter(%dy: tensor<4x31x72xf32>, %ids: tensor<4x31xi64> {fsdp.limit = 50}, %w: tensor<50x72xf32> {fsdp.inout = 0})
     -> tensor<50x72xf32> attributes {fsdp.kernel, fsdp.kind = "scatter"} {
@@ -96,7 +96,7 @@ func.func private @scatter(%dy: tensor<4x31x72xf32>, %ids: tensor<4x31xi64> {fsd
   return %0 : tensor<50x72xf32>
 }
 
-// Scatter onto zero, of values computed in the kernel.
+// A scatter of values that the kernel computes, onto zero.
 // CHECK: @scatter_new: phases 3600/64 72/64, shared 0, {{.*}} ok
 func.func private @scatter_new(%dy: tensor<33x72xf32>, %ids: tensor<33xi32> {fsdp.limit = 50}, %w: tensor<50x72xf32> {fsdp.out = 0})
     -> tensor<50x72xf32> attributes {fsdp.kernel, fsdp.kind = "scatter"} {

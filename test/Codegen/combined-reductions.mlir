@@ -52,7 +52,7 @@ func.func private @masked_sum(%x: tensor<37x203xf32>, %w: tensor<37x203xf32>, %y
   return %0 : tensor<37xf32>
 }
 
-// The same with a branch.
+// A sum of the values that a mask selects, written as a branch.
 // CHECK: @branched_sum: phases 37/1, shared 0, {{.*}} ok
 func.func private @branched_sum(%x: tensor<37x203xf32>, %w: tensor<37x203xf32>, %y: tensor<37xf32> {fsdp.out = 0}) -> tensor<37xf32> attributes {fsdp.kernel} {
   %z = arith.constant 0.5 : f32
@@ -72,7 +72,7 @@ func.func private @branched_sum(%x: tensor<37x203xf32>, %w: tensor<37x203xf32>, 
   return %0 : tensor<37xf32>
 }
 
-// A recurrence cannot be reordered: the general lowering emits it, over rows.
+// A recurrence cannot be reordered, so the general lowering emits it, row by row.
 // CHECK: @decay: phases 1/1 37/1, {{.*}} ok
 func.func private @decay(%x: tensor<37x203xf32>, %w: tensor<37x203xf32>, %y: tensor<37xf32> {fsdp.out = 0}) -> tensor<37xf32> attributes {fsdp.kernel} {
   %z = arith.constant 0.5 : f32

@@ -56,7 +56,7 @@ func.func private @rotary(%x: tensor<2x3x5x32xf32>, %cos: tensor<5x32xf32>, %sin
   return %r : tensor<2x3x5x32xf32>
 }
 
-// The gradient of a split: three parts next to each other; and of a slice: padding.
+// The gradient of a split (three tensors side by side), and of a slice (padding).
 // CHECK: @parts: {{.*}} ok
 func.func private @parts(%a: tensor<9x11xf32>, %b: tensor<9x11xf32>, %c: tensor<9x11xf32>, %y: tensor<9x33xf32> {fsdp.out = 0},
     %z: tensor<12x40xf32> {fsdp.out = 1}) -> (tensor<9x33xf32>, tensor<12x40xf32>) attributes {fsdp.kernel} {

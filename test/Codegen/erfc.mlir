@@ -1,4 +1,4 @@
-// Small values of erfc are as accurate as others: errors are relative to each value.
+// Small values of erfc are as accurate as large ones, because errors are relative to each value.
 // RUN: fsdp-kernel-test %s --only=single --tolerance=2.4e-7 --floor=0 --also-cpu=x86-64-v3 | FileCheck %s --check-prefix=SINGLE
 // RUN: fsdp-kernel-test %s --only=double --tolerance=1e-14 --floor=0 --also-cpu=x86-64-v3 | FileCheck %s --check-prefix=DOUBLE
 

@@ -1,5 +1,5 @@
-// bf16 products summed in f32, in pairs of k: the same bits with vdpbf16ps and without, and one rounding if the result is bf16.
-// With AMX the order is another one: the same bits by tiles and by loops.
+// bf16 products are summed in f32, in pairs of k. The bits are equal with and without vdpbf16ps, and
+// a bf16 result is rounded once. AMX has another order, in which tiles and loops give equal bits.
 // RUN: fsdp-kernel-test %s --target-cpu=%cpu --also-cpu=x86-64-v3 | FileCheck %s
 // RUN: fsdp-kernel-test %s --target-cpu=amx-loops --also-cpu=%amx | FileCheck %s
 

@@ -1,5 +1,5 @@
-// Contractions in all transposes, odd sizes, with and without an accumulator, against the
-// oracle; the same bits for every split and for both vector widths.
+// Contractions in all transposes and odd sizes, with and without an accumulator,
+// against the oracle. The bits are equal for every split and for both vector widths.
 // RUN: fsdp-kernel-test %s --also-cpu=x86-64-v3 | FileCheck %s
 
 // CHECK: @nn_13x97x33_f32_f32: {{.*}} ok

@@ -1,5 +1,5 @@
-// Both operands pass through a map, and k is odd: the padding of the last pair of k is zero, not exp of zero, which would add 1 to each
-// element. The bound is that of bf16, to which the kernel, but not the oracle, rounds exp.
+// Both operands pass through a map, and k is odd. The padding of the last pair of k must be zero, not exp of zero, which
+// would add 1 to each element. The bound is that of bf16, because the kernel, but not the oracle, rounds exp to bf16.
 // RUN: fsdp-kernel-test %s --target-cpu=%cpu --also-cpu=x86-64-v3 --tolerance=1.6e-2 | FileCheck %s
 // RUN: fsdp-kernel-test %s --target-cpu=amx-loops --also-cpu=%amx --tolerance=1.6e-2 | FileCheck %s
 

@@ -1,12 +1,12 @@
-// Views and elementwise ops around a contraction, without copies. Compared with the oracle; the same bits for every split and for both
-// vector widths.
+// Views and elementwise ops around a contraction need no copies. Results are compared
+// with the oracle; the bits are equal for every split and for both vector widths.
 // RUN: fsdp-kernel-test %s --target-cpu=%cpu --also-cpu=x86-64-v3 | FileCheck %s
 // RUN: fsdp-kernel-test %s --target-cpu=amx-loops --also-cpu=%amx | FileCheck %s
 
 #id2 = affine_map<(i,j)->(i,j)>
 #row = affine_map<(i,j)->(j)>
 
-// Linear with bias and gelu-ish, saves the pre-activation too.
+// A linear layer with bias and an approximate GELU, which also stores the pre-activation.
 // CHECK: @bias_gelu: {{.*}} ok
 func.func private @bias_gelu(%x: tensor<6x7x20xf32>, %w: tensor<37x20xf32>, %b: tensor<37xf32>, %y: tensor<6x7x37xf32> {fsdp.out = 0 : i64}, %h: tensor<42x37xbf16> {fsdp.out = 1 : i64})
     -> (tensor<6x7x37xf32>, tensor<42x37xbf16>)
@@ -92,7 +92,7 @@ func.func private @context(%p: tensor<2x3x19x19xf32>, %v: tensor<2x19x3x16xf32>,
   return %c : tensor<2x19x48xf32>
 }
 
-// Projection to [B,H,T,D]: columns of two digits.
+// Projection to [B,H,T,D]: the columns have two digits.
 // CHECK: @heads: {{.*}} ok
 func.func private @heads(%x: tensor<2x40x30xf32>, %w: tensor<30x4x64xf32>, %s: tensor<2x4x40x64xf32> {fsdp.out = 0 : i64})
     -> tensor<2x4x40x64xf32>
@@ -105,7 +105,7 @@ func.func private @heads(%x: tensor<2x40x30xf32>, %w: tensor<30x4x64xf32>, %s: t
   return %r : tensor<2x4x40x64xf32>
 }
 
-// Weight gradient over two reduction dims that do not collapse.
+// Weight gradient over two reduction dimensions that cannot be collapsed.
 // CHECK: @wgrad: {{.*}} ok
 func.func private @wgrad(%x: tensor<3x17x30xf32>, %dy: tensor<3x4x17x9xf32>, %dw: tensor<30x4x9xf32> {fsdp.inout = 0 : i64})
     -> tensor<30x4x9xf32>
@@ -115,7 +115,7 @@ func.func private @wgrad(%x: tensor<3x17x30xf32>, %dy: tensor<3x4x17x9xf32>, %dw
   return %r : tensor<30x4x9xf32>
 }
 
-// Transposed result through the epilogue, cast inputs, mask of i1.
+// A transposed result through the epilogue, cast inputs, and a mask of i1.
 // CHECK: @transposed: {{.*}} ok
 func.func private @transposed(%x: tensor<21x30xbf16>, %w: tensor<18x30xf32>, %mask: tensor<18x21xi1>, %y: tensor<18x21xf32> {fsdp.out = 0 : i64})
     -> tensor<18x21xf32>
@@ -188,7 +188,7 @@ func.func private @matvec(%x: tensor<21x300xf32>, %w: tensor<300xf32>, %y: tenso
   return %r : tensor<21xf32>
 }
 
-// Init from a broadcast bias; a sliced operand; truncf to bf16 inside, two k blocks.
+// The initial value is a broadcast bias; one operand is a slice; the result is rounded to bf16; k has two blocks.
 // CHECK: @sliced: {{.*}} ok
 func.func private @sliced(%x: tensor<21x9000xf32>, %w: tensor<40x3000xf32>, %b: tensor<40xf32>, %y: tensor<21x40xf32> {fsdp.out = 0 : i64})
     -> tensor<21x40xf32>

@@ -7,7 +7,7 @@
 #nk = affine_map<(m, n, k) -> (n, k)>
 #mn = affine_map<(m, n, k) -> (m, n)>
 
-// More rows than columns: workers share panels of rows, 64 / 4 of them. The sums start from the values of the result.
+// There are more rows than columns, so workers share panels of rows, 64 / 4 of them. The sums start from the values of the result.
 // CHECK-LABEL: func.func @accumulate(
 // CHECK-SAME: %{{.*}}: memref<64x20xf32>, %{{.*}}: memref<20x16xf32>, %{{.*}}: memref<64x16xf32>, %{{.*}}: index, %{{.*}}: index, %{{.*}}: memref<?xi8>)
 // CHECK-SAME: fsdp.extent = 16 : i64, fsdp.tile = 1 : i64
@@ -21,7 +21,7 @@ func.func private @accumulate(%a: tensor<64x20xf32>, %b: tensor<20x16xf32>, %c: 
   return %0 : tensor<64x16xf32>
 }
 
-// Products of bf16 in pairs where the CPU has them, by widening elsewhere.
+// Products of bf16 in pairs where the CPU has such an instruction, else by widening.
 // CHECK-LABEL: func.func @pairs(
 // CHECK-NOT: dpbf16ps
 // CHECK: llvm.intr.fma
@@ -72,8 +72,8 @@ func.func private @integers(%a: tensor<4x20xi32>, %b: tensor<20x16xi32>, %c: ten
   return %0 : tensor<4x16xi32>
 }
 
-// Few rows, and a right side that is not in a cache: the loop of the micro-kernel prefetches the next panel. With many rows the time to
-// read it is negligible.
+// There are few rows, and the right side is not in a cache, so the loop of the micro-kernel
+// prefetches the next panel. With many rows the time of reading the panel is negligible.
 // WIDE-LABEL: func.func @few_rows(
 // WIDE: iter_args
 // WIDE: llvm.intr.prefetch"{{.*}}rw = 0

@@ -12,7 +12,7 @@
 // RUN: fsdp-kernel-test %S/row-kernels.mlir --widen=false > /dev/null
 // RUN: fsdp-kernel-test %S/copy-kernels.mlir --widen=false > /dev/null
 
-// A CPU below AVX2 and FMA, and one that does not exist.
+// A CPU below AVX2 and FMA, and an unknown CPU.
 // RUN: not fsdp-kernel-test %S/math.mlir --target-cpu=x86-64-v2 2>&1 | FileCheck %s --check-prefix=OLD
 // OLD: error: expected a cpu of level x86-64-v3 or above (AVX2 and FMA), but 'x86-64-v2' has no avx
 // RUN: not fsdp-kernel-test %S/math.mlir --target-cpu=zen9 2>&1 | FileCheck %s --check-prefix=UNKNOWN

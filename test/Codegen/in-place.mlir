@@ -1,4 +1,4 @@
-// The gradient of a norm is accumulated in place while a later result still reads the old value: all reads come before the stores.
+// The gradient of a norm is accumulated in place while a later result still reads the old value, so all reads precede the stores.
 // RUN: fsdp-kernel-test %s | FileCheck %s
 // RUN: fsdp-kernel-test %s --device=emulate --target=sm_80 2>&1 | FileCheck %s --check-prefix=GPU
 // CHECK-COUNT-3: ok
@@ -6,7 +6,7 @@
 // One launch, without scratch and without messages.
 // GPU: @norm_grad: launches 37x128+0, scratch 0, {{.*}} ok
 // GPU-NEXT: @two_maps: launches 3x256+0, scratch 0, {{.*}} ok
-// All rows read the first one: plain loops, with a copy.
+// All rows read the first row: plain loops, with a copy of the row.
 // GPU-NEXT: @shift: launches {{.*}} ok
 // GPU-NEXT: @short: launches {{.*}} ok
 
@@ -66,7 +66,7 @@ func.func private @shift(%x: tensor<300x8xf32> {fsdp.inout = 0}) -> tensor<300x8
   return %y : tensor<300x8xf32>
 }
 
-// Short rows, many at a time: all are read before they are overwritten, so no copy is needed.
+// Short rows are processed many at a time. All are read before they are overwritten, so no copy is needed.
 func.func private @short(%x: tensor<700x4xf32> {fsdp.inout = 0}) -> tensor<700x4xf32> attributes {fsdp.kernel} {
   %z = arith.constant 0.0 : f32
   %e1 = tensor.empty() : tensor<700xf32>

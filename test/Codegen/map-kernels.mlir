@@ -6,7 +6,7 @@
 #col = affine_map<(d0, d1) -> (d1)>
 #v   = affine_map<(d0) -> (d0)>
 
-// A bias whose length is a multiple of the vector: still flat.
+// A bias whose length is a multiple of the vector: the range stays flat.
 // CHECK: @bias_gelu: phases 18944/64, shared 0, {{.*}} ok
 func.func private @bias_gelu(%x: tensor<37x512xf32>, %b: tensor<512xf32>,
     %y: tensor<37x512xf32> {fsdp.out = 0}) -> tensor<37x512xf32> attributes {fsdp.kernel} {
@@ -31,7 +31,7 @@ func.func private @bias_gelu(%x: tensor<37x512xf32>, %b: tensor<512xf32>,
   return %out : tensor<37x512xf32>
 }
 
-// One that is not: rows.
+// A bias whose length is not a multiple of the vector: the kernel runs over rows.
 // CHECK: @bias_gelu_odd: phases 37/1, shared 0, {{.*}} ok
 func.func private @bias_gelu_odd(%x: tensor<37x515xf32>, %b: tensor<515xf32>,
     %y: tensor<37x515xf32> {fsdp.out = 0}) -> tensor<37x515xf32> attributes {fsdp.kernel} {
@@ -56,7 +56,7 @@ func.func private @bias_gelu_odd(%x: tensor<37x515xf32>, %b: tensor<515xf32>,
   return %out : tensor<37x515xf32>
 }
 
-// In place.
+// A map that writes over its operand.
 // CHECK: @residual: phases 786/64, shared 0, {{.*}} ok
 func.func private @residual(%a: tensor<786xf32>, %b: tensor<786xf32> {fsdp.inout = 0})
     -> tensor<786xf32> attributes {fsdp.kernel} {

@@ -170,7 +170,7 @@ func.func private @mixed_bf16(%x: tensor<9x200xbf16>, %y: tensor<9x200xbf16> {fs
   return %t, %q : tensor<9x200xbf16>, tensor<9xbf16>
 }
 
-// NaN stays NaN for every payload; the upper 16 bits of this one contain only the exponent.
+// NaN stays NaN for every payload; the upper 16 bits of this NaN contain only the exponent.
 // CHECK: @nan_to_bf16: {{.*}} ok
 func.func private @nan_to_bf16(%x: tensor<64xi32> {fsdp.values = dense<0x7F800001> : tensor<64xi32>},
     %y: tensor<64xbf16> {fsdp.out = 0, fsdp.values = dense<0x7FC0> : tensor<64xbf16>}) -> tensor<64xbf16> attributes {fsdp.kernel} {

@@ -1,10 +1,10 @@
-// Scalars, and kernels whose parts do not share rows.
+// Scalars, and kernels whose ops do not share rows.
 // RUN: fsdp-kernel-test %s --also-cpu=x86-64-v3 | FileCheck %s
 
 #r = affine_map<(d0, d1) -> (d0, d1)>
 #v = affine_map<(d0) -> (d0)>
 
-// The step block: a few slots change.
+// The step block, of which a few slots change.
 // CHECK: @block: phases 1{{.*}} ok
 func.func private @block(%norm: tensor<f32>, %b: tensor<16xf32> {fsdp.inout = 0}) -> tensor<16xf32> attributes {fsdp.kernel, fsdp.kind = "scalar"} {
   %c1 = arith.constant 1 : index
@@ -69,7 +69,7 @@ func.func private @late_read(%x: tensor<40xf32>, %y: tensor<40xf32> {fsdp.inout 
   return %0, %2 : tensor<40xf32>, tensor<40xf32>
 }
 
-// Swapped: each result is the other's old value, read before either is written.
+// Two swapped operands: each result is the other operand's old value, read before either is written.
 // CHECK: @swap: phases 40/64, {{.*}} ok
 func.func private @swap(%x: tensor<40xf32> {fsdp.inout = 0}, %y: tensor<40xf32> {fsdp.inout = 1}) -> (tensor<40xf32>, tensor<40xf32>) attributes {fsdp.kernel} {
   return %y, %x : tensor<40xf32>, tensor<40xf32>

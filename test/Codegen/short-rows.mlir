@@ -169,7 +169,7 @@ func.func private @softmax_6(%x: tensor<321x6xf32>, %y: tensor<321x6xf32> {fsdp.
   return %q : tensor<321x6xf32>
 }
 
-// Single rows give the same bits.
+// Rows that are computed one at a time give the same bits.
 // CHECK: @same_bits: phases 128/64 32/1, shared 0, {{.*}} ok
 func.func private @same_bits(%x: tensor<128x8xf32>, %s: tensor<128xf32> {fsdp.out = 0}, %t: tensor<32xf32> {fsdp.out = 1}, %d: tensor<32xf32> {fsdp.out = 2, fsdp.values = dense<0.0> : tensor<32xf32>}) -> (tensor<128xf32>, tensor<32xf32>, tensor<32xf32>) attributes {fsdp.kernel} {
   %z = arith.constant 0.1 : f32

@@ -1,4 +1,4 @@
-// Maps that are contiguous along another dimension in their inputs than in their results.
+// Maps whose inputs and results are contiguous along different dimensions.
 // RUN: fsdp-kernel-test %s --also-cpu=x86-64-v3 | FileCheck %s
 
 #r   = affine_map<(i, k) -> (i, k)>

@@ -63,7 +63,7 @@ func.func @loss(%s0: tensor<64xf32> {fsdp.unit = @root}, %s1: tensor<64xf32> {fs
 // CHECK:         %[[GW2:.*]] = linalg.contract indexing_maps = [#[[A]], #[[C]], #[[B]]] ins(%[[H]], %[[GY]]
 // One reduction per unit, after its last cotangent.
 // CHECK-NEXT:    %[[G0:.*]] = fsdp.reduce_scatter @root avg params [0](%[[GW2]])
-// The bias is the sum of the cotangent of what it was added to.
+// The gradient of the bias is the sum of the cotangent of the addition's result.
 // CHECK:         %[[GX:.*]] = linalg.generic {{.*}} ins(%[[H0]], %[[W1]]#1, %[[GH]]
 // CHECK:           arith.cmpf ogt
 // CHECK:         %[[GB:.*]] = linalg.generic {{.*}}"reduction", "parallel"{{.*}} ins(%[[GX]]
@@ -71,7 +71,7 @@ func.func @loss(%s0: tensor<64xf32> {fsdp.unit = @root}, %s1: tensor<64xf32> {fs
 // CHECK-NEXT:    %[[G1:.*]] = fsdp.reduce_scatter @h.0 avg params [0, 1](%[[GW1]], %[[GB]])
 // CHECK:         return %[[LOSS]], %[[G0]], %[[G1]]
 
-// The program @eval has the forward only.
+// The program @eval has only the forward.
 // CHECK-LABEL: func.func @eval(
 // CHECK-SAME:    -> tensor<f32> attributes {fsdp.mesh = @mesh, fsdp.program = "eval"}
 // CHECK-NOT:     site 1

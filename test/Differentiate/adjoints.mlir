@@ -12,7 +12,7 @@
 // CHECK-DAG: #[[ROW:.*]] = affine_map<(d0, d1) -> (d0)>
 // CHECK-DAG: #[[COLUMN:.*]] = affine_map<(d0, d1) -> (d1)>
 
-// x + b + r: x̄ and r̄ are ȳ, at no cost; b̄ is one sum. The result of exp is read, not x.
+// For x + b + r, x̄ and r̄ are ȳ without any op, and b̄ is one sum. The adjoint of exp reads its result, not x.
 // CHECK-LABEL: func.func @residual
 // CHECK:           math.exp
 // CHECK:         %[[SEED:.*]] = linalg.generic {{.*}} ins(%{{.*}} : tensor<f32>) outs(%{{.*}} : tensor<4x6xf32>)
@@ -126,7 +126,7 @@ func.func @embedding(%w: tensor<5x6xf32> {fsdp.param = "w"}, %ids: tensor<7xi64>
   return %l : tensor<f32>
 }
 
-// Ties of a maximum share ȳ: it is divided by their number first.
+// Equal maxima share ȳ, which is first divided by their number.
 // CHECK-LABEL: func.func @maximum
 // CHECK:         %[[M:.*]] = linalg.generic {{.*}}"reduction"
 // CHECK:           arith.maximumf

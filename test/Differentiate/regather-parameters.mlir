@@ -61,7 +61,7 @@ func.func @reference(%sw: tensor<64xf32> {fsdp.unit = @gathered}, %sv: tensor<64
   return %l : tensor<f32>
 }
 
-// After the last reader in the forward (of a view), a rank keeps half of the unit and gathers from it.
+// After the last reader in the forward (of a view), a rank keeps half of the unit, and later gathers the unit from the halves.
 fsdp.mesh @mesh [#fsdp.axis<"shard", [4]>]
 fsdp.unit @halved shards 4 x 64 : f32 reshard true within 2 [
   #fsdp.param<"x", tensor<64xf32>, 0, trainable = true, decay = false, init = <normal, 0.0, 0.02>>,

@@ -42,7 +42,7 @@ func.func @made(%x: tensor<8x99xf32>, %w: tensor<99x64xbf16>) -> (tensor<8x64xf3
     %c = linalg.contract indexing_maps = [#mk, #kn, #mn] ins(%a, %b : tensor<8x99xbf16>, tensor<99x64xbf16>) outs(%f : tensor<8x64xf32>) -> tensor<8x64xf32>
     fsdp.yield %c : tensor<8x64xf32>
   }
-  // A tensor that is written over keeps the length of its rows.
+  // A tensor that is written in place keeps the length of its rows.
   %s = fsdp.dispatch(%z#0, %z#1) inplace [1] {kind = "map"} : (tensor<8x99xbf16>, tensor<8x99xbf16>) -> tensor<8x99xbf16> {
   ^bb0(%a: tensor<8x99xbf16>, %b: tensor<8x99xbf16>):
     %v = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%a : tensor<8x99xbf16>) outs(%b : tensor<8x99xbf16>) {
@@ -96,7 +96,7 @@ func.func @parameter(%w: tensor<64x99xbf16>, %x: tensor<512x64xbf16>, %few: tens
 #kn = affine_map<(m, n, k) -> (k, n)>
 #mn = affine_map<(m, n, k) -> (m, n)>
 
-// Aligned rows, short rows and the rows of a function's result keep their length.
+// Aligned rows, short rows, and the rows of a function's result keep their length.
 
 // CHECK-LABEL: func.func @kept(
 // CHECK-NOT:     insert_slice

@@ -6,7 +6,7 @@
 #rev = affine_map<(d0, d1) -> (d1, d0)>
 #two = affine_map<(d0, d1) -> (d0, d1)>
 
-// The result is written over the state argument, not over the gradient, although the gradient dies here.
+// The result is written over the state argument, not over the gradient, although nothing reads the gradient later.
 // CHECK-LABEL: func @update
 // CHECK: fsdp.dispatch(%{{.*}}, %{{.*}}) inplace [0]
 // DOC-BEFORE-BEGIN fsdp-assign-inplace
@@ -58,7 +58,7 @@ func.func @transpose(%p: tensor<32x32xf32>) -> tensor<32x32xf32> {
   return %t : tensor<32x32xf32>
 }
 
-// An accumulator that is also read at other elements: the result gets its own buffer.
+// An accumulator is also read at other elements, so the result gets its own buffer.
 // CHECK-LABEL: func @read_elsewhere
 // CHECK: %[[A:.*]] = fsdp.dispatch(%{{.*}}) inplace [-1] {kind = "row"}
 // CHECK: fsdp.dispatch(%{{.*}}, %[[A]]) inplace [-1]
@@ -119,7 +119,7 @@ func.func @scatter(%u: tensor<8x32xf32>, %i: tensor<8xi64>, %x: tensor<32x32xf32
   return %s : tensor<32x32xf32>
 }
 
-// Read element by element, and transposed through a view of the same bytes: the result gets its own buffer.
+// One tensor is read element by element and, through a view of the same bytes, transposed: the result gets its own buffer.
 // CHECK-LABEL: func @read_through_a_view
 // CHECK: %[[Q:.*]] = fsdp.dispatch({{.*}}kind = "contract"}
 // CHECK: %[[V:.*]] = tensor.expand_shape %[[Q]]

@@ -1,6 +1,6 @@
 // RUN: fsdp-opt %s --fsdp-form-dispatches --split-input-file --verify-roundtrip | FileCheck %s
 
-// A layer norm is one row kernel: the reductions and the map meet at rows.
+// A layer norm is one row kernel: the reductions and the map have the same rows.
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 #col = affine_map<(d0, d1) -> (d1)>
@@ -42,8 +42,8 @@ func.func @norm(%x: tensor<8x16xf32>, %w: tensor<16xf32>) -> tensor<8x16xf32> {
 
 // -----
 
-// A map over the whole result of a contraction joins it; the contraction's own
-// result leaves as well when something else reads it. A column sum stays apart.
+// A map over the whole result of a contraction joins the contraction's dispatch. The contraction's
+// own result is also stored if another op reads it. A column sum has its own dispatch.
 #mk = affine_map<(m, n, k) -> (m, k)>
 #kn = affine_map<(m, n, k) -> (k, n)>
 #mn = affine_map<(m, n, k) -> (m, n)>
@@ -81,8 +81,8 @@ func.func @linear(%x: tensor<8x16xf32>, %w: tensor<16x4xf32>, %b: tensor<4xf32>)
 
 // -----
 
-// The second map would make a cycle through the contraction: it opens a kernel
-// of its own. A strided slice moves into its user, a leading one stays a view.
+// The second map would make a cycle through the contraction, so it gets its own
+// kernel. A strided slice moves into its user; a slice of leading rows stays a view.
 #mk = affine_map<(m, n, k) -> (m, k)>
 #nk = affine_map<(m, n, k) -> (n, k)>
 #mn = affine_map<(m, n, k) -> (m, n)>

@@ -27,7 +27,7 @@ func.func @alone(%qkv: tensor<1x2x8x12xf32>, %k: tensor<1x2x8x4xf32>) -> tensor<
   return %y : tensor<1x2x8x4xf32>
 }
 
-// The same in a loop, with a constant that is defined before the loop.
+// The same ops in a loop, with a constant that is defined before the loop.
 // CHECK-LABEL: func @looped
 // CHECK: %[[TABLE:.*]] = fsdp.dispatch() {{.*}} {kind = "map"}
 // CHECK: scf.for

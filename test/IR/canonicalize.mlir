@@ -104,7 +104,7 @@ func.func @random(%k: tensor<i64>) -> (tensor<4xf32>, tensor<4xi1>, tensor<24xf3
   return %a, %b, %d : tensor<4xf32>, tensor<4xi1>, tensor<24xf32>
 }
 
-// CSE merges random ops of one site, not of two.
+// CSE merges random ops of one site, but not random ops of two sites.
 // CHECK-LABEL: func @sites
 // CHECK: site 0
 // CHECK: site 1

@@ -13,7 +13,7 @@ func.func @of_a_stop(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
   return %b : tensor<4x6xf32>
 }
 
-// CSE merges two stops of one value, but not a value and its stop.
+// CSE merges two fsdp.stop_gradient ops of one value, but not a value and its fsdp.stop_gradient.
 // CHECK-LABEL: func.func @twice(
 // CHECK-SAME: %[[X:.*]]: tensor<4xf32>
 // CHECK-NEXT: %[[ONE:.*]] = fsdp.stop_gradient %[[X]]
@@ -32,7 +32,7 @@ func.func @of_integers(%x: tensor<4xi64>) -> tensor<4xi64> {
   return %a : tensor<4xi64>
 }
 
-// A stop of a splat is folded. Stops of other constants are kept: these may become parameters.
+// An fsdp.stop_gradient of a splat is folded. The ops are kept for other constants, because these may become parameters.
 // CHECK-LABEL: func.func @of_constants(
 // CHECK-DAG: %[[SPLAT:.*]] = arith.constant dense<1.000000e+00>
 // CHECK-DAG: %[[TABLE:.*]] = arith.constant dense<[1.000000e+00, 2.000000e+00]>

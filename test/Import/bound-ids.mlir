@@ -1,6 +1,6 @@
 // RUN: fsdp-opt %s --split-input-file --verify-diagnostics --fsdp-bound-ids | FileCheck %s
 
-// The number of rows is the limit, or the least over several lookups; an offset is subtracted.
+// The limit is the number of rows; of several lookups, the smallest number; an offset is subtracted.
 // CHECK-LABEL: func.func @infer(
 // CHECK-SAME: tensor<3xi64> {fsdp.batch = "tokens", fsdp.limit = 5 : i64}
 // CHECK-SAME: tensor<3xi64> {fsdp.batch = "targets", fsdp.limit = 4 : i64}

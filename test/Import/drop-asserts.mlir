@@ -81,7 +81,7 @@ func.func @ignore(%w: tensor<3x4xf32>, %t: tensor<3xi64>) -> tensor<3xf32> {
 
 // -----
 
-// A check on another value.
+// A check of another value than the lookup's id.
 func.func @other(%x: tensor<i1>) -> tensor<i1> {
   %c = tensor.extract %x[] : tensor<i1>
   // expected-remark @+1 {{dropped the check 'x must hold'; no limit or check replaces it}}
@@ -140,8 +140,8 @@ func.func @constant(%w: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// Each index is valid for all ids: by itself, by the bounds of a sum and of an index, or with the value that
-// pads and masks. Only an id that is looked up unchanged gets a limit.
+// Each index is valid for all ids: by itself, by the bounds of a sum and of an index, or
+// by the value that pads and masks. An id gets a limit only if it is looked up unchanged.
 // CHECK-LABEL: func.func @proven(
 // CHECK-SAME: %arg1: tensor<6xi64> {fsdp.extra_ids = array<i64: -100>, fsdp.limit = 8 : i64}
 // CHECK-SAME: %arg2: tensor<6xi64>, %arg3: tensor<6x8xf32>)
@@ -298,7 +298,7 @@ func.func @wrapped(%w: tensor<7xf32>, %ids: tensor<3xi64>, %other: tensor<3xi64>
 
 // -----
 
-// If two intervals overlap, neither id is always the larger one, even if one has the larger bounds.
+// If two intervals overlap, neither id is always the larger, even if one interval has the larger bounds.
 // CHECK-LABEL: func.func @larger(
 // CHECK: arith.maxsi
 // CHECK-LABEL: func.func @always_larger(

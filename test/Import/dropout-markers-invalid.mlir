@@ -40,7 +40,7 @@ func.func @loss(%x: tensor<2x4xf32> {fsdp.batch = "x"}, %i: tensor<2x4xi32> {fsd
 
 // -----
 
-// Where the samples lie.
+// The error names where the samples of a batch input lie.
 func.func private @fsdp.dropout.0(tensor<4x2x3xf32>) -> tensor<4x2x3xf32> attributes {fsdp.dropout = 0.1 : f64}
 func.func private @fsdp.dropout.1(tensor<8x3xf32>) -> tensor<8x3xf32> attributes {fsdp.dropout = 0.1 : f64}
 func.func private @fsdp.dropout.2(tensor<4x4xf32>) -> tensor<4x4xf32> attributes {fsdp.dropout = 0.1 : f64}

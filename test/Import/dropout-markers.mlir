@@ -1,4 +1,4 @@
-// Dropout that exporters mark becomes fsdp.random and a product; one site per call, beside those that are there.
+// Dropout that exporters mark becomes fsdp.random and a product. Each call gets a new site, beside the existing sites.
 // RUN: fsdp-opt %s --inline --symbol-dce --fsdp-read-dropout-markers --split-input-file --mlir-print-local-scope | FileCheck %s
 
 // CHECK-NOT: func.func private
@@ -24,7 +24,7 @@ func.func @loss(%w: tensor<8x4xf32> {fsdp.param = "w"}, %x: tensor<2x6x4xf32> {f
   // CHECK: %[[G:.*]] = fsdp.random bernoulli keep 7.500000e-01 {{.*}} site 2 per_sample 24 : tensor<2x6x4xf32>
   // CHECK: %[[B:.*]] = linalg.generic {{.*}} ins(%[[A]], %[[G]] :
   %b = call @twice(%a) : (tensor<2x6x4xf32>) -> tensor<2x6x4xf32>
-  // Probability 0: the operand, and no site.
+  // With probability 0 the result is the operand, and no site is added.
   %h = call @held(%b) : (tensor<2x6x4xf32>) -> tensor<2x6x4xf32>
   %flat = tensor.collapse_shape %h [[0, 1], [2]] : tensor<2x6x4xf32> into tensor<12x4xf32>
   // CHECK: %[[N:.*]] = arith.truncf

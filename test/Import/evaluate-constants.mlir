@@ -5,7 +5,7 @@
 #ijh = affine_map<(i, j, h) -> (i, j, h)>
 #ijh_ij = affine_map<(i, j, h) -> (i, j)>
 
-// Buckets of relative positions as T5 has them: |i - j| below 2, then logarithmic; log(0) is no integer, and no bucket either.
+// Buckets of relative positions of T5: |i - j| below 2, then logarithmic. log(0) is not an integer, and selects no bucket.
 // CHECK-LABEL: func.func @buckets(
 // CHECK: %[[T:.*]] = arith.constant dense<{{\[}}[0, 1, 2, 3, 4], [1, 0, 1, 2, 3], [2, 1, 0, 1, 2], [3, 2, 1, 0, 1], [4, 3, 2, 1, 0]]> : tensor<5x5xi64>
 // CHECK: linalg.generic {indexing_maps = {{.*}}, affine_map<(d0, d1, d2) -> (d0, d1)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>]
@@ -66,8 +66,8 @@ func.func @buckets(%bias: tensor<8x4xf32>) -> tensor<5x5x4xf32> {
 
 // -----
 
-// Positions that count the elements before them: a reduction of a constant, read through a view and a slice. Beside data, only
-// what is constant is computed.
+// Positions that count the elements before them: a reduction of a constant, read through a
+// view and a slice. In an op that also reads data, only the constant operands are computed.
 #i = affine_map<(i) -> (i)>
 #ij = affine_map<(i, j) -> (i, j)>
 #first = affine_map<(i, j) -> (i)>
@@ -126,7 +126,7 @@ func.func @counted(%x: tensor<16xf32>, %ids: tensor<3xi64> {fsdp.limit = 4 : i64
 
 // -----
 
-// What stays: positions that are affine or known to be in range, masks, what depends on data, and undefined values.
+// Not computed: positions that are affine or known to be in range, masks, values that depend on data, and undefined values.
 #i = affine_map<(i) -> (i)>
 // CHECK-LABEL: func.func @stays(
 // CHECK-NOT: arith.constant dense

@@ -31,7 +31,7 @@ func.func @thrown_away(%w: tensor<3x4xf32>, %t: tensor<3xi64>) -> tensor<3xf32> 
 
 #id = affine_map<(n) -> (n)>
 
-// Another op replaces the extra ids, one above the limit, before the lookup; the checks hold for both.
+// Another op replaces the extra ids, one of them above the limit, before the lookup. The checks allow both.
 // CHECK-LABEL: func.func @replaced(
 // CHECK-SAME: tensor<3xi64> {fsdp.extra_ids = array<i64: 9>, fsdp.limit = 4 : i64}
 // CHECK: arith.cmpi eq, %{{.*}}, %c9
@@ -99,7 +99,7 @@ func.func @wrapped(%w: tensor<3x4xf32>, %t: tensor<3xi64>) -> tensor<3xf32> {
 
 #id = affine_map<(n) -> (n)>
 
-// The id is compared, but looked up and used nevertheless; a mask of one element does not guard another.
+// The id is compared, but the lookup and its result do not depend on the comparison; a mask of one element does not guard another element.
 // CHECK-LABEL: func.func @not_handled(
 // CHECK-SAME: tensor<4xi64> {fsdp.limit = 4 : i64}, %{{.*}}: tensor<4xi64> {fsdp.limit = 4 : i64}
 func.func @not_handled(%w: tensor<3x4xf32>, %t: tensor<4xi64>, %u: tensor<4xi64>) -> (tensor<3xf32>, tensor<3xf32>) {
@@ -135,7 +135,7 @@ func.func @not_handled(%w: tensor<3x4xf32>, %t: tensor<4xi64>, %u: tensor<4xi64>
 
 #id = affine_map<(n) -> (n)>
 
-// The extra id fails torch's check; and the file lists an extra id that the model does not handle.
+// The extra id fails torch's check, and the file lists an extra id that the model does not handle.
 // expected-error @+1 {{argument 2 lists the extra id -1, which the model looks up; expected an id that the model replaces or ignores}}
 func.func @claims(%w: tensor<3x4xf32>, %t: tensor<3xi64>, %u: tensor<3xi64> {fsdp.extra_ids = array<i64: -1>}) -> (tensor<3xf32>, tensor<3xf32>) {
   %zero = arith.constant 0.0 : f32

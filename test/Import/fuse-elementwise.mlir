@@ -32,7 +32,7 @@ func.func @chain(%x: tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<4x6xf32>) {
   return %a, %c : tensor<4x6xf32>, tensor<4x6xf32>
 }
 
-// No fusion into a product, which would run the body once per column.
+// A map is not fused into a product, which would run the body once per column.
 // CHECK-LABEL: func.func @product(
 // CHECK: math.tanh
 // CHECK: linalg.generic
@@ -106,7 +106,7 @@ func.func @rounded(%sum: tensor<4x6xf32>, %bias: tensor<6xbf16>, %x: tensor<4x6x
   return %b : tensor<4x6xbf16>
 }
 
-// A rounding is fused if its inputs are narrow, or if the wide ones have one number per row.
+// A rounding is fused if its inputs are narrow, or if its wide inputs have one value per row.
 // CHECK-LABEL: func.func @narrow_before(
 // CHECK: linalg.generic
 // CHECK: math.tanh

@@ -3,7 +3,7 @@
 // RUN: fsdp-opt %s --fsdp-join-positions --fsdp-raise-embedding --fsdp-expand-lookup --split-input-file | FileCheck %s --check-prefix=RAISED --implicit-check-not="tensor.extract %"
 
 
-// A transposed convolution turns its weights round: both positions follow from the loops, and the index is computed before.
+// A transposed convolution reverses its weights: both positions follow from the loops, and the index is computed before the lookup.
 // CHECK-LABEL: func.func @flip(
 // CHECK: %[[T:.*]] = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d2, d0, d1)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>]
 // CHECK-SAME: outs(%{{.*}} : tensor<3x4x2xf32>)
@@ -63,7 +63,7 @@ func.func @nearest(%x: tensor<3x2x5x4xf32>) -> tensor<6x4x4xf32> {
 
 // -----
 
-// Two positions from data that depend on the batch: its loop is a part of the index.
+// Two positions from data depend on the batch, so the loop over the batch is a component of the index.
 // CHECK-LABEL: func.func @data(
 // CHECK: tensor.collapse_shape %{{.*}} {{\[\[}}0, 1, 2], [3]] : tensor<2x3x4x5xf32> into tensor<24x5xf32>
 // CHECK: tensor.extract %{{.*}}[%{{.*}}, %{{.*}}] : tensor<24x5xf32>
@@ -110,7 +110,7 @@ func.func @bits(%x: tensor<4x4xi1>, %at: tensor<4xi64> {fsdp.limit = 4 : i64}) -
 
 // -----
 
-// One computed position stays as it is: other passes know it. So does the target's log-probability of all rows but the last.
+// One computed position is unchanged, because other passes handle it. The same holds for the target's log-probability of all rows but the last.
 // CHECK-LABEL: func.func @one(
 // CHECK-NOT: tensor.collapse_shape
 // CHECK-LABEL: func.func @shifted(

@@ -26,7 +26,7 @@
 // RUN: not fsdp-opt %t/twice.mlir --fsdp-lift-parameters 2>&1 | FileCheck %s --check-prefix=TWICE
 
 //--- marks.mlir
-// The value of a mark is the name; without one, the location or else the position is.
+// The value of a mark is the parameter's name. Without a value the name is the location, and without a location the position.
 // MARKS: func.func @f(%{{.*}}: tensor<2xf32> {fsdp.param = "a.b"}, %{{.*}}: tensor<4xi64>, %{{.*}}: tensor<3xf32> {fsdp.param = "layers.0.w"}, %{{.*}}: tensor<3xf32> {fsdp.param = "param.3"}, %{{.*}}: tensor<2xf32>)
 func.func @f(%a: tensor<2xf32> {train.param = "a.b"}, %i: tensor<4xi64>, %b: tensor<3xf32> {train.param} loc("params['layers'][0]['w']"), %c: tensor<3xf32> {fsdp.param}, %x: tensor<2xf32>) {
   return
@@ -76,8 +76,8 @@ func.func @f(%a: tensor<2xf32> loc("w"), %b: tensor<3xf32>, %i: tensor<4xi64>, %
 [{"name": "nobody"}]
 
 //--- frozen.mlir
-// Constants with values: the module keeps the values; constants of equal keys are one
-// parameter; frequencies that only reach sin and cos stay constants.
+// Constants with values: the module keeps the values. Constants with equal keys
+// are one parameter. Frequencies that only reach sin and cos stay constants.
 // FROZEN: module attributes {fsdp.constants = ["frequencies"], fsdp.values = {torch_tensor_2_2 = dense_resource<torch_tensor_2_2> : tensor<2x2xf32>}}
 // FROZEN: func.func @f(%{{.*}}: tensor<4xi64> {fsdp.position = 0 : i64}, %[[W:.*]]: tensor<2x2xf32> {fsdp.param = "torch_tensor_2_2"})
 // FROZEN: arith.constant {{.*}}dense<[1.000000e+00, 2.000000e+00]>

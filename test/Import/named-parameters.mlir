@@ -53,7 +53,7 @@ func.func @f(%w: tensor<8xf32> {fsdp.param = "w"}, %x: tensor<8xf32>) -> tensor<
 }
 
 //--- module.mlir
-// A frozen module: the guess is that the constants are the weights.
+// In a frozen module the compiler guesses that the constants are the weights.
 // MODULE: warning: nothing names the parameters of '@f', so they are a guess: 2 trained: w1 (2), bias (2)
 // CHOSEN-NOT: warning
 // CHOSEN: fsdp.constants = ["bias"]

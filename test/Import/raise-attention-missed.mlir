@@ -53,7 +53,7 @@ func.func @twice(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x
   return %v16 : tensor<2x4x6x8xf32>
 }
 
-// a sum of the row's scores: raised, and the sums are captured
+// a sum of the row's scores: attention is raised, and the sums are captured
 // CHECK-LABEL: func.func @row_sums(
 // CHECK: fsdp.attention {{.*}} capture(%{{.*}} : tensor<2x4x6xf32>)
 // CHECK-NEXT: tensor.extract %{{.*}}[%b, %h, %i]
@@ -137,7 +137,7 @@ func.func @finite_table(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: te
   return %v12 : tensor<2x4x6x8xf32>
 }
 
-// exponentials of shifted scores that are divided by something else than their sum
+// exponentials of shifted scores that are divided by another value than their sum
 // LOG: remark: exponentials between two products not raised to attention: they are not divided by their sum over one dimension, as softmax(x) = exp(x - max(x)) / sum(exp(x - max(x)))
 // LOG: note: if they are a softmax, write it as one of the framework (torch.softmax, jax.nn.softmax)
 func.func @not_a_softmax(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x4x6x8xf32>) -> tensor<2x4x6x8xf32> {

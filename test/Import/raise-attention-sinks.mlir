@@ -1,4 +1,4 @@
-// A sink: one score beside those of the keys, dropped after the softmax. It becomes one more key, with zeros in K and V.
+// A sink is one score beside those of the keys, which is dropped after the softmax. It becomes one more key, with zeros in K and V.
 // RUN: fsdp-opt %s --fsdp-raise-attention --canonicalize --cse 2>%t.log | FileCheck %s
 // RUN: FileCheck %s --check-prefix=LOG < %t.log
 
@@ -43,7 +43,7 @@ func.func @per_head(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor
   return %r : tensor<2x4x6x8xf32>
 }
 
-// The same with the sink before the scores.
+// A sink that comes before the scores.
 // CHECK-LABEL: @first(
 // CHECK: fsdp.attention {{.*}} tensor<2x4x7x8xf32>, tensor<2x4x7x8xf32> -> tensor<2x4x6x8xf32>
 // CHECK: arith.cmpi eq, %j, %c6 : index
@@ -68,8 +68,8 @@ func.func @first(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x
   return %r : tensor<2x4x6x8xf32>
 }
 
-// Row 0 has no key below the diagonal, but every row has the sink: a mask with a finite number is proven. A tensor with
-// an element per key is read at the key before the sink.
+// Row 0 has no key below the diagonal, but every row has the sink, so a mask with a finite number
+// provably leaves a key. A tensor with an element per key is read at the key before the sink.
 // CHECK-LABEL: @masked(
 // CHECK: fsdp.attention
 // CHECK-SAME: score_mod(

@@ -84,7 +84,7 @@ func.func @window_and_causal(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %
   return %r : tensor<2x4x6x8xf32>
 }
 
-// Every row of the table keeps a key, and so does the causal mask, but the first row keeps none that both keep.
+// Every row of the table keeps a key, and so does every row of the causal mask, but no key of the first row is kept by both.
 // LOG: the mask uses finite numbers, and a row may be masked completely
 // CHECK-LABEL: @different_keys(
 // CHECK-NOT: fsdp.attention
@@ -114,7 +114,7 @@ func.func @different_keys(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: 
   return %r : tensor<2x4x6x8xf32>
 }
 
-// Distances as floats, and as remainders: what mask_mod computes is evaluated for every row.
+// Distances as floats, and as remainders: mask_mod is evaluated for every row.
 // CHECK-LABEL: @computed(
 // CHECK: fsdp.attention
 // CHECK: mask_mod
@@ -148,7 +148,7 @@ func.func @computed(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor
   return %r : tensor<2x4x6x8xf32>
 }
 
-// The table comes with the batch: nothing is known of its rows.
+// The table comes with the batch, so its rows are unknown.
 // LOG: the mask uses finite numbers, and a row may be masked completely; if every row keeps a key, give --raise-attention=assume-keys
 // CHECK-LABEL: @of_the_batch(
 // CHECK-NOT: fsdp.attention
@@ -177,7 +177,7 @@ func.func @of_the_batch(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: te
   return %r : tensor<2x4x6x8xf32>
 }
 
-// A table of numbers that is added to the scores becomes one of bits: 0 keeps a score.
+// A table of numbers that is added to the scores becomes a table of bits, because adding 0 keeps a score.
 // CHECK-LABEL: @added(
 // CHECK: %[[BITS:.*]] = arith.constant dense<{{\[\[}}true, false, false, false, false, false], [true, true, false, false, false, false], {{.*}} : tensor<6x6xi1>
 // CHECK: fsdp.attention {{.*}} scale 1.000000e+00 capture(%[[BITS]] : tensor<6x6xi1>)
@@ -204,7 +204,7 @@ func.func @added(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x
   return %r : tensor<2x4x6x8xf32>
 }
 
-// One row has no 0.
+// One row of the table has no 0.
 // LOG: the mask uses finite numbers, and a row may be masked completely
 // CHECK-LABEL: @added_everywhere(
 // CHECK-NOT: fsdp.attention
@@ -229,7 +229,7 @@ func.func @added_everywhere(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v
   return %r : tensor<2x4x6x8xf32>
 }
 
-// Times the factor after it, -1e5 is not low enough for a mask; nor is a bias one.
+// The factor after the addition makes -1e5 too high for a mask; a bias is not a mask either.
 // LOG: the mask uses finite numbers, and a row may be masked completely
 // CHECK-LABEL: @scaled_down(
 // CHECK-NOT: fsdp.attention

@@ -67,7 +67,7 @@ func.func @scaled_operands(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v:
   return %v14 : tensor<2x4x6x8xf32>
 }
 
-// causal by adding 0 or -inf, and a window of finite numbers that leaves a key everywhere
+// causal by adding 0 or -inf, and a window with finite numbers that leaves a key in every row
 // CHECK-LABEL: @additive(
 // CHECK: fsdp.attention {{.*}} scale 1.000000e+00 : tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32> -> tensor<2x4x6x8xf32>, tensor<2x4x6xf32>
 // CHECK-SAME: mask_mod(%b: index, %h: index, %i: index, %j: index) {
@@ -109,7 +109,7 @@ func.func @additive(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor
   return %v12 : tensor<2x4x6x8xf32>
 }
 
-// a table of bits, -inf: rows without a key are 0
+// a table of bits with -inf: rows without a key are 0
 // CHECK-LABEL: @table(
 // CHECK: fsdp.attention {{.*}} scale 1.000000e+00 capture(%{{.*}} : tensor<6x6xi1>) : tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32> -> tensor<2x4x6x8xf32>, tensor<2x4x6xf32>
 // CHECK-SAME: mask_mod(%b: index, %h: index, %i: index, %j: index, %{{.*}}: tensor<6x6xi1>) {
@@ -137,7 +137,7 @@ func.func @table(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x
   return %v12 : tensor<2x4x6x8xf32>
 }
 
-// a table of bits, finite: a row without a key is a mean over V, so the mask stays in score_mod
+// a table of bits with finite numbers: a row without a key is a mean over V, so the mask stays in score_mod
 // CHECK-LABEL: @finite_table(
 // CHECK: fsdp.attention {{.*}} scale 1.000000e+00 capture(%{{.*}} : tensor<6x6xi1>) : tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32> -> tensor<2x4x6x8xf32>, tensor<2x4x6xf32>
 // CHECK-SAME: mask_mod(%b: index, %h: index, %i: index, %j: index, %{{.*}}: tensor<6x6xi1>) {
@@ -294,7 +294,7 @@ func.func @softcap_alibi(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: t
   return %v12 : tensor<2x4x6x8xf32>
 }
 
-// a table by distance, read inside
+// a table by distance that score_mod reads
 // CHECK-LABEL: @relative(
 // CHECK: fsdp.attention {{.*}} scale 1.000000e+00 capture(%{{.*}} : tensor<4x11xf32>) : tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32> -> tensor<2x4x6x8xf32>, tensor<2x4x6xf32>
 // CHECK-SAME: score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index, %{{.*}}: tensor<4x11xf32>) {
@@ -410,7 +410,7 @@ func.func @one_kv_head(%q: tensor<2x4x6x8xf32>, %k: tensor<2x6x8xf32>, %v: tenso
   return %v12 : tensor<2x4x6x8xf32>
 }
 
-// heads as views of features, fewer rows than keys, causal to the end
+// heads as views of features, fewer rows than keys, causal mask aligned to the end
 // CHECK-LABEL: @rows_of_features(
 // CHECK: fsdp.attention {{.*}} scale 1.000000e+00 : tensor<2x4x3x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32> -> tensor<2x4x3x8xf32>, tensor<2x4x3xf32>
 // CHECK-SAME: mask_mod(%b: index, %h: index, %i: index, %j: index) {

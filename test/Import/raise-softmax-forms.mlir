@@ -88,8 +88,8 @@ func.func @log_softmax(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
   return %y : tensor<4x6xf32>
 }
 
-// As jax.nn.logsumexp: a guard of the maximum against infinities and a stop_gradient, in both places, and the magnitude
-// of the sum.
+// The form of jax.nn.logsumexp: a guard of the maximum against infinities
+// and a stop_gradient, at both uses, and the magnitude of the sum.
 // CHECK-LABEL: func.func @guarded(
 // CHECK-NOT: linalg.generic
 // CHECK: linalg.softmax dimension(1)
@@ -184,7 +184,7 @@ func.func @shifted_twice(%w: tensor<4x6xf32>) -> tensor<4x6xf32> {
   return %y : tensor<4x6xf32>
 }
 
-// JAX in bf16: the sum alone is in f32.
+// The form of JAX in bf16: only the sum is in f32.
 // CHECK-LABEL: func.func @narrow(
 // CHECK-SAME: %[[X:.*]]: tensor<4x6xbf16>
 // CHECK-NOT: linalg.generic
@@ -265,7 +265,7 @@ func.func @widened(%x: tensor<4x6xbf16>) -> tensor<4x6xf32> {
   return %y : tensor<4x6xf32>
 }
 
-// The maximum is stopped in the sum alone: the gradient is not that of a softmax.
+// The maximum is stopped only in the sum, so the gradient is not that of a softmax.
 // CHECK-LABEL: func.func @stopped_once(
 // CHECK-NOT: linalg.softmax
 // CHECK: math.exp
@@ -304,7 +304,7 @@ func.func @stopped_once(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
   return %y : tensor<4x6xf32>
 }
 
-// The sum is that of the differences.
+// The sum is over the differences, not over the exponentials.
 // CHECK-LABEL: func.func @no_exponential(
 // CHECK-NOT: linalg.softmax
 // CHECK: math.exp

@@ -1,4 +1,4 @@
-// A softmax is raised across a stop of its shift, on which it does not depend, but across no other stop.
+// A softmax is raised across a stop_gradient of its shift, on which the result does not depend, but across no other stop_gradient.
 // RUN: fsdp-opt %s --fsdp-raise-softmax --canonicalize | FileCheck %s
 // RUN: fsdp-gradcheck %s --quiet | FileCheck %s --check-prefix=GRADIENTS
 // RUN: fsdp-opt %s --fsdp-raise-softmax --canonicalize | fsdp-gradcheck --quiet | FileCheck %s --check-prefix=GRADIENTS
@@ -45,7 +45,7 @@ func.func @of_the_maximum(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
   return %y : tensor<4x6xf32>
 }
 
-// The maximum is of a row with a stop.
+// The maximum is taken over a row that has a stop.
 // CHECK-LABEL: func.func @of_the_row(
 // CHECK-SAME: %[[X:.*]]: tensor<4x6xf32>
 // CHECK-NOT: linalg.generic
@@ -83,7 +83,7 @@ func.func @of_the_row(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
   return %y : tensor<4x6xf32>
 }
 
-// The sum has a stop: the gradient is that of exp(x - m) / c.
+// The sum c has a stop, so the gradient is that of exp(x - m) / c with constant c.
 // CHECK-LABEL: func.func @of_the_sum(
 // CHECK-SAME: %[[X:.*]]: tensor<4x6xf32>
 // CHECK-NOT: linalg.softmax
@@ -122,7 +122,7 @@ func.func @of_the_sum(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
   return %y : tensor<4x6xf32>
 }
 
-// The sum is of a numerator with a stop.
+// The sum is over a numerator that has a stop.
 // CHECK-LABEL: func.func @of_the_numerator(
 // CHECK-SAME: %[[X:.*]]: tensor<4x6xf32>
 // CHECK-NOT: linalg.softmax

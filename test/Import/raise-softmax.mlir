@@ -85,7 +85,7 @@ func.func @fused(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
   return %y : tensor<4x6xf32>
 }
 
-// The sum is of another exponential.
+// The sum is over another exponential.
 // CHECK-LABEL: func.func @other(
 // CHECK-NOT: linalg.softmax
 func.func @other(%x: tensor<4x6xf32>, %w: tensor<4x6xf32>) -> tensor<4x6xf32> {

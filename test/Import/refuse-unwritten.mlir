@@ -43,7 +43,7 @@ func.func @part(%x: tensor<2x3xf32>) -> tensor<4x3xf32> {
   // expected-note @+1 {{the tensor is created here}}
   %e = tensor.empty() : tensor<4x3xf32>
   %s = tensor.insert_slice %x into %e[2, 0] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<4x3xf32>
-  // Both slices are at the same place.
+  // Both slices are at the same offset.
   %t = tensor.insert_slice %x into %s[2, 0] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<4x3xf32>
   // expected-error @+1 {{'func.return' reads a tensor with unwritten elements}}
   return %t : tensor<4x3xf32>

@@ -1,6 +1,6 @@
 // RUN: fsdp-opt %s --fsdp-read-stop-markers --split-input-file --verify-diagnostics
 
-// A transformation dropped a marker: the exporter counted two.
+// A transformation dropped a marker, because the exporter had counted two markers.
 // expected-error @below {{expected 2 stop-gradient markers by 'fsdp.num_stop_gradients', found 1}}
 // expected-note @below {{a transformation between the exporter and this compiler has dropped or copied markers; export without it}}
 module attributes {fsdp.num_stop_gradients = 2 : i64} {
@@ -19,7 +19,7 @@ module attributes {fsdp.num_stop_gradients = "two"} {
 
 // -----
 
-// The number on a function counts the markers of that function alone.
+// The number on a function counts only the markers of that function.
 func.func private @fsdp.stop_gradient(tensor<4xf32>) -> tensor<4xf32>
 func.func @other(%w: tensor<4xf32>) -> tensor<4xf32> {
   %a = call @fsdp.stop_gradient(%w) : (tensor<4xf32>) -> tensor<4xf32>

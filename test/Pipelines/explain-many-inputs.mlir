@@ -1,5 +1,5 @@
-// A reduction of more than six inputs, as the gradient of a batch norm has: --explain once kept an iterator into a
-// temporary vector of them and crashed. The types are those of the first input.
+// A reduction of more than six inputs, such as the gradient of a batch norm: --explain once kept an
+// iterator into a temporary vector of the inputs and crashed. The types are those of the first input.
 // RUN: fsdp-compile %s --params=0-7 --batch=8=x --mesh=shard=1 --explain=dtypes | FileCheck %s
 // CHECK: model {{ *}}reduction {{ *}}f32
 #v = affine_map<(i, j) -> (j)>

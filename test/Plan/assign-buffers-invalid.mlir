@@ -79,7 +79,7 @@ func.func @eval(%p: tensor<16xf32> {fsdp.unit = @u, fsdp.state = "parameter"})
 
 // -----
 
-// The state argument is larger than a shard, but it is not the kept part of a unit gathered within 2 ranks.
+// The state argument is larger than a shard, but it is not the half of a unit that a rank keeps if the unit is gathered within 2 ranks.
 // expected-note @below {{the mesh is declared here}}
 fsdp.mesh @mesh [#fsdp.axis<"shard", [4]>]
 fsdp.unit @u shards 4 x 16 : f32 reshard true within 2 [

@@ -1,6 +1,6 @@
 // RUN: fsdp-opt %s --fsdp-assign-buffers --split-input-file --verify-roundtrip | FileCheck %s
 
-// A value that is read again is copied before it is written over; one that dies is not.
+// A value that is read again is copied before it is overwritten. A value without later readers is not copied.
 // DOC-BEFORE-BEGIN fsdp-assign-buffers
 func.func private @over(%x: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 func.func private @make(%x: tensor<16xf32>, %o: tensor<16xf32> {fsdp.out = 0 : i64}) -> tensor<16xf32>
@@ -31,7 +31,7 @@ func.func @step(%block: tensor<16xf32> {fsdp.block}, %x: tensor<16xf32> {fsdp.ba
 
 // -----
 
-// An input is never written over, nor is state that the program does not update.
+// An input is never overwritten. State that the program does not update is not overwritten either.
 func.func private @over(%x: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 func.func private @join(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32>
     attributes {fsdp.kernel}
@@ -48,8 +48,8 @@ func.func @eval(%block: tensor<16xf32> {fsdp.block}, %x: tensor<16xf32> {fsdp.ba
 
 // -----
 
-// Micro-batches: each iteration advances the inputs by a step. Sums are updated in place and start from a fill with
-// zero. Two sums that start from one zero get two buffers. A step of 24 bytes is not aligned, so the input is copied.
+// Micro-batches: each iteration reads the next slice of the inputs. Sums are updated in place and start from a fill with
+// zero. Two sums that start from one zero get two buffers. A slice of 24 bytes is not aligned, so the input is copied.
 func.func private @zero(%o: tensor<16xf32> {fsdp.out = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel} {
   %c = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<16xf32>
@@ -127,8 +127,8 @@ func.func @step(%block: tensor<16xf32> {fsdp.block}, %x: tensor<16xf32> {fsdp.ba
 
 // -----
 
-// On one rank nothing is gathered or reduced: parameters are ranges of the state, and the flat buffer is the
-// gradient. The range of the parameter without a gradient and the padding are filled with zero.
+// On one rank nothing is gathered or reduced: parameters are ranges of the state, and the flat buffer
+// is the gradient. The padding and the range of the parameter without a gradient are filled with zero.
 fsdp.mesh @solo [#fsdp.axis<"shard", [1]>]
 fsdp.unit @u shards 2 x 32 : f32 reshard true [
   #fsdp.param<"a", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>,

@@ -1,6 +1,6 @@
 // RUN: fsdp-opt %s --fsdp-cast-collectives --verify-roundtrip | FileCheck %s
 
-// Gathered in bf16 from f32 shards, reduced in bf16 into f32 shards.
+// The unit is gathered in bf16 from f32 shards, and reduced in bf16 into f32 shards.
 // DOC-BEFORE-BEGIN fsdp-cast-collectives
 fsdp.unit @u shards 2 x 8 : f32 reshard true [
   #fsdp.param<"w", tensor<4x4xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
@@ -21,7 +21,7 @@ func.func @f(%p: tensor<8xf32>) -> tensor<8xf32> {
   return %g : tensor<8xf32>
 }
 // DOC-BEFORE-END
-// Nothing to do.
+// The types are equal, so nothing changes.
 // CHECK-LABEL: func.func @same
 // CHECK-NOT: fsdp.dispatch
 func.func @same(%p: tensor<8xf32>) -> tensor<8xf32> {

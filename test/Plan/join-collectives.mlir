@@ -6,7 +6,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
   #fsdp.param<"w", tensor<4x4xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.02>>,
   #fsdp.param<"b", tensor<4xf32>, 16, trainable = true, decay = false, init = <constant, 0.0, 0.0>>]
 
-// A start directly before its wait: they become one op, which keeps the attributes.
+// A start is directly before its wait: they become one op, which keeps the attributes.
 // CHECK-LABEL: func @all
 // CHECK-NEXT: %[[W:.*]]:2 = fsdp.unshard %{{.*}} @u site 1 {noted} : tensor<16xf32> -> tensor<4x4xf32>, tensor<4xf32>
 // CHECK-NEXT: %[[G:.*]] = fsdp.reduce_scatter @u avg params [0, 1](%[[W]]#0, %[[W]]#1)
@@ -29,8 +29,8 @@ func.func @all(%s: tensor<16xf32>) -> tensor<32xf32> {
   return %a : tensor<32xf32>
 }
 
-// An op between start and wait: both stay where they are. A collective without readers stays too.
-// Canonicalisation and CSE do not merge, erase or move them.
+// An op is between start and wait: both are unchanged. A collective without readers
+// is unchanged, too. Canonicalisation and CSE do not merge, erase or move them.
 // CHECK-LABEL: func @overlaps
 // CHECK: %[[T:.*]] = fsdp.all_reduce_start
 // CHECK-NEXT: arith.addf

@@ -25,7 +25,7 @@ func.func private @k_norm(%g: tensor<64xf32>, %n: tensor<f32> {fsdp.out = 0 : i6
 func.func private @k_update(%b: tensor<16xf32>, %g: tensor<64xf32>, %w: tensor<64xf32> {fsdp.inout = 0 : i64},
     %m: tensor<64xf32> {fsdp.inout = 1 : i64}) -> (tensor<64xf32>, tensor<64xf32>) attributes {fsdp.kernel}
 
-// The update runs on the host, where the moments are: gradient and parameter are copied there, and the parameter back.
+// The update runs on the host, where the moments are: gradient and parameter are copied to the host, and the parameter back.
 // OPTIMIZER: fsdp.buffer @state.1 "u momentum" optimizer 256 host
 // OPTIMIZER: fsdp.buffer @step.host.0 "on the host: step block" staging 64 host in @step
 // OPTIMIZER-LABEL: fsdp.program @step
@@ -38,7 +38,7 @@ func.func private @k_update(%b: tensor<16xf32>, %g: tensor<64xf32>, %w: tensor<6
 // OPTIMIZER-NEXT: fsdp.launch @k_update (@step.host.0[0, 64], @step.host.1[0, 256], @step.host.2[0, 256], @state.1[0, 256])
 // OPTIMIZER-NEXT: fsdp.copy @step.host.2[0, 256] -> @state.0[0, 256] "to the device: u parameter"
 
-// If only the device computes, the moments are copied there and back; the gradient and the parameter stay.
+// If only the device computes, the moments are copied to the device and back; the gradient and the parameter are not copied.
 // DEVICE: fsdp.buffer @state.1 "u momentum" optimizer 256 host
 // DEVICE: fsdp.buffer @step.device.0 "on the device: u momentum" staging 256 at
 // DEVICE-LABEL: fsdp.program @step

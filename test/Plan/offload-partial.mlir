@@ -1,5 +1,5 @@
-// An activation that several commands write in parts stays on the device: a copy of the whole would read bytes that
-// are not written yet. An activation that a single command writes as a whole is offloaded.
+// An activation that several commands write in slices stays on the device, because a copy of the whole
+// would read bytes that are not written yet. An activation that one command writes as a whole is offloaded.
 // RUN: fsdp-opt %s "--fsdp-offload-buffers=offload=activations offload-min-bytes=1" --fsdp-pack-arenas --fsdp-verify-planned | FileCheck %s
 
 func.func private @k_use(%x: tensor<1024xf32>, %y: tensor<1024xf32> {fsdp.out = 0 : i64}) -> tensor<1024xf32> attributes {fsdp.kernel}

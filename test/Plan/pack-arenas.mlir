@@ -1,6 +1,6 @@
 // RUN: fsdp-opt %s --fsdp-pack-arenas --split-input-file --verify-diagnostics --mlir-pass-statistics 2>%t.statistics | FileCheck %s
 
-// State comes first; the programs share the bytes after it; buffers of 1 MiB and more begin on a page.
+// State comes first. The programs share the bytes after the state. Buffers of at least 1 MiB begin on a page.
 // CHECK: fsdp.layout @arena arena 2101248 attributes {lower_bound = 2097344 : i64}
 // CHECK: fsdp.buffer @state.0 "s" parameters 100 at 0
 // CHECK: fsdp.buffer @step.0 "a" activations 1048576 at 4096 in @step from 0 to 1

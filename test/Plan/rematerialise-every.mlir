@@ -7,9 +7,9 @@
 // RUN: not fsdp-opt %s --fsdp-rematerialise=activation-checkpointing=selective=contract/2+contract 2>&1 | FileCheck %s --check-prefix=TWICE
 // RUN: not fsdp-opt %s --fsdp-rematerialise=activation-checkpointing=selective=/2 2>&1 | FileCheck %s --check-prefix=KIND
 
-// contract/2 keeps the first, third and fifth contraction of a unit, whatever other kernels are between them. The second, the
-// fourth and the row kernel are computed again. Each unit counts from its own first contraction. contract/3 keeps the first
-// and fourth, and the fifth because it is the output of the unit.
+// contract/2 keeps the first, third and fifth contraction of a unit, whatever other kernels are between them.
+// The second and fourth contraction and the row kernel are computed again. Each unit counts from its own first
+// contraction. contract/3 keeps the first and fourth, and the fifth because it is the output of the unit.
 // ZERO: error: policy of activation checkpointing 'selective=contract/0': expected a number of at least 1 after 'contract/', to keep the first of each so many, found '0'
 // WORD: 'selective=contract/x': expected a number of at least 1 after 'contract/', to keep the first of each so many, found 'x'
 // NOTHING: 'selective=contract/': expected a number of at least 1 after 'contract/', to keep the first of each so many, found ''

@@ -1,7 +1,7 @@
 // RUN: fsdp-opt %s --fsdp-schedule-collectives | FileCheck %s
 
-// Two gathers that one kernel needs start one directly after the other, which counts as one launch: as in the simulator, the
-// second has no latency. The third starts after another command and has its own latency.
+// One kernel needs two gathers, which start directly one after the other and so count as one launch: as in the
+// simulator, the second gather has no latency. The third gather starts after another command and has its own latency.
 
 fsdp.mesh @mesh [#fsdp.axis<"shard", [2]>]
 

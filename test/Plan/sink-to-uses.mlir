@@ -34,8 +34,8 @@ func.func @gathers(%pa: tensor<64xf32>, %pb: tensor<64xf32>, %s: tensor<16xf32>)
 }
 // DOC-BEFORE-END
 
-// A kernel whose result is smaller than its operand stays early, one whose result is larger moves late. Neither moves past
-// a write over its operand.
+// A kernel whose result is smaller than its operand stays early; a kernel whose
+// result is larger moves late. Neither moves past a write over its operand.
 // CHECK-LABEL: func.func @sizes
 // CHECK: %[[X:.*]] = fsdp.kernel_call @shrink(%{{.*}})
 // CHECK: %[[G:.*]] = fsdp.kernel_call @grow(%[[X]])

@@ -1,6 +1,6 @@
 // RUN: fsdp-opt %s --fsdp-unroll-loops --canonicalize --split-input-file --verify-diagnostics | FileCheck %s
 
-// The loop with the most iterations stays; the other one is written out.
+// The loop with the most iterations stays; the other loop is unrolled.
 // DOC-BEFORE-BEGIN fsdp-unroll-loops
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32>
     attributes {fsdp.kernel}

@@ -16,7 +16,7 @@ fsdp.layout @arena arena 128 {
 
 // -----
 
-// Two buffers overlap in one byte, and their lifetimes in one command.
+// Two buffers overlap in one byte, and their lifetimes overlap in one command.
 fsdp.layout @arena arena 256 {
   // expected-note @below {{@a takes 65 bytes at 0}}
   fsdp.buffer @a "a" activations 65 at 0 in @step from 0 to 1
@@ -31,7 +31,7 @@ fsdp.program @step layout @arena {
 
 // -----
 
-// A buffer without a lifetime is always live and may overlap no other buffer.
+// A buffer without a lifetime is always live, so no other buffer may overlap it.
 fsdp.layout @arena arena 256 {
   // expected-note @below {{@a takes 128 bytes at 0}}
   fsdp.buffer @a "a" inputs 128 at 0
@@ -132,7 +132,7 @@ fsdp.program @step layout @arena mesh @mesh {
 
 // -----
 
-// A launch with operands in both arenas. The same offsets in both arenas are no overlap.
+// A launch has operands in both arenas. Equal offsets in different arenas do not overlap.
 func.func private @k(%x: tensor<16xf32>, %y: tensor<16xf32> {fsdp.out = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 fsdp.layout @arena arena 128 attributes {host_bytes = 64 : i64} {
   fsdp.buffer @a "a" optimizer 64 host at 0

@@ -1,7 +1,7 @@
 // RUN: fsdp-opt %s --fsdp-explain-plan -o /dev/null 2>&1 | FileCheck %s
 // RUN: fsdp-opt %s --fsdp-explain-plan=json -o /dev/null 2>&1 | FileCheck %s --check-prefix=JSON
 
-// Two replicas of two shards, three micro-batches: a gather and a reduction of the unit in each.
+// Two replicas of two shards, with three micro-batches: each micro-batch gathers and reduces the unit.
 // DOC-BEFORE-BEGIN fsdp-explain-plan
 fsdp.mesh @mesh [#fsdp.axis<"replicate", [2]>, #fsdp.axis<"shard", [2]>]
 fsdp.unit @u shards 2 x 32 : f32 reshard true [

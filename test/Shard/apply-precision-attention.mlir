@@ -1,5 +1,5 @@
-// Attention reads narrow queries, keys, values and captured activations; its log-sum-exp stays f32, and so does a captured
-// table. --keep-f32 keeps parameters, the products that read them, and attention in f32.
+// Attention reads narrow queries, keys, values and captured activations. Its log-sum-exp and a captured
+// table stay f32. --keep-f32 keeps parameters, the products that read them, and attention in f32.
 // RUN: fsdp-opt %s --fsdp-apply-precision=param-dtype=bf16 | FileCheck %s
 // RUN: fsdp-opt %s "--fsdp-apply-precision=param-dtype=bf16 keep-f32=attention,bias" | FileCheck %s --check-prefix=KEEP
 // RUN: not fsdp-opt %s "--fsdp-apply-precision=param-dtype=bf16 keep-f32=head" 2>&1 | FileCheck %s --check-prefix=NONE

@@ -5,7 +5,7 @@
 // RUN: not fsdp-opt %s --fsdp-apply-precision="param-dtype=bf16 output-dtype=f16" 2>&1 | FileCheck %s --check-prefix=OTHER
 // OTHER: error: output-dtype: expected f32 or the param-dtype, found 'f16'
 
-// A type that is wider than the model's, or another of the same width.
+// A type that is wider than the model's type, or another type of the same width.
 // RUN: not fsdp-opt %s --fsdp-apply-precision=param-dtype=f32 2>&1 | FileCheck %s --check-prefix=WIDER
 // WIDER: [[@LINE+6]]:1: error: param-dtype: expected the type of the model's parameters, 'bf16', found 'f32'; only models in f32 can be computed in another type: leave param-dtype out, or export the model in f32
 // WIDER: [[@LINE+6]]:18: note: a parameter of 'bf16' is here

@@ -1,4 +1,4 @@
-// A stop has the type of its input: narrow for an activation, f32 for a statistic.
+// An fsdp.stop_gradient has the type of its input: narrow for an activation, f32 for a statistic.
 // RUN: fsdp-opt %s --fsdp-apply-precision="param-dtype=bf16 output-dtype=bf16" | FileCheck %s
 
 #id = affine_map<(i, j) -> (i, j)>

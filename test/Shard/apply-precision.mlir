@@ -3,8 +3,8 @@
 // RUN: fsdp-opt %s -split-input-file --fsdp-apply-precision=param-dtype=f16 --canonicalize --cse | FileCheck %s --check-prefix=HALF
 // RUN: fsdp-opt %s -split-input-file --fsdp-apply-precision=param-dtype=f32 -o %t.same && fsdp-opt %s -split-input-file -o %t.old && cmp %t.same %t.old
 
-// A norm, a product with its bias, logits and a loss. Statistics and values computed from them stay f32; the product's
-// f32 accumulators are read by the sum; logits are an output.
+// A norm, a product with its bias, logits and a loss. Statistics and values computed from
+// them stay f32. The sum reads the product's f32 accumulators. Logits are an output.
 #all = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 #col = affine_map<(d0, d1) -> (d1)>
@@ -142,8 +142,8 @@ func.func @masks(%q: tensor<4x8xf32> {fsdp.param = "q", fsdp.init = #fsdp.init<n
 
 // -----
 
-// Products of tables stay f32; tables and float batch arguments are rounded if a product with a parameter reads
-// them; concatenations and pads have the type of their parts; inputs of the loss alone (targets) do not change.
+// Products of tables stay f32. Tables and float batch arguments are rounded if a product with a parameter reads them.
+// Concatenations and pads have the type of their operands. Inputs that only the loss reads (targets) do not change.
 #m = affine_map<(d0, d1, d2) -> (d0, d2)>
 #n = affine_map<(d0, d1, d2) -> (d1, d2)>
 #mn = affine_map<(d0, d1, d2) -> (d0, d1)>

@@ -73,7 +73,7 @@ func.func @loss(%w: tensor<4000000000x4000000000xf32> {fsdp.param = "w", fsdp.in
 
 // -----
 
-// Two parameters, each below the limit, but not their sum.
+// Two parameters are each below the limit, but their sum is not.
 // expected-error@+1 {{unit 'h.0': expected at most 2^48 elements, found}}
 func.func @loss(%a: tensor<16777216x16777216xf32> {fsdp.param = "h.0.w", fsdp.init = #fsdp.init<constant, 0.0, 0.0>},
                 %b: tensor<1xf32> {fsdp.param = "h.0.b", fsdp.init = #fsdp.init<constant, 0.0, 0.0>}) {

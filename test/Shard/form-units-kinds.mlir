@@ -1,8 +1,8 @@
 // RUN: fsdp-opt %s --fsdp-form-units="mesh=shard=5" --split-input-file -verify-diagnostics | FileCheck %s
 // RUN: fsdp-opt %s --fsdp-form-units="mesh=shard=5 param-storage=both" --split-input-file | FileCheck %s --check-prefix=BOTH
 
-// Frozen parameters and other element types have units of their own; the type
-// names the smaller one.
+// Frozen parameters and other element types have units of
+// their own. The smaller unit is named by its type.
 // CHECK-LABEL: fsdp.mesh @mesh
 // CHECK: fsdp.unit @layers.0 shards 5 x 64 : f32 reshard true [#fsdp.param<"layers.0.w", tensor<4x4xf32>, 0,
 // CHECK: fsdp.unit @layers.0.frozen shards 5 x 64 : f32 reshard true [#fsdp.param<"layers.0.rope", tensor<6xf32>, 0, trainable = false, decay = false,
@@ -19,7 +19,7 @@ func.func @loss(
 
 // -----
 
-// Parameters of size 0 take no elements; a unit of these alone still has a shard.
+// Parameters of size 0 take no elements. A unit that has only such parameters still has a shard.
 // CHECK-LABEL: fsdp.mesh @mesh
 // CHECK: fsdp.unit @h.0 shards 5 x 128 : f32 reshard true
 // CHECK-SAME: "h.0.none", tensor<0x3xf32>, 0,
@@ -37,8 +37,8 @@ func.func @loss(
 
 // -----
 
-// Names without layers: one unit, and a remark with advice. Large units
-// have shards of a multiple of 1024: 70003 / 5 = 14000.6 -> 14336.
+// Names without layers give one unit, and a remark with advice. Large
+// units have shards of a multiple of 1024: 70003 / 5 = 14000.6 -> 14336.
 // CHECK-LABEL: fsdp.mesh @mesh
 // CHECK: fsdp.unit @root shards 5 x 14336 : f32 reshard false
 // CHECK-NOT: fsdp.unit
@@ -52,8 +52,8 @@ func.func @loss(
 
 // -----
 
-// No numbered component: components that end in a number make layers when they
-// hold matrices (fc1, fc2), not otherwise (ln_1, ln_2).
+// No component is a number. Components that end in a number make layers
+// if they have matrices (fc1, fc2), but not otherwise (ln_1, ln_2).
 // CHECK-LABEL: fsdp.mesh @mesh
 // CHECK: fsdp.unit @root {{.*}}"ln_1.w"{{.*}}"ln_2.w"
 // CHECK: fsdp.unit @fc1 {{.*}}"fc1.w"{{.*}}"fc1.b"
@@ -70,8 +70,8 @@ func.func @loss(
 
 // -----
 
-// A model wrapped in a list: the number that all names share is skipped. Experts
-// belong to their layer; encoder and decoder layers are both found.
+// The model is wrapped in a list: the number that all names share is skipped.
+// Experts belong to their layer; encoder and decoder layers are both found.
 // CHECK-LABEL: fsdp.mesh @mesh
 // CHECK: fsdp.unit @"0.enc/h.0" {{.*}}"0.enc/h.0.experts.0.w"{{.*}}"0.enc/h.0.experts.1.w"
 // CHECK: fsdp.unit @"0.enc/h.1"
@@ -87,7 +87,7 @@ func.func @loss(
 
 // -----
 
-// Integers are not trained and keep their type; of one byte each, they start at multiples of 64.
+// Integers are not trained and keep their type. Integers of one byte start at multiples of 64.
 // CHECK-LABEL: fsdp.mesh @mesh
 // CHECK: fsdp.unit @h.0 shards 5 x 64 : f32 reshard true [#fsdp.param<"h.0.w",
 // CHECK: fsdp.unit @h.0.frozen shards 5 x 64 : i8 reshard true [#fsdp.param<"h.0.q", tensor<4x4xi8>, 0, trainable = false, {{.*}}"h.0.r", tensor<3x2xi8>, 64,

@@ -8,9 +8,9 @@
 // RUN: fsdp-opt %s --fsdp-form-units="min-num-params=21" | FileCheck %s --check-prefix=MIN
 // RUN: fsdp-opt %s --fsdp-form-units="transformer-layer=h.[1-9],wte" | FileCheck %s --check-prefix=PATTERN
 
-// The root unit comes first; layers follow in the order of their first use, here
-// `h.1` before `h.0`. Matrices precede vectors. A tied parameter (wte) is laid
-// out once, an unused one (pos) like any other.
+// The root unit comes first. Layers follow in the order of their first use,
+// here `h.1` before `h.0`. Matrices precede vectors. A tied parameter (wte)
+// is laid out once; an unused parameter (pos) is laid out like the others.
 
 // CHECK:      fsdp.mesh @mesh [#fsdp.axis<"replicate", [2]>, #fsdp.axis<"shard", [2, 2]>]
 // CHECK-NEXT: fsdp.mesh @solo [#fsdp.axis<"shard", [1]>]
@@ -28,7 +28,7 @@
 
 // KEEP: fsdp.unit @h.1 shards 3 x 64 : f32 reshard false
 
-// The root is kept, or treated like the layers; replicated parameters are not gathered.
+// The root unit stays gathered, or is treated like the layers; replicated parameters are not gathered.
 // WITHIN: fsdp.unit @root shards 4 x 64 : f32 reshard true within 2 [
 // WITHIN: fsdp.unit @h.1 shards 4 x 64 : f32 reshard true within 2 [
 // WITHIN: fsdp.unit @h.0.ignored shards 4 x 64 : f32 reshard false [

@@ -2,8 +2,8 @@
 
 // RUN: split-file %s %t
 // RUN: fsdp-opt %t/model.mlir --fsdp-form-units="mesh=shard=2 auto-wrap-policy=size min-num-params=100" | FileCheck %s --check-prefix=SIZE
-// `m.h.0.mlp` and `m.h.1.mlp` (128) are large enough. The rest of the layers, 72 each, is not; `m.h`, which has
-// only numbers as children, is never a unit: all of the rest, 216, belongs to m.
+// `m.h.0.mlp` and `m.h.1.mlp` (128 elements each) are large enough. The remaining 72 elements of each layer are
+// not. `m.h`, whose children are only numbers, is never a unit, so the remaining 216 elements belong to `m`.
 // SIZE:      fsdp.unit @root {{.*}}[#fsdp.param<"wte.weight"
 // SIZE-NEXT: fsdp.unit @m {{.*}}"m.h.0.attn.w"{{.*}}"m.h.1.attn.w"{{.*}}"m.h.2.w"{{.*}}"m.h.0.ln.w"{{.*}}"m.h.1.ln.w"{{.*}}"m.h.2.ln.w"
 // SIZE-NEXT: fsdp.unit @m.h.0.mlp {{.*}}"m.h.0.mlp.w1"{{.*}}"m.h.0.mlp.w2"
@@ -16,7 +16,7 @@
 // LAYERS-NEXT: fsdp.unit @m.h.1 {{.*}}"m.h.1.attn.w"
 // LAYERS-NOT:  fsdp.unit
 
-// No module has the default of 10^8 elements.
+// No module has the default minimum of 10^8 elements.
 // RUN: fsdp-opt %t/model.mlir --fsdp-form-units="mesh=shard=2 auto-wrap-policy=size" | FileCheck %s --check-prefix=DEFAULT
 // DEFAULT:     fsdp.unit @root
 // DEFAULT-NOT: fsdp.unit
@@ -30,7 +30,7 @@
 // MANUAL-NEXT: fsdp.unit @m.h.1.mlp {{.*}}"m.h.1.mlp.w1"
 // MANUAL-NOT:  fsdp.unit
 
-// The IR takes precedence over the policy; "root" is the root.
+// Attributes in the IR take precedence over the policy; "root" means the root unit.
 // RUN: fsdp-opt %t/marked.mlir --fsdp-form-units="mesh=shard=2" | FileCheck %s --check-prefix=MARKED
 // MARKED:      fsdp.unit @root {{.*}}[#fsdp.param<"h.1.w"
 // MARKED-NEXT: fsdp.unit @both {{.*}}"wte"{{.*}}"h.0.w"

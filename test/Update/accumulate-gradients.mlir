@@ -79,7 +79,7 @@ func.func @reference(%s: tensor<192xf32> {fsdp.unit = @root}, %x: tensor<5x4xf32
 
 // -----
 
-// One rank and one micro-batch: nothing to do, no loop and no collective. A bf16
+// One rank and one micro-batch need no loop and no collective. A bf16
 // gradient over two micro-batches is summed in f32 and rounded once.
 
 fsdp.mesh @mesh [#fsdp.axis<"replicate", [1]>, #fsdp.axis<"shard", [1]>]

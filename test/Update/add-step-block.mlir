@@ -1,8 +1,8 @@
 // RUN: fsdp-opt %s --fsdp-add-step-block="clip-grad-norm=0.5" --cse --split-input-file | FileCheck %s --check-prefixes=CHECK,CLIP
 // RUN: fsdp-opt %s --fsdp-add-step-block --cse --split-input-file | FileCheck %s --check-prefixes=CHECK,NOCLIP
 
-// Two units on two shards: sums of squares per unit and shard, one all-reduce for
-// all units, then units in order. The reference adds the shards itself.
+// Two units on two shards: there are sums of squares per unit and shard, and one all-reduce
+// for all units; then the units are added in order. The reference adds the shards itself.
 
 fsdp.mesh @mesh [#fsdp.axis<"replicate", [1]>, #fsdp.axis<"shard", [2]>]
 fsdp.mesh @solo [#fsdp.axis<"shard", [1]>]
@@ -89,8 +89,8 @@ func.func @reference(%a: tensor<128xf32> {fsdp.unit = @a}, %f: tensor<128xf32> {
 
 // -----
 
-// The norm of f64 gradients is computed in f64, that of bf16 ones in f32. A single rank has no
-// all-reduce.
+// The norm of f64 gradients is computed in f64, the norm of
+// bf16 gradients in f32. A single rank has no all-reduce.
 
 fsdp.mesh @mesh [#fsdp.axis<"replicate", [1]>, #fsdp.axis<"shard", [1]>]
 fsdp.unit @a shards 1 x 64 : f64 reshard false [#fsdp.param<"a", tensor<10xf64>, 0, trainable = true, decay = false, init = <constant, 0.0, 0.0>>]

@@ -3,8 +3,8 @@
 // RUN: fsdp-opt %s --fsdp-apply-optimizer="optimizer=sgd weight-decay=0" --split-input-file | FileCheck %s --check-prefix=PLAIN
 // RUN: fsdp-opt %s --fsdp-apply-optimizer="beta1=0" --split-input-file | FileCheck %s --check-prefix=BETA
 
-// State arguments follow the parameters of trained units, and results update them. Decay
-// ends at element 20 of the flat buffer, on whichever rank that element is.
+// State arguments follow the parameters of trained units, and results update them.
+// Decay ends at element 20 of the flat buffer, whichever rank has that element.
 
 fsdp.mesh @mesh [#fsdp.axis<"replicate", [1]>, #fsdp.axis<"shard", [2]>]
 fsdp.mesh @solo [#fsdp.axis<"shard", [1]>]
@@ -98,7 +98,7 @@ func.func @eval(%p: tensor<64xf32> {fsdp.unit = @root}, %f: tensor<64xf32> {fsdp
   return %block : tensor<16xf32>
 }
 
-// The whole buffer: the local index is the global one.
+// A rank has the whole buffer, so the local index is the global index.
 // CHECK-LABEL: func.func @reference(
 // CHECK-NOT:     tensor<i64>
 // CHECK:         %[[I:.*]] = linalg.index 0

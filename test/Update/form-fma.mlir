@@ -6,8 +6,8 @@
 #r = affine_map<(i, k) -> (i, k)>
 #row = affine_map<(i, k) -> (i)>
 
-// A product whose only reader is a sum, on either side. A subtraction negates a factor,
-// preferably a constant one.
+// A product whose only reader is a sum, as left or right operand.
+// A subtraction negates a factor, preferably a constant factor.
 // CHECK-LABEL: func.func @shapes(
 // CHECK:       ^bb0(%[[X:[a-z0-9_]+]]: f32, %[[Y:[a-z0-9_]+]]: f32, %[[Z:[a-z0-9_]+]]: f32, %{{.*}}: f32
 // CHECK-NEXT:    %[[A0:.*]] = math.fma %[[X]], %[[Y]], %[[Z]] : f32
@@ -42,7 +42,7 @@ func.func @shapes(%x: tensor<8xf32>, %y: tensor<8xf32>, %z: tensor<8xf32>)
   return %0#0, %0#1, %0#2, %0#3 : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
 }
 
-// Of two added products the left one moves into the fma.
+// If both operands of a sum are products, the left product moves into the fma.
 // CHECK-LABEL: func.func @two_products(
 // CHECK:       ^bb0(%[[X:[a-z0-9_]+]]: f64, %[[Y:[a-z0-9_]+]]: f64
 // CHECK-NEXT:    %[[Q:.*]] = arith.mulf %[[Y]], %[[Y]]
@@ -79,8 +79,8 @@ func.func @squares(%x: tensor<8x16xf32>, %init: tensor<8xf32>) -> tensor<8xf32> 
   return %0 : tensor<8xf32>
 }
 
-// No fma for a product with another reader, in 16 bits, read after a cast, or from another block:
-// the two roundings stay.
+// There is no fma for a product with another reader, in 16 bits, read
+// through a cast, or from another block. Then both roundings stay.
 // CHECK-LABEL: func.func @kept(
 // CHECK-NOT:     math.fma
 // CHECK:         return

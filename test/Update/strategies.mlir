@@ -1,7 +1,7 @@
 // RUN: fsdp-opt %s --fsdp-update="optimizer=sgd weight-decay=0" --split-input-file | FileCheck %s
 
-// zero1: the reduce-scatter splits gradients like the optimizer state. A rank updates its piece of
-// the parameters and gathers the other pieces.
+// zero1: the reduce-scatter splits gradients like the optimizer state. A
+// rank updates its shard of the parameters and gathers the other shards.
 
 fsdp.mesh @mesh [#fsdp.axis<"replicate", [1]>, #fsdp.axis<"shard", [2]>]
 fsdp.mesh @solo [#fsdp.axis<"shard", [1]>]
@@ -42,8 +42,8 @@ func.func @reference(%s: tensor<128xf32> {fsdp.unit = @u}, %x: tensor<5x4xf32> {
 
 // -----
 
-// hfsdp with no_sync: whole gradients are summed over micro-batches and reduced over ranks once, axis by axis in
-// smaller pieces. The gather of a hoisted unit is before the loop.
+// hfsdp with no_sync: whole gradients are summed over micro-batches and reduced over ranks once,
+// axis by axis, in smaller and smaller shards. The gather of a hoisted unit is before the loop.
 
 fsdp.mesh @mesh [#fsdp.axis<"replicate", [2]>, #fsdp.axis<"shard", [2]>]
 fsdp.mesh @solo [#fsdp.axis<"shard", [1]>]

@@ -8,7 +8,7 @@
 // RUN: sed 's/momentum/master/' %S/Inputs/narrow-state.mlir | not fsdp-opt - --fsdp-verify-dtypes=optimizer-state-dtype=bf16 2>&1 | FileCheck %s --check-prefix=MASTER
 // MASTER: error: optimizer state 'master' of unit 'u': expected 'f32' or wider, found 'bf16'
 
-// The program has a forbidden narrowing of each kind, and each is reported at its op.
+// The program has one forbidden narrowing of each kind. Each is reported at its op.
 
 #id = affine_map<(d0) -> (d0)>
 #none = affine_map<(d0) -> ()>

@@ -94,8 +94,8 @@ bool fsdp::printedHelp(ArrayRef<char *> arguments) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The rows of the table as options of llvm::cl. They are local, so that none stays registered: the
-/// linker, which runs in this process, resets registered options.
+/// The rows of the table as options of llvm::cl. The options are local, so that none stays
+/// registered: the linker, which runs in this process, resets registered options.
 class ClOptions {
 public:
   cl::opt<std::string> input{cl::Positional, cl::init("-")};
@@ -119,7 +119,7 @@ public:
       option->removeArgument();
   }
 
-  /// Sets the given options. Returns an error about one, or nothing.
+  /// Sets the given options. Returns an error about an option, or nothing.
   std::optional<std::string> read(StepOptions &options) const {
     for (auto [row, option] : llvm::zip_equal(getOptionRows(), this->options)) {
       if (!option->getNumOccurrences())
@@ -143,7 +143,7 @@ private:
 };
 } // namespace
 
-/// Returns an error if an option is repeated that may be given once.
+/// Returns an error if an option that may be given only once is repeated.
 static std::optional<std::string> findRepeated(ArrayRef<char *> arguments) {
   for (StringRef argument : arguments) {
     StringRef name = argument.ltrim('-').split('=').first;
@@ -157,8 +157,8 @@ static std::optional<std::string> findRepeated(ArrayRef<char *> arguments) {
   return std::nullopt;
 }
 
-/// Returns the folder of --kernel-cache, or none if an option of LLVM itself is given: the key of
-/// the cache does not cover it, although it may change the code.
+/// Returns the folder of --kernel-cache. Returns an empty text if an option of LLVM itself is
+/// given: such an option may change the code, but is not in the cache's key.
 static std::string chooseKernelCache(const StepOptions &options) {
   for (const auto &[name, option] : cl::getRegisteredOptions())
     if (option->getNumOccurrences() && !findOption(name))
@@ -219,7 +219,7 @@ std::optional<CommandLine> fsdp::readCommandLine(int argc, char **argv) {
 // Checks beyond the table
 //===----------------------------------------------------------------------===//
 
-/// Returns "import, shard, ..., plan or codegen".
+/// Returns the text "import, shard, ..., plan or codegen".
 static std::string listStages() {
   std::string names;
   for (const Phase &phase : getPhases())

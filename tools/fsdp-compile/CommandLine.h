@@ -22,7 +22,7 @@ struct CommandLine {
   bool listsOptions = false; ///< --options-page: only docs/reference/options.md is printed
 };
 
-/// Prints --help or --help-hidden if an argument asks for it. Returns true if it did.
+/// Prints --help or --help-hidden and returns true, if an argument asks for it.
 bool printedHelp(llvm::ArrayRef<char *> arguments);
 
 /// Reads the command line and its configuration file. Returns nothing after an error was printed.
@@ -31,8 +31,8 @@ std::optional<CommandLine> readCommandLine(int argc, char **argv);
 /// Prints "fsdp-compile: message", and the key of the configuration file that caused it.
 void printUsageError(const llvm::Twine &message, const FileOptions &file = {});
 
-/// Returns an error about a combination of options that the table cannot check, because it depends
-/// on a stage, a file or the positional argument; or nothing.
+/// Returns an error about a combination of options, or nothing. It checks combinations that depend
+/// on a stage, a file or the positional argument, which the table cannot check.
 std::optional<std::string> checkUsage(const StepOptions &options);
 
 } // namespace mlir::fsdp

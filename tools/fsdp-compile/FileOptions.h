@@ -20,12 +20,11 @@ public:
   /// was printed.
   bool read(StepOptions &options);
 
-  /// Prints the key that caused an error about an option. The error's text begins with the option's
-  /// name.
+  /// Prints the key of the file that set the option which `message` begins with, if there is one.
   void noteOrigin(llvm::StringRef message) const;
 
-  /// Compares batches and ranks of the file with the model and the mesh. Sets the number of
-  /// micro-batches that follows, unless the command line sets it.
+  /// Compares batches and ranks of the file with the model and the mesh. Sets the resulting number
+  /// of micro-batches, unless the command line sets it.
   LogicalResult checkBatch(ModuleOp imported, StepOptions &options) const;
 
 private:

@@ -4,13 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// 1. Split "mesh=replicate=2,shard=8,param-dtype=bf16" into options. A part that begins with an
-//    axis belongs to the mesh before it, and a part without '=' to the value before it, as in
+// 1. Split "mesh=replicate=2,shard=8,param-dtype=bf16" into options. A segment that begins with an
+//    axis continues the mesh before it. A segment without '=' continues the value before it, as in
 //    "freeze=h.0,*.bias". `model=FILE` names another model, for another batch or length.
 // 2. Build the command line of each plan. Drop outputs and the options that the question sets;
 //    append the question's options and --overlap --explain=json.
-// 3. Print one row per plan, with its error if it failed. A plan with the same output as the given
-//    one is marked.
+// 3. Print one row per plan, with the plan's error if it failed. Mark a plan whose output equals
+//    that of the given plan.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,7 @@ struct Question {
 struct Answer {
   int64_t arena = 0, owned = 0, sent = 0;
   double compute = 0, exposed = 0;
-  std::string plan; // its whole output
+  std::string plan; // whole output of the plan
   std::string problem;
   int code = 0; // exit code if there is a problem
 };
@@ -50,7 +50,7 @@ struct Answer {
 
 static StringRef getOptionName(StringRef argument) { return argument.ltrim('-').split('=').first; }
 
-/// Returns why a question cannot set the option; empty if it can.
+/// Returns why a question cannot set the option, or an empty text if it can.
 static std::string whyNotAsked(StringRef name) {
   if (name == "batch" || name == "seq")
     return "'" + name.str() + "' is part of the model: generate such a model and give model=FILE";
@@ -61,7 +61,7 @@ static std::string whyNotAsked(StringRef name) {
   return isOfLlvm || (row && !row->isPlan) ? "'" + name.str() + "' is not part of a plan" : "";
 }
 
-/// Step 1.
+/// Step 1 of the list above.
 static std::optional<Question> readQuestion(StringRef text) {
   Question question{text.str(), "", {}};
   auto fail = [&](const llvm::Twine &message) {
@@ -70,7 +70,7 @@ static std::optional<Question> readQuestion(StringRef text) {
   };
   llvm::SmallVector<StringRef> parts;
   text.split(parts, ',');
-  std::string *value = nullptr; // value that a part may continue
+  std::string *value = nullptr; // value that the next segment may continue
   for (StringRef part : parts) {
     StringRef name = part.split('=').first;
     bool isAxis = name == "shard" || name == "replicate",
@@ -95,7 +95,7 @@ static std::optional<Question> readQuestion(StringRef text) {
   return question;
 }
 
-/// Step 2.
+/// Step 2 of the list above.
 static std::vector<std::string> makeCommand(ArrayRef<std::string> arguments, StringRef input,
                                             const Question &question) {
   static constexpr StringRef dropped[] = {"what-if", "explain", "report", "overlap",
@@ -111,7 +111,7 @@ static std::vector<std::string> makeCommand(ArrayRef<std::string> arguments, Str
     bool isDropped = isOption && (isSet || llvm::is_contained(dropped, name));
     const OptionRow *row = findOption(name);
     bool isApart = isOption && !argument.contains('=') && row && !row->alone &&
-                   index + 1 < arguments.size(); // as in --mesh shard=2
+                   index + 1 < arguments.size(); // the value is separate, as in --mesh shard=2
     if (!isDropped)
       command.push_back(argument.str());
     index += isApart;
@@ -128,7 +128,7 @@ static int64_t getInteger(const llvm::json::Object *object, StringRef name) {
   return object ? object->getInteger(name).value_or(0) : 0;
 }
 
-/// Step 3, for one plan.
+/// Step 3 of the list above, for one plan.
 static Answer plan(StringRef program, ArrayRef<std::string> command) {
   Answer answer;
   llvm::SmallString<128> out, err;

@@ -37,7 +37,8 @@ static constexpr int badUsage = 2;
 /// Prints "file:line:column: ", or nothing for a location without a file.
 static void printLocation(Location loc, llvm::raw_ostream &os) {
   if (auto file = dyn_cast<FileLineColLoc>(loc);
-      file && file.getLine() == 0) // the location of the module
+      // Line 0 means the location of the module.
+      file && file.getLine() == 0)
     os << file.getFilename().getValue() << ": ";
   else if (file)
     os << file.getFilename().getValue() << ":" << file.getLine() << ":" << file.getColumn() << ": ";
@@ -62,7 +63,7 @@ static void printDiagnostic(Diagnostic &diag, const FileOptions &file, bool rema
   }
 }
 
-/// Writes to a file what `write` prints. On failure no file is left.
+/// Writes the output of `write` to a file. Leaves no file on failure.
 static LogicalResult writeFile(MLIRContext *context, StringRef path,
                                llvm::function_ref<void(llvm::raw_ostream &)> write) {
   std::error_code ec;
@@ -101,7 +102,7 @@ static LogicalResult writePage(const StepCompilation &step) {
 static FailureOr<ChoiceReport> planOtherwise(StepOptions options, GradSync sync,
                                              MLIRContext &context) {
   ScopedDiagnosticHandler silent(&context,
-                                 [](Diagnostic &) { return success(); }); // already reported
+                                 [](Diagnostic &) { return success(); }); // errors are known
   options.shard.gradSync = sync;
   options.driver.timing = false;
   options.driver.dumpPhasesTo.clear();
@@ -114,7 +115,7 @@ static FailureOr<ChoiceReport> planOtherwise(StepOptions options, GradSync sync,
                        /*isTaken=*/false);
 }
 
-/// Returns the measures of both ways to accumulate over micro-batches, including that of the plan.
+/// Returns the measures of the plan with --grad-sync=each and with --grad-sync=last.
 static SmallVector<ChoiceReport> compareAccumulation(const StepCompilation &step) {
   MLIRContext &context = *ModuleOp(*step.module).getContext();
   if (step.options.shard.gradAccum < 2)
@@ -128,7 +129,7 @@ static SmallVector<ChoiceReport> compareAccumulation(const StepCompilation &step
       *step.module, asked == GradSync::Last ? "--grad-sync=last" : "--grad-sync=each", true);
   if (asked == GradSync::Auto && other->arenaBytes == own.arenaBytes &&
       other->reducedBytes == own.reducedBytes) {
-    own.option = other->option; // the other one was chosen
+    own.option = other->option; // --grad-sync=auto chose the other value
     other = planOtherwise(step.options, GradSync::Each, context);
     if (failed(other))
       return {};
@@ -150,8 +151,8 @@ static LogicalResult explainStep(const StepCompilation &step) {
   return driver.report.empty() ? success() : writePage(step);
 }
 
-/// Compiles the kernels and writes the artifact, if requested. With a limit, an arena above it is
-/// found before the kernels are compiled, which takes longest; the plan is explained first.
+/// Compiles the kernels and writes the artifact, if requested. With a memory limit, explains the
+/// plan and checks the arena before it compiles the kernels, because compiling takes longest.
 static int finish(StepCompilation &step) {
   int64_t limit = step.options.plan.memoryLimit;
   bool writes = !step.options.driver.output.empty(),
@@ -181,7 +182,7 @@ static int compile(const CommandLine &line) {
   DialectRegistry registry;
   registerDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-  context.printOpOnDiagnostic(false); // users know their model, not our IR
+  context.printOpOnDiagnostic(false); // users know their model, not the IR
   const DriverOptions &driver = line.options.driver;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diag) {
     printDiagnostic(diag, line.file, driver.remarks);
@@ -218,7 +219,7 @@ static int compile(const CommandLine &line) {
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   startTool("fsdp-compile");
-  std::signal(SIGXFSZ, SIG_IGN); // exceeding a file-size limit becomes an error of the write
+  std::signal(SIGXFSZ, SIG_IGN); // the write then fails at a file-size limit
   registerTargets();
   if (printedHelp(ArrayRef(argv, argc)))
     return 0;

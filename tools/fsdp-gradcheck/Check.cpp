@@ -8,12 +8,13 @@
 //
 //   D(u) = (8 (f(x + hu) - f(x - hu)) - (f(x + 2hu) - f(x - 2hu))) / 12h
 //
-// It is compared with <gradient, u>: for every unit direction of a small argument; for some unit
-// directions and some random ones of a larger argument. A random direction covers all elements at
-// once.
+// D(u) is compared with <gradient, u>. A small argument is checked in every unit direction; a
+// larger argument in some unit directions and some random directions. A random direction covers all
+// elements at once.
 //
 // - An error is relative to the largest of <g, u>, D(u) and 1e-3 of the largest possible <g, u>.
-//   The bound allows for the rounding of the differences.
+//   The
+//   bound allows for rounding of the differences.
 // - Along an argument without gradient the differences must be zero.
 // - Results of fsdp.stop_gradient keep the values that they have at x (HoldStopped.cpp).
 // - NaN and infinite values are reported, not compared.
@@ -72,7 +73,7 @@ private:
 } // namespace
 
 double gradcheck::boundFor(unsigned precision, unsigned numOps, double tolerance) {
-  // 16-bit types round results of f32 arithmetic; in f32 the roundings of all ops accumulate
+  // 16-bit types round results of f32 arithmetic once. In f32 the roundings of all ops accumulate
   // randomly.
   double roundings = precision < 24 ? 8 : 8 * std::max(1.0, std::sqrt(numOps));
   return std::max(tolerance, roundings * std::ldexp(1.0, -static_cast<int>(precision)));
@@ -93,8 +94,8 @@ void Checker::fill(std::vector<Buffer> &arguments) {
   }
 }
 
-/// Copies the arguments in f64, appends the values that differences hold constant, and evaluates
-/// the loss.
+/// Copies the arguments in f64, appends the values that the differences hold constant, and
+/// evaluates the loss.
 LogicalResult Checker::start(std::vector<Buffer> &arguments) {
   Type f64 = Float64Type::get(function.loss.getContext());
   for (Buffer &buffer : arguments) {
@@ -155,9 +156,10 @@ LogicalResult Checker::compare(Buffer &x, const std::vector<double> &at, const D
   // Rounding in types narrower than f64 is relative to the largest possible <g, u>, not to <g, u>.
   if (row.isNarrow)
     scale = std::max(scale, row.largest * std::sqrt(length));
-  if (!(error <= row.bound * scale + rounding)) // NaN too
+  if (!(error <= row.bound * scale + rounding)) // the negation also rejects NaN
     row.ok = false;
-  if (gradient || !row.ok) // a gradient of zero has no relative error
+  // A gradient of zero has no relative error.
+  if (gradient || !row.ok)
     row.worst = std::max(row.worst, error / scale);
   ++row.numChecked;
   return success();

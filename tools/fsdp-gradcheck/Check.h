@@ -13,7 +13,7 @@
 namespace mlir::fsdp::gradcheck {
 
 struct CheckOptions {
-  double tolerance = 1e-6; ///< relative, in f64; widened for narrower types
+  double tolerance = 1e-6; ///< relative bound in f64; larger for narrower types
   double step = 1e-4;      ///< step of the differences
   uint64_t seed = 1;
   int64_t allElements = 64; ///< arguments up to this size are checked in every element
@@ -27,15 +27,15 @@ struct Row {
   RankedTensorType type;
   int64_t numChecked = 0;
   double largest = 0; ///< largest element of the gradient
-  double worst = 0;   ///< relative error
+  double worst = 0;   ///< largest relative error
   double bound = 0;
   unsigned precision = 53; ///< bits of the narrowest float
   bool isNarrow = false;   ///< true if a float of the function is narrower than f64
-  std::string notFinite;   ///< first value that is NaN or infinite; empty if none is
+  std::string notFinite;   ///< first value that is NaN or infinite, or empty
   bool ok = true;
 };
 
-/// Returns the bound of the error for functions of `numOps` ops whose narrowest float has
+/// Returns the bound of the relative error for a function of `numOps` ops whose narrowest float has
 /// `precision` bits.
 double boundFor(unsigned precision, unsigned numOps, double tolerance);
 

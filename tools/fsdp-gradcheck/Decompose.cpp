@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The formulas of the op descriptions, element by element. Sums run in order; narrow types are
-// widened to f32, as the ops specify.
+// Implements the formulas of the op descriptions element by element. Sums run in order. Narrow
+// types are widened to f32, as the ops specify.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,7 +50,7 @@ struct Code {
   Value sub(Value l, Value r) { return arith::SubFOp::create(b, loc, l, r); }
   Value mul(Value l, Value r) { return arith::MulFOp::create(b, loc, l, r); }
   Value select(Value c, Value l, Value r) { return arith::SelectOp::create(b, loc, c, l, r); }
-  /// Returns whether target `t` counts, and its index (0 if it does not).
+  /// Returns whether target `t` counts, and its index, which is 0 if the target does not count.
   std::pair<Value, Value> target(Value t, std::optional<int64_t> ignored) {
     Value valid = arith::ConstantOp::create(b, loc, b.getBoolAttr(true));
     if (ignored) {
@@ -127,7 +127,7 @@ static void decompose(ScatterAddRowsOp op, IRRewriter &b) {
   b.replaceOp(op, nest.results);
 }
 
-/// Builds the number of rows that count, at least 1: the mean over none is 0.
+/// Builds the number of rows that count, but at least 1, so that the mean over no rows is 0.
 static Value countRows(Code &code, Value targets, std::optional<int64_t> ignored, Type type) {
   int64_t rows = cast<RankedTensorType>(targets.getType()).getDimSize(0);
   Value count = fold(code, rows, code.real(type, 0), [&](Code &c, Value sum, Value n) {
@@ -221,8 +221,8 @@ static void decompose(linalg::SoftmaxOp op, IRRewriter &b) {
       }));
 }
 
-/// Computes every score again for every element. Shares nothing with the compiler's form, on which
-/// the gradient runs.
+/// Computes every score again for every element. Shares no code with the compiler's form, which
+/// computes the gradient.
 static void decompose(AttentionOp op, IRRewriter &b) {
   if (llvm::any_of(op->getUsers(), llvm::IsaPred<AttentionGradOp>))
     return b.replaceOp(op, lowerToLinalg(op, b));
@@ -296,7 +296,7 @@ static void decompose(math::ClampFOp op, IRRewriter &b) {
 LogicalResult gradcheck::decomposeRaisedOps(ModuleOp module) {
   IRRewriter b(module.getContext());
   SmallVector<Operation *> raised;
-  // Attention first: its gradient may make scatters.
+  // Attention is first, because its gradient may create scatters.
   module.walk([&](Operation *op) {
     if (isa<AttentionOp, AttentionGradOp>(op))
       raised.push_back(op);

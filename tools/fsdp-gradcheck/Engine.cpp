@@ -8,8 +8,9 @@
 // 2. Decompose raised ops into loops (Decompose.cpp) and bufferize.
 // 3. Turn every allocation into a static buffer, so that calls leak nothing.
 // 4. Check indices and divisors before they are used (GuardAccesses.cpp).
-// 5. Lower linalg to loops, math to libm, and all to LLVM. Use the JIT without optimization,
-//    because compiling takes most of the time.
+// 5. Lower linalg to loops, math to libm, and all to LLVM. Run the JIT without optimisation,
+//    because
+//    compiling takes most of the time.
 //
 // No code of the compiler under test is used.
 //
@@ -69,10 +70,10 @@ void Buffer::set(int64_t i, double v) {
   std::memcpy(bytes.data() + i * elementSize, &bits, elementSize);
 }
 
-/// Returns a symbol that differs from the names of libm.
+/// Returns a symbol that differs from all names of libm.
 static std::string symbolOf(StringRef function) { return ("checked." + function).str(); }
 
-/// Turns a function on tensors into one on memrefs for arguments and results.
+/// Turns a function on tensors into a function on memrefs.
 static void exposeBuffers(func::FuncOp func) {
   Block &block = func.getBody().front();
   OpBuilder b(func.getContext());
@@ -101,7 +102,8 @@ static void exposeBuffers(func::FuncOp func) {
                                                       /*writable=*/true);
   }
   terminator->setOperands({});
-  types.push_back(MemRefType::get({2}, b.getI64Type())); // the fault that a guard records
+  // The last argument receives the fault that a guard records.
+  types.push_back(MemRefType::get({2}, b.getI64Type()));
   block.addArgument(types.back(), func.getLoc());
   func.removeArgAttrsAttr();
   func.removeResAttrsAttr();
@@ -134,7 +136,7 @@ static void simplifyMemory(ModuleOp module) {
 }
 
 static void buildBufferization(PassManager &pm) {
-  pm.addPass(createConvertTensorToLinalgPass()); // tensor.pad
+  pm.addPass(createConvertTensorToLinalgPass()); // lowers tensor.pad
   pm.addPass(bufferization::createEmptyTensorToAllocTensorPass());
   bufferization::OneShotBufferizePassOptions bufferize;
   bufferize.functionBoundaryTypeConversion = bufferization::LayoutMapOption::IdentityLayoutMap;

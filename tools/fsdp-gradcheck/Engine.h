@@ -36,8 +36,8 @@ class Engine {
 public:
   /// Compiles and consumes the module. Returns null after a diagnostic.
   static std::unique_ptr<Engine> create(OwningOpRef<ModuleOp> module);
-  /// Runs a function. Arguments and results are in the order of its type. Fails with a diagnostic
-  /// if an index is out of range.
+  /// Runs a function. Arguments and results are in the order of the function's type. Fails with a
+  /// diagnostic if an index is out of range.
   LogicalResult call(StringRef name, MutableArrayRef<Buffer> arguments,
                      MutableArrayRef<Buffer> results);
 

@@ -9,9 +9,9 @@
 //                                           %safe = select %ok, %at, %c0
 //                                           memref.load %table[%safe]
 //
-// Loop indices and constants in range need no guard. A divisor of 0 becomes 1 likewise, and so does
-// -1 if the quotient of the least integer would overflow. The caller reads the fault after the call
-// (Engine.cpp).
+// Loop indices and constants in range need no guard. In the same way a divisor of 0 becomes 1, and
+// so does a divisor of -1 if the quotient of the least integer would overflow. The caller reads the
+// fault after the call (Engine.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,8 +44,8 @@ private:
 };
 } // namespace
 
-/// Returns \p value if \p ok holds, else \p substitute; records the guard with \p reported if it
-/// fails.
+/// Returns \p value if \p ok is true at run time, else \p substitute. If \p ok is false, records
+/// the guard with \p reported.
 Value Guards::replaceUnless(Value ok, Value value, int64_t substitute, Guard guard,
                             Value reported) {
   guards.push_back(guard);

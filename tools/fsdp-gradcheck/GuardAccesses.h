@@ -19,9 +19,9 @@ struct Guard {
 };
 
 /// Makes each access of \p func stay in its buffer, and each integer division defined. If a guard
-/// fails, the last argument of \p func, a memref<2xi64>, gets the position in \p guards plus one
-/// and the index. Appends to \p guards. Fails with a diagnostic if a buffer has no element to
-/// access instead.
+/// fails, the last argument of \p func, a memref<2xi64>, receives 1 + the guard's index in \p
+/// guards, and the value. Appends to \p guards. Fails with a diagnostic if a buffer is empty,
+/// because a failed access then has no substitute.
 LogicalResult guardAccesses(func::FuncOp func, std::vector<Guard> &guards);
 
 /// Reports the error of a guard that found \p value.

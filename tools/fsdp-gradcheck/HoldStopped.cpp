@@ -4,16 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Finite differences of x * x vary both factors. The gradient of x * stop_gradient(x) is that of x
-// * c with c = x:
+// Finite differences of x * x vary both factors. But the gradient of x * stop_gradient(x) is the
+// gradient of x * c with c = x. So c becomes an argument:
 //
 //   f(x) = x * stop_gradient(x)     becomes     f(x, c) = x * c     and     f.held(x) = x
 //
-//  1. f.held is a copy of f that returns the inputs of its stops, with each stop replaced by its
-//     input.
-//  2. In f, the result of each stop becomes an argument, after all others.
+//  1. f.held is a copy of f that returns the inputs of the fsdp.stop_gradient ops, with each such
+//     op replaced by its input.
+//  2. In f, the result of each fsdp.stop_gradient becomes an argument, after all others.
 //
-// The checker calls f.held once, at the point at which it takes the differences of f.
+// The checker calls f.held once, at the point at which it computes the differences of f.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ static SmallVector<StopGradientOp> collectStops(func::FuncOp func) {
   return stops;
 }
 
-/// Adds the function that returns the inputs of the stops of `func`.
+/// Adds the function that returns the inputs of the fsdp.stop_gradient ops of `func`.
 static void addHeldFunction(func::FuncOp func) {
   auto held = func.clone();
   held.setSymName(getHeldName(func.getSymName()));

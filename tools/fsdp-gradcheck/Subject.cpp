@@ -6,8 +6,8 @@
 //
 //   f(args) -> tensors     becomes     f(args, weights) -> loss = Σ weights · tensors
 //
-// There are two versions: `forward`, with all floats in f64, for finite differences; and
-// `gradient`, in the types of the model, made by the stage Differentiate.
+// There are two versions. For finite differences, `forward` has all floats in f64. `gradient` has
+// the types of the model, and the stage Differentiate differentiates it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,7 @@ static Type widen(Type type) {
   return type.getIntOrFloatBitWidth() < 32 ? Float32Type::get(type.getContext()) : type;
 }
 
-/// Builds sum + Σ weight · x, in the type of sum.
+/// Builds sum + Σ weight · x, in the type of `sum`.
 static Value addWeighed(OpBuilder &b, Location loc, Value x, Value weight, Value sum) {
   unsigned rank = cast<RankedTensorType>(x.getType()).getRank();
   AffineMap all = b.getMultiDimIdentityMap(rank), none = AffineMap::get(rank, 0, b.getContext());
@@ -122,8 +122,8 @@ static void setRange(func::FuncOp func, unsigned i, Argument &argument) {
     argument.ignore = ignore.getInt();
 }
 
-/// Describes the arguments. Those to check are float arguments that are trainable parameters, or
-/// all float arguments if none is marked.
+/// Describes the arguments. The checked arguments are the float arguments that are trainable
+/// parameters, or all float arguments if no argument is marked.
 static LogicalResult describe(func::FuncOp func, Function &function) {
   function.name = func.getName().str();
   bool marked = llvm::any_of(llvm::seq<unsigned>(0, func.getNumArguments()), [&](unsigned i) {
@@ -187,7 +187,7 @@ static void widenModule(ModuleOp module) {
   });
 }
 
-/// Multiplies the result of the n-th op of each backward by 1.0001.
+/// Multiplies by 1.0001 the result of op `n` of each backward.
 static void spoil(ModuleOp module, unsigned n) {
   for (auto func : module.getOps<func::FuncOp>()) {
     SmallVector<linalg::GenericOp> backward;

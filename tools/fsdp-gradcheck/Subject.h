@@ -19,17 +19,17 @@ struct Argument {
   bool isChecked = false;
   double low = -1, high = 1;     ///< range of floats
   int64_t limit = 2;             ///< integers are in [0, limit)
-  std::optional<int64_t> ignore; ///< a value that occurs now and then
+  std::optional<int64_t> ignore; ///< value that some elements take, such as a padding id
 };
 
 /// One function: its loss in f64, and its gradients in its own types.
 struct Function {
   std::string name;
   std::vector<Argument> arguments;
-  RankedTensorType loss;               ///< type in which the gradient function returns it
+  RankedTensorType loss;               ///< type of the loss that the gradient function returns
   std::vector<unsigned> gradients;     ///< argument of each returned gradient
-  std::vector<RankedTensorType> types; ///< types of these gradients
-  unsigned precision = 53;             ///< bits of the narrowest float in it
+  std::vector<RankedTensorType> types; ///< types of the returned gradients
+  unsigned precision = 53;             ///< bits of the function's narrowest float
   unsigned numOps = 0; ///< number of structured ops, which bounds successive roundings
   std::vector<RankedTensorType>
       held; ///< types of values that differences hold constant: the last arguments of the forward
@@ -41,13 +41,13 @@ struct Subject {
   OwningOpRef<ModuleOp> gradient; ///< differentiated
 };
 
-/// Fails with an error if the tensors of a function have more than 2^24 elements together: every
-/// evaluation keeps all of them in memory, and there are several per direction.
+/// Fails with an error if the tensors of a function have more than 2^24 elements together, because
+/// every evaluation keeps all tensors in memory, and each direction takes several evaluations.
 LogicalResult checkSizes(ModuleOp module);
 
-/// Prepares the functions: inlines calls, reduces each to one loss (tensors get random weights),
-/// and differentiates. `widen` makes all floats f64 first. `sabotage` n > 0 changes the result of
-/// the n-th op of each backward by 1e-4.
+/// Prepares the functions: inlines calls, reduces each function to one loss (tensors get random
+/// weights), and differentiates. `widen` makes all floats f64 first. If `sabotage` is n > 0,
+/// changes the result of op n of each backward by the factor 1.0001.
 FailureOr<Subject> prepare(OwningOpRef<ModuleOp> module, StringRef onlyFunction, bool widen,
                            unsigned sabotage);
 

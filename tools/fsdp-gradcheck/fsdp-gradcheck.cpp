@@ -76,7 +76,7 @@ struct CommandLine {
 };
 } // namespace
 
-/// Returns an error about the numbers among the options, or nothing.
+/// Returns an error about a number given as an option, or nothing.
 static std::optional<std::string> checkUsage(const CommandLine &options) {
   auto found = [](const auto &option) {
     std::string text;
@@ -112,8 +112,8 @@ static void print(const Row &row) {
       static_cast<long long>(row.numChecked), row.largest, row.worst, row.bound);
 }
 
-/// Infers the limits of ids, from which they are drawn, so that no lookup leaves its table. Turns
-/// markers of stopped gradients into ops.
+/// Infers the limits of ids. Ids are drawn below these limits, so that no lookup leaves its table.
+/// Turns markers of stopped gradients into ops.
 static LogicalResult boundIds(ModuleOp module) {
   PassManager pm(module->getContext(), ModuleOp::getOperationName());
   pm.addPass(fsdp::createReadStopMarkersPass());
@@ -126,9 +126,9 @@ static int run(const CommandLine &options) {
   DialectRegistry registry;
   fsdp::registerDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-  context.allowUnregisteredDialects(); // for argument attributes of other tools
+  context.allowUnregisteredDialects(); // other tools may attach attributes to arguments
   context.loadAllAvailableDialects();
-  llvm::SourceMgr sources; // for source lines in diagnostics
+  llvm::SourceMgr sources; // keeps source lines for diagnostics
   SourceMgrDiagnosticHandler handler(sources, &context);
   OwningOpRef<ModuleOp> module = fsdp::parseModel(options.input, &context);
   if (!module || failed(checkSizes(*module)) || failed(boundIds(*module)))
@@ -152,7 +152,7 @@ static int run(const CommandLine &options) {
                      options.all,       options.elements, options.directions};
   int64_t total = 0, good = 0, notFinite = 0;
   double worst = 0;
-  unsigned precision = 0; // precision of the functions that the summary refers to: the widest
+  unsigned precision = 0; // widest precision; the summary refers to its functions
   for (const Function &function : subject->functions) {
     FailureOr<std::vector<Row>> rows = fsdp::gradcheck::check(function, *forward, *gradient, check);
     if (failed(rows))

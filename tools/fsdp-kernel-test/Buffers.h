@@ -39,10 +39,10 @@ void fromDouble(char *p, Type type, double value);
 
 void fill(Buffer &buffer, DenseElementsAttr values);
 
-/// Returns the largest difference, and the difference that rounding may cause: twice the rounding
-/// error of adding 0.3 to the values and subtracting it again, but at least one unit in the last
-/// place of the largest value. For fewer than 16 values it is 16 units, because low precision may
-/// by chance be exact on few values.
+/// Returns the largest difference, and the difference that rounding may cause. The latter is twice
+/// the rounding error of adding 0.3 to the values and subtracting it again, but at least one unit
+/// in the last place of the largest value. For fewer than 16 values it is 16 units, because low
+/// precision may by chance be exact on few values.
 std::pair<double, double> measureError(Buffer &got, Buffer &expected, RankedTensorType type);
 
 } // namespace mlir::fsdp

@@ -12,8 +12,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the bound for a result: that of its type, or of a coarser type that the kernel rounds to
-/// on the way (the oracle does not).
+/// Returns the bound for a result: the bound of its type, or of a coarser type to which the kernel
+/// rounds intermediate values. The oracle does not round them.
 static double boundOf(const Bounds &bounds, func::FuncOp kernel, Type element) {
   if (bounds.tolerance)
     return *bounds.tolerance;
@@ -31,8 +31,8 @@ static double boundOf(const Bounds &bounds, func::FuncOp kernel, Type element) {
   return element.isBF16() ? 1.6e-2 : element.isF16() ? 2e-3 : 0;
 }
 
-/// Returns the largest difference relative to the reference value, or to `floor` times the root
-/// mean square of the tensor if the value is smaller.
+/// Returns the largest relative difference. It is relative to the reference value, or to
+/// `floorShare` times the root mean square of the tensor if the value is smaller.
 static double compare(Buffer &got, Buffer &expected, RankedTensorType type, double floorShare,
                       int64_t *where) {
   size_t size = got.bytes / std::max<int64_t>(type.getNumElements(), 1);
@@ -71,12 +71,12 @@ static bool sameBits(std::vector<Buffer> &a, std::vector<Buffer> &b, StringRef n
   return true;
 }
 
-/// Number of draws over which errors of few values are compared: in one draw low precision may by
-/// chance be exact on all of them.
+/// Number of draws over which errors of results with few values are compared. In one draw, low
+/// precision may by chance be exact on all values.
 static constexpr unsigned pooledDraws = 16;
 
 namespace {
-/// Root mean squares of the errors of a result, over elements and draws; and the largest rounding.
+/// Root mean squares of the errors of a result, over elements and draws, and the largest rounding.
 struct PooledError {
   double kernel = 0, low = 0, rounding = 0;
 };
@@ -96,8 +96,8 @@ static double sumSquares(Buffer &got, Buffer &expected, RankedTensorType type) {
   return sum;
 }
 
-/// Returns the errors of binding `number` over `pooledDraws` draws, of which the first is also that
-/// of the other tests.
+/// Returns the errors of binding `number` over `pooledDraws` draws. The other tests also use the
+/// first draw.
 static PooledError poolErrors(func::FuncOp kernel, Subject &subject, Oracle &oracle, Subject &rough,
                               size_t index, unsigned number) {
   PooledError pooled;
@@ -131,8 +131,8 @@ bool fsdp::givesSameBitsInParts(Trial &trial) {
   return fine;
 }
 
-/// Returns the elements of a result that may have any value: those outside a slice that is inserted
-/// into an empty tensor.
+/// Returns the elements of a result that may have any value. These elements lie outside a slice
+/// that the kernel inserts into an empty tensor.
 static SmallVector<int64_t> findOpen(func::FuncOp kernel, BlockArgument argument) {
   auto out = kernel.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), outAttr);
   auto insert = out ? kernel.front()
@@ -154,7 +154,7 @@ static SmallVector<int64_t> findOpen(func::FuncOp kernel, BlockArgument argument
   return open;
 }
 
-/// Zeroes these elements, so that only the others are compared.
+/// Sets the elements of findOpen() to zero, so that only the others are compared.
 static void forgetOpen(Trial &trial, BlockArgument argument) {
   unsigned number = argument.getArgNumber();
   auto type = cast<RankedTensorType>(argument.getType());
@@ -165,7 +165,7 @@ static void forgetOpen(Trial &trial, BlockArgument argument) {
         memset((*each)[number].data() + i * size, 0, size);
 }
 
-/// Returns true if only results were written.
+/// Returns true if the kernel wrote only its results.
 static bool keepsWithin(Trial &trial, unsigned number) {
   Buffer &got = trial.got[number], &input = trial.inputs[number];
   bool isIntact = got.intact(), isSame = trial.subject.info(trial.index).writes[number] ||
@@ -201,7 +201,7 @@ static bool givesValues(Trial &trial, BlockArgument argument) {
   return fine;
 }
 
-/// Returns true if the error is within --error-factor of that in low precision.
+/// Returns true if the error is at most --error-factor times the error in low precision.
 static bool isWithinFactor(Trial &trial, BlockArgument argument) {
   unsigned number = argument.getArgNumber();
   auto type = cast<RankedTensorType>(argument.getType());

@@ -18,13 +18,13 @@ namespace mlir::fsdp {
 
 /// Bounds of the difference between results and the oracle.
 struct Bounds {
-  std::optional<double> tolerance;   ///< largest error, instead of that of the element type
-  std::optional<double> errorFactor; ///< largest error as a multiple of that in low precision
+  std::optional<double> tolerance;   ///< largest error; unset: bound of the element type
+  std::optional<double> errorFactor; ///< largest error as a multiple of the error in low precision
   double floor = 1; ///< errors are relative to the larger of the value and this fraction of the
                     ///< root mean square
 };
 
-/// Buffers of a run of a kernel and the values that they are compared with.
+/// Buffers of a run of a kernel, and the values that the buffers are compared with.
 struct Trial {
   const Bounds &bounds;
   func::FuncOp kernel;
@@ -38,13 +38,13 @@ struct Trial {
   const std::string &name() const { return subject.info(index).name; }
 };
 
-/// Returns true if the kernel gives equal bits when its range is split.
+/// Returns true if the kernel gives equal bits when its range is split into several calls.
 bool givesSameBitsInParts(Trial &trial);
 
-/// Returns true if another subject gives equal bits; `how` describes it in the error.
+/// Returns true if `other` gives equal bits. `how` describes `other` in the error.
 bool givesSameBits(Trial &trial, Subject &other, Split split, const std::string &how);
 
-/// Returns true if every binding is within the bounds, and nothing else was written.
+/// Returns true if every binding is within the bounds, and the kernel wrote only its results.
 bool isAsExpected(Trial &trial);
 
 } // namespace mlir::fsdp

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The interface between the compiler, which is built without exceptions, and the emulator, which is
-// built without LLVM.
+// The interface between the compiler and the emulator. The compiler is built without exceptions,
+// and the emulator without LLVM.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,8 +47,8 @@ class EmulatorDevice {
 public:
   explicit EmulatorDevice(const std::string &ptx);
   ~EmulatorDevice();
-  /// Runs the launches in order, on the bindings and then `scratchBytes` of uninitialised memory.
-  /// Returns an error, or an empty text.
+  /// Runs the launches in order, on the bindings followed by `scratchBytes` of uninitialised
+  /// memory. Returns an error, or an empty text.
   std::string run(const std::vector<EmulatorLaunch> &launches,
                   const std::vector<EmulatorBinding> &bindings, size_t scratchBytes,
                   EmulatorCounts &counts);
@@ -56,7 +56,7 @@ public:
 private:
   struct State;
   std::unique_ptr<State> state;
-  std::string problem; ///< error in the text of the PTX
+  std::string problem; ///< error that the parser found in the PTX
 };
 
 #endif // FSDP_TOOLS_KERNELTEST_EMULATORDEVICE_H

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An option that would have no effect on the requested work is an error.
+// An option that has no effect on the requested work is an error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,7 @@ static constexpr llvm::StringLiteral overview = R"(fsdp-kernel-test: run kernels
 )";
 
 namespace {
-/// The options as given.
+/// The options on the command line.
 struct CommandLine {
   cl::OptionCategory category{"Options"};
   cl::opt<std::string> inputFile{cl::Positional, cl::Required, cl::desc("<kernels.mlir>"),
@@ -140,7 +140,7 @@ static std::optional<std::string> checkUnread(const CommandLine &line) {
 }
 
 Options fsdp::parseOptions(int argc, char **argv) {
-  static CommandLine line; // the linker inside this process resets registered options
+  static CommandLine line; // static: the linker in this process resets registered options
   cl::HideUnrelatedOptions(line.category);
   if (!cl::ParseCommandLineOptions(argc, argv, overview, &llvm::errs()))
     std::exit(2);

@@ -12,7 +12,7 @@
 
 namespace mlir::fsdp {
 
-/// The parsed options. They are copied, because the linker inside this process resets options of
+/// The parsed options. They are copies, because the linker in this process resets options of
 /// llvm::cl.
 struct Options {
   std::string inputFile, device, target, targetCpu, alsoCpu, only, saveImage, saveBundle, emit,

@@ -16,7 +16,7 @@ namespace mlir::fsdp {
 /// Returns the attribute `fsdp.values` of an argument, or null if its type differs.
 DenseElementsAttr valuesOf(BlockArgument argument);
 
-/// Returns the kernel and the number of the result from which an argument takes its values
+/// Returns the kernel and the index of its result from which an argument takes its values
 /// (fsdp.from).
 std::optional<std::pair<std::string, int64_t>> sourceOf(func::FuncOp kernel, unsigned number);
 
@@ -24,14 +24,14 @@ std::optional<std::pair<std::string, int64_t>> sourceOf(func::FuncOp kernel, uns
 /// each fsdp.limit is positive.
 LogicalResult verifyArguments(ArrayRef<func::FuncOp> kernels);
 
-/// Checks that each fsdp.from names a result of an earlier kernel, of the argument's type.
+/// Checks that each fsdp.from names a result of an earlier kernel, with the argument's type.
 LogicalResult verifySources(ArrayRef<func::FuncOp> kernels);
 
-/// Reference kernels in f64. Results are kept by number of the draw of inputs.
+/// Reference kernels in f64. Results are kept by the index of the draw of inputs.
 class Oracle {
   Subject &subject;
   ArrayRef<func::FuncOp> kernels;
-  /// Results of kernels that arguments may take, by kernel, result and draw.
+  /// Results that arguments may take, by kernel, result and draw.
   std::map<std::tuple<std::string, int64_t, unsigned>, Buffer> found;
 
 public:
@@ -40,8 +40,8 @@ public:
   bool run(size_t index, std::vector<Buffer> &bindings, unsigned draw);
 };
 
-/// Returns seeded values of all bindings. `oracle` is null if results of other kernels are not
-/// needed.
+/// Returns seeded values of all bindings. `oracle` is null if no argument needs a result of another
+/// kernel.
 std::vector<Buffer> makeInputs(func::FuncOp kernel, Oracle *oracle, unsigned draw);
 
 } // namespace mlir::fsdp

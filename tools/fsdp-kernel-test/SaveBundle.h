@@ -18,8 +18,8 @@
 
 #include "fsdp/Codegen/Gpu/GpuImage.h"
 
-/// Writes `image`, compiled from functions of `module`, into `folder`, which it creates. Returns
-/// false after an error was printed.
+/// Creates `folder` and writes into it `image`, which was compiled from functions of `module`.
+/// Returns false after an error was printed.
 bool saveBundle(const mlir::fsdp::GpuImage &image, mlir::ModuleOp module, llvm::StringRef folder);
 
 #endif // FSDP_KERNEL_TEST_SAVEBUNDLE_H

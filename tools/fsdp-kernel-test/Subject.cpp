@@ -24,10 +24,10 @@ CpuSubject::CpuSubject(const Image &image) : image(image) {
     handle = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle)
     llvm::errs() << "error: cannot load the image: " << dlerror() << "\n";
-  // Keep the file open: for the loader, images of the same path are the same image.
+  // The file stays open, because the loader takes images of one path for one image.
 }
 
-/// Runs the range of a phase, piece by piece.
+/// Runs the range of a phase, in calls that `split` selects.
 static void runPieces(const PhaseInfo &phase, Split split,
                       llvm::function_ref<void(int64_t, int64_t)> run) {
   int64_t tiles = llvm::divideCeil(phase.extent, phase.tile);
@@ -48,7 +48,7 @@ bool CpuSubject::run(size_t index, std::vector<Buffer> &bindings, Split split) {
   std::vector<void *> pointers;
   for (Buffer &buffer : bindings)
     pointers.push_back(buffer.data());
-  constexpr char nan = char(0xFF); // every byte of a NaN of any type
+  constexpr char nan = char(0xFF); // repeated, this byte is a NaN of any float type
   Buffer shared(info.sharedBytes, nan), worker(info.workerBytes, nan);
   if (info.sharedBytes)
     pointers.push_back(shared.data());

@@ -14,7 +14,7 @@
 
 namespace mlir::fsdp {
 
-/// How the range of a phase is divided into pieces.
+/// How the range of a phase is divided into calls.
 enum class Split { Whole, Three, Reverse };
 
 class Subject {
@@ -29,7 +29,8 @@ public:
   virtual bool canSplit() const { return true; }
 };
 
-/// Runs an image that is loaded into this process; workers take their ranges one after the other.
+/// Runs an image that is loaded into this process. The workers run their ranges one after the
+/// other.
 class CpuSubject : public Subject {
 public:
   explicit CpuSubject(const Image &image);

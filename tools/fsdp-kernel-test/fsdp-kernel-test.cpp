@@ -4,25 +4,27 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compiles the kernels of a file, loads the image from memory and runs every
-// kernel on seeded inputs:
+// Compiles the kernels of a file, loads the image from memory and runs every kernel on seeded
+// inputs:
 //
-// 1. in one piece, in three, and with its tiles in reverse order: equal bits;
-// 2. compiled for --also-cpu, if given: equal bits;
-// 3. by the oracle in f64: within a bound per element type.
+// 1. The range in one call, in three calls, and with its tiles in reverse order must give equal
+//    bits.
+// 2. The kernel compiled for --also-cpu, if given, must give equal bits.
+// 3. The results must be within a bound per element type of those of the oracle, in f64.
 //
-// With --device=emulate kernels are compiled to PTX and run in the emulator instead of 1 and 2.
+// With --device=emulate, kernels are compiled to PTX and run in the emulator; 1 and 2 are omitted.
 //
 // - No byte outside a written binding may change.
 // - Floats are uniform in [-1, 1], or in `fsdp.range = [lo, hi]`; integers are in [0, fsdp.limit).
 //   Write-only bindings and scratch begin as NaN.
-// - With --error-factor=F the error of a result may be F times that of the oracle in the kernel's
-//   own types, plus some roundings; no value may be NaN. If a result of up to 16 values exceeds
-//   that, the root mean squares of the errors of 16 draws of inputs are compared.
-// - `fsdp.values = dense<..>` gives an argument its values. On a write-only one (fsdp.out) they are
-//   the values that kernel and oracle must give.
-// - `fsdp.from = ["kernel", i]` gives an argument the oracle's result i of an earlier kernel: for
-//   gradients that of a forward kernel.
+// - With --error-factor=F the error of a result may be F times the error of the oracle in the
+//   kernel's own types, plus some roundings; no value may be NaN. If a result of up to 16 values
+//   exceeds that bound, the root mean squares of the errors of 16 draws of inputs are compared.
+// - `fsdp.values = dense<..>` gives an argument its values. For a write-only argument (fsdp.out)
+//   they are the values that kernel and oracle must write.
+// - `fsdp.from = ["kernel", i]` sets an argument to the oracle's result i of an earlier kernel. So
+//   the
+//   kernel of a gradient gets results of its forward kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,7 +47,7 @@ using namespace mlir::fsdp;
 
 static Options options;
 
-/// Prints phases, scratch and, if requested, the least time of several runs.
+/// Prints phases, scratch and, if requested, the shortest time of several runs.
 static void printKernel(Subject &subject, size_t index, const std::vector<Buffer> &inputs) {
   llvm::outs() << "@" << subject.info(index).name << ": ";
   subject.describe(index, llvm::outs());
@@ -92,7 +94,8 @@ static bool isNarrow(func::FuncOp kernel) {
   });
 }
 
-/// Returns true if there is a kernel to test, of the requested name. Prints an error if not.
+/// Returns true if there is a kernel to test, with the name in --only if given. Prints an error if
+/// not.
 static bool hasKernels(ModuleOp module) {
   SmallVector<StringRef> names;
   for (auto kernel : module.getOps<func::FuncOp>())
@@ -113,8 +116,8 @@ static bool hasKernels(ModuleOp module) {
   return false;
 }
 
-/// Returns the kernels of the module, or only that of --only and, if it is compared, the kernels
-/// that its arguments come from. Erases all others.
+/// Returns the kernels of the module and erases all others. With --only, returns that kernel and,
+/// if it is compared, the kernels that its arguments come from.
 static SmallVector<func::FuncOp> chooseKernels(ModuleOp module) {
   llvm::StringSet<> names;
   if (auto only = module.lookupSymbol<func::FuncOp>(options.only);
@@ -167,7 +170,7 @@ static FailureOr<GpuTarget> getGpuTarget(ModuleOp module) {
   return GpuTarget::get(codegen, module.getLoc());
 }
 
-/// Compiles all kernels to PTX for the emulator. Returns null if one has no code.
+/// Compiles all kernels to PTX for the emulator. Returns null if a kernel has no code.
 static std::unique_ptr<Subject> emulateKernels(ModuleOp module, size_t count, GpuImage &image) {
   FailureOr<GpuTarget> target = getGpuTarget(module);
   FailureOr<GpuImage> made = failed(target) ? FailureOr<GpuImage>(failure())
@@ -241,9 +244,9 @@ static int printGpuKernels(ModuleOp module) {
   CodegenOptions codegen;
   codegen.target = options.target;
   codegen.gemm = options.gemm == "cublaslt" ? GemmSource::CublasLt : GemmSource::Nvptx;
-  codegen.ptxasTimeout = 1200; // a table of many kernels is one PTX text
+  codegen.ptxasTimeout = 1200; // seconds; all kernels of a table are one PTX text
   EmitKind what{};
-  (void)readValue(options.emit, what); // checked by parseOptions
+  (void)readValue(options.emit, what); // parseOptions() has checked the value
   return succeeded(fsdp::printGpuKernels(module, codegen, what, llvm::outs())) ? 0 : 1;
 }
 
@@ -255,7 +258,7 @@ int main(int argc, char **argv) {
   DialectRegistry registry;
   registerDialects(registry);
   MLIRContext context(registry);
-  llvm::SourceMgr sources; // for source lines in diagnostics
+  llvm::SourceMgr sources; // keeps source lines for diagnostics
   SourceMgrDiagnosticHandler handler(sources, &context);
   auto module = [&] {
     ParserGuard guard("fsdp-kernel-test", options.inputFile);

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The ops of each layer. (In a bf16 or f16 model sums are f32, and each layer rounds once, at its
-// end.)
+// The ops of each layer. In a bf16 or f16 model, sums are f32, and each layer rounds once, at its
+// end.
 //
 //   linear     contract, then one map that adds the bias
 //   layerNorm  sum x, mean, sum (x - mean)², 1/σ, one map      (two passes)
@@ -28,7 +28,7 @@ using namespace mlir::fsdp::modelgen;
 // Specs
 //===----------------------------------------------------------------------===//
 
-/// A parsed specification. "nk,ok->no" has the loops n, o (of the result), then k.
+/// A parsed specification. "nk,ok->no" has the loops n and o, which are the result's, then k.
 struct Emitter::Loops {
   SmallVector<AffineMap> maps; // maps of the operands, then of the result
   SmallVector<utils::IteratorType> iterators;
@@ -139,7 +139,7 @@ Value Emitter::param(StringRef name) const {
   return value;
 }
 
-/// Returns the location that names a value in the text form.
+/// Returns the location that gives a value its name in the printed IR.
 Location Emitter::loc(StringRef what) {
   std::string name = scope.empty() ? what.str() : what.empty() ? scope : scope + "." + what.str();
   return NameLoc::get(builder.getStringAttr(name));
@@ -179,11 +179,12 @@ static SmallVector<Scalar> widen(OpBuilder &builder, Location loc, ValueRange ar
   return scalars;
 }
 
-/// Builds a linalg.generic into `init`. Its body gets the inputs and the value so far.
+/// Builds a linalg.generic into `init`. Its body gets the inputs and the current value of the
+/// output.
 Value Emitter::generic(
     const Loops &loops, ValueRange operands, Value init, StringRef what,
     llvm::function_ref<Value(OpBuilder &, Location, ArrayRef<Scalar>, Value)> body) {
-  Location inside = builder.getUnknownLoc(); // only values between layers have names
+  Location inside = builder.getUnknownLoc(); // only values between layers have named locations
   auto build = [&](OpBuilder &nested, Location, ValueRange arguments) {
     for (Value argument : arguments)
       argument.setLoc(inside);
@@ -331,7 +332,8 @@ Scalar modelgen::activation(Activation kind, Scalar x) {
     return x * 0.5 * (tanh((x + x * x * x * 0.044715) * 0.79788456080286535588) + 1.0);
   case Activation::GeluErf:
     return x * 0.5 * (erf(x * 0.70710678118654752440) + 1.0);
-  case Activation::Silu: // bounded, so that neither value nor derivative becomes infinite
+  // The argument of exp is bounded, so that neither value nor derivative becomes infinite.
+  case Activation::Silu:
     return x / (exp(min(-x, x.constant(40))) + 1.0);
   case Activation::Relu:
     return max(x, x.constant(0));
@@ -344,7 +346,8 @@ Value Emitter::activate(Value x, StringRef what) {
              [&](ArrayRef<Scalar> in) { return activation(config.activation, in[0]); });
 }
 
-/// Builds scale · scores, and -inf if the key comes after the query; loops are [b, heads…, t, s].
+/// Builds scale · scores, or -inf where the key comes after the query. The loops are [b, heads…, t,
+/// s].
 Value Emitter::maskFuture(Value scores, double scale) {
   unsigned rank = cast<RankedTensorType>(scores.getType()).getRank();
   StringRef spec = rank == 4 ? "bhts->bhts" : "bhgts->bhgts";

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Builders of the layers of the model families. Ops over several tensors are given as in einsum:
-// one letter per loop, operands before "->", the result after it. Loops that the result lacks are
-// summed over.
+// Builders of the layers of the model families. Ops over several tensors are specified as in
+// einsum: one letter per loop, operands before "->", the result after it. Loops that the result
+// lacks are summed over.
 //
 //   contract("nk,ok->no", x, w)          x · wᵀ
 //   map("nc,c->nc", {x, b}, type, body)  one body per element
@@ -67,12 +67,11 @@ public:
   // Layers. Activations are [tokens, channels].
   Value embed(Value table, StringRef what);
   Value add(Value a, Value b, StringRef what);
-  /// Applies dropout to x, whose dimensions begin with the sequences (or their tokens). In training
-  /// each element is 0 with this probability, and otherwise scaled up, so that the mean is
-  /// unchanged.
+  /// Applies dropout to x, whose leading dimensions are sequences or tokens. In training each
+  /// element is 0 with this probability; otherwise it is scaled up, so that the mean is unchanged.
   Value dropout(Value x, double probability, StringRef what);
   /// Builds a linear layer. `spec` is the product of x and the weight: "nk,ko->no" (GPT-2) or
-  /// "nk,ok->no". `bias` may be null.
+  /// "nk,ok->no" (Llama). `bias` may be null.
   Value linear(StringRef spec, Value x, Value weight, Value bias);
   Value layerNorm(Value x, Value weight, Value bias);
   Value rmsNorm(Value x, Value weight);
@@ -80,7 +79,7 @@ public:
   /// Builds causal attention. q is [b, t, h, d] or, with shared key/value heads, [b, t, h, g, d]; k
   /// and v are [b, t, h, d].
   Value causalAttention(Value q, Value k, Value v, double scale);
-  /// Returns the mean cross-entropy of x · headᵀ from the function.
+  /// Ends the function: returns the mean cross-entropy of x · headᵀ from it.
   void finish(Value x, Value head);
 
 private:
@@ -99,7 +98,7 @@ private:
   func::FuncOp function;
   llvm::StringMap<Value> params;
   std::string scope;
-  int64_t randomSites = 0; // number of random sites so far
+  int64_t randomSites = 0; // number of dropout ops so far
 };
 
 /// Returns the activation between the two halves of an MLP.

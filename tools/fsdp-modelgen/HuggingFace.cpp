@@ -7,7 +7,7 @@
 // 1. Parse the file; `model_type` selects the family and its defaults.
 // 2. Read every key that shapes the model, in the spellings of transformers 4 (rope_theta,
 //    rope_scaling) and 5 (rope_parameters).
-// 3. Any other key must be known not to affect the model, or is an error.
+// 3. Any other key must be known not to affect the model; otherwise it is an error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -88,7 +88,7 @@ static bool leavesMathsAlone(StringRef key) {
 static std::string print(const llvm::json::Value &value) { return llvm::formatv("{0}", value); }
 
 namespace {
-/// A JSON object whose keys must all be accounted for.
+/// A JSON object of which every key must be read or known.
 class Section {
 public:
   Section(const llvm::json::Object &object, StringRef name, HuggingFaceResult &result)
@@ -130,7 +130,7 @@ public:
     return otherwise.str();
   }
 
-  /// Reports an error if a key has another value than the only supported one.
+  /// Reports an error if the value of a key is not the only supported value.
   void expect(StringRef key, bool supported, StringRef why) {
     bool value = supported;
     read(key, value);
@@ -188,7 +188,7 @@ static void readActivation(Section &file, StringRef key, Activation &target) {
                "'; expected gelu_new, gelu, silu or relu");
 }
 
-/// Notes a dropout rate: dropout is left out of the model.
+/// Notes that the model omits a dropout with a rate that is not zero.
 static void noteDropout(Section &file, StringRef key) {
   double rate = 0;
   file.read(key, rate);
@@ -216,7 +216,8 @@ static void readGPT2(Section &file, ModelConfig &config) {
     noteDropout(file, key);
 }
 
-/// Reads rope_scaling of transformers 4, or rope_parameters of 5, which also holds rope_theta.
+/// Reads rope_scaling of transformers 4, or rope_parameters of transformers 5, which also has
+/// rope_theta.
 static void readRope(Section &file, StringRef key, ModelConfig &config, HuggingFaceResult &result) {
   const llvm::json::Value *value = file.take(key);
   if (!value)
@@ -287,7 +288,7 @@ static void readLlama(Section &file, StringRef type, ModelConfig &config,
                ": attention to a sliding window is not supported; expected null");
 }
 
-/// Returns the depth to which brackets nest outside strings. The parser recurses that deep.
+/// Returns how deep brackets nest outside strings. The parser recurses to this depth.
 static unsigned nesting(StringRef text) {
   unsigned depth = 0, deepest = 0;
   bool quoted = false;
@@ -317,7 +318,7 @@ static std::unique_ptr<llvm::MemoryBuffer> readFile(StringRef path, HuggingFaceR
 }
 
 /// Returns a key that occurs twice in an object of the (valid) text, or an empty text. llvm::json
-/// keeps the last.
+/// keeps only the last of equal keys.
 static std::string findDuplicateKey(StringRef text) {
   SmallVector<llvm::StringSet<>> objects;
   for (size_t i = 0; i < text.size(); ++i) {

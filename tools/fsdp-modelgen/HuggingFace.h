@@ -15,12 +15,11 @@ namespace mlir::fsdp::modelgen {
 struct HuggingFaceResult {
   ModelConfig config;
   std::vector<std::string> errors; // errors for which the file is refused
-  std::vector<std::string> notes;  // parts that are left out on purpose
+  std::vector<std::string> notes;  // parts of the file that the model omits
 };
 
 /// Reads `path`, a file or a folder with config.json. Absent keys have the defaults of the model
-/// type. A key is an error if it is neither supported, nor known not to affect the model, nor in
-/// `ignored`.
+/// type. A key is an error unless it is supported, known not to affect the model, or in `ignored`.
 HuggingFaceResult readHuggingFaceConfig(StringRef path, ArrayRef<std::string> ignored);
 
 } // namespace mlir::fsdp::modelgen

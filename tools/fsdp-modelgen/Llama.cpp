@@ -12,7 +12,7 @@
 //
 // Names, shapes, order and initial values are those of Hugging Face's LlamaForCausalLM; weights are
 // [out, in]. Rotary embedding rotates the pairs (i, i + d/2) of a head, as Hugging Face's
-// checkpoints expect.
+// checkpoints require.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,8 +57,8 @@ std::vector<Parameter> modelgen::llamaParameters(const ModelConfig &config) {
 // Rotary embedding
 //===----------------------------------------------------------------------===//
 
-/// Returns a frequency as Llama 3.1 scales it: long waves are divided by `factor`, short ones kept,
-/// those between blended.
+/// Scales a frequency like Llama 3.1: divides the frequency of long waves by `factor`, keeps that
+/// of short waves, and interpolates between them.
 static double stretch(double frequency, const RopeScaling &scaling) {
   if (scaling.kind == RopeScaling::Kind::None)
     return frequency;
@@ -74,7 +74,7 @@ static double stretch(double frequency, const RopeScaling &scaling) {
 }
 
 namespace {
-/// cos and sin of every position and frequency, [seq, head-dim / 2], computed in double.
+/// Tables of cos and sin by position and frequency, [seq, head-dim / 2], computed in double.
 struct Rotation {
   Value cos, sin;
 

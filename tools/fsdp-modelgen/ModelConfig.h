@@ -30,7 +30,7 @@ struct RopeScaling {
   int64_t originalPositions = 8192;
 };
 
-/// Sizes in elements. Unset fields are derived from the others by `resolve`.
+/// Sizes are in elements. `resolve` derives unset fields from the others.
 struct ModelConfig {
   Family family = Family::GPT2;
   DType dtype = DType::F32;

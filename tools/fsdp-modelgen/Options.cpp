@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A configuration starts from the family's defaults or from config.json; options override it;
-// `ModelConfig::resolve` checks the result.
+// A configuration starts from the family's defaults or from config.json. Options override fields,
+// and `ModelConfig::resolve` checks the result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +37,7 @@ static constexpr llvm::StringLiteral overview =
 )";
 
 namespace {
-/// One option per field; a field changes only if its option is given.
+/// One option per field. A field changes only if its option is given.
 struct CommandLine {
   using Int = cl::opt<int64_t>;
   using Real = cl::opt<double>;
@@ -135,7 +135,7 @@ static void overrideWith(Target &target, const Option &option) {
 
 void CommandLine::overrideSizes(ModelConfig &config) {
   bool reshaped = hidden.getNumOccurrences() || heads.getNumOccurrences();
-  if (reshaped) // derive these again from the new sizes
+  if (reshaped) // these fields are derived again from the new sizes
     config.headDim = std::nullopt;
   if (heads.getNumOccurrences())
     config.kvHeads = std::nullopt;

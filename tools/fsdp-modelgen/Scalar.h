@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A handle on an SSA float that makes the body of a linalg op look like its formula:
+// A handle on an SSA float. It makes the body of a linalg op look like its formula:
 //
 //   Scalar gate = x / (exp(-x) + 1.0);
 //
@@ -38,7 +38,7 @@ public:
   Scalar apply(Scalar other) const {
     return with(Op::create(*builder, loc, value, other.value));
   }
-  /// Returns this value if the index of loop `low` is at most that of loop `high`, else
+  /// Selects this value if the index of loop `low` is at most that of loop `high`, else
   /// `otherwise`.
   Scalar whereAtMost(unsigned low, unsigned high, Scalar otherwise) const {
     Value inside = arith::CmpIOp::create(*builder, loc, arith::CmpIPredicate::ule,

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// mlir-opt with the fsdp dialect and passes. MLIR's own --help lists some 1200 options of LLVM;
-// this --help shows how to begin, and lists the passes of the project.
+// mlir-opt with the fsdp dialect and passes. MLIR's own --help lists about 1200 options of LLVM.
+// The --help of fsdp-opt describes first steps and lists the passes of this project.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,8 +58,8 @@ Exit codes: 0 success, 1 the IR is invalid or a pass failed, 2 bad usage or a fi
 
 )help";
 
-/// Prints the help or the version if an argument asks for it. (MLIR's --help-list prints all
-/// options; --help only those registered so far.)
+/// Prints the help or the version and returns true, if an argument asks for it. MLIR's --help-list
+/// prints all options, but its --help prints only those registered so far.
 static bool printedOurHelp(int argc, char **argv) {
   if (!fsdp::printedHelp(argc, argv, "fsdp-opt", overview))
     return false;
@@ -87,8 +87,7 @@ static void warnOfEmptyStatistics() {
 #endif
 }
 
-/// Runs the passes, as mlir-opt does. A crash of the parser, before the first pass, becomes an
-/// error.
+/// Runs the passes like mlir-opt. A crash of the parser before the first pass becomes an error.
 static LogicalResult process(StringRef input, StringRef output, const DialectRegistry &known) {
   DialectRegistry registry;
   known.appendTo(registry);
@@ -127,7 +126,7 @@ int main(int argc, char **argv) {
   if (!cl::ParseCommandLineOptions(argc, argv, header, &llvm::errs()))
     return 2;
   std::string why;
-  if (input != "-" && !openInputFile(input, &why)) // opening "-" would read stdin
+  if (input != "-" && !openInputFile(input, &why)) // "-" is stdin, which a check must not read
     return badUsage(why);
   if (std::optional<std::string> problem = fsdp::whyNotWritable(output))
     return badUsage(*problem);

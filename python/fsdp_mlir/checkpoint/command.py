@@ -121,7 +121,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the chosen command and returns the exit code."""
-    for stream in (sys.stdout, sys.stderr):  # names may hold what the terminal cannot show
+    for stream in (sys.stdout, sys.stderr):  # names may have characters that the terminal lacks
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:

@@ -1,8 +1,8 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Converts a checkpoint to another format, in pieces: no tensor is in memory as a whole.
+"""Converts a checkpoint to another format, in pieces, so that no whole tensor is in memory.
 
-(Of a DCP tensor in several chunks a copy is.) The result appears under its name when it is whole.
+A DCP tensor in several chunks is an exception. The result gets its name when it is complete.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ DTYPES = {"f32": "F32", "bf16": "BF16", "f16": "F16"}
 def renamed(names: Iterator[str] | list[str], rules: Mapping[str, str | None]) -> dict[str, str]:
     """Returns {name: new name} of the tensors that stay.
 
-    A rule is a name and its new name, or None to leave the tensor out. "a.*" and "b.*" replace the
-    beginning of names; the rule of a whole name comes first, then the longest beginning. Raises
-    CheckpointError for a rule that matches no tensor and for two tensors of one name.
+    A rule maps a name to its new name, or to None to omit the tensor. A rule from "a.*" to "b.*"
+    replaces the beginning of names. A rule for a whole name precedes prefixes; then the longest
+    prefix applies. Raises CheckpointError if a rule matches no tensor or two tensors get one name.
     """
     names = list(names)
     prefixes = sorted((rule for rule in rules if rule.endswith("*")), key=len, reverse=True)
@@ -58,7 +58,7 @@ def renamed(names: Iterator[str] | list[str], rules: Mapping[str, str | None]) -
 
 
 def check_rules(path: str, rules: object) -> Mapping[str, str | None]:
-    """Returns the rules of a JSON file. Raises CheckpointError for anything else."""
+    """Returns the rules of a JSON file. Raises CheckpointError if the file has another form."""
     for rule, new in rules.items() if isinstance(rules, dict) else [("", 0)]:
         if new is not None and (not isinstance(new, str) or
                                 rule.endswith("*") != new.endswith("*")):
@@ -72,9 +72,9 @@ def convert(source: str | os.PathLike | Source, target: str | os.PathLike, to: s
             rename: Mapping[str, str | None] | None = None, verify: bool = True) -> list[Entry]:
     """Writes a checkpoint in another format and returns its tensors.
 
-    ``to``: safetensors, sharded or dcp; default: safetensors if ``target`` ends so, else sharded.
-    ``dtype``: f32, bf16 or f16 for all tensors of f64, f32, bf16 and f16. ``rename``: see
-    ``renamed``. ``verify``: read and check all of the source first. Raises CheckpointError.
+    ``to``: safetensors, sharded or dcp; by default safetensors if ``target`` ends in it, else
+    sharded. ``dtype``: f32, bf16 or f16 for all f64, f32, bf16 and f16 tensors. ``rename``: see
+    ``renamed``. ``verify``: first read and check the whole source. Raises CheckpointError.
     """
     target = pathlib.Path(target)
     if not isinstance(source, Source):
@@ -121,7 +121,7 @@ def convert(source: str | os.PathLike | Source, target: str | os.PathLike, to: s
 
 def _write_whole(target: pathlib.Path, writer: Callable[[pathlib.Path], None],
                  is_folder: bool) -> None:
-    """Lets ``writer`` write under a temporary name beside the target, then renames it."""
+    """Calls ``writer`` with a temporary name beside the target, then renames the result."""
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         if is_folder:

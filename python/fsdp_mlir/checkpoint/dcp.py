@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Checkpoints of torch.distributed.checkpoint (DCP): a .metadata pickle and .distcp files.
 
-The metadata has the type and shape of each tensor, its chunks, and for each chunk a file, an offset
-and a length; there a chunk lies as torch.save writes it. Neither reading nor writing needs PyTorch.
+The metadata has the type, shape and chunks of each tensor, and for each chunk a file, an offset and
+a length. torch.save defines the format of a chunk. Reading and writing do not need PyTorch.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NAMES = frozenset(
 
 
 def _size(value: object) -> tuple[int, ...] | None:
-    """Returns the numbers of a torch.Size, or None if it is none."""
+    """Returns the sizes of a torch.Size, or None if ``value`` is not a torch.Size."""
     if isinstance(value, Object) and value.is_a("Size") and len(value.args) == 1:
         value = value.args[0]
     return tuple(value) if counts(value) else None
@@ -71,7 +71,7 @@ class DcpSource(Source):
         return CheckpointError(f"{self._where}: {text}")
 
     def _place(self, key: object, info: object):
-        """Returns ((name, offsets), (file, offset, length)) of an item of storage_data."""
+        """Returns ((name, offsets), (file, offset, length)) for an item of storage_data."""
         name = key.get("fqn") if isinstance(key, Object) else None
         if not isinstance(name, str) or not isinstance(info, Object) or \
                 not info.is_a("_StorageInfo"):
@@ -87,7 +87,7 @@ class DcpSource(Source):
                 (beside(self._where, info.get("relative_path")), *place))
 
     def _tensor(self, name: str, found: Object) -> None:
-        """Adds a tensor, after a check that its chunks cover it without overlap."""
+        """Adds a tensor, after checking that its chunks cover it without overlap."""
         shape, chunks, properties = (_size(found.get("size")), found.get("chunks"),
                                      found.get("properties"))
         state = properties.state if isinstance(properties, Object) else None
@@ -126,7 +126,7 @@ class DcpSource(Source):
                    for i in range(len(places) - 1))
 
     def _read(self, entry: Entry, offsets: tuple, sizes: tuple) -> tuple[str, torch_files.Stored]:
-        """Returns a place for messages and a chunk. Raises CheckpointError."""
+        """Returns the location of a chunk for messages, and the chunk. Raises CheckpointError."""
         path, begin, length = self._storage[entry.name, offsets]
         where = f"{path}: tensor '{entry.name}' at offset {begin}"
         data = self.files[path]
@@ -147,7 +147,7 @@ class DcpSource(Source):
         if len(chunks) == 1:
             values = self._read(entry, *chunks[0])[1].array()
         else:
-            for offsets, sizes in chunks:  # damage is found before memory is taken
+            for offsets, sizes in chunks:  # damage is found before memory is allocated
                 self._read(entry, offsets, sizes)
             values = np.empty(entry.shape, f"u{ITEM_SIZES[entry.dtype]}")
             for offsets, sizes in chunks:
@@ -195,7 +195,7 @@ def _tensor_metadata(entry: Entry) -> Object:
 def write(folder: pathlib.Path, entries: Sequence[Entry], pieces: Pieces, most: int) -> None:
     """Writes a DCP checkpoint into an empty folder: one chunk for each tensor.
 
-    A file has at most ``most`` bytes of values, or one tensor. .metadata is written last.
+    A file has at most ``most`` bytes of values, or one larger tensor. .metadata is written last.
     """
     places = {}
     for number, part in enumerate(groups(entries, most)):

@@ -1,6 +1,6 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What each format of checkpoints offers to a reader, and how a format is recognised."""
+"""The interface that each checkpoint format offers to a reader, and the recognition of formats."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Files:
 
 
 class Source:
-    """A checkpoint that was opened: its tensors by name, in the order of the file.
+    """An open checkpoint: its tensors by name, in the order of the file.
 
-    Opening checks all that is in headers and indices, and raises CheckpointError.
+    Opening checks the content of headers and indices, and raises CheckpointError.
     """
 
     format = ""
@@ -51,10 +51,10 @@ class Source:
         self.files = Files()
         self.entries: dict[str, Entry] = {}
         self.metadata: dict[str, str] = {}
-        self.missing: list[str] = []  # tensors and files that an index has and the folder lacks
+        self.missing: list[str] = []  # tensors and files in the index that the folder lacks
 
     def describe(self) -> list[str]:
-        """Returns lines on what is not a tensor, for ``inspect``."""
+        """Returns lines on content other than tensors, for ``inspect``."""
         return []
 
     def pieces(self, name: str) -> Iterator[np.ndarray]:
@@ -62,11 +62,11 @@ class Source:
         raise NotImplementedError
 
     def problems(self) -> Iterator[str]:
-        """Yields what is wrong with the values and the set of tensors; reads everything."""
+        """Yields errors of the values and of the set of tensors. Reads everything."""
         yield from ()
 
     def warnings(self) -> Iterator[str]:
-        """Yields what is odd, and harms no reader."""
+        """Yields irregularities that harm no reader."""
         yield from ()
 
 
@@ -101,7 +101,7 @@ def read_bytes(path: pathlib.Path) -> bytes:
 
 
 def beside(path: pathlib.Path, name: object) -> pathlib.Path:
-    """Returns the path of a file that an index names. Raises CheckpointError unless plain."""
+    """Returns the path of a file in an index. Raises CheckpointError unless a plain name."""
     if not isinstance(name, str) or not name or "\0" in name or name == ".." or \
             pathlib.PurePath(name).name != name:
         found = ascii(name) if isinstance(name, str) else type(name).__name__
@@ -110,7 +110,7 @@ def beside(path: pathlib.Path, name: object) -> pathlib.Path:
 
 
 def open_checkpoint(path: str | pathlib.Path) -> Source:
-    """Opens a checkpoint of any format that is known. Raises CheckpointError."""
+    """Opens a checkpoint of any known format. Raises CheckpointError."""
     from .dcp import DcpSource
     from .hugging_face import IndexSource, SafetensorsSource
     from .saves import SaveSource

@@ -1,6 +1,6 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""One .safetensors file, and an index of several as Hugging Face has them.
+"""One .safetensors file, or an index of several .safetensors files, as Hugging Face writes them.
 
 https://huggingface.co/docs/safetensors describes the format: 8 bytes of header size, a JSON header
 with dtype, shape and offsets of each tensor, and the values, without gaps.
@@ -23,7 +23,7 @@ _MOST_HEADER = 100 << 20
 
 
 def _entry(path: pathlib.Path, name: str, found: object) -> tuple[Entry, int, int]:
-    """Returns the tensor of an item of the header, and its begin and end."""
+    """Returns the tensor of a header item, and the offsets of its first byte and its end."""
     where = f"{path}: tensor '{name}'"
     if not isinstance(found, dict) or not {"dtype", "shape", "data_offsets"} <= set(found):
         raise CheckpointError(f"{where}: expected dtype, shape and data_offsets")
@@ -37,8 +37,8 @@ def _entry(path: pathlib.Path, name: str, found: object) -> tuple[Entry, int, in
 
 
 def read_header(path: pathlib.Path, data: np.ndarray):
-    """Returns ({name: (tensor, begin, end)}, metadata) of a file; begin and end count from its
-    start. Raises CheckpointError."""
+    """Returns ({name: (tensor, begin, end)}, metadata) of a file; begin and end are byte offsets in
+    the file. Raises CheckpointError."""
     size = len(data)
     length = int.from_bytes(data[:8].tobytes(), "little")
     if size < 8 or length > min(size - 8, _MOST_HEADER):
@@ -132,7 +132,7 @@ class IndexSource(Source):
         return [f"file {file}: {len(tensors)} tensors" for file, tensors in self._shards.items()]
 
 
-# --- Writing. ``pieces`` of the functions below returns the bytes of an entry.
+# --- Writing. In the functions below, ``pieces`` returns the bytes of an entry.
 
 Pieces = Callable[[Entry], Iterable[np.ndarray]]
 
@@ -162,7 +162,7 @@ def write_file(path: pathlib.Path, entries: Sequence[Entry], pieces: Pieces,
 
 
 def groups(entries: Iterable[Entry], most: int) -> list[list[Entry]]:
-    """Returns the tensors in groups of at most ``most`` bytes, or of one tensor."""
+    """Returns groups of at most ``most`` bytes; a larger tensor is a group of its own."""
     found: list[list[Entry]] = [[]]
     size = 0
     for entry in entries:

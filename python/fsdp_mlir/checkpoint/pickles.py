@@ -1,11 +1,11 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Reads and writes the pickles of PyTorch's checkpoints as plain data; runs nothing of them.
+"""Reads and writes the pickles of PyTorch's checkpoints as plain data. Runs no code of a pickle.
 
 Python's unpickler imports modules and calls functions that a pickle names. The reader here does
-neither: it interprets the opcodes itself. A name becomes a ``Name`` if it is on the caller's list
-and is refused otherwise; a call or a new object becomes an ``Object`` that holds the name, the
-arguments and the state.
+neither: it interprets the opcodes itself. A name on the caller's list becomes a ``Name``; any other
+name is refused. A call or a new object becomes an ``Object`` that holds the name, the arguments and
+the state.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Name:
 
 
 class Object:
-    """The call of a name, or a new object of it. ``state``: what BUILD sets; ``new``: by NEWOBJ."""
+    """A call, or a new object if ``new`` (NEWOBJ). ``kind`` is the name; BUILD sets ``state``."""
 
     def __init__(self, kind: Name | None, args: Any = (), state: Any = None, new: bool = False):
         self.kind, self.args, self.state, self.new = kind, args, state, new
@@ -54,7 +54,7 @@ _TUPLES = {"EMPTY_TUPLE": 0, "TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 
 
 class _Machine:
-    """The stack and the memory of an unpickler, with data in place of calls."""
+    """The stack and the memory of an unpickler. It records calls as data and does not make them."""
 
     def __init__(self, names: Collection[str]):
         self.names, self.stack, self.memory = names, [], {}
@@ -183,10 +183,10 @@ class _Machine:
 
 
 def read(where: str, data: bytes, names: Collection[str]) -> Any:
-    """Returns a pickle's content as data. ``names``: the globals that may be in it.
+    """Returns a pickle's content as data. ``names`` are the globals that the pickle may name.
 
-    Raises CheckpointError for a pickle that is damaged, or that names anything else. ``where`` is
-    for messages.
+    Raises CheckpointError if the pickle is damaged or names other globals. ``where`` is for
+    messages.
     """
     try:
         return _Machine(names).run(data)

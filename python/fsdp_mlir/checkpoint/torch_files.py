@@ -1,6 +1,6 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""One tensor in the zip format of torch.save, as DCP files hold it; PyTorch is not needed.
+"""One tensor in the zip format of torch.save, which DCP files contain. PyTorch is not needed.
 
 The archive has data.pkl, which describes the tensor, and data/0 with the bytes of its storage.
 """
@@ -20,7 +20,7 @@ from . import pickles
 from .pickles import Name, Object
 from .tensors import ITEM_SIZES, CheckpointError, Entry, counts, cut
 
-# Names of element types: of PyTorch, and of .safetensors files.
+# Names of element types: PyTorch's name and the name in .safetensors files.
 DTYPES = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16",
           "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2", "float8_e8m0fnu": "F8_E8M0",
           "int64": "I64", "int32": "I32", "int16": "I16", "int8": "I8", "uint64": "U64",
@@ -43,7 +43,7 @@ _DAMAGE = (zipfile.BadZipFile, zipfile.LargeZipFile, struct.error, NotImplemente
 
 @dataclasses.dataclass(frozen=True)
 class Stored:
-    """A tensor in a file: ``bytes`` of its storage, offset and strides in elements."""
+    """A tensor in a file: ``bytes`` of its storage; offset and strides are in elements."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -53,7 +53,7 @@ class Stored:
     crc: int
 
     def array(self) -> np.ndarray:
-        """Returns the elements, at least one, as unsigned integers of their size, not copied."""
+        """Returns a view of the elements (at least one) as unsigned integers of their size."""
         size = ITEM_SIZES[self.dtype]
         values = self.bytes[self.offset * size:]
         values = values[:len(values) // size * size].view(f"u{size}")
@@ -85,7 +85,7 @@ def _small(data: np.ndarray, archive: zipfile.ZipFile, name: str) -> bytes:
 
 
 def read(where: str, data: np.ndarray) -> Stored:
-    """Returns the tensor of an archive, whose bytes are ``data``. Raises CheckpointError."""
+    """Returns the tensor of the archive with the bytes ``data``. Raises CheckpointError."""
     try:
         with zipfile.ZipFile(_Window(data)) as archive:
             pickle = next((n for n in archive.namelist() if n.endswith("/data.pkl")), None)
@@ -105,7 +105,7 @@ def read(where: str, data: np.ndarray) -> Stored:
 
 
 class _Window(io.RawIOBase):
-    """Bytes of a mapped file as a file."""
+    """A file object over the bytes of a mapped file."""
 
     def __init__(self, data: np.ndarray):
         self._data, self._at = data, 0
@@ -133,7 +133,7 @@ class _Window(io.RawIOBase):
 
 
 class _Section:
-    """What is appended to a file, as a file that begins there."""
+    """A file object for the bytes appended to a file, which counts offsets from its end."""
 
     def __init__(self, file: BinaryIO):
         self._file, self._begin = file, file.tell()
@@ -178,7 +178,7 @@ def _tensor(found: object, record) -> Stored:
 
 
 def check(where: str, stored: Stored) -> str | None:
-    """Returns what is wrong with a tensor's CRC-32, or None."""
+    """Returns the error of a tensor whose CRC-32 is wrong, or None."""
     found = 0
     for piece in cut(stored.bytes):
         found = zlib.crc32(piece, found)
@@ -189,7 +189,7 @@ def check(where: str, stored: Stored) -> str | None:
 
 
 def write(file: BinaryIO, entry: Entry, pieces: Iterable[np.ndarray]) -> None:
-    """Appends a tensor to a file as torch.save writes it."""
+    """Appends a tensor to a file in the format of torch.save."""
     strides, step = [], 1
     for size in reversed(entry.shape):
         strides.append(step)

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Exports a loss of PyTorch as MLIR.
 
-1. Names, aliases and frozen parameters are read from the module, before anything is traced.
-2. ``torch.export`` traces loss(module, *batch), the module called through ``functional_call``, so
+1. Names, aliases and frozen parameters are read from the module before tracing.
+2. ``torch.export`` traces loss(module, *batch). The module is called through ``functional_call``, so
    that parameters stay inputs.
-3. Gradients that stop and dropout become marker ops (markers.py).
-4. Decompositions (decompositions.py); what depends on no input is computed (fold.py).
+3. Stopped gradients and dropout become marker ops (markers.py).
+4. Ops are decomposed (decompositions.py). Values that depend on no input are computed (fold.py).
 5. torch-mlir's importer and pipelines, from the package iree-base-compiler, lower to linalg.
 6. Markers become calls, and arguments get ``fsdp.param``, ``fsdp.frozen`` and ``fsdp.batch``.
 """
@@ -46,7 +46,8 @@ class _Traced(torch.nn.Module):
 
     def __init__(self, module: torch.nn.Module, loss: Loss, names: Sequence[str] | None):
         super().__init__()
-        # Not as an attribute of Module: parameters of a submodule would become constants.
+        # These are not attributes of Module, because parameters of a submodule would become
+        # constants.
         object.__setattr__(self, "held", module)
         object.__setattr__(self, "loss", loss)
         object.__setattr__(self, "names", names)
@@ -59,7 +60,7 @@ class _Traced(torch.nn.Module):
 
 
 class _Bound:
-    """A module that is called with given parameters; other attributes are the module's own."""
+    """A module that is called with given parameters. Other attributes are the module's own."""
 
     def __init__(self, module, parameters):
         self.__dict__.update(_module=module, _parameters=parameters)
@@ -77,13 +78,13 @@ class _Bound:
 
 
 def _default_loss(model, *batch, **named):
-    """The loss that a module returns itself, as models of transformers do with labels."""
+    """Returns the loss that a module computes itself, as models of transformers do with labels."""
     result = model(*batch, **named)
     return getattr(result, "loss", result)
 
 
 def _batch(example: Any, loss: Loss) -> tuple[list[torch.Tensor], list[str], bool]:
-    """Returns tensors, names, and whether they are passed by name."""
+    """Returns the tensors, their names, and whether they are passed by name."""
     if isinstance(example, torch.Tensor):
         example = (example,)
     if isinstance(example, Mapping):
@@ -104,7 +105,7 @@ def _batch(example: Any, loss: Loss) -> tuple[list[torch.Tensor], list[str], boo
 
 
 def _argument_names(loss: Loss, number: int) -> list[str]:
-    """Returns names of positional batch inputs: those of the loss's parameters."""
+    """Returns names of positional batch inputs: the names of the loss's parameters."""
     if loss is _default_loss:
         defaults = ["tokens", "targets"]
         return defaults[:number] if number <= 2 else [f"input{i}" for i in range(number)]
@@ -118,7 +119,7 @@ def _argument_names(loss: Loss, number: int) -> list[str]:
 
 
 def _roles(names: Sequence[str]) -> list[str]:
-    """Returns the names under which the runtime knows tokens and targets."""
+    """Returns the names with those that the runtime uses for tokens and targets."""
     known = {"input_ids": "tokens", "labels": "targets"}
     renamed = [known.get(name, name) for name in names]
     return renamed if len(set(renamed)) == len(renamed) else list(names)
@@ -126,10 +127,10 @@ def _roles(names: Sequence[str]) -> list[str]:
 
 @contextlib.contextmanager
 def _refuse_custom_gradients():
-    """Refuses torch.autograd.Function while tracing: its own backward would be left out.
+    """Refuses torch.autograd.Function while tracing, because its own backward would be lost.
 
-    A module may have kept ``MyFunction.apply`` before, which is not looked up again. Every call
-    creates a context, an instance of the class's backward: that is refused as well.
+    A module may have stored ``MyFunction.apply`` earlier, so replacing ``apply`` is not enough.
+    Every call creates a context, an instance of the class's backward, which is refused as well.
     """
     original = torch.autograd.Function.__dict__.get("apply")
     context = torch.autograd.function.BackwardCFunction
@@ -183,7 +184,7 @@ def _trace(module, loss, tensors, names, by_name, parameters, custom_gradients):
 
 
 def _located(error: Exception) -> ExportError:
-    """Returns an ExportError at the innermost frame outside of torch and this package."""
+    """Returns an ExportError located at the innermost frame outside torch and this package."""
     file, line, trace = None, None, error.__traceback__
     while trace:
         name = trace.tb_frame.f_code.co_filename
@@ -203,7 +204,7 @@ def _located(error: Exception) -> ExportError:
 
 
 def _check(program, names: Sequence[str]) -> None:
-    """Refuses programs that are not one loss of static shapes. Raises ExportError."""
+    """Refuses programs other than one loss with static shapes. Raises ExportError."""
     signature = program.graph_signature
     if signature.buffers_to_mutate or signature.user_inputs_to_mutate:
         changed = next(iter((signature.buffers_to_mutate or
@@ -226,7 +227,7 @@ def _check(program, names: Sequence[str]) -> None:
 
 
 def _unused(program, names: Sequence[str]) -> set[str]:
-    """Returns the arguments, named in their order, on which the loss does not depend."""
+    """Returns the arguments among ``names`` on which the loss does not depend."""
     nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
     return {name for name, target in zip(names, program.graph_signature.user_inputs)
             if target in nodes and not nodes[target].users}
@@ -255,7 +256,7 @@ def _lower(program, name: str):
         importer.import_frozen_program(program, func_name=name)
         stops = markers.to_calls(context, importer.module_op)
         with context:
-            # The last pass of the pipeline refuses calls, which markers are.
+            # The last pass of the pipeline refuses calls, and markers are calls.
             passes = str(PassManager.parse(_PIPELINE)).replace("," + _CONTRACT, "")
             PassManager.parse(passes).run(importer.module_op)
     except (ir.MLIRError, RuntimeError, NotImplementedError, KeyError) as error:
@@ -266,7 +267,7 @@ def _lower(program, name: str):
 
 
 def _lowering_error(error: Exception, messages: list[str], program) -> ExportError:
-    """Returns an ExportError with the first message of the pipeline and its place."""
+    """Returns an ExportError with the first message of the pipeline and its location."""
     lines = [*messages, *(line for line in str(error).splitlines() if "error:" in line),
              str(error).split("\n")[0]]
     text = lines[0]
@@ -307,21 +308,21 @@ def export_torch(module: torch.nn.Module, example_batch: Any, loss: Loss | None 
     """Exports the loss of a module and returns it as a Model.
 
     ``example_batch``: the batch of one rank (one micro-batch): a tensor, a tuple of tensors, or a
-    mapping by name. Its shapes and types are those of every batch; its values are not used.
+    mapping by name. All batches must have its shapes and types; its values are not used.
 
     ``loss``: loss(module, *batch), or loss(module, **batch) for a mapping; it returns a float
-    scalar. Without it the module returns its loss, or an object with ``.loss``, as models of
-    transformers do with ``labels``. Inputs are named by the mapping or by the loss's parameters;
+    scalar. By default the module must return its loss, or an object with ``.loss``, as models of
+    transformers do with ``labels``. The mapping or the loss's parameters give the names of inputs;
     ``input_ids`` and ``labels`` become ``tokens`` and ``targets``, which ``fsdp-run --text`` feeds.
 
-    Parameters, tied and frozen ones (``requires_grad=False``) included, and buffers come from the
-    module. Buffers are constants, and are not trained. The module is exported in the mode it is in:
-    after ``module.train()`` dropout is part of the step, keyed by seed, step and example.
+    Parameters and buffers come from the module. This includes tied parameters and frozen ones
+    (``requires_grad=False``). Buffers are constants and are not trained. The mode of the module
+    counts: after ``module.train()`` dropout is part of the step, keyed by seed, step and example.
 
     ``decompositions_`` adds functions to the table, by overload (``torch.ops.aten.x.default``).
     ``custom_gradients``: "refuse" (default) or "differentiate" torch.autograd.Function.
 
-    Raises ExportError, with a place in the module's source where torch gives one.
+    Raises ExportError, with a location in the module's source if torch gives one.
     """
     loss = loss or _default_loss
     if custom_gradients not in ("refuse", "differentiate"):
@@ -339,7 +340,8 @@ def export_torch(module: torch.nn.Module, example_batch: Any, loss: Loss | None 
             raise ExportError(f"parameter '{n}': unknown type {p.dtype}; expected "
                               f"{', '.join(map(str, _TYPES))}")
     parameters = {n: p.detach() for n, p in own.items()}
-    # One tensor given for two inputs would be traced as one input.
+    # One tensor that is given for two inputs would be traced as one input, so the tensors are
+    # cloned.
     tensors = [t.detach().clone() for t in tensors]
     is_meta = any(p.is_meta for p in parameters.values())
     if is_meta:

@@ -1,9 +1,9 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The one table of decompositions: torch's core ATen table, and entries of our own.
+"""The only table of decompositions: torch's core ATen table, and entries of this project.
 
-Each entry says why torch's or torch-mlir's lowering is not used. All of them compute the same
-values as the op, up to rounding; ``tests/test_decompositions.py`` compares them.
+Each entry says why torch's or torch-mlir's lowering is not used. Each decomposition computes the
+same values as its op, up to rounding; ``tests/test_decompositions.py`` compares them.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def topk(x, k, dim=-1, largest=True, sorted=True):
     for _ in range(k):
         rest = torch.where(free, x, float("-inf"))
         best = rest.amax(-1, keepdim=True)
-        index = (free & (rest >= best)).to(torch.int64).argmax(-1, keepdim=True)  # also if all are -inf
+        index = (free & (rest >= best)).to(torch.int64).argmax(-1, keepdim=True)  # -inf too
         chosen = at == index
         values.append(torch.where(chosen, x, 0.0).sum(-1, keepdim=True))
         indices.append(index)
@@ -195,7 +195,7 @@ def convolution(x, weight, bias, stride, padding, dilation, transposed, output_p
 
 
 def _places(n: int, size: int, align: bool, scale: float | None, device) -> torch.Tensor:
-    """Returns where the elements of an interpolated dim of ``size`` lie in one of ``n``, as torch."""
+    """Returns the source positions of an interpolation from ``n`` to ``size`` elements, like torch."""
     at = torch.arange(size, device=device, dtype=torch.float32)
     if align:
         return at * ((n - 1) / (size - 1) if size > 1 else 0.0)

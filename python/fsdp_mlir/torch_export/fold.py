@@ -1,16 +1,16 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Computes, while exporting, what depends on no input.
+"""Computes values that depend on no input, while exporting.
 
 ========================  ==========================================================
 value                     becomes
 ========================  ==========================================================
-the same everywhere       ``full``
-integers of a lookup      ``arange`` where they count along one dimension, else a
+equal elements            ``full``
+integers of a lookup      ``arange`` if they count along one dimension, else a
                           constant (tables of indices, buckets)
-made by sine or cosine    a constant (rotary and sinusoidal tables), never trained
-anything else             stays: masks as comparisons of positions, from which the
-                          compiler raises attention and skips blocks
+computed by sin or cos    a constant (rotary and sinusoidal tables), never trained
+any other value           unchanged: masks stay comparisons of positions, from which
+                          the compiler raises attention and skips blocks
 ========================  ==========================================================
 """
 
@@ -44,7 +44,7 @@ def _count_along(value: torch.Tensor) -> tuple[int, int, int] | None:
 
 
 def _like(node, value) -> dict:
-    """Returns the metadata of a node that takes the place of ``node``, with another value."""
+    """Returns the metadata of a node that replaces ``node`` and has another value."""
     return {"val": value, **{key: node.meta[key] for key in ("stack_trace",) if key in node.meta}}
 
 
@@ -109,7 +109,8 @@ class _Folder:
         self.module.register_buffer(name, value.contiguous().clone())
         with self.graph.inserting_before(node):
             constant = self.graph.get_attr(name)
-            # FxImporter takes a get_attr as a plain argument of one user: a clone is that user.
+            # FxImporter treats a get_attr as a plain argument with one user; the clone is that
+            # user.
             clone = self.graph.call_function(aten.clone.default, (constant,))
         constant.meta = _like(node, node.meta["val"].contiguous())
         clone.meta = dict(constant.meta)
@@ -137,9 +138,9 @@ class _Folder:
 
 
 def _clone_in_lists(graph) -> None:
-    """Clones constants and inputs that stand in lists of operands, as indices do.
+    """Clones constants and inputs in operand lists, such as indices.
 
-    FxImporter takes results of ops there alone.
+    In such lists FxImporter accepts only results of ops.
     """
     for node in list(graph.nodes):
         for argument in node.args:
@@ -156,7 +157,7 @@ def _clone_in_lists(graph) -> None:
 
 
 def fold(program) -> int:
-    """Folds the graph of an exported program in place. Returns the number of constants made."""
+    """Folds the graph of an exported program in place. Returns the number of new constants."""
     folder = _Folder(program)
     folder.evaluate()
     folder.rewrite()

@@ -1,10 +1,10 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Ops that have to survive the way to MLIR: gradients that stop, and dropout.
+"""Ops that must be preserved in MLIR: stopped gradients and dropout.
 
 torch-mlir drops ``detach``, and its ``dropout`` draws from a global seed. Here both become ops of a
-library of our own in the graph of torch, and calls of functions without a body in MLIR, which the
-compiler's Import stage reads:
+library of this package in torch's graph. In MLIR they become calls of functions without a body,
+which the compiler's Import stage reads:
 
 =================================  =====================================================
 torch                              MLIR
@@ -52,7 +52,7 @@ def _is_float(node) -> bool:
 
 
 def _insert_stop(graph, node) -> None:
-    """Puts a marker after ``node``: all of its users read the marker."""
+    """Inserts a marker after ``node``. All users of ``node`` then read the marker."""
     with graph.inserting_after(node):
         marker = graph.call_function(STOP, (node,))
     marker.meta = dict(node.meta)
@@ -60,12 +60,12 @@ def _insert_stop(graph, node) -> None:
 
 
 def mark_stops(program, trained: set[str]) -> int:
-    """Marks each place at which a gradient of the parameters ``trained`` stops.
+    """Marks each value at which a gradient of the parameters ``trained`` stops.
 
-    ``trained`` are names of placeholders. Regions of ``torch.no_grad`` are inlined, their floats
-    marked. Returns the number of markers.
+    ``trained`` are names of placeholders. Regions of ``torch.no_grad`` are inlined, and their
+    floats marked. Returns the number of markers.
 
-    Raises ExportError for gradients that are switched on again inside of such a region.
+    Raises ExportError if such a region enables gradients again.
     """
     module, graph = program.graph_module, program.graph_module.graph
     depends: set = set()
@@ -83,7 +83,7 @@ def mark_stops(program, trained: set[str]) -> int:
         if node.target in _DETACHES and _is_float(node):
             _insert_stop(graph, node)
             count += 1
-            continue  # what follows depends on no parameter through it
+            continue  # later nodes depend on no parameter through this node
         value = node.meta.get("val")
         values = value if isinstance(value, (tuple, list)) else [value]
         if node.op == "output" or any(isinstance(v, torch.Tensor) and v.is_floating_point()
@@ -95,7 +95,7 @@ def mark_stops(program, trained: set[str]) -> int:
 
 
 def _inline_region(module, graph, node, depends) -> int:
-    """Inlines a region of ``torch.set_grad_enabled``; without gradients its floats are marked."""
+    """Inlines a region of ``torch.set_grad_enabled``. Marks floats if gradients are disabled."""
     enabled, region = node.args[0], getattr(module, node.args[1].target)
     arguments = iter(node.args[2:])
     copies: dict = {}
@@ -142,9 +142,9 @@ def _inline_region(module, graph, node, depends) -> int:
 def mark_padding(program) -> int:
     """Stops the gradient of rows that ``padding_idx`` of an embedding names.
 
-    torch computes with such a row and gives it no gradient; the op itself is lost on the way to
-    MLIR. Returns the number of embeddings changed. Raises ExportError for gradients that are scaled
-    by frequency.
+    torch computes with such a row but gives it no gradient; the lowering to MLIR loses this rule.
+    Returns the number of changed embeddings. Raises ExportError for gradients that are scaled by
+    frequency.
     """
     module, graph = program.graph_module, program.graph_module.graph
     count = 0
@@ -180,7 +180,7 @@ def mark_padding(program) -> int:
 
 
 def _drops_nothing(node) -> bool:
-    """Returns whether a recurrent op is one without dropout between its layers."""
+    """Returns whether ``node`` is a recurrent op without dropout between its layers."""
     if node.target.overloadpacket not in (aten.lstm, aten.gru, aten.rnn_tanh, aten.rnn_relu):
         return False
     names = [argument.name for argument in node.target._schema.arguments]
@@ -189,9 +189,9 @@ def _drops_nothing(node) -> bool:
 
 
 def mark_dropout(program) -> int:
-    """Replaces dropout that is active by the marker op. Returns the number of markers.
+    """Replaces active dropout by the marker op. Returns the number of markers.
 
-    Inactive dropout becomes its input. Raises ExportError for other random numbers.
+    Inactive dropout is replaced by its input. Raises ExportError for other random numbers.
     """
     module, graph = program.graph_module, program.graph_module.graph
     count = 0
@@ -229,7 +229,7 @@ def mark_dropout(program) -> int:
 
 
 def to_calls(context, module) -> int:
-    """Replaces the marker ops of a module of torch-mlir by calls. Returns the number of stops."""
+    """Replaces marker ops of torch-mlir's module by calls. Returns the number of stops."""
     from iree.compiler import ir
 
     declarations: dict[tuple, str] = {}

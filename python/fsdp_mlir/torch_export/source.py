@@ -1,6 +1,6 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Places in the exported module's own source."""
+"""Locations in the exported module's own source."""
 
 from __future__ import annotations
 

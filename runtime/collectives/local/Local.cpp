@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Allocates slots and events on the heap.
+// Allocates the ranks' slots and events on the heap.
 //
 //===----------------------------------------------------------------------===//
 

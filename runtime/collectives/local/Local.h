@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// All ranks are in this process and share its memory.
+// Backend 'local': all ranks are threads of this process and share its memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,12 +18,13 @@ namespace fsdprt {
 class LocalCommunicator final : public PeerMemory {
 public:
   LocalCommunicator(Mesh mesh, double timeoutSeconds, uint32_t spins);
-  /// For a group of ranks that other ranks wait for: heartbeats go to `watchdog`.
+  /// Creates the communicator of a group that other ranks wait for. Heartbeats go to `watchdog`.
   LocalCommunicator(Mesh mesh, std::unique_ptr<Watchdog> watchdog, uint32_t spins);
 
   const char *name() const override { return "local"; }
   uint32_t processes() const override { return 1; }
-  void registerArena(uint32_t, const ArenaMemory &) override {} // slots hold addresses
+  // Slots hold addresses, so there is nothing to register.
+  void registerArena(uint32_t, const ArenaMemory &) override {}
   void connect() override;
 
 private:

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A stream waits only for events that are already recorded, because all members of a group have
-// started the collective under the table's lock. So waits for events cannot form a cycle, whatever
+// A stream waits only for events that are already recorded, because a collective is enqueued only
+// after all members of its group have started it. So waits for events cannot form a cycle, whatever
 // the order in which groups are enqueued.
 //
 //===----------------------------------------------------------------------===//
@@ -19,7 +19,7 @@
 using namespace fsdprt;
 
 static constexpr uint32_t pollMilliseconds = 20;
-static constexpr uint64_t pieceElements = 16; // smallest piece of an all-reduce
+static constexpr uint64_t pieceElements = 16; // smallest segment of an all-reduce
 
 static bool reduces(fb::CollectiveKind kind) {
   return kind == fb::CollectiveKind::reduce_scatter || kind == fb::CollectiveKind::all_reduce;
@@ -49,7 +49,7 @@ void LocalCuda::checkGroups() const {
                  CudaSums::mostSources, members.size());
 }
 
-/// Enables peer access between the GPUs of all ranks. Throws Error if a pair has none.
+/// Enables peer access between the GPUs of all ranks. Throws Error if two GPUs lack peer access.
 void LocalCuda::reachPeers() const {
   std::set<std::pair<CudaContext, CudaContext>> known;
   for (const CudaQueue *from : queues)
@@ -94,7 +94,7 @@ void LocalCuda::copy(const CudaQueue &queue, CudaQueue::Lane lane, CudaPointer t
                          "copy between ranks");
 }
 
-/// Enqueues the copies of an all-gather or broadcast to one rank.
+/// Enqueues the copies of an all-gather or broadcast that write the target of one rank.
 void LocalCuda::gather(uint32_t collective, uint32_t rank) {
   const CollectiveKey &key = getKey(collective);
   const std::vector<uint32_t> &members = membersOf(collective, rank);
@@ -121,7 +121,7 @@ void LocalCuda::sum(uint32_t collective, uint32_t rank, uint64_t first, uint64_t
                                  key.reduction == fb::Reduction::avg, sources, count, target);
 }
 
-/// Enqueues the second half of an all-reduce: copies of the pieces that the other members summed.
+/// Enqueues the second half of an all-reduce: copies of the segments that the other members summed.
 void LocalCuda::collectPieces(uint32_t collective, uint32_t rank) {
   const CollectiveKey &key = getKey(collective);
   const std::vector<uint32_t> &members = membersOf(collective, rank);
@@ -138,7 +138,7 @@ void LocalCuda::collectPieces(uint32_t collective, uint32_t rank) {
   }
 }
 
-/// Enqueues a collective on the streams of all its members, which have all started it.
+/// Enqueues a collective on the streams of all its members. All members must have started it.
 void LocalCuda::issue(uint32_t collective, uint32_t anyMember) {
   const CollectiveKey &key = getKey(collective);
   const std::vector<uint32_t> &members = membersOf(collective, anyMember);

@@ -7,15 +7,15 @@
 // Ranks are threads of one process. Their arenas are in the memory of one GPU, or of several GPUs
 // with peer access. Collectives do not copy through the host, and no thread waits for a GPU. The
 // last rank that starts a collective enqueues it on the gather or reduce streams of all members.
-// These streams first wait for a mark of each member's compute stream, set where that member
-// started it:
+// These streams first wait for each member's mark, which the member set on its compute stream at
+// start():
 //
 //   rank's compute   | before | mark -------- wait: after the transfers of all members | after
 //   its gather                  \-> after the marks of all members: copies | mark
 //
 // wait() only enqueues a wait on the compute stream, and returns. Commands that the rank enqueues
-// next find the target complete and the sources read (R2). Sums use CudaSums. An all-reduce is a
-// sum of the rank's piece, a mark, and copies of the others' pieces.
+// next find the target complete and the sources read (R2). Sums use CudaSums. An all-reduce has
+// three steps: a sum of the rank's segment, a mark, and copies of the other members' segments.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ namespace fsdprt {
 class LocalCuda : public Communicator {
 public:
   LocalCuda(Mesh mesh, double timeoutSeconds, uint32_t spins);
-  /// For a group of ranks that other ranks wait for: heartbeats go to `watchdog`.
+  /// Creates the communicator of a group that other ranks wait for. Heartbeats go to `watchdog`.
   LocalCuda(Mesh mesh, std::unique_ptr<Watchdog> watchdog, uint32_t spins);
   ~LocalCuda() override;
 
@@ -62,13 +62,13 @@ private:
     CudaPointer source = 0, target = 0;
     std::atomic<uint64_t> begins{0}; // number of starts
     CudaMark begun, summed, done;
-    DeviceSpan span; // of its work on the rank's stream
+    DeviceSpan span; // time span of the rank's transfers
   };
   /// State of a group in a collective, stored for its first member.
   struct Table {
     std::mutex mutex;
     uint32_t arrived = 0;
-    std::atomic<uint64_t> issued{0}; // number of times it was enqueued
+    std::atomic<uint64_t> issued{0}; // number of times the collective was enqueued
     FutexEvent event;
   };
   CollectiveSlot &slotOf(uint32_t collective, uint32_t rank) const {

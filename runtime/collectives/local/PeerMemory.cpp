@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// See the drawing in PeerMemory.h. Long copies and sums are divided among the rank's workers; no
-// element's value depends on the division.
+// See the drawing in PeerMemory.h. Long copies and sums are divided among the rank's workers. The
+// division does not change the value of any element.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,8 +15,8 @@
 
 using namespace fsdprt;
 
-static constexpr uint32_t pollMilliseconds = 20;    // between checks of the watchdog
-static constexpr uint64_t parallelBytes = 64 << 10; // smallest work for several workers
+static constexpr uint32_t pollMilliseconds = 20;    // time between checks of the watchdog
+static constexpr uint64_t parallelBytes = 64 << 10; // smallest range that several workers share
 
 void PeerMemory::reach(uint32_t collective, uint32_t rank, uint64_t progress) {
   slotOf(collective, rank).progress.store(progress, std::memory_order_release);
@@ -66,7 +66,8 @@ void PeerMemory::begin(uint32_t collective, uint32_t rank, const std::byte *sour
   reach(collective, rank, use * stages + 1);
 }
 
-/// Calls part(first, count) for parts of [0, count) elements, on all workers if there are enough.
+/// Calls part(first, count) for ranges of [0, count) elements. All workers take part if there are
+/// at least parallelBytes.
 template <typename Part>
 static void inParts(WorkerPool &pool, uint64_t count, uint64_t elementSize, Part part) {
   if (pool.size() == 1 || count * elementSize < parallelBytes)

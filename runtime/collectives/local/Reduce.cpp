@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Blocks of 2048 elements are summed over all ranks in a stack buffer, which stays in the L1 cache,
-// then scaled and written. The code is compiled for three vector widths, of which one is chosen by
-// the processor's features.
+// and are then scaled and written. The code is compiled for three vector widths; the processor's
+// features decide which version runs.
 //
 //===----------------------------------------------------------------------===//
 

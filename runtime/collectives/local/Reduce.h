@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // out[i] = ((+0 + x0[i]) + x1[i]) + ... , times 1/n for an average. Sums are in f64 for f64, else
-// in f32, and rounded once at the end. The result does not depend on the vector width, because no
-// two elements are combined and no operations are contracted.
+// in f32, and are rounded once at the end. The result does not depend on the vector width, because
+// each element has its own sum and no operations are contracted.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,8 +18,9 @@
 
 namespace fsdprt {
 
-/// Sums `elements` of all ranks into `target`. Those of rank j begin at sources[j] + offset; a null
-/// source adds nothing, but counts in an average. `target` may be one of the ranges that are read.
+/// Sums `elements` elements of all ranks into `target`. The elements of rank j begin at sources[j]
+/// + offset. A null source adds nothing, but counts in an average. `target` may be one of the
+/// source ranges.
 void reduceInOrder(DType type, bool average, const std::byte *const *sources, uint32_t ranks,
                    uint64_t offset, uint64_t elements, std::byte *target);
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The time limit of a wait starts anew with progress of what it waits for: heartbeats of ranks
+// The time limit of a wait restarts with any progress of the awaited processes: heartbeats of ranks
 // within programs, messages of processes between programs, and arriving bytes.
 //
 //===----------------------------------------------------------------------===//
@@ -20,7 +20,7 @@ using ull = unsigned long long;
 
 static constexpr uint32_t idleMilliseconds = 50, busyMilliseconds = 1;
 static constexpr double secondsToTellFailure = 2, pollSeconds = 0.02;
-static constexpr size_t pieceBytes = 32 << 20; // per message of collect()
+static constexpr size_t pieceBytes = 32 << 20; // largest message of collect()
 
 MpiCommunicator::MpiCommunicator(Mesh newMesh, uint32_t rank, MpiReduce reduce,
                                  const std::string &agreement, double timeoutSeconds,
@@ -53,7 +53,7 @@ MpiCommunicator::MpiCommunicator(Mesh newMesh, uint32_t rank, MpiReduce reduce,
   }
 }
 
-/// Reports a failure to the others, unless this process has left in order.
+/// Reports a failure to the others, unless this process has left in an orderly way.
 MpiCommunicator::~MpiCommunicator() {
   if (!left) {
     watchdog->fail();
@@ -83,7 +83,8 @@ void MpiCommunicator::sayGoodbye() {
         nullptr, [&] { return heartbeat->haveAllLeft(); }, [&] { return heardFromAll(); },
         [&] { throw Error(FSDPRT_HUNG, "not all ranks left in order"); });
     left = true;
-  } catch (const Error &) { // waits for nothing more
+  } catch (const Error &) {
+    // After an error this process waits for nothing more.
     watchdog->fail();
   }
 }
@@ -123,7 +124,8 @@ void MpiCommunicator::checkSchedule() {
       hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   std::vector<uint64_t> all(ranks());
   exchange(&hash, sizeof hash, all.data());
-  barrier(); // no rank ends before all have the hashes and can report the same error
+  // No rank ends before all ranks have the hashes, so that all can report the same error.
+  barrier();
   for (uint32_t rank = 1; rank < ranks(); ++rank)
     if (all[rank] != all[0])
       badInput("rank %u has other collectives than rank 0: expected hash %016llx, found %016llx; "
@@ -152,7 +154,8 @@ void MpiCommunicator::makeFlights() {
       operations[i]->useLibrary(groupOver(members));
     laneBytes = std::max(laneBytes, operations[i]->laneBytes());
   }
-  std::lock_guard<std::mutex> lock(mpi.getMutex()); // the service thread reads these
+  // The service thread reads `lanes` and `inFlight`.
+  std::lock_guard<std::mutex> lock(mpi.getMutex());
   lanes.reserve(laneBytes);
   inFlight.reserve(operations.size());
 }
@@ -168,8 +171,8 @@ void MpiCommunicator::connect() {
 
 //===- Progress -----------------------------------------------------------===//
 
-/// Advances all collectives in flight. Returns true if anything happened. The caller holds the
-/// mutex.
+/// Advances all collectives in flight. Returns true if any of them made progress. The caller holds
+/// the mutex.
 bool MpiCommunicator::advanceAll(WorkerPool *pool) {
   bool moved = false;
   for (MpiCollective *operation : inFlight)
@@ -234,8 +237,8 @@ void MpiCommunicator::await(WorkerPool *pool, Done done, Beats beats, Late late)
       round = 0;
       continue;
     }
-    // The clock decides as well as the number of rounds: on a loaded machine, 64 rounds can take as
-    // long as the progress timeout.
+    // The checks depend on the clock as well as on the number of rounds: on a loaded machine, 64
+    // rounds can take as long as the progress timeout.
     if (double now = monotonicSeconds(); round % 64 == 0 || now - looked > pollSeconds) {
       looked = now;
       poll();
@@ -288,8 +291,8 @@ uint64_t MpiCommunicator::heardFromAll() const {
   return sum;
 }
 
-/// Waits for messages. `count` is 1, or two per rank in order. Throws Error if a process is silent
-/// for too long.
+/// Waits for messages: either one, or for each rank in order a receive and a send. Throws Error if
+/// a process sends no heartbeat within the time limit.
 void MpiCommunicator::awaitMessages(fsdprt_mpi_handle *messages, size_t count, const char *why) {
   std::fill(lastSign.begin(), lastSign.end(), Sign{0, monotonicSeconds()});
   uint64_t calls = 0;

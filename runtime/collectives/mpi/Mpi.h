@@ -4,11 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One rank per process, on one machine or many; rank = MPI's rank. Collectives are messages between
-// members (MpiCollective.h), summed in rank order, or the library's own reductions if requested.
+// Each process has one rank, which equals its rank in MPI. The processes run on one machine or
+// many. Collectives are messages between members (MpiCollective.h), summed in rank order; on
+// request the MPI library computes the reductions.
 //
-// All MPI calls are non-blocking and made under one mutex. Besides the rank's thread, a service
-// thread advances messages while the rank computes, and exchanges heartbeats (MpiHeartbeat.h).
+// All MPI calls are non-blocking and made under one mutex. A service thread advances messages while
+// the rank computes, and exchanges heartbeats (MpiHeartbeat.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,8 +27,9 @@ enum class MpiReduce { ordered, library };
 
 class MpiCommunicator final : public Communicator {
 public:
-  /// Meets the other processes. Throws Error unless there is one for each rank of the mesh, this
-  /// one is `rank`, and all have an equal `agreement` (Agreement.h). Times are in seconds.
+  /// Connects to the other processes. Throws Error unless there is one process for each rank of the
+  /// mesh, this process is `rank`, and all have an equal `agreement` (Agreement.h). Times are in
+  /// seconds.
   MpiCommunicator(Mesh mesh, uint32_t rank, MpiReduce reduce, const std::string &agreement,
                   double timeoutSeconds, double meetingSeconds);
   ~MpiCommunicator() override;
@@ -57,7 +59,8 @@ private:
   bool advanceAll(WorkerPool *pool);
   void serve();
   void endService();
-  /// Waits until done() is true. Calls late() if beats() does not change within the time limit.
+  /// Waits until done() returns true. Calls late() if the result of beats() does not change within
+  /// the time limit.
   template <typename Done, typename Beats, typename Late>
   void await(WorkerPool *pool, Done done, Beats beats, Late late);
   void awaitMessages(fsdprt_mpi_handle *messages, size_t count, const char *why);
@@ -80,7 +83,7 @@ private:
     double at;
   };
   std::vector<Sign> lastSign;   // by process
-  std::optional<Error> problem; // error of the service thread
+  std::optional<Error> problem; // the service thread's error
   uint64_t progress = 0;        // counts advances of messages
   FutexEvent endingEvent;
   std::atomic<bool> ending{false}, busy{false};

@@ -5,11 +5,11 @@
 //===----------------------------------------------------------------------===//
 //
 // Messages of a collective have its tag, and MPI preserves the order of messages from one sender.
-// So a fast rank may already send messages of the collective's next use.
+// So a fast rank may already send messages of the next use of the collective.
 //
-// In place: a rank overwrites what it has sent only after the send is complete. In the first half
-// of a large all_reduce it writes its own piece, and sends the others. All sends are complete
-// before the second half.
+// In place: a rank overwrites data that it has sent only after the send is complete. In the first
+// half of a large all_reduce a rank writes its own segment and sends the other segments. All these
+// sends are complete before the second half.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ using namespace fsdprt;
 using fb::CollectiveKind;
 
 static constexpr uint64_t pieceTile = 16;           // elements
-static constexpr uint64_t parallelBytes = 64 << 10; // smallest chunk that several threads sum
+static constexpr uint64_t parallelBytes = 64 << 10; // smallest size for several threads
 
 void MpiLanes::reserve(uint64_t laneBytes) {
   memory.resize(laneBytes * count);
@@ -65,7 +65,7 @@ uint64_t MpiCollective::laneBytes() const {
 
 //===- Ranges of messages --------------------------------------------------===//
 
-/// Computes the elements of the target that member j of a large all_reduce sums.
+/// Computes the elements of the target that member j sums in a large all_reduce.
 void MpiCollective::pieceOf(uint32_t j, uint64_t &first, uint64_t &count) const {
   uint64_t end;
   WorkerPool::split(key.count, pieceTile, group, j, first, end);
@@ -135,7 +135,8 @@ void MpiCollective::start(const std::byte *newSource, std::byte *newTarget) {
   enter(Phase::move);
 }
 
-/// Plans the messages of a phase. Chunks of sums fit the cache and the lane.
+/// Plans the messages of a phase. In phase `sum` the chunks are small enough for the cache and a
+/// lane.
 void MpiCollective::plan() {
   chunk = largeChunkBytes;
   if (phase == Phase::sum)
@@ -229,7 +230,7 @@ bool MpiCollective::advanceReceives(MpiLanes &lanes, WorkerPool *pool) {
 
 //===- Sums ---------------------------------------------------------------===//
 
-/// Sums the chunks of a row in the lane and the rank's own chunk.
+/// Sums row `row`: the chunks in the lane and the rank's own chunk.
 void MpiCollective::addUp(uint64_t row, WorkerPool *pool) {
   uint64_t first = 0, count = key.count;
   if (key.kind == CollectiveKind::all_reduce && !isSmall())
@@ -271,7 +272,7 @@ static void scale(void *data, uint64_t count, uint32_t group) {
     values[i] *= Float(1) / static_cast<Float>(group);
 }
 
-/// Divides the library's sum by the number of members, for an average.
+/// Divides the library's sum by the number of members if the reduction is an average.
 void MpiCollective::scaleSum() {
   if (key.reduction == fb::Reduction::avg)
     key.dtype == DType::f64 ? scale<double>(target, key.count, group)
@@ -290,7 +291,8 @@ const std::vector<uint32_t> &MpiCollective::missing() {
     if (waits)
       lacking.push_back(members[j]);
   }
-  if (lacking.empty()) // the library does not report which members it waits for
+  // The library does not report which members it waits for, so all other members are named.
+  if (lacking.empty())
     std::copy_if(members.begin(), members.end(), std::back_inserter(lacking),
                  [&](uint32_t member) { return member != members[own]; });
   return lacking;

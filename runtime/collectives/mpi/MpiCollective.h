@@ -5,17 +5,18 @@
 //===----------------------------------------------------------------------===//
 //
 // The messages that a rank exchanges with each other member of its group are divided into rows: row
-// k has the k-th chunk for each member. Two rows are in flight in each direction.
+// k has chunk k for each member. Two rows are in flight in each direction.
 //
-//     all_gather      source to each                 each source into its place in the target
-//     broadcast       root: source to each           the root's into the target
-//     reduce_scatter  piece j of the source to j     chunks of the own piece into a lane; summed
-//                                                    when a row is complete
-//     all_reduce      small: source to each          all sources into a lane, summed
-//                     else: reduce_scatter of pieces of the target, then all_gather of them
+//     all_gather      sends source to each           receives each source in its target range
+//     broadcast       root sends source to each      others receive it in the target
+//     reduce_scatter  sends segment j to member j    receives its segment in a lane, and sums
+//                                                    it when a row is complete
+//     all_reduce      small: source to each          receives all in a lane, and sums
+//                     large: as reduce_scatter of segments, then as all_gather of them
 //
-// A lane is a buffer for two rows of chunks to be summed. Collectives get one of a few lanes in the
-// order of their starts, which is equal on all members, so that the oldest one can always complete.
+// A lane is a buffer for two rows of chunks that are summed. A collective takes one of `count`
+// lanes in the order of starts. This order is equal on all members, so the oldest collective can
+// always complete.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,14 +28,14 @@
 
 namespace fsdprt {
 
-/// Buffers for sums in progress.
+/// Buffers for sums that are being computed.
 class MpiLanes {
 public:
   static constexpr uint32_t count = 4;
   static constexpr uint64_t chunkBytes = 512 << 10;
 
   void reserve(uint64_t newLaneBytes);
-  /// Returns a free lane, or null.
+  /// Returns a free lane, or null if there is none.
   std::byte *take();
   void giveBack(std::byte *lane) { free.push_back(lane); }
   uint64_t bytes() const { return memory.size(); }
@@ -46,19 +47,19 @@ private:
 
 class MpiCollective {
 public:
-  /// `over` is a communicator of all processes; `tag` is unique to the collective.
+  /// `over` is a communicator of all processes; no other collective uses `tag`.
   MpiCollective(MpiLibrary &mpi, const CollectiveKey &key, const std::vector<uint32_t> &members,
                 uint32_t own, fsdprt_mpi_handle over, int tag);
   /// Uses the library's reduction over the communicator `group`.
   void useLibrary(fsdprt_mpi_handle group) { library = group; }
   bool canUseLibrary() const;
-  /// Omits the contribution of a member, given by its number in the group, from now on.
+  /// From now on omits the contribution of a member, given by its index in the group.
   void drop(uint32_t member) { dropped = member; }
   uint64_t laneBytes() const;
 
   void start(const std::byte *source, std::byte *target);
-  /// Advances without waiting, on `pool` if it is not null. Returns true if anything happened. The
-  /// caller holds the mutex.
+  /// Makes progress without waiting; sums run on `pool` if it is not null. Returns true if any
+  /// message or sum progressed. The caller holds the mutex.
   bool advance(MpiLanes &lanes, WorkerPool *pool);
   bool isDone() const { return phase == Phase::done; }
   /// Returns the ranks of the members whose messages are missing. Not thread-safe.

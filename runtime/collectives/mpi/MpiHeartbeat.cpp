@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// At most one message to each peer is in flight, so that messages to a stopped peer do not
-// accumulate.
+// At most one message to each peer is in flight, so that messages to a stopped peer do not pile up.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Several times per second every process sends all others its rank's RankProgress, whether it
-// failed and with which status, and whether it leaves. Received messages update the watchdog. The
-// caller holds the library's mutex.
+// Several times per second every process sends all others its RankProgress, the status of a
+// failure, and whether it leaves. Received messages update the watchdog. The caller holds the
+// library's mutex.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ public:
   MpiHeartbeat(MpiLibrary &mpi, Watchdog &watchdog, fsdprt_mpi_handle over, int tag);
   ~MpiHeartbeat();
 
-  /// Receives messages, and sends to the others if it is time to.
+  /// Receives messages, and sends messages to the others when they are due.
   void beat();
   /// Returns the number of messages from the process of a rank, with or without progress.
   uint64_t heard(uint32_t rank) const { return peers[rank].heard.load(std::memory_order_relaxed); }
@@ -44,7 +44,7 @@ private:
     fsdprt_mpi_handle receiving, sending;
     bool left = false, toldLast = false, toldFailure = false;
     std::atomic<uint64_t> heard{0};
-    char program[2][64] = {}, label[2][144] = {}; // double buffer: readers use the other one
+    char program[2][64] = {}, label[2][144] = {}; // double buffer; `turn` is current
     uint32_t turn = 0;
   };
 

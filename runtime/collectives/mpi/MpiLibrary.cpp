@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Loads, initialises and finalises MPI. A process that failed ends without MPI_Finalize; mpirun
+// Loads, initialises and finalises MPI. A process that has failed ends without MPI_Finalize; mpirun
 // then ends the other processes.
 //
 //===----------------------------------------------------------------------===//
@@ -22,7 +22,7 @@ using namespace fsdprt;
 static constexpr double secondsToFinalize = 30;
 
 namespace {
-/// Ends the process unless it is destroyed in time.
+/// Ends the process unless this object is destroyed within `seconds`.
 class Deadline {
 public:
   Deadline(double seconds, std::string message)
@@ -56,7 +56,7 @@ private:
 };
 } // namespace
 
-/// Returns the folder of the program.
+/// Returns the folder of the program's executable.
 static std::string programFolder() {
   char path[PATH_MAX];
   ssize_t size = readlink("/proc/self/exe", path, sizeof path - 1);
@@ -99,7 +99,8 @@ static const fsdprt_mpi_table *loadTable() {
 }
 
 MpiLibrary &MpiLibrary::get(double seconds) {
-  static MpiLibrary *library = new MpiLibrary(seconds); // lives as long as the process
+  // The library lives as long as the process.
+  static MpiLibrary *library = new MpiLibrary(seconds);
   return *library;
 }
 
@@ -138,7 +139,8 @@ void MpiLibrary::fail(int code, const char *what) const {
 
 fsdprt_mpi_handle MpiLibrary::makeWorld(double seconds) {
   std::lock_guard<std::mutex> lock(mutex);
-  alignas(8) static thread_local fsdprt_mpi_handle made; // MPI writes it after the call returned
+  // `made` is static, because MPI writes it after this function has returned.
+  alignas(8) static thread_local fsdprt_mpi_handle made;
   fsdprt_mpi_handle request;
   check(table->world(&made, &request), "creating a communicator");
   for (double limit = monotonicSeconds() + seconds; !isDone(&request, 1); usleep(200))

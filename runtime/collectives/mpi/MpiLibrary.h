@@ -4,10 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Loaded on demand from $FSDPRT_MPI_MODULE, or from fsdprt_mpi.so in ../lib or . of the program.
+// The library is loaded on demand from $FSDPRT_MPI_MODULE, or from fsdprt_mpi.so in the folder
+// ../lib or . of the program.
 //
-// Some MPI calls wait for other processes and cannot be interrupted (init, finalize, creating a
-// group). They run under a deadline, after which the process prints a message and exits.
+// Some MPI calls (init, finalize, creating a group) wait for other processes and cannot be
+// interrupted. They run under a deadline: when it passes, the process prints a message and exits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +37,7 @@ public:
   /// Returns text such as "Open MPI v4.1.4".
   const std::string &getVersion() const { return version; }
 
-  /// Must be held during calls of the table.
+  /// Returns the mutex that callers of the table must hold.
   std::mutex &getMutex() { return mutex; }
   const fsdprt_mpi_table *operator->() const { return table; }
   fsdprt_mpi_handle noRequest() const { return table->no_request; }
@@ -53,9 +54,9 @@ public:
   }
   /// Creates a communicator of all processes for private use. All processes must call it.
   fsdprt_mpi_handle makeWorld(double seconds);
-  /// Creates a communicator of `members`, which must all call it.
+  /// Creates a communicator of `members`. All members must call it.
   fsdprt_mpi_handle makeGroup(const std::vector<uint32_t> &members, int tag, double seconds);
-  /// Makes the process end without MPI_Finalize, which might never return.
+  /// Makes the process end without MPI_Finalize, which might not return after a failure.
   void giveUp(bool forGood = true) { givenUp = forGood; }
 
 private:

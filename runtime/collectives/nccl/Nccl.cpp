@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// No thread blocks inside of NCCL. A wait polls the event after the collective, the asynchronous
-// errors of the communicators, the watchdog and the clock. A rank that finds an error, or whose
-// progress timeout has expired, aborts its own communicators and sets the watchdog's failure flag,
-// after which the other ranks do the same.
+// No thread blocks inside NCCL. A wait polls four things: the event after the collective, the
+// asynchronous errors of the communicators, the watchdog and the clock. A rank that finds an error,
+// or whose progress timeout has expired, aborts its own communicators and sets the watchdog's
+// failure flag. The other ranks then do the same.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@
 using namespace fsdprt;
 
 namespace {
-/// Pauses between polls: none at first, later up to 2 ms.
+/// Pauses between polls: busy waiting for the first `spins` polls, then sleeps of up to 2 ms.
 class Naps {
 public:
   explicit Naps(uint32_t spins) : spins(spins) {}
@@ -105,7 +105,7 @@ void NcclCommunicator::findLanes() {
   }
 }
 
-/// Returns the NCCL call of a collective. Integers are only copied, so they are passed as bytes.
+/// Returns the NCCL call of a collective. Integers are never summed, so they are passed as bytes.
 NcclCall NcclCommunicator::callOf(uint32_t collective) const {
   const CollectiveKey &key = getKey(collective);
   NcclCall call = {key.kind,
@@ -138,11 +138,11 @@ struct NcclCommunicator::Word {
   NcclId id;
   int version;
   NcclResult result;
-  unsigned char device[16]; // UUID of its first rank's GPU
+  unsigned char device[16]; // UUID of the process's first GPU
 };
 
-/// Throws Error unless all processes have one version of NCCL and, with one rank per process, each
-/// rank has its own GPU.
+/// Throws Error unless all processes have one version of NCCL. If each process has one rank, each
+/// rank must also have its own GPU.
 void NcclCommunicator::checkOthers(const std::vector<Word> &words) const {
   for (size_t i = 1; i < words.size(); ++i)
     if (words[i].version != words[0].version)
@@ -159,7 +159,7 @@ void NcclCommunicator::checkOthers(const std::vector<Word> &words) const {
             j, i);
 }
 
-/// Returns the unique id that rank 0 creates, on all ranks.
+/// Distributes the unique id that rank 0 creates, and returns it.
 NcclId NcclCommunicator::agreeOnId() {
   Word mine = {{}, nccl.version(), ncclOk, {}};
   int device = 0;
@@ -175,7 +175,7 @@ NcclId NcclCommunicator::agreeOnId() {
   return words[0].id;
 }
 
-/// Waits until no NCCL call is in progress on the ranks here. Returns false after `seconds`.
+/// Waits until no NCCL call of the ranks here is in progress. Returns false after `seconds`.
 bool NcclCommunicator::awaitRanks(double seconds) {
   double limit = monotonicSeconds() + seconds;
   for (Naps naps(0);; naps.take()) {
@@ -190,7 +190,8 @@ bool NcclCommunicator::awaitRanks(double seconds) {
   }
 }
 
-/// Calls start(rank) for all ranks here as one NCCL group, and waits until it has ended.
+/// Calls start(rank) for all ranks here as one NCCL group. Waits until the group's calls have
+/// ended.
 template <typename Start>
 void NcclCommunicator::onEveryRank(const char *what, Start start) {
   try {
@@ -243,7 +244,8 @@ void NcclCommunicator::connect() {
       ncclRank(rank).prepare(calls, reduces);
     }
   } catch (...) {
-    ncclRanks.clear(); // aborts
+    // Destroying the ranks aborts their communicators.
+    ncclRanks.clear();
     throw;
   }
 }
@@ -257,7 +259,8 @@ void NcclCommunicator::releaseArenas() {
         for (auto &each : ncclRanks)
           each->destroy();
     }
-  } catch (const Error &) { // the communicators end in any case
+  } catch (const Error &) {
+    // After an error, clear() below aborts the communicators.
   }
   ncclRanks.clear();
 }
@@ -283,8 +286,8 @@ void NcclCommunicator::begin(uint32_t collective, uint32_t rank, const std::byte
 
 void NcclCommunicator::joinNext(uint32_t rank) { ncclRank(rank).joinNext(); }
 
-/// Returns true if `member` has started the collective at least as often as `rank`. For a rank of
-/// another process only the last started collective is known.
+/// Returns true if `member` has started the collective at least as often as `rank`. If `member` is
+/// in another process, only its last started collective is known.
 bool NcclCommunicator::hasBegun(uint32_t collective, uint32_t rank, uint32_t member) const {
   if (isLocal(member))
     return ncclRank(member).begun(collective) >= ncclRank(rank).begun(collective);

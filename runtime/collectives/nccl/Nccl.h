@@ -4,16 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// NCCL transfers the contents of arenas. Everything else goes through another communicator, the
-// control: which process has which ranks, NCCL's unique id, exchanges between programs, heartbeats.
-// So NCCL can be combined with each of the other backends: threads (local), processes of a machine,
-// or several machines.
+// NCCL transfers the contents of arenas. Another communicator, `control`, does everything else: it
+// knows which process has which ranks, and transfers NCCL's unique id, exchanges between programs
+// and heartbeats. So NCCL can be combined with each of the other backends: threads (local),
+// processes of a machine (shm), or several machines (mpi).
 //
 //     control    connect | rank 0's id to all
 //     NCCL               | one communicator of all ranks | split: one for each axis and channel
 //
-// Exception to (R5) of Communicator.h: NCCL's order of summation depends on its algorithm. So sums
-// of three or more ranks equal those of other backends only up to rounding.
+// (R5) of Communicator.h does not hold: NCCL's order of summation depends on its algorithm. So sums
+//      of three or more ranks equal those of other backends only up to rounding.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,8 +28,8 @@ namespace fsdprt {
 
 class NcclCommunicator final : public Communicator {
 public:
-  /// `control` is for the same mesh, and not connected yet. `localRank` is the rank's number on its
-  /// machine, if each process has one rank and the number is known. `isOnDevice`: see (R10). Throws
+  /// `control` is for the same mesh, and not connected yet. `localRank` is the rank's index on its
+  /// machine, if each process has one rank and the index is known. `isOnDevice`: see (R10). Throws
   /// Error if there is no NCCL.
   NcclCommunicator(std::unique_ptr<Communicator> control, uint32_t spins,
                    std::optional<uint32_t> localRank = {}, bool isOnDevice = false);
@@ -54,7 +54,7 @@ public:
   void collect(uint32_t rank, const void *data, size_t bytes, void *into) override {
     control->collect(rank, data, bytes, into);
   }
-  /// Ends NCCL's communicators first, while the loss of a rank is still detected.
+  /// Ends NCCL's communicators first, because `control` can then still detect the loss of a rank.
   void leave() override;
   void abort(fsdprt_status status) override { control->abort(status); }
   void joinNext(uint32_t rank) override;
@@ -62,7 +62,7 @@ public:
   void poll() override;
 
 private:
-  /// A group of the mesh and a channel, which share a communicator.
+  /// A group of the mesh and a channel (gather or reduce), whose collectives share a communicator.
   struct Lane {
     const Groups *groups;
     bool reduces;
@@ -93,7 +93,7 @@ private:
   uint32_t spins;
   std::optional<uint32_t> localRank;
   bool onDevice;
-  std::vector<std::unique_ptr<Arena>> unused; // registered with the control for ranks on GPUs
+  std::vector<std::unique_ptr<Arena>> unused; // host arenas that `control` needs for ranks on GPUs
   std::string library;                        // versions of NCCL and the driver
   std::vector<Lane> lanes;
   std::vector<uint32_t> laneOf; // by collective

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// NCCL (libnccl.so.2 or FSDPRT_NCCL_LIBRARY, 2.18 or later) is loaded on demand. Its headers are
-// not needed for the build: its binary interface is declared here.
+// NCCL (libnccl.so.2 or FSDPRT_NCCL_LIBRARY, 2.18 or later) is loaded on demand. The build does not
+// need NCCL's headers, because this file declares NCCL's binary interface.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,13 +42,12 @@ enum NcclType : int {
 };
 enum NcclOperation : int { ncclSum = 0, ncclAvg = 4 };
 
-/// ncclUniqueId: identifies a communicator before its ranks connect.
+/// ncclUniqueId. It identifies a communicator before its ranks connect.
 struct NcclId {
   char bytes[128];
 };
 
-/// ncclConfig_t of NCCL 2.18. Newer versions use defaults for later members, according to
-/// `version`.
+/// ncclConfig_t of NCCL 2.18. Newer libraries read `version` and use defaults for later members.
 struct NcclConfig {
   static constexpr int unset = INT_MIN;
   size_t size = sizeof(NcclConfig);
@@ -62,8 +61,8 @@ struct NcclConfig {
 };
 static_assert(sizeof(NcclConfig) == 48, "the layout of 2.18");
 
-/// The library's name of each function, our name, and its type. OPTIONAL functions are missing in
-/// older versions.
+/// Each entry is the library's name of a function, the name used here, and its type. OPTIONAL
+/// functions are missing in older libraries.
 #define FSDPRT_NCCL_FUNCTIONS(FUNCTION, OPTIONAL)                                                  \
   FUNCTION(ncclGetVersion, getVersion, NcclResult (*)(int *))                                      \
   FUNCTION(ncclGetErrorString, getErrorString, const char *(*)(NcclResult))                        \
@@ -94,7 +93,7 @@ static_assert(sizeof(NcclConfig) == 48, "the layout of 2.18");
 /// Functions of the library, which is never unloaded.
 class NcclLibrary {
 public:
-  static constexpr int oldest = 21801; // the first with ncclCommSplit
+  static constexpr int oldest = 21801; // the oldest version with ncclCommSplit
 
   /// Loads the library. Throws Error if it is missing or too old.
   NcclLibrary();
@@ -104,7 +103,7 @@ public:
   int version() const { return code; }
   /// Returns text such as "NCCL 2.30.7 (libnccl.so.2)".
   std::string text() const;
-  /// Returns the reason of a failed call; `comm` may be null.
+  /// Returns the reason why a call failed. `comm` may be null.
   std::string reason(NcclResult result, NcclComm comm) const;
   static std::string versionText(int code);
 
@@ -113,7 +112,7 @@ private:
   int code = 0;
 };
 
-/// A group of NCCL calls. The destructor ends it, also after an exception.
+/// A group of NCCL calls. The destructor ends the group, also after an exception.
 class NcclGroup {
 public:
   explicit NcclGroup(const NcclLibrary &nccl) : nccl(nccl) { nccl.groupStart(); }

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The event after a collective is recorded once NCCL has put the work on the stream. Recorded
-// earlier, while the call is in progress, it would precede that work.
+// The event of a collective is recorded after NCCL has put the work on the stream. An event
+// recorded while the call is in progress could precede that work.
 //
 //===----------------------------------------------------------------------===//
 
@@ -86,7 +86,9 @@ bool NcclRank::isSettled(NcclComm comm) const {
 
 bool NcclRank::isSettled() {
   useDevice();
-  if (!isSettled(all)) // first: its lanes are not written while it is in progress
+  // `all` is checked first: the lanes' communicators are not written while a call on `all` is in
+  // progress.
+  if (!isSettled(all))
     return false;
   for (const Lane &lane : lanes)
     if (lane.comm && !isSettled(lane.comm))
@@ -106,7 +108,8 @@ void NcclRank::adopt(const ArenaMemory &memory) {
     return;
   for (Lane &lane : lanes) {
     NcclResult result = nccl.commRegister(lane.comm, memory.base, memory.bytes, &lane.registration);
-    if (result != ncclInvalidArgument) // registration is not supported: not an error
+    // ncclInvalidArgument means that registration is not supported, which is not an error.
+    if (result != ncclInvalidArgument)
       expect(result, lane.comm);
   }
 }
@@ -200,7 +203,7 @@ void NcclRank::begin(uint32_t collective, const std::byte *source, std::byte *ta
   }
 }
 
-/// Makes the collective's stream wait for the rank's computation so far.
+/// Makes the collective's stream wait for the work that is on the rank's compute stream now.
 void NcclRank::holdLane(const Flight &flight) const {
   useDevice();
   expect(cuda.eventRecord(flight.beganAt, queue->stream(CudaQueue::compute)));
@@ -233,8 +236,8 @@ NcclResult NcclRank::issue(const Flight &flight) const {
   return ncclInvalidUsage;
 }
 
-/// Returns the end of the launch at the head of the queue, if all its collectives have been
-/// started.
+/// Returns the end of the launch at the head of the queue, or nothing if the rank has not started
+/// all collectives of the launch.
 std::optional<uint64_t> NcclRank::endOfLaunch() const {
   uint64_t last = head;
   while (flightAt(last).joinsNext)
@@ -342,7 +345,8 @@ const std::byte *NcclRank::zeros(size_t bytes) {
     zeroMemory = 0;
     expect(cuda.memAlloc(&zeroMemory, bytes));
     zeroBytes = bytes;
-    expect(cuda.memsetAsync(zeroMemory, 0, bytes, streams[1])); // before the sum that reads it
+    // The memset is on the stream of the sum that reads the zeros, before it.
+    expect(cuda.memsetAsync(zeroMemory, 0, bytes, streams[1]));
   }
   return reinterpret_cast<const std::byte *>(zeroMemory);
 }

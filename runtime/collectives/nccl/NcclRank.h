@@ -4,22 +4,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A rank has a communicator of all ranks and, split from it, one for each lane. A lane is a group
-// of the mesh and a channel, gather or reduce; a channel has a stream. Communicators are
-// non-blocking: a call may still be in progress when it returns, and the rank's next call must wait
-// for it. States of a collective:
+// A rank has a communicator of all ranks, and split from it a communicator for each lane. A lane is
+// a group of the mesh and a channel (gather or reduce). Each channel has a stream. Communicators
+// are non-blocking: a call may still be in progress when it returns, and the rank's next call must
+// wait for it. States of a collective:
 //
 //     begin()       queued   waits for the previous call, and for collectives of the same launch
 //     any poll      issuing  NCCL has the call; its work is not on the stream yet
 //     any poll      issued   the work is on the stream, followed by an event
 //     isComplete()  true     the event has been reached
 //
-// For a rank on a GPU, whose arena has a queue, channels use its streams gather and reduce. These
-// first wait for the compute stream's work before begin(). Once the collective is issued,
-// isOrdered() makes the compute stream wait for its event.
+// If the rank is on a GPU, its arena has a queue, and the channels use the queue's streams `gather`
+// and `reduce`. These streams first wait for the work that was on the compute stream at begin().
+// After the collective is issued, isOrdered() makes the compute stream wait for the event.
 //
-// A poll is any of begin, isComplete and check. All calls of a rank into NCCL are non-blocking and
-// under its lock; so abort() finds no thread inside of NCCL.
+// A poll is a call of begin, isComplete, isOrdered or check. All calls of a rank into NCCL are
+// non-blocking and hold its lock, so that abort() finds no thread inside NCCL.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@
 
 namespace fsdprt {
 
-/// An error of NCCL or CUDA. Whoever catches it adds the collective to the message.
+/// An error of NCCL or CUDA. The code that catches it adds the collective to the message.
 class NcclFailure : public Error {
 public:
   using Error::Error;
@@ -57,33 +57,34 @@ public:
   NcclRank(const NcclRank &) = delete;
   NcclRank &operator=(const NcclRank &) = delete;
 
-  //===- Set-up and end: by one thread, for all ranks here, stage by stage --===//
+  //===- Set-up and end: one thread calls each method for all ranks here ------===//
 
   /// Makes the rank's device current for this thread.
   void useDevice() const;
   void joinAll(const NcclId &id, uint32_t ranks, uint32_t rank);
-  /// Joins a lane, after joinAll(). Ranks with equal `color` form a group, in the order of `key`.
+  /// Joins a lane, after joinAll(). Ranks with equal `color` form a group, ordered by `key`.
   void joinLane(size_t lane, uint32_t color, uint32_t key);
   /// Returns true if no call is in progress. Throws Error.
   bool isSettled();
-  /// Makes the arena accessible to the device, and registers it with NCCL if it is in device
-  /// memory. Takes over its queue. Call it after joining all lanes.
+  /// Makes the arena accessible to the device, and registers the arena with NCCL if it is in device
+  /// memory. Uses the arena's queue, if there is one. All lanes must have been joined.
   void adopt(const ArenaMemory &memory);
   void prepare(std::vector<NcclCall> calls, const std::vector<bool> &reduces);
-  /// Starts an orderly end together with all other ranks. Call destroy() once isSettled(). Throws
-  /// Error.
+  /// Starts an orderly end, which all ranks must start. Call destroy() once isSettled() returns
+  /// true. Throws Error.
   void finalize();
   void destroy();
 
   //===- Collectives --------------------------------------------------------===//
 
-  /// Puts the next collective and the one after it into one NCCL group.
+  /// Puts the next two collectives into one NCCL group.
   void joinNext() { joins = true; }
-  /// Starts a collective. Errors are thrown by isComplete.
+  /// Starts a collective. Errors are thrown later, by isComplete or isOrdered.
   void begin(uint32_t collective, const std::byte *source, std::byte *target) noexcept;
   /// Returns true if a collective has completed. Throws Error.
   bool isComplete(uint32_t collective);
-  /// For a rank with a queue: returns true once the compute stream waits for the collective.
+  /// Makes the compute stream wait for an issued collective; returns false if it is not issued yet.
+  /// Requires a queue.
   bool isOrdered(uint32_t collective);
   /// Returns the time span of a collective on its stream, if the queue has a timeline.
   DeviceSpan spanOf(uint32_t collective) const { return flights[collective].span; }
@@ -93,9 +94,9 @@ public:
   uint64_t begun(uint32_t collective) const {
     return flights[collective].begun.load(std::memory_order_acquire);
   }
-  /// Returns `bytes` zeros in device memory, as a source that adds nothing.
+  /// Returns `bytes` zeros in device memory, the source of a rank whose contribution is omitted.
   const std::byte *zeros(size_t bytes);
-  /// Aborts what is in progress. After that there are no calls into NCCL. More calls do nothing.
+  /// Aborts all collectives in progress. No call into NCCL follows. A second call does nothing.
   void abort() noexcept;
 
 private:
@@ -142,11 +143,11 @@ private:
   CudaContext context = nullptr;
   CudaQueue *queue = nullptr;
   NcclComm all = nullptr;
-  std::vector<Lane> lanes; // never moved: NCCL writes into them
+  std::vector<Lane> lanes; // The elements must not move, because NCCL writes them.
   CudaStream streams[2] = {};
   std::vector<Flight> flights;
-  std::vector<uint32_t> waiting; // ring buffer: each collective is in it at most once
-  uint64_t head = 0, tail = 0;   // range of collectives that are not issued yet
+  std::vector<uint32_t> waiting; // ring buffer of started collectives; no collective is in it twice
+  uint64_t head = 0, tail = 0;   // range of `waiting` that is not issued yet
   bool joins = false;            // the next collective shares a launch with the one after it
   void *pinned = nullptr;
   CudaPointer zeroMemory = 0;

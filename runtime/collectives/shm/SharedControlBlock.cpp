@@ -16,7 +16,7 @@
 
 using namespace fsdprt;
 
-static constexpr uint64_t boardMagic = 0x3144524f42445346; // "FSDBORD1"
+static constexpr uint64_t boardMagic = 0x3144524f42445346; // the characters "FSDBORD1"
 
 static_assert(std::atomic<uint64_t>::is_always_lock_free, "atomics of shared memory");
 

@@ -8,8 +8,8 @@
 //
 //     header | a slot per rank | a name per collective | collective slots: rank 0's, rank 1's, ...
 //
-// A rank writes only to its own slots, except for events, which others signal, and the failure
-// flag.
+// A rank writes only its own slots. Exceptions are the events, which other ranks signal, and the
+// failure flag.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@
 
 namespace fsdprt {
 
-/// State of a rank in a collective: its progress and the offsets of its buffers. All zero at first.
+/// State of a rank in a collective: progress and offsets of buffers. All fields are initially zero.
 struct alignas(64) CollectiveSlot {
   std::atomic<uint64_t> progress{0}; // grows by a fixed number of stages per use
   uint64_t source = 0, target = 0;   // offsets from the rank's base
@@ -37,10 +37,10 @@ public:
   };
   struct alignas(64) RankSlot {
     RankProgress progress;
-    alignas(64) std::atomic<uint64_t> heartbeat; // of the process, also while its rank computes
+    alignas(64) std::atomic<uint64_t> heartbeat; // incremented also while the rank computes
     std::atomic<uint32_t> finished;              // 1: the rank left in order
     alignas(64) SharedFutexEvent event;          // for the groups whose first member is this rank
-    // For exchange() and collect(): counters and contents.
+    // Counters and contents of exchange() and collect().
     alignas(64) std::atomic<uint64_t> exchanges, sent, received;
     alignas(64) std::byte words[2][Communicator::exchangeLimit];
     alignas(64) std::byte mailbox[mailboxBytes];
@@ -48,7 +48,7 @@ public:
 
   /// Creates the shared control block.
   SharedControlBlock(uint32_t ranks, uint32_t collectives);
-  /// Maps the block of another process and takes over the descriptor. Throws Error if it is
+  /// Maps the block of another process and takes over the descriptor. Throws Error if the block is
   /// invalid.
   explicit SharedControlBlock(int descriptor);
   ~SharedControlBlock();

@@ -4,15 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Between programs: round n of exchange() is written to words[n % 2] of every rank slot. A rank
-// writes round n + 2 only after all have published n + 1, and so have read n.
+// Between programs, exchange number n is written to words[n % 2] of every rank slot. A rank writes
+// exchange n + 2 only after all ranks have published exchange n + 1, and so have read exchange n.
 //
-// collect() sends pieces through the sender's mailbox. `sent` counts the sender's pieces,
-// `received` rank 0's.
+// collect() sends segments through the sender's mailbox. `sent` counts the segments that the sender
+// wrote, `received` those that rank 0 has read.
 //
-// A thread of its own increments the process's heartbeat, so that a stopped process differs from
-// one that computes or writes files. The time limit of a wait starts anew with each heartbeat
-// between programs, and with each sign of the rank's progress within programs.
+// A separate thread increments the process's heartbeat. So a stopped process can be told from a
+// process that computes or writes files. The time limit of a wait restarts with each heartbeat
+// between programs, and with each progress of the awaited rank within programs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,7 +49,8 @@ ShmCommunicator::ShmCommunicator(Mesh mesh, uint32_t rank, int descriptor,
   if (block->ranks() != ranks())
     badInput("expected a control block of %u ranks, found one of %u", ranks(), block->ranks());
   watchdog = block->watchdog(timeout);
-  beat(); // so that a process that is stopped early does not seem absent
+  // The first beat() keeps a process that is stopped early from seeming absent.
+  beat();
   heart = std::thread([this] { beatHeart(); });
 }
 
@@ -68,7 +69,8 @@ void ShmCommunicator::beatHeart() {
   while (!ending) {
     uint32_t seen = endingEvent.read();
     beat();
-    if (channel.isClosed()) // the process that watches the ranks is gone
+    // A closed channel means that the process that watches the ranks is gone.
+    if (channel.isClosed())
       watchdog->fail();
     if (!ending)
       endingEvent.sleep(seen, heartbeatMilliseconds);
@@ -83,8 +85,8 @@ void ShmCommunicator::poll() {
   Communicator::poll();
 }
 
-/// Receives a message of the given kind. The host enforces the time limit and refuses when it has
-/// passed; the limit here is for a host that is gone.
+/// Receives a message of the given kind. The host enforces `timeout` with a refusal; the longer
+/// limit here is for a host that is gone.
 Message ShmCommunicator::receive(Message::Kind kind, int &attached) {
   Message message;
   Channel::Received got = channel.receive(message, attached, timeout * 2 + 10);
@@ -166,7 +168,8 @@ void ShmCommunicator::awaitDesk(uint32_t rank, const char *why, Ready ready) {
 }
 
 void ShmCommunicator::exchange(const void *mine, size_t bytes, void *all) {
-  poll(); // reports failures even if no exchange ever waits
+  // poll() reports failures even if no exchange ever waits.
+  poll();
   SharedControlBlock::RankSlot &rankSlot = block->rankSlot(firstRank());
   uint64_t round = rankSlot.exchanges.load(std::memory_order_relaxed) + 1;
   if (bytes)

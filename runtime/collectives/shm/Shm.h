@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Every process has one rank. Its arena is in a memfd, and all other arenas are mapped read-only.
-// Slots, events and mailboxes are in the control block that the starting process created
-// (ShmHost.h).
+// Every process has one rank. The rank's arena is in a memfd, and all other arenas are mapped
+// read-only. Slots, events and mailboxes are in the control block, which the starting process
+// created (ShmHost.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +22,8 @@ namespace fsdprt {
 
 class ShmCommunicator final : public PeerMemory {
 public:
-  /// Takes over the descriptor `channel`, the rank's end. Meets the other ranks before memory is
-  /// allocated. Throws Error if their agreements (core/Agreement.h) differ.
+  /// Takes over the descriptor `channel`, the rank's end. Connects to the other ranks before memory
+  /// is allocated. Throws Error if the ranks' agreements (core/Agreement.h) differ.
   ShmCommunicator(Mesh mesh, uint32_t rank, int channel, const std::string &agreement,
                   double timeoutSeconds, uint32_t spins);
   ~ShmCommunicator() override;
@@ -44,8 +44,8 @@ private:
   void writeNames();
   void beat();
   void beatHeart();
-  /// Waits until ready(), which `rank` makes true. Throws Error if its process is silent for too
-  /// long.
+  /// Waits until ready(), which `rank` makes true. Throws Error if the process of `rank` sends no
+  /// heartbeat within the time limit.
   template <typename Ready>
   void awaitDesk(uint32_t rank, const char *why, Ready ready);
 

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Part of the process that starts the ranks. It creates the control block and a channel to each
-// rank, compares the ranks' agreements before they allocate memory, and passes each arena to all
-// ranks. After that it receives their failures.
+// rank. It compares the ranks' agreements before the ranks allocate memory, and passes each arena
+// to all ranks. Later it receives the ranks' failures.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,28 +22,29 @@ namespace fsdprt {
 
 class ShmHost {
 public:
-  /// `collectives`: the largest number in a program.
+  /// `collectives` is the largest number of collectives in a program.
   ShmHost(uint32_t ranks, uint32_t collectives);
-  /// For ranks that already have their ends. Takes over `ends`, the other ends.
+  /// For ranks that already have their ends of the channels. Takes over `ends`, the host's ends.
   ShmHost(const std::vector<int> &ends, uint32_t collectives);
 
   SharedControlBlock &getBoard() { return block; }
   uint32_t ranks() const { return static_cast<uint32_t>(members.size()); }
-  /// Returns the rank's end of its channel, to be passed to it and closed here.
+  /// Returns the rank's end of its channel. The caller passes it to the rank and closes it here.
   int takeEndOf(uint32_t rank);
   /// Handles messages of ranks; waits for at most `seconds`.
   void serve(double seconds);
   bool areConnected() const { return connected; }
   /// Refuses all ranks that are not connected yet, which ends their waits.
   void refuse(const Error &reason);
-  /// Sends all ranks the reason why the run ends, and again to each rank that reports a failure.
+  /// Sends all ranks the reason why the run ends. Each rank that reports a failure later gets it
+  /// again.
   void tell(const Error &reason);
-  /// Returns true if the rank's end of the channel is closed, because its process is gone.
+  /// Returns true if the rank's end of the channel is closed, which means that its process is gone.
   bool isGone(uint32_t rank) const { return members[rank].gone; }
-  /// Return the failure that a rank reported, and the reason why all ranks were refused.
+  /// Return the failure that a rank reported, or the reason why all ranks were refused.
   const std::optional<Error> &failureOf(uint32_t rank) const { return members[rank].failure; }
   const std::optional<Error> &getRefusal() const { return refused; }
-  /// Returns the ranks that the others wait for, as in "1, 3".
+  /// Returns the ranks that have not sent the expected message yet, as in "1, 3".
   std::string missing() const;
 
 private:

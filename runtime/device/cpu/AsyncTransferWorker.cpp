@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The rank alone writes `posted`, and the worker alone writes `done`; both only grow. After a
-// failure no transfer runs any more, and every await throws.
+// Only the rank writes `posted`, and only the worker writes `done`; both counters only grow. After
+// a failure no further transfer runs, and every await throws.
 //
 //===----------------------------------------------------------------------===//
 

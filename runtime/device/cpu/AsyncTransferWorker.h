@@ -9,10 +9,10 @@
 //     rank        post | launch | launch | launch | await
 //     worker         [ waits for peers, copies ]
 //
-// A rank has one worker for its collectives, which does one transfer at a time, because one
+// A rank has one worker for its collectives. This worker runs one transfer at a time, because one
 // transfer can use the full bandwidth of the links. All ranks post transfers in the program's
-// order, so that workers cannot deadlock. Copies between device, host and file need no peer, and
-// have a worker of their own.
+// order, so that workers cannot deadlock. A second worker makes the copies between device, host and
+// file, which need no peer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,8 +29,8 @@ namespace fsdprt {
 
 class AsyncTransferWorker {
 public:
-  /// Starts the thread, which calls `perform` with each posted number below `numTransfers`. All
-  /// memory is allocated when this returns.
+  /// Starts the thread, which calls `perform` with each posted transfer (an index below
+  /// `numTransfers`). The constructor allocates all memory that the worker needs.
   AsyncTransferWorker(uint32_t numTransfers, std::function<void(uint32_t)> perform);
   ~AsyncTransferWorker();
   AsyncTransferWorker(const AsyncTransferWorker &) = delete;
@@ -38,13 +38,13 @@ public:
 
   /// Posts a transfer for execution. Allocates no memory and does not wait.
   void post(uint32_t transfer);
-  /// Waits until a transfer is complete. Throws its error, or that of an earlier one.
+  /// Waits until a transfer is complete. Throws the error of this or an earlier transfer.
   void await(uint32_t transfer);
-  /// Returns true if a transfer is complete; then its span and its target may be read.
+  /// Returns true if a transfer is complete. The caller may then read its span and its target.
   bool isDone(uint32_t transfer) const {
     return done.load(std::memory_order_acquire) >= tickets[transfer];
   }
-  /// When a transfer last ran, as monotonicNanoseconds().
+  /// Time span in which a transfer last ran, in nanoseconds of monotonicNanoseconds().
   struct Span {
     uint64_t begin = 0, end = 0;
   };
@@ -54,12 +54,12 @@ private:
   void serve();
 
   std::function<void(uint32_t)> perform;
-  std::vector<uint32_t> queue;   // ring buffer: each transfer is in flight at most once
-  std::vector<uint64_t> tickets; // of each transfer: its place among all posts, from 1
+  std::vector<uint32_t> queue;   // ring buffer; no transfer is in it twice
+  std::vector<uint64_t> tickets; // by transfer: number of its post, from 1
   std::vector<Span> spans;
   std::atomic<uint64_t> posted{0}, done{0};
   std::atomic<bool> isReady{false}, ending{false}, failed{false};
-  std::exception_ptr error; // valid if `failed`
+  std::exception_ptr error; // set before `failed`
   FutexEvent postEvent, doneEvent;
   std::thread thread;
 };

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A phase of a kernel is a loop over tiles; each worker thread runs a range of them with its own
+// A phase of a kernel is a loop over tiles. Each worker thread runs a range of tiles with its own
 // workspace.
 //
 //===----------------------------------------------------------------------===//
@@ -18,7 +18,7 @@ namespace fsdprt {
 
 class CpuDevice : public HostDevice {
 public:
-  /// `artifact`, with code for a CPU, and `layout` must outlive the device.
+  /// `artifact` must contain code for a CPU. `artifact` and `layout` must outlive the device.
   CpuDevice(const Artifact &artifact, const fb::Layout &layout, uint32_t numCopies)
       : HostDevice(numCopies), artifact(artifact), layout(layout) {}
 
@@ -28,7 +28,7 @@ public:
 private:
   const Artifact &artifact;
   const fb::Layout &layout;
-  std::byte *scratch = nullptr; // workspace of the first worker; the others' follow
+  std::byte *scratch = nullptr; // first worker's workspace; the others follow it
 };
 
 } // namespace fsdprt

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Executes everything except kernels on the rank's threads. Asynchronous copies run on a thread of
-// their own, the copy worker.
+// Executes everything except kernels on the rank's threads. A separate thread, the copy worker,
+// makes asynchronous copies.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A new value of `generation` announces a task; it is over when `running` reaches 0.
+// A new value of `generation` announces a task. The task is complete when `running` reaches 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +14,7 @@
 using namespace fsdprt;
 
 uint32_t fsdprt::spinsFor(uint32_t threads) {
-  // About 20 microseconds; a sleep and a wake-up cost about half of that.
+  // 1000 polls take about 20 microseconds; a sleep and a wake-up take about half of that.
   return threads <= std::thread::hardware_concurrency() ? 1000 : 0;
 }
 

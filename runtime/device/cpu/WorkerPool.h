@@ -4,13 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The rank's own thread is worker 0; the others sleep between tasks.
+// The rank's own thread is worker 0. The other workers sleep between tasks.
 //
 //     run(task):   worker 0   task(0) ----------- waits for all
 //                  worker 1   ...... task(1) ---
 //                  worker 2   ...... task(2) -----
 //
-// Nothing is allocated by run. A task must not throw.
+// run() allocates no memory. A task must not throw.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ namespace fsdprt {
 
 class WorkerPool {
 public:
-  /// `spins`: how often a waiter polls before it sleeps (see spinsFor).
+  /// A waiting thread polls `spins` times before it sleeps (see spinsFor).
   WorkerPool(uint32_t workers, uint32_t spins);
   ~WorkerPool();
   WorkerPool(const WorkerPool &) = delete;
@@ -33,7 +33,7 @@ public:
 
   uint32_t size() const { return workers; }
 
-  /// Calls task(w) for every worker w and returns when all have returned.
+  /// Calls task(w) for every worker w. Returns when all calls have returned.
   template <typename Task>
   void run(Task &&task) {
     start([](void *object,
@@ -43,7 +43,7 @@ public:
     finish();
   }
 
-  /// Computes the part of [0, extent) of worker `w`. Parts begin at multiples of `tile`.
+  /// Computes the range of [0, extent) of worker `w`. Each range begins at a multiple of `tile`.
   static void split(uint64_t extent, uint64_t tile, uint32_t workers, uint32_t w, uint64_t &begin,
                     uint64_t &end) {
     uint64_t tiles = extent / tile + (extent % tile != 0);

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// NVIDIA's library of matrix products (libcublasLt.so.13 or .12, or FSDPRT_CUBLASLT_LIBRARY). It is
-// loaded when an artifact has library products. Its headers are not needed for the build: its
-// binary interface is declared here.
+// NVIDIA's library of matrix products (libcublasLt.so.13 or .12, or FSDPRT_CUBLASLT_LIBRARY). The
+// library is loaded if an artifact has library products. The build does not need its headers,
+// because this file declares its binary interface.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,12 +48,12 @@ enum LtMatrixAttribute : int { ltBatchCount = 5, ltBatchStride = 6 };
 enum LtPreferenceAttribute : int {
   ltMaxWorkspace = 1,
   ltReductionMask = 3,
-  ltMinAlignmentA = 5 ///< those of B, C and D follow
+  ltMinAlignmentA = 5 ///< the attributes of B, C and D follow
 };
-/// Bits of cublasLtEpilogue_t: a bias, GELU, the derivative of GELU, and an auxiliary matrix for
-/// GELU's argument.
+/// Bits of cublasLtEpilogue_t: a bias, GELU, the derivative of GELU, and an auxiliary matrix that
+/// holds GELU's argument.
 enum LtEpilogue : int { ltPlain = 1, ltBias = 4, ltGelu = 32, ltGeluGradient = 192, ltAux = 128 };
-/// Split-k reduction: partial sums are added in f32, in a fixed order, from the workspace.
+/// Split-k reduction: partial sums in the workspace are added in f32, in a fixed order.
 constexpr uint32_t ltReduceInComputeType = 2;
 
 /// cublasLtMatmulAlgo_t and cublasLtMatmulHeuristicResult_t.
@@ -69,7 +69,7 @@ struct LtHeuristic {
 };
 static_assert(sizeof(LtHeuristic) == 96, "the layout of cublasLtMatmulHeuristicResult_t");
 
-/// The library's name of each function, our name, and its type.
+/// Each entry is the library's name of a function, the name used here, and its type.
 #define FSDPRT_CUBLASLT_FUNCTIONS(FUNCTION)                                                        \
   FUNCTION(cublasLtCreate, create, LtStatus (*)(LtHandle *))                                       \
   FUNCTION(cublasLtDestroy, destroy, LtStatus (*)(LtHandle))                                       \
@@ -101,7 +101,7 @@ class CublasLt {
 public:
   static constexpr size_t oldest = 120000;
 
-  /// Loads the library. Throws Error if it is missing or too old; `user` is for the message.
+  /// Loads the library. Throws Error, which names `user`, if the library is missing or too old.
   explicit CublasLt(const char *user);
 
   FSDPRT_CUBLASLT_FUNCTIONS(FSDPRT_MEMBER)

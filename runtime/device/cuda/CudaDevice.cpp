@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reads and writes by the host go through the staging buffer in pieces, on the compute stream, so
-// that they run after earlier launches.
+// The host reads and writes device memory piece by piece through the staging buffer. These copies
+// are on the compute stream, so that they run after earlier launches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -75,7 +75,7 @@ private:
   void launchEntry(const fb::Kernel &kernel, const fb::Phase &phase, void *const *bindings);
 
   const Artifact &artifact;
-  std::shared_ptr<CudaDriver> driver; // keeps it alive
+  std::shared_ptr<CudaDriver> driver; // keeps the driver alive
   std::shared_ptr<CudaPhysicalDevice> device;
   const CudaDriver &cuda;
   CudaQueue lanes;
@@ -252,7 +252,8 @@ void CudaDevice::launchEntry(const fb::Kernel &kernel, const fb::Phase &phase,
            cuda.reason(result).c_str());
 }
 
-/// Neither unfinished work nor an error of a graph's capture counts as a fault.
+/// Returns an empty text for unfinished work and for errors of a graph's capture, which are no
+/// faults.
 std::string CudaDevice::fault() const {
   device->use();
   CudaResult result = cuda.streamQuery(lanes.stream(CudaQueue::compute));

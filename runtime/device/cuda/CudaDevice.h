@@ -18,9 +18,9 @@
 
 namespace fsdprt {
 
-/// Creates a device for each rank; ranks are assigned to the machine's GPUs cyclically. Throws
-/// Error if there is no driver, no device that runs the artifact's code, or too little device
-/// memory. All of that is checked before an arena is allocated.
+/// Creates a device for each rank. Ranks are assigned to the machine's GPUs cyclically. Throws
+/// Error if there is no driver, no GPU can run the artifact's code, or the device memory is too
+/// small. These conditions are checked before an arena is allocated.
 std::vector<std::unique_ptr<Device>>
 makeCudaDevices(const Artifact &artifact, const fb::Layout &layout, const DeviceOptions &options);
 

@@ -22,8 +22,8 @@ CudaDriver::CudaDriver(const char *user, Use use) {
   FSDPRT_CUDA_KERNEL_FUNCTIONS(FSDPRT_KERNEL)
 #define FSDPRT_OPTIONAL(NAME, member, ...) library.find(#NAME, false, member);
   FSDPRT_CUDA_OPTIONAL_FUNCTIONS(FSDPRT_OPTIONAL)
-  // Without cuFuncLoad, eager loading is only possible for all modules, including kernels of
-  // libraries that are never launched.
+  // Without cuFuncLoad, the only way to load kernels before their first launch is to load all
+  // modules eagerly, which includes kernels that are never launched.
   if (!functionLoad)
     setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0);
   check(init(0), "find devices");

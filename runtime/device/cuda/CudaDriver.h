@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The CUDA driver (libcuda.so.1 or FSDPRT_CUDA_LIBRARY), loaded on demand. Its headers are not
-// needed for the build: its binary interface is declared here.
+// The CUDA driver (libcuda.so.1 or FSDPRT_CUDA_LIBRARY) is loaded on demand. The build does not
+// need its headers, because this file declares its binary interface.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +38,7 @@ enum CudaResult : int {
   cudaInvalidPtx = 218,
   cudaNotReady = 600,
   cudaPeerEnabled = 704,
-  cudaCaptureUnsupported = 900 ///< this and higher numbers are errors of a capture, not the context
+  cudaCaptureUnsupported = 900 ///< lowest code of a capture's errors
 };
 constexpr int cudaPageableMemoryAccess = 88; // CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS
 constexpr int cudaPointerMemoryType = 2;     // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
@@ -55,7 +55,8 @@ constexpr int cudaSwizzle128 = 3,
 constexpr int cudaCaptureRelaxed = 2; // CU_STREAM_CAPTURE_MODE_RELAXED
 constexpr int cudaJitErrorLog = 5, cudaJitErrorLogBytes = 6; // CU_JIT_ERROR_LOG_BUFFER, _SIZE_BYTES
 
-/// The driver's name of each function, our name, and its type. Needed for any use of a device:
+/// Each entry is the driver's name of a function, the name used here, and its type. Any use of a
+/// device needs these functions:
 #define FSDPRT_CUDA_FUNCTIONS(FUNCTION)                                                            \
   FUNCTION(cuInit, init, CudaResult (*)(unsigned))                                                 \
   FUNCTION(cuDriverGetVersion, driverGetVersion, CudaResult (*)(int *))                            \
@@ -77,7 +78,7 @@ constexpr int cudaJitErrorLog = 5, cudaJitErrorLogBytes = 6; // CU_JIT_ERROR_LOG
   FUNCTION(cuMemsetD8Async, memsetAsync,                                                           \
            CudaResult (*)(CudaPointer, unsigned char, size_t, CudaStream))
 
-/// Needed for collectives over NCCL:
+/// Collectives over NCCL also need these functions:
 #define FSDPRT_CUDA_TRANSFER_FUNCTIONS(FUNCTION)                                                   \
   FUNCTION(cuDeviceGetUuid_v2, deviceGetUuid, CudaResult (*)(void *, int))                         \
   FUNCTION(cuPointerGetAttribute, pointerGetAttribute, CudaResult (*)(void *, int, CudaPointer))   \
@@ -86,7 +87,7 @@ constexpr int cudaJitErrorLog = 5, cudaJitErrorLogBytes = 6; // CU_JIT_ERROR_LOG
   FUNCTION(cuMemHostGetDevicePointer_v2, memHostGetDevicePointer,                                  \
            CudaResult (*)(CudaPointer *, void *, unsigned))
 
-/// Needed to run kernels:
+/// Kernels also need these functions:
 #define FSDPRT_CUDA_KERNEL_FUNCTIONS(FUNCTION)                                                     \
   FUNCTION(cuDeviceGetName, deviceGetName, CudaResult (*)(char *, int, int))                       \
   FUNCTION(cuMemGetInfo_v2, memGetInfo, CudaResult (*)(size_t *, size_t *))                        \
@@ -124,7 +125,7 @@ constexpr int cudaJitErrorLog = 5, cudaJitErrorLogBytes = 6; // CU_JIT_ERROR_LOG
            CudaResult (*)(void *, int, unsigned, void *, const uint64_t *, const uint64_t *,       \
                           const uint32_t *, const uint32_t *, int, int, int, int))
 
-/// Missing in drivers before 12.4:
+/// Drivers before 12.4 lack this function:
 #define FSDPRT_CUDA_OPTIONAL_FUNCTIONS(FUNCTION)                                                   \
   FUNCTION(cuFuncLoad, functionLoad, CudaResult (*)(CudaFunction))
 
@@ -141,8 +142,8 @@ public:
 class CudaDriver {
 public:
   enum class Use { transfers, kernels };
-  /// Loads the driver. Throws Error if there is none, or no device. `user`, such as "backend
-  /// 'nccl'", is for messages.
+  /// Loads the driver. Throws Error if there is no driver or no device. Messages name `user`, such
+  /// as "backend 'nccl'".
   CudaDriver(const char *user, Use use);
 
   FSDPRT_CUDA_FUNCTIONS(FSDPRT_MEMBER)
@@ -151,11 +152,11 @@ public:
   FSDPRT_CUDA_OPTIONAL_FUNCTIONS(FSDPRT_MEMBER)
 
   int devices() const { return count; }
-  /// Returns a module of PTX, which the driver compiles. On failure throws CudaFailure with the
+  /// Compiles PTX with the driver and returns the module. On failure throws CudaFailure with the
   /// driver's log; `what` names the PTX.
   CudaModule translate(const char *ptx, const char *what) const;
-  /// Returns a kernel of a module and loads its code on the GPU, so that memory for it is allocated
-  /// now and not at its first launch. `what` names the attempted action.
+  /// Returns a kernel of a module. Loads the kernel's code on the GPU, so that its memory is
+  /// allocated now and not at the first launch. `what` names the attempted action.
   CudaFunction load(CudaModule module, const char *name, const char *what) const;
   std::string versionText() const;
   /// Throws CudaFailure if `result` is a failure; `what` names the attempted action.

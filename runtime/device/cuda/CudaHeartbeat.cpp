@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Uses a kernel instead of a copy, so that the compute stream has no copies.
+// A kernel writes the heartbeat, so that the compute stream has no copies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ CudaHeartbeat::~CudaHeartbeat() {
   queue.driver().memFreeHost(word);
 }
 
-/// The GPU does not write the word now, but other threads may read it.
+/// Resets the heartbeat. No kernel writes `word` now, but other threads may read it.
 __attribute__((no_sanitize("thread"))) void CudaHeartbeat::begin() {
   *static_cast<volatile float *>(word) = 0;
   counted = 0;
@@ -45,7 +45,7 @@ void CudaHeartbeat::count() {
                          1, reinterpret_cast<CudaPointer>(word));
 }
 
-/// The GPU may write the word at any time; no thread of the host does.
+/// Reads the heartbeat. The GPU may write `word` at any time; no host thread writes it.
 __attribute__((no_sanitize("thread"))) uint32_t CudaHeartbeat::read() const {
   return static_cast<uint32_t>(*static_cast<const volatile float *>(word));
 }

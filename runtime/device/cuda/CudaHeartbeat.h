@@ -4,10 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The host enqueues work far ahead of a GPU, by a whole step for a CUDA graph. To observe the GPU's
-// progress, a small kernel after every `launches` launches, also within graphs, writes the number
-// of the heartbeat to pinned host memory. It is a sum of one source, the number, and tells the
-// position among the launches of the run to within one heartbeat.
+// The host enqueues work far ahead of a GPU; for a CUDA graph, it enqueues a whole step. To observe
+// the GPU's progress, a small kernel follows every `launches` launches, also within graphs. It
+// writes the number of the heartbeat to pinned host memory. The kernel is a sum whose only source
+// is that number. The number tells the position within the run with an error of at most `launches`
+// launches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,9 +21,9 @@ namespace fsdprt {
 
 class CudaHeartbeat {
 public:
-  /// Launches per heartbeat.
+  /// Number of launches per heartbeat.
   static constexpr uint32_t launches = 32;
-  /// Numbers of heartbeats, after which they start from 1 again.
+  /// Largest number of a heartbeat; the next heartbeat is number 1.
   static constexpr uint32_t numbers = 4096;
 
   explicit CudaHeartbeat(const CudaQueue &queue);
@@ -34,12 +35,13 @@ public:
   void begin();
   /// Counts a launch on the compute stream, and enqueues a heartbeat if one is due.
   void count();
-  /// Returns the number of the last heartbeat, 0: none. A changed value means progress.
+  /// Returns the number of the last heartbeat, or 0 if there was none. A changed value means
+  /// progress.
   uint32_t read() const;
 
 private:
   const CudaQueue &queue;
-  float *word = nullptr; // pinned: the last heartbeat, then the numbers as sources
+  float *word = nullptr; // pinned memory: last heartbeat, numbers 1, 2, ...
   uint32_t counted = 0;
 };
 

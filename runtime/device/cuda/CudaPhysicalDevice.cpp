@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Kernels are looked up and configured once, so that a launch is a table lookup, the encoding of
+// Kernels are looked up and configured once. So a launch is only a table lookup, the encoding of
 // its tensor maps, and one call.
 //
 //===----------------------------------------------------------------------===//
@@ -64,7 +64,7 @@ std::string CudaPhysicalDevice::name() const {
   return format("GPU %d, %s,", ordinal, printable(text).c_str());
 }
 
-/// sm_90a code runs on 9.0 only; the PTX of sm_80 also runs on all later chips.
+/// Code for sm_90a runs only on capability 9.0; the PTX of sm_80 also runs on all later chips.
 void CudaPhysicalDevice::checkCapability() const {
   std::string chip = artifact.gpu()->chip()->str();
   int wanted = std::atoi(chip.c_str() + std::min<size_t>(chip.size(), 3));
@@ -99,10 +99,11 @@ void CudaPhysicalDevice::loadModule() {
   const fb::Gpu &gpu = *artifact.gpu();
   if (gpu.cubin_bytes()) {
     CudaResult result = cuda.moduleLoadData(&module, artifact.cubin().data());
-    if (result != cudaNoBinary) // if it is for an older chip, use its PTX
+    // Machine code for an older chip is not loaded, and the driver compiles the PTX instead.
+    if (result != cudaNoBinary)
       return cuda.check(result, "load the artifact's machine code");
   }
-  std::string text(artifact.ptx()); // adds a terminating zero
+  std::string text(artifact.ptx()); // The string adds a terminating zero.
   module = cuda.translate(text.c_str(), "the artifact's PTX");
 }
 
@@ -119,8 +120,8 @@ void CudaPhysicalDevice::findEntry(const fb::Phase &phase) {
   entries.emplace(&phase, function);
 }
 
-/// Throws the failure with the names of artifact and GPU; if memory ran out, also with the free
-/// memory and the size of the arenas.
+/// Throws the failure with the names of artifact and GPU. If memory ran out, the message also has
+/// the free memory and the size of the arenas.
 void CudaPhysicalDevice::explain(const CudaFailure &failure) const {
   bool isBadPtx = failure.result == cudaInvalidPtx;
   if (failure.result != cudaOutOfMemory)

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Shared by the ranks on one GPU: the context, the artifact's code and the runtime's own kernels.
+// State that the ranks on one GPU share: the context, the artifact's code and the runtime's
+// kernels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,12 +35,12 @@ public:
   CudaPhysicalDevice(const CudaPhysicalDevice &) = delete;
   CudaPhysicalDevice &operator=(const CudaPhysicalDevice &) = delete;
 
-  /// Loads machine code if it is for this chip, else PTX, which the driver compiles. Sets the
+  /// Loads the machine code if it is for this chip; else the driver compiles the PTX. Sets the
   /// dynamic shared memory of kernels.
   void load();
   /// Throws Error if the arenas do not fit in the free memory.
   void checkMemory() const;
-  /// Returns the bytes in use apart from the arenas counted by countArena().
+  /// Returns the bytes in use apart from the arenas that were reported to countArena().
   uint64_t bytesBeside() const;
   void countArena(int64_t bytes) { arenaBytes += bytes; }
 
@@ -48,7 +49,7 @@ public:
   int getOrdinal() const { return ordinal; }
   CudaFunction entry(const fb::Phase &phase) const { return entries.at(&phase); }
   const CudaSums &getSums() const { return *sums; }
-  /// Creates the products of one rank; null if the artifact has no library products.
+  /// Creates the library products of one rank. Returns null if the artifact has none.
   std::unique_ptr<LibraryGemm> makeLibraryGemm() const {
     return plans ? std::make_unique<LibraryGemm>(plans, artifact) : nullptr;
   }

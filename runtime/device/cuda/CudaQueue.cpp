@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A wait polls without pause at first, then with short sleeps, so that a failed rank or a time
-// limit can end it.
+// A wait polls without pause at first, and later between short sleeps. So a failed rank or a time
+// limit can end the wait.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,8 +15,8 @@
 
 using namespace fsdprt;
 
-static constexpr int urgent = -1;           // priority of transfers, which other ranks wait for
-static constexpr double pollSeconds = 2e-4; // time of polling without pause
+static constexpr int urgent = -1;           // priority of transfers; other ranks wait for them
+static constexpr double pollSeconds = 2e-4; // time of polling without sleeps
 static constexpr long napNanoseconds = 20000;
 
 CudaQueue::CudaQueue(const CudaDriver &cuda, int device, CudaContext context, const CudaSums *sums)

@@ -26,7 +26,7 @@ class CudaQueue {
 public:
   enum Lane { compute, gather, reduce, copies };
 
-  /// `sums` belongs to the same context; null if it is not needed.
+  /// `sums` belongs to the same context. It may be null if the queue needs no sums.
   CudaQueue(const CudaDriver &cuda, int device, CudaContext context, const CudaSums *sums);
   ~CudaQueue();
   CudaQueue(const CudaQueue &) = delete;
@@ -39,12 +39,13 @@ public:
   /// Makes the rank's GPU current for this thread.
   void use() const { cuda.contextSetCurrent(context); }
   CudaStream stream(Lane lane) const { return streams[lane]; }
-  /// Sets the timeline that stamps are for; null: none.
+  /// Sets the timeline that stamp() uses, or null for none.
   void setTimeline(CudaTimeline *given) { timeline = given; }
-  /// Enqueues a stamp of the timeline on a stream and returns its number; 0 without a timeline.
+  /// Enqueues a stamp of the timeline on a stream. Returns its number, or 0 if there is no
+  /// timeline.
   uint32_t stamp(Lane lane) const;
-  /// Waits until all streams are idle; calls `idle` repeatedly meanwhile. Throws Error if work on
-  /// them failed.
+  /// Waits until all streams are idle, and calls `idle` repeatedly while it waits. Throws Error if
+  /// work on a stream failed.
   void finish(const std::function<void()> &idle) const;
 
 private:

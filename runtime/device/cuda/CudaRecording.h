@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Between begin() and end(), work that ranks enqueue on their streams is captured instead of run,
-// as one graph for all ranks; launch() enqueues the graph. Any thread of the ranks may enqueue.
-// Streams of transfers must be joined to the compute stream that they were forked from.
+// Between begin() and end(), the work that ranks enqueue on their streams is captured instead of
+// run, as one graph for all ranks. Any thread of the ranks may enqueue work. Each transfer stream
+// must be joined to the compute stream that it was forked from.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +41,7 @@ private:
   const CudaQueue &first() const { return *queues.front(); }
 
   std::vector<const CudaQueue *> queues;
-  std::vector<std::unique_ptr<CudaMark>> marks; // per queue: fork and join its compute stream
+  std::vector<std::unique_ptr<CudaMark>> marks; // by queue: fork and join of the compute stream
   CudaGraphExec runs = nullptr;
 };
 

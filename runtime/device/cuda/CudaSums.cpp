@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A thread computes 16 bytes of the result, or a single element if an address is not aligned or
-// after the last whole vector. It loads four sources at a time and adds them one after the other.
-// Sums are in f32; those of f64 are in f64.
+// A thread computes 16 bytes of the result. It computes a single element if an address is not
+// aligned, or if the element follows the last whole vector. It loads four sources at a time and
+// adds them one after the other. Sums of f64 are in f64, all others in f32.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,9 +19,9 @@ using namespace fsdprt;
 static constexpr unsigned vectorBytes = 16, atOnce = 4;
 
 namespace {
-/// Properties of a type.
+/// Properties of a data type.
 struct Form {
-  const char *name, *sum; ///< name of the type, and of the type of sums
+  const char *name, *sum; ///< PTX names of the type and of the type of its sums
   unsigned bytes;
 };
 constexpr Form forms[] = {
@@ -77,7 +77,8 @@ void Writer::loadVector(unsigned k) {
 void Writer::addHalf(unsigned k, unsigned value, const std::string &half) {
   if (form.name[0] == 'b') {
     line(format("@%%q%u mov.b32 %%u, {%%zero, %s};", k,
-                half.c_str())); // a bf16 is the upper half of an f32
+                // A bf16 is the upper half of an f32.
+                half.c_str()));
     line(format("@%%q%u mov.b32 %%x, %%u;", k));
   } else {
     line(format("@%%q%u cvt.f32.f16 %%x, %s;", k, half.c_str()));
@@ -114,7 +115,8 @@ void Writer::addElement(unsigned k) {
   line(format("@%%q%u add.rn.%s %%a0, %%a0, %s%u;", k, form.sum, isDouble ? "%d" : "%y", k));
 }
 
-/// Generates the loop over all sources, `atOnce` at a time. %offset is that of the thread's data.
+/// Generates the loop over all sources, `atOnce` at a time. %offset is the offset of the thread's
+/// data.
 void Writer::loop(const char *label, unsigned values, void (Writer::*load)(unsigned),
                   void (Writer::*add)(unsigned)) {
   for (unsigned i = 0; i < values; ++i)
@@ -151,7 +153,7 @@ void Writer::storeVector() {
   std::vector<std::string> words;
   for (unsigned i = 0; i < (isDouble ? 2 : 4); ++i) {
     words.push_back(isHalf ? word(0, i) : sum(i));
-    if (isHalf) // the first operand is the upper half
+    if (isHalf) // The first source operand becomes the upper half.
       line(format("cvt.rn.%sx2.f32 %s, %s, %s;", form.name, word(0, i).c_str(),
                   sum(2 * i + 1).c_str(), sum(2 * i).c_str()));
   }

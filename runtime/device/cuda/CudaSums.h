@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A kernel that sums buffers of several ranks in the order of ranks, with the same bits that
-// Reduce.h computes on a CPU. The runtime has no compiler, so the kernel is generated as PTX for
-// sm_80, which the driver compiles.
+// Generates and launches a kernel that sums buffers of several ranks in the order of ranks. It
+// computes the same bits as Reduce.h on a CPU. The runtime has no compiler, so it generates the
+// kernel as PTX for sm_80, which the driver compiles.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +25,8 @@ public:
 
   /// Returns the PTX of fsdprt_sum_f32, _f64, _f16 and _bf16.
   static std::string ptx();
-  /// Shape of a launch: number of 16-byte vectors, and of blocks. A thread sums a vector, or one of
-  /// the remaining elements.
+  /// Shape of a launch: number of 16-byte vectors, and number of blocks. A thread sums one vector,
+  /// or one of the elements that fill no vector.
   struct Shape {
     uint64_t vectors, blocks;
   };
@@ -46,7 +46,7 @@ public:
     void add(CudaPointer source) { at[count++] = source; }
   };
   /// Enqueues on a stream of that context: target = ((+0 + first) + second) + ..., times 1 / count
-  /// for an average. An address of 0 adds nothing, but is counted.
+  /// for an average. A null address adds nothing, but counts in the average.
   void launch(CudaStream stream, DType type, bool isAverage, const Sources &sources,
               uint64_t elements, CudaPointer target) const;
 

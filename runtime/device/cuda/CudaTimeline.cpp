@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The clocks are related by an event that the host has just waited for; the error is the latency of
-// one poll.
+// The clocks are related through an event that the host has just waited for. The error is the
+// latency of one poll.
 //
 //===----------------------------------------------------------------------===//
 

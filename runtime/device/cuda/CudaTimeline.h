@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Stamps are timed events on the streams of a rank. When one is passed, earlier work on its stream
-// has ended and later work has not begun. All are created before the first run, and numbered from 1
-// in each run:
+// Stamps are timed events on the streams of a rank. When a stamp is passed, all earlier work on its
+// stream has ended and no later work has begun. All stamps are created before the first run, and
+// numbered from 1 in each run:
 //
 //   host       begin() | stamp, launch, stamp, ... | CudaQueue::finish() | timeOf(each)
 //   compute    base       1    [kernel]  2
@@ -30,11 +30,11 @@ public:
   CudaTimeline(const CudaTimeline &) = delete;
   CudaTimeline &operator=(const CudaTimeline &) = delete;
 
-  /// Starts a run, whose streams are idle, and relates the GPU's clock to the host's.
+  /// Starts a run, and relates the GPU's clock to the host's. The streams must be idle.
   void begin(const std::function<void()> &idle) override;
   uint32_t stampCommand() override { return stamp(CudaQueue::compute); }
-  /// Enqueues a stamp on a stream and returns its number. May be called by any thread. An error of
-  /// the stream is reported by the next checked call.
+  /// Enqueues a stamp on a stream and returns its number. Any thread may call it. If the stream has
+  /// an error, the next checked call reports it.
   uint32_t stamp(CudaQueue::Lane lane) noexcept;
   /// Returns the time at which a stamp was passed, in nanoseconds of the host's monotonic clock.
   /// The host must have waited for the stamp.

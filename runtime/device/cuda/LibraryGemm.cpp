@@ -9,8 +9,8 @@
 //                                    B is lhs likewise; C is the addend
 //     bias, along a row              along a column of D, as the library defines it
 //
-// An algorithm depends on alignments: 64 bytes for a binding, less if the matrix does not begin at
-// its start. Partial sums of split-k are added in a fixed order.
+// The choice of an algorithm depends on alignments: 64 bytes for a binding, less for a matrix with
+// an offset in its binding. Partial sums of split-k are added in a fixed order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -86,7 +86,8 @@ private:
   LtMatrix describe(const fb::Matrix &matrix, uint64_t rows, uint64_t cols) const;
 };
 
-/// Returns the library's layout of a matrix of `rows` by `cols`: its columns are our rows.
+/// Returns the library's layout of a matrix of `rows` by `cols`. The layout's columns are the
+/// matrix's rows.
 LtMatrix LibraryGemm::Call::describe(const fb::Matrix &matrix, uint64_t rows, uint64_t cols) const {
   LtMatrix made = nullptr;
   bool isTransposed = matrix.transposed();
@@ -148,12 +149,12 @@ LibraryGemmPlans::LibraryGemmPlans(const Artifact &artifact)
                  [this](const fb::Kernel &kernel, const fb::Phase &phase) { plan(kernel, phase); });
 }
 
-/// Returns the matrix for C. Without an addend, the result takes its place.
+/// Returns the matrix for C: the addend, or the result if there is no addend.
 static const fb::Matrix *addendOf(const fb::Product &product) {
   return product.addend() ? product.addend() : product.result();
 }
 
-/// Returns everything that the choice of an algorithm may depend on.
+/// Returns all properties that the choice of an algorithm may depend on.
 static std::vector<uint64_t> keyOf(const fb::Product &product, uint64_t workspace) {
   std::vector<uint64_t> key{product.m(),
                             product.n(),
@@ -188,8 +189,8 @@ struct Preference {
 };
 } // namespace
 
-/// Returns an address with the alignment that the matrix will have. The library uses nothing else
-/// of it.
+/// Returns an address with the alignment that the matrix will have. The library reads nothing but
+/// the alignment.
 static const void *standIn(const fb::Matrix &matrix) {
   return reinterpret_cast<const void *>((uintptr_t(1) << 20) + alignmentOf(matrix));
 }

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Phases with a Product are calls of cuBLASLt. Its matrices are column-major and ours row-major, so
-// it computes the transposed result: the transposed right factor times the transposed left one.
-// Each transposed matrix is the same memory in the other order.
+// Phases with a Product are calls of cuBLASLt. The library's matrices are column-major and the
+// artifact's are row-major. So the library computes the transposed result: the transposed right
+// factor times the transposed left factor. A transposed matrix is the same memory, read in the
+// other order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,15 +24,15 @@
 
 namespace fsdprt {
 
-/// Returns true if the artifact has products for the library.
+/// Returns true if the manifest has products for the library.
 bool hasProducts(const fb::Manifest &manifest);
 
 /// cuBLASLt on one device, with the algorithms chosen for an artifact's products. Equal products
-/// share one query.
+/// share one query of the library.
 class LibraryGemmPlans {
 public:
-  /// Uses the device whose context is current. Throws Error if there is no library, or no algorithm
-  /// for a product.
+  /// Uses the device whose context is current. Throws Error if there is no library, or if a product
+  /// has no algorithm.
   explicit LibraryGemmPlans(const Artifact &artifact);
   LibraryGemmPlans(const LibraryGemmPlans &) = delete;
   LibraryGemmPlans &operator=(const LibraryGemmPlans &) = delete;
@@ -63,15 +64,16 @@ private:
   std::unordered_map<const fb::Phase *, const LtAlgorithm *> byPhase;
 };
 
-/// The products of one rank. Ranks cannot share descriptors, which hold addresses.
+/// The library products of one rank. Ranks do not share descriptors, because descriptors hold
+/// addresses.
 class LibraryGemm {
 public:
   struct Call; // descriptors of a product
   LibraryGemm(std::shared_ptr<const LibraryGemmPlans> plans, const Artifact &artifact);
   ~LibraryGemm();
 
-  /// Enqueues a product on a stream of the device. `bindings` holds the kernel's bindings, then its
-  /// scratch.
+  /// Enqueues a product on a stream of the device. `bindings` has the addresses of the kernel's
+  /// buffers, then of its workspace.
   void launch(const fb::Kernel &kernel, const fb::Phase &phase, void *const *bindings,
               CudaStream stream);
 

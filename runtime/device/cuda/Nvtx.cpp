@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The slots of all modules are offered, because a tool may write to a module without checking that
-// it exists. Two of them are used. A library that cannot be loaded is ignored, because the run does
-// not depend on the tool.
+// The runtime offers the slots of all modules, because a tool may write to a module without
+// checking that it exists. The runtime calls two of these slots. A tool's library that cannot be
+// loaded is ignored, because the run does not depend on the tool.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ using namespace fsdprt;
 namespace {
 using Function = void (*)();
 
-/// Number of functions of each module, from 1: core, CUDA, OpenCL, CUDA runtime, core with domains,
+/// Number of functions of modules 1 to 6: core, CUDA, OpenCL, CUDA runtime, core with domains, and
 /// synchronisation.
 constexpr unsigned modules = 7, mostFunctions = 15;
 constexpr unsigned functionsOf[modules] = {0, 15, 8, 14, 6, 15, 6};

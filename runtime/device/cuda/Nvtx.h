@@ -5,12 +5,12 @@
 //===----------------------------------------------------------------------===//
 //
 // NVIDIA's tools (Nsight Systems and others) show ranges that a process announces through NVTX. A
-// tool names its library in NVTX_INJECTION64_PATH. The runtime loads it and offers tables of slots,
-// into which the tool writes functions:
+// tool sets NVTX_INJECTION64_PATH to the path of its library. The runtime loads the library and
+// offers tables of slots, into which the tool writes functions:
 //
 //     InitializeInjectionNvtx2(export table by number) -> callbacks: table of a module -> slots
 //
-// The interface is declared here. Without a tool, no library is loaded.
+// This file declares the interface. Without a tool, no library is loaded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ namespace fsdprt {
 /// Pushes and pops ranges, which nest within a thread.
 class Nvtx {
 public:
-  /// Returns null if there is no tool, or it does not want ranges.
+  /// Returns null if there is no tool, or if the tool does not want ranges.
   static const Nvtx *find();
 
   void push(const char *name) const { pushRange(name); }

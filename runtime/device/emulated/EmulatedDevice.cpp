@@ -59,7 +59,8 @@ void EmulatedDevice::launch(uint32_t number, uint32_t index, void *const *bindin
   Launch launch;
   launch.entry = phase.symbol()->str();
   const Function *entry = state->emulator.module().find(launch.entry);
-  if (entry && entry->requiredCluster[0]) // the driver takes it from the code too
+  // The CUDA driver also takes the cluster shape from the code.
+  if (entry && entry->requiredCluster[0])
     std::copy_n(entry->requiredCluster, 3, launch.cluster);
   launch.grid[0] = grid.blocks();
   launch.cluster[0] = grid.cluster();

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Runs an artifact's PTX on an emulator, one per rank. The emulator's global memory is the rank's
-// arena, so that everything except kernels runs as on the CPU. Faults that the emulator finds in a
-// kernel are thrown as Error.
+// Runs an artifact's PTX on an emulator; each rank has one. The emulator's global memory is the
+// rank's arena, so that everything except kernels runs as on the CPU. A fault that the emulator
+// finds in a kernel is thrown as Error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ namespace fsdprt {
 
 class EmulatedDevice : public HostDevice {
 public:
-  /// `artifact`, which is for a GPU, must outlive the device.
+  /// `artifact` must be for a GPU and outlive the device.
   EmulatedDevice(const Artifact &artifact, uint32_t numCopies);
   ~EmulatedDevice() override;
 

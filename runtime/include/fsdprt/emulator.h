@@ -16,8 +16,8 @@
 extern "C" {
 #endif
 
-/* Registers the device "emulate". Call it before creating a session on it; more calls do nothing.
- */
+/* Registers the device "emulate". Call it before creating a session on it. A second call does
+ * nothing. */
 void fsdprt_register_emulator(void);
 
 #ifdef __cplusplus

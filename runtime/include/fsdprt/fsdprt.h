@@ -4,27 +4,27 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   artifact = fsdprt_artifact_open("gpt.fsdp")      checked in full, or refused
-//   session  = fsdprt_session_create(artifact, ...)  arenas, threads, collectives
+//   artifact = fsdprt_artifact_open("gpt.fsdp")      checks the whole file, or refuses it
+//   session  = fsdprt_session_create(artifact, ...)  creates arenas, threads, collectives
 //   fsdprt_session_run(session, "init")
 //   each step: fsdprt_session_write_input per rank, fsdprt_session_write_block (lr),
 //              fsdprt_session_run(session, "step"), fsdprt_session_read_block
 //   fsdprt_session_destroy, fsdprt_artifact_close
 //
 // Rules.
-// - Plain C; no exception leaves a call. A call that can fail returns a status and fills
-//   the caller's fsdprt_error with text (where, what was expected, what was found).
-// - The first member of every struct is its size as the caller knows it. Members
-//   are only ever added at the end: a shorter struct of an older caller is
-//   read with defaults, and filled as far as it goes. A change that breaks this raises
-//   FSDPRT_ABI_MAJOR. Set a struct to zero, then struct_size, then the members you need.
+// - The interface is plain C. No exception leaves a call. A call that can fail returns a status and
+//   fills the caller's fsdprt_error with a text: location, expected value, found value.
+// - The first member of every struct is the size that the caller compiled. New members are only
+//   added at the end. In the shorter struct of an older caller, missing members have defaults and
+//   are not written. A change that breaks this rule raises FSDPRT_ABI_MAJOR. Set a struct to zero,
+//   then struct_size, then the members you need.
 // - Handles come from open or create and are freed by close or destroy. `error` may be NULL.
-// - Strings and shapes that are returned live as long as the artifact, unless noted. The
-//   artifact may be closed before its sessions are destroyed.
+// - Returned strings and shapes live as long as the artifact, unless noted. The artifact may be
+//   closed before its sessions are destroyed.
 // - One thread at a time may use a session. Ranks are threads of this process.
-// - fsdprt_session_run and everything called per step allocate no memory.
-// - All numbers in memory are in the machine's byte order; sizes are in bytes, times in seconds,
-//   unless noted.
+// - fsdprt_session_run and the other calls of a step allocate no memory.
+// - Numbers in memory are in the machine's byte order. Unless noted, sizes are in bytes and times
+//   in seconds.
 //
 //===----------------------------------------------------------------------===*/
 
@@ -96,17 +96,17 @@ enum {
   FSDPRT_BLOCK_LOSS = 7,
   FSDPRT_BLOCK_GRAD_NORM = 8,
   FSDPRT_BLOCK_SKIPPED = 9, /* non-finite steps, which changed no parameter */
-  /* Number of ranks with a checked lookup out of range. Then nothing was changed and the run
-     fails. */
+  /* Number of ranks with a checked lookup out of range. If it is not 0, the run fails and has
+     changed no state. */
   FSDPRT_BLOCK_LOOKUPS = 10,
-  /* 1 + number of the first such lookup on this rank; 0: none */
+  /* 1 + index of the first such lookup on this rank; 0: none */
   FSDPRT_BLOCK_LOOKUP_NUMBER = 11,
-  /* Index of that lookup in three slots: bits 42 to 63, 21 to 41 and 0 to 20 */
+  /* Id that this lookup read, in three slots: bits 42 to 63, 21 to 41 and 0 to 20 */
   FSDPRT_BLOCK_LOOKUP_VALUE = 12,
   FSDPRT_BLOCK_SIZE = 16 /* number of slots */
 };
 
-/* Filled by a failing call. `message` is cut to what struct_size has space for. */
+/* A failing call fills it. `message` is cut to the space that struct_size leaves. */
 typedef struct fsdprt_error {
   size_t struct_size;
   fsdprt_status status;
@@ -128,17 +128,17 @@ typedef struct fsdprt_artifact_info {
   uint64_t ranks;                 /* product of the sizes of the mesh's axes */
   uint64_t params;                /* number of parameters */
   uint64_t parameter_elements;    /* sum over all parameters */
-  uint64_t tokens_per_rank;       /* per step */
-  uint64_t arena_bytes;           /* per rank, of the programs init, step and eval */
-  uint64_t reference_arena_bytes; /* of reference and reference_init; 0: not compiled in */
-  uint64_t image_bytes;           /* of the compiled CPU kernels */
+  uint64_t tokens_per_rank;       /* tokens of one step */
+  uint64_t arena_bytes;           /* bytes per rank, programs init, step, eval */
+  uint64_t reference_arena_bytes; /* programs reference, reference_init; 0: none */
+  uint64_t image_bytes;           /* bytes of the compiled CPU kernels */
   uint32_t threads_per_rank;      /* number the artifact was compiled for */
-  uint32_t workers;               /* most threads per rank: each needs its own scratch memory */
+  uint32_t workers;               /* largest number of threads per rank */
   double lr;                      /* learning rate of the compiled optimizer */
-  uint8_t sha256[32];             /* hash of the file, its own field taken as zero */
+  uint8_t sha256[32];             /* hash of the file with this field set to zero */
   uint64_t seed;                  /* default seed of initial values and samples */
-  uint64_t host_bytes;            /* part of arena_bytes that lies in the host arena */
-  uint64_t file_bytes;            /* of a rank's offload file; 0: no state is offloaded to a file */
+  uint64_t host_bytes;            /* bytes of arena_bytes in the host arena */
+  uint64_t file_bytes;            /* bytes of a rank's offload file; 0: no file */
   uint64_t constants;             /* number of float tensors of the model that are not parameters */
 } fsdprt_artifact_info;
 
@@ -152,10 +152,10 @@ typedef struct fsdprt_param_info {
   int32_t trainable;
   int32_t has_values; /* 1: the artifact holds initial values, which 'init' copies */
   uint64_t unit_index;
-  uint64_t unit_offset; /* of the first element in the unit's flat buffer, in elements */
+  uint64_t unit_offset; /* index of the first element in the unit's flat buffer */
 } fsdprt_param_info;
 
-/* If micro_batches > 1, it is the leading dimension of `shape`. */
+/* If micro_batches > 1, the leading dimension of `shape` is micro_batches. */
 typedef struct fsdprt_input_info {
   size_t struct_size;
   const char *name;
@@ -163,16 +163,16 @@ typedef struct fsdprt_input_info {
   fsdprt_dtype dtype;
   uint32_t rank;         /* number of dimensions */
   const uint64_t *shape; /* `rank` sizes */
-  uint64_t bytes;        /* of all micro-batches */
+  uint64_t bytes;        /* bytes of all micro-batches */
   uint32_t micro_batches;
   uint64_t limit;           /* ids must lie in [0, limit); 0: no limit */
-  const int64_t *extra_ids; /* further valid ids, or NULL; such as a padding id */
+  const int64_t *extra_ids; /* other valid ids, such as a padding id, or NULL */
   uint64_t num_extra_ids;
 } fsdprt_input_info;
 
-/* Opens an artifact and checks all of it. The first form reads the file `path`. The second copies
- * `size` bytes; `name` stands for the file in messages. On success *out is a new handle, to be
- * closed by the caller. */
+/* Open an artifact and check all of it. The first function reads the file `path`; the second copies
+ * `size` bytes, and messages use `name` as file name. On success *out is a new handle, which the
+ * caller must close. */
 FSDPRT_API fsdprt_status fsdprt_artifact_open(const char *path, fsdprt_artifact **out,
                                               fsdprt_error *error);
 FSDPRT_API fsdprt_status fsdprt_artifact_open_memory(const void *bytes, size_t size,
@@ -191,14 +191,14 @@ FSDPRT_API void fsdprt_artifact_get_info(const fsdprt_artifact *artifact,
 /* Returns 1 if the artifact has a program `name`, else 0. */
 FSDPRT_API int32_t fsdprt_artifact_has_program(const fsdprt_artifact *artifact, const char *name);
 /* Fill `info` for parameter `index`, or for input `index` of `program`. Return FSDPRT_BAD_INPUT if
- * there is none. */
+ * `index` is out of range. */
 FSDPRT_API fsdprt_status fsdprt_artifact_get_param(const fsdprt_artifact *artifact, uint64_t index,
                                                    fsdprt_param_info *info);
 FSDPRT_API fsdprt_status fsdprt_artifact_get_input(const fsdprt_artifact *artifact,
                                                    const char *program, uint64_t index,
                                                    fsdprt_input_info *info);
-/* Writes programs, layouts and kernels as text. Calls `write` with successive pieces, not
- * zero-terminated, until it returns another value than 0, which makes the call fail. */
+/* Writes programs, layouts and kernels as text. Calls `write` with consecutive parts of the text,
+ * which are not zero-terminated. Ends and fails if `write` returns a value other than 0. */
 FSDPRT_API fsdprt_status fsdprt_artifact_dump(const fsdprt_artifact *artifact,
                                               int32_t (*write)(void *user, const char *text,
                                                                size_t size),
@@ -225,7 +225,7 @@ typedef struct fsdprt_unit_info {
  * piece; several ranks may hold the same piece. */
 typedef struct fsdprt_state_info {
   size_t struct_size;
-  uint64_t unit; /* index */
+  uint64_t unit; /* index of the unit */
   fsdprt_state_role role;
   fsdprt_dtype dtype;
   uint64_t pieces, elements;
@@ -239,8 +239,8 @@ FSDPRT_API fsdprt_status fsdprt_artifact_get_unit(const fsdprt_artifact *artifac
                                                   fsdprt_unit_info *info);
 FSDPRT_API fsdprt_status fsdprt_artifact_get_state(const fsdprt_artifact *artifact, uint64_t index,
                                                    fsdprt_state_info *info);
-/* Writes the number of the piece of `state` that `rank` holds to *piece. Returns FSDPRT_BAD_INPUT
- * if one of them is out of range. */
+/* Writes to *piece the index of the piece of `state` that `rank` holds. Returns FSDPRT_BAD_INPUT if
+ * `state` or `rank` is out of range. */
 FSDPRT_API fsdprt_status fsdprt_artifact_get_piece(const fsdprt_artifact *artifact, uint64_t state,
                                                    uint64_t rank, uint64_t *piece);
 
@@ -248,36 +248,37 @@ FSDPRT_API fsdprt_status fsdprt_artifact_get_piece(const fsdprt_artifact *artifa
 
 typedef struct fsdprt_session fsdprt_session;
 
-/* Names the unsharded reference where a function takes a rank. */
+/* Rank argument that selects the unsharded reference. */
 #define FSDPRT_REFERENCE 0xffffffffu
 
 typedef struct fsdprt_session_options {
   size_t struct_size;
-  uint64_t ranks;            /* must be the size of the artifact's mesh; 0: that size */
+  uint64_t ranks;            /* size of the artifact's mesh, or 0 for that size */
   uint32_t threads_per_rank; /* 0: the number the artifact was compiled for */
   uint32_t with_reference;   /* 1: also allocate the arena of the unsharded reference */
-  /* NULL or "cpu"; "cuda" or "emulate" for an artifact compiled for a GPU. "emulate" needs a
-     program that registered the emulator (fsdprt/emulator.h). */
+  /* NULL or "cpu"; for an artifact compiled for a GPU, "cuda" or "emulate". The program must have
+     registered the emulator for "emulate" (fsdprt/emulator.h). */
   const char *device;
-  /* NULL or "local": all ranks are threads of this process. "shm", "mpi": this process has one
-     rank, `rank`. "nccl": collectives over NCCL; `control` says where the ranks are. */
+  /* NULL or "local": all ranks are threads of this process. "shm" or "mpi": this process has only
+     the rank `rank`. "nccl": collectives use NCCL, and `control` is the backend that connects
+     ranks. */
   const char *backend;
-  double timeout_seconds; /* of a wait, counted from a peer's last sign of progress; 0: 60 */
-  uint64_t seed;          /* of initial values */
+  double timeout_seconds; /* limit of a wait, from a peer's last progress; 0: 60 */
+  uint64_t seed;          /* seed of initial values */
   uint32_t profile;       /* 1: time every command of the program `step` on rank 0 */
   uint32_t trace_runs;    /* number of last runs of `step` whose commands are traced; 0: none */
-  double link_bytes_per_second; /* slows collectives down to a ring of such links; 0: no limit */
-  uint32_t rank;                /* of this process, where each process has one rank */
-  int32_t channel;       /* shm: file descriptor from the starting process; the session closes it */
-  uint64_t steps_before; /* steps of the run before this session, added to those in messages */
-  double meeting_seconds; /* mpi: time limit for the processes to find each other; 0: 60 */
+  double link_bytes_per_second; /* simulated bandwidth of a ring's links; 0: no limit */
+  uint32_t rank;                /* rank of this process, if it has one rank */
+  int32_t channel;        /* shm: descriptor from the starting process; the session closes it */
+  uint64_t steps_before;  /* steps of the run before this session, for messages */
+  double meeting_seconds; /* mpi: time limit for the processes to connect; 0: 60 */
   /* mpi, shm: lines of "name=value" that must be equal in all processes, or NULL */
   const char *agreement;
-  uint32_t own_sums;         /* mpi: 1: let the library reduce, in its own order of summation */
-  uint32_t ranks_on_machine; /* mpi: ranks sharing this machine's memory; 0: unknown, taken as 1 */
-  const char *control;       /* nccl: backend for all else: NULL or "local", "shm", "mpi" */
-  /* nccl with one rank per process: 1 + number of the rank on its machine, which selects the GPU;
-     0: use `rank` */
+  uint32_t own_sums;         /* mpi: 1: MPI reduces, in its own order of summation */
+  uint32_t ranks_on_machine; /* mpi: ranks on this machine; 0: unknown, means 1 */
+  const char *control;       /* nccl: NULL, "local", "shm" or "mpi" */
+  /* nccl with one rank per process: 1 + index of the rank on its machine, which selects the GPU; 0:
+     use `rank` */
   uint32_t local_rank;
   /* Directory of the unnamed files for offloaded state; NULL: $TMPDIR, or /tmp */
   const char *offload_directory;
@@ -296,23 +297,23 @@ typedef struct fsdprt_session_info {
   size_t struct_size;
   uint64_t ranks;
   uint32_t threads_per_rank;
-  uint64_t arena_bytes;           /* mapped per rank, rounded up to pages */
-  uint64_t reference_arena_bytes; /* mapped; 0: no reference */
+  uint64_t arena_bytes;           /* mapped bytes per rank, rounded up to pages */
+  uint64_t reference_arena_bytes; /* mapped bytes; 0: no reference */
   uint64_t peak_bytes; /* highest end offset used so far on any rank here, rounded up to 64 */
-  /* Bytes exchanged so far by the first rank here, by all-gather, reduce-scatter, all-reduce and
-     broadcast: the larger of source and target of each collective. */
+  /* Bytes that the first rank here has exchanged, by all-gather, reduce-scatter, all-reduce and
+     broadcast. Each collective counts the larger of its source and target. */
   uint64_t collective_bytes[4];
   uint32_t first_rank, local_ranks; /* ranks of this process */
   uint32_t processes;
-  /* How ranks communicate: "local", "shm", or a library with its version. Lives as long as the
-     session. */
+  /* How ranks communicate: "local", "shm", or a library with its version. The text lives as long as
+     the session. */
   const char *meeting;
-  uint64_t file_bytes;     /* of a rank's offload file; 0: none */
+  uint64_t file_bytes;     /* bytes of a rank's offload file; 0: no file */
   uint32_t file_is_direct; /* 1: I/O on that file bypasses the page cache */
 } fsdprt_session_info;
 
 /* Creates a session: checks `options`, maps arenas, starts threads and connects the ranks. On
- * success *out is a new handle, to be destroyed by the caller. `options` may be NULL. */
+ * success *out is a new handle, which the caller must destroy. `options` may be NULL. */
 FSDPRT_API fsdprt_status fsdprt_session_create(const fsdprt_artifact *artifact,
                                                const fsdprt_session_options *options,
                                                fsdprt_session **out, fsdprt_error *error);
@@ -321,49 +322,49 @@ FSDPRT_API fsdprt_status fsdprt_session_create(const fsdprt_artifact *artifact,
 FSDPRT_API void fsdprt_session_destroy(fsdprt_session *session);
 /* Fills `info` up to its struct_size. */
 FSDPRT_API void fsdprt_session_get_info(const fsdprt_session *session, fsdprt_session_info *info);
-/* cuda: writes to *beside the memory in use on the GPUs of the ranks here, without the session's
- * arenas: contexts, code, libraries and other processes. 0 without a GPU. */
+/* cuda: writes to *beside the bytes in use on the GPUs of the ranks here apart from the session's
+ * arenas: contexts, code, libraries and other processes. Writes 0 without a GPU. */
 FSDPRT_API fsdprt_status fsdprt_session_get_gpu_memory(const fsdprt_session *session,
                                                        uint64_t *beside, fsdprt_error *error);
 
-/* With several processes, inputs, blocks and memory are those of this process's ranks. All
- * processes must call run, read_param, compare, visit_trace, exchange, collect and leave in the
- * same order. read_param, compare, visit_trace and collect deliver their result in the process of
- * rank 0 only. Only that process may have the reference. */
+/* If a run has several processes, a process can access the inputs, blocks and memory of its own
+ * ranks. All processes must call run, read_param, compare, visit_trace, exchange, collect and
+ * leave in the same order. Only in the process of rank 0, read_param, compare, visit_trace and
+ * collect return a result. Only that process may have the reference. */
 
-/* Runs a program and returns when all ranks of this process have ended it: init, step and eval on
- * every rank, reference_init and reference on the reference. After a failure the session can only
- * be destroyed. */
+/* Runs a program and returns when all ranks of this process have ended it. init, step and eval run
+ * on every rank, reference_init and reference on the reference. After a failure the session can
+ * only be destroyed. */
 FSDPRT_API fsdprt_status fsdprt_session_run(fsdprt_session *session, const char *program,
                                             fsdprt_error *error);
 
-/* Finds the origin of a non-finite number. Call it after a run of `program` whose block reports
- * one, once the blocks from before that run are written again. Runs the program once more and
- * writes to `text`, of `size` bytes, which ranks first passed such a number to a reduction, and to
- * which reduction; "" if none did. */
+/* Finds the origin of a non-finite number. Call it after a run of `program` whose step block
+ * reports such a number; first restore the blocks from before that run. Runs the program once more.
+ * Writes to `text` (`size` bytes) the ranks that first passed such a number to a reduction, and the
+ * reduction; writes "" if no rank did. */
 FSDPRT_API fsdprt_status fsdprt_session_find_nonfinite(fsdprt_session *session, const char *program,
                                                        char *text, size_t size,
                                                        fsdprt_error *error);
 
-/* Gathers `mine` of every process, of `size` <= 8192 bytes, into `all` in the order of ranks.
- * Allocates no memory. */
+/* Gathers `mine` of every process into `all`, in the order of ranks. `mine` has `size` <= 8192
+ * bytes. Allocates no memory. */
 FSDPRT_API fsdprt_status fsdprt_session_exchange(fsdprt_session *session, const void *mine,
                                                  size_t size, void *all, fsdprt_error *error);
 /* Copies `size` bytes at `data` in the process of `rank` to `into` in the process of rank 0. */
 FSDPRT_API fsdprt_status fsdprt_session_collect(fsdprt_session *session, uint32_t rank,
                                                 const void *data, size_t size, void *into,
                                                 fsdprt_error *error);
-/* Ends the run in order: waits for all processes. After that, the end of a process is no failure.
- */
+/* Ends the run in an orderly way: waits for all processes. After that, the end of a process is not
+ * a failure. */
 FSDPRT_API fsdprt_status fsdprt_session_leave(fsdprt_session *session, fsdprt_error *error);
-/* Ends the run for this process with the failure `status`. The others then do not wait for it. The
- * processes of an MPI launcher all end with this status, because the launcher returns the status of
- * the first one that ends. */
+/* Ends the run for this process with the failure `status`, so that the other processes do not wait
+ * for it. Under an MPI launcher all processes end with this status, because the launcher returns
+ * the status of the process that ends first. */
 FSDPRT_API fsdprt_status fsdprt_session_fail(fsdprt_session *session, fsdprt_status status,
                                              fsdprt_error *error);
 
-/* Writes the last collectives of all ranks known to this process to the file `path` as JSON, with
- * `reason`. */
+/* Writes the flight record to the file `path` as JSON: `reason`, and the last collectives of all
+ * ranks that this process knows. */
 FSDPRT_API fsdprt_status fsdprt_session_write_flight_record(const fsdprt_session *session,
                                                             const char *path, const char *reason,
                                                             fsdprt_error *error);
@@ -383,8 +384,8 @@ FSDPRT_API fsdprt_status fsdprt_session_write_block(fsdprt_session *session, uin
                                                     const float block[FSDPRT_BLOCK_SIZE],
                                                     fsdprt_error *error);
 
-/* Writes the dtype in which state `role` of a parameter is held to *dtype. Returns FSDPRT_BAD_INPUT
- * if the parameter has no such state. */
+/* Writes to *dtype the type of state `role` of a parameter. Returns FSDPRT_BAD_INPUT if the
+ * parameter has no such state. */
 FSDPRT_API fsdprt_status fsdprt_session_get_state(const fsdprt_session *session, uint64_t param,
                                                   fsdprt_state_role role, fsdprt_dtype *dtype);
 /* Reads elements [first, first + count) of a parameter, gathered from the shards (rank 0) or from
@@ -401,13 +402,12 @@ FSDPRT_API fsdprt_status fsdprt_session_write_param(fsdprt_session *session, uin
                                                     fsdprt_state_role role, uint64_t first,
                                                     uint64_t count, const void *data,
                                                     fsdprt_dtype dtype, fsdprt_error *error);
-/* Calls `change` on one element of the parameter's shard on `rank`. For tests that plant a fault.
- */
+/* Calls `change` on one element of the parameter's shard on `rank`. Tests plant faults with it. */
 FSDPRT_API fsdprt_status fsdprt_session_poke_shard(
     fsdprt_session *session, uint32_t rank, uint64_t param,
     void (*change)(void *user, void *element, size_t size), void *user, fsdprt_error *error);
 
-/* Elements [first, first + elements) of a unit's flat buffer in one state. */
+/* Memory of elements [first, first + elements) of a unit's flat buffer, for one state. */
 typedef struct fsdprt_state_memory {
   size_t struct_size;
   void *data;
@@ -416,14 +416,14 @@ typedef struct fsdprt_state_memory {
 } fsdprt_state_memory;
 
 /* Fills `memory` with the address of a rank's piece of `state`, or of the whole state in the
- * reference. `data` is NULL if the state lies in a file or in GPU memory. Use the memory only while
- * no program runs. The states and the step blocks are all that one step passes to the next. */
+ * reference. `data` is NULL if the state is in a file or in GPU memory. Use the memory only while
+ * no program runs. One step passes only the states and the step blocks to the next step. */
 FSDPRT_API fsdprt_status fsdprt_session_get_memory(const fsdprt_session *session, uint32_t rank,
                                                    uint64_t state, fsdprt_state_memory *memory,
                                                    fsdprt_error *error);
 
-/* Copy elements [first, first + count) of that piece, in its dtype, wherever it lies. Call them
- * only while no program runs. */
+/* Copy elements [first, first + count) of a rank's piece of `state`, in the state's dtype. The
+ * state may be in any memory or file. Call them only while no program runs. */
 FSDPRT_API fsdprt_status fsdprt_session_read_state(const fsdprt_session *session, uint32_t rank,
                                                    uint64_t state, uint64_t first, uint64_t count,
                                                    void *data, fsdprt_error *error);
@@ -435,7 +435,7 @@ typedef struct fsdprt_comparison {
   size_t struct_size;
   int32_t equal;
   uint64_t parameter_elements; /* number of compared elements of parameters, over all ranks */
-  uint64_t optimizer_elements; /* the same for optimizer states */
+  uint64_t optimizer_elements; /* number of compared elements of optimizer states, over all ranks */
   /* The first difference, if equal is 0: */
   uint32_t rank;
   uint64_t param, element;
@@ -456,17 +456,17 @@ typedef struct fsdprt_profile_entry {
   const char *name;     /* name of the kernel; or all_gather, ..., copy, fill */
   const char *kind;     /* kind of the kernel (map, row, column, ...); or collective, memory */
   const char *label;    /* label of the first command */
-  uint64_t runs;        /* since the profile was last cleared */
-  uint64_t nanoseconds; /* over all runs */
-  uint64_t bytes;       /* of bindings, or of source and target, over all runs */
-  /* Multiply-adds of contractions over all runs; one in f64 counts as two */
+  uint64_t runs;        /* number of runs since the profile was last cleared */
+  uint64_t nanoseconds; /* sum over all runs */
+  uint64_t bytes;       /* bytes of bindings, or of source and target, over all runs */
+  /* Multiply-adds of contractions over all runs; an f64 multiply-add counts twice */
   uint64_t multiply_adds, bf16_multiply_adds;
 } fsdprt_profile_entry;
 
 /* Sets all times to zero. Fails unless the session was created with `profile`. */
 FSDPRT_API fsdprt_status fsdprt_session_clear_profile(fsdprt_session *session, fsdprt_error *error);
-/* Calls `visit` for each entry that ran, longest first, until it returns another value than 0. If
- * `total_nanoseconds` is not NULL, it receives the time of the whole program over all runs. Fails
+/* Calls `visit` for each entry that ran, longest first, until it returns a value other than 0. If
+ * `total_nanoseconds` is not NULL, writes to it the time of the whole program over all runs. Fails
  * unless the session was created with `profile`. */
 FSDPRT_API fsdprt_status fsdprt_session_visit_profile(
     const fsdprt_session *session, int32_t (*visit)(void *user, const fsdprt_profile_entry *entry),
@@ -481,24 +481,24 @@ typedef enum fsdprt_lane {
   FSDPRT_LANE_COPY = 3 /* copies between device, host and file on a channel */
 } fsdprt_lane;
 
-/* A collective has two events: from its start to the end of its wait in the lane gather or reduce,
- * and its wait in the lane compute. A copy on a channel likewise has one in the lane copy, of kind
- * "host copy", and its wait in the lane compute. */
+/* A collective has two events: one in the lane gather or reduce, from its start to the end of its
+ * wait, and one in the lane compute, for its wait. A copy on a channel has an event of kind "host
+ * copy" in the lane copy, and one in the lane compute, for its wait. */
 typedef struct fsdprt_trace_event {
   size_t struct_size;
   uint32_t rank;
   fsdprt_lane lane;
-  uint64_t run;                    /* of `step`, counted from 1 */
+  uint64_t run;                    /* run of `step`, counted from 1 */
   const char *name, *kind, *label; /* as in a profile */
   const char *unit;                /* unit of a collective, or "" */
   uint64_t begin, end;             /* nanoseconds of the monotonic clock */
-  uint64_t waited;                 /* of a collective: nanoseconds for which the rank was idle */
-  uint64_t bytes;                  /* of bindings, or of source and target */
-  uint32_t ahead; /* of a collective: launches between its start and its wait in the program */
+  uint64_t waited;                 /* collective: nanoseconds for which the rank was idle */
+  uint64_t bytes;                  /* bytes of bindings, or of source and target */
+  uint32_t ahead;                  /* collective: launches in the program between start and wait */
 } fsdprt_trace_event;
 
-/* Calls `visit` for the events of the ranks, rank by rank, run by run, in the order of their ends,
- * until it returns another value than 0. Fails unless the session was created with `trace_runs`. */
+/* Calls `visit` for the events, by rank, by run, then in the order of their ends, until it returns
+ * a value other than 0. Fails unless the session was created with `trace_runs`. */
 FSDPRT_API fsdprt_status fsdprt_session_visit_trace(
     const fsdprt_session *session, int32_t (*visit)(void *user, const fsdprt_trace_event *event),
     void *user, fsdprt_error *error);
@@ -509,10 +509,10 @@ FSDPRT_API fsdprt_status fsdprt_session_visit_trace(
 typedef struct fsdprt_simulation {
   size_t struct_size;
   double step_seconds, compute_seconds;
-  double exposed_seconds; /* for which the rank waits for collectives */
+  double exposed_seconds; /* time in which the rank waits for collectives */
   uint64_t ranks, tokens; /* tokens of all ranks per step */
-  uint64_t arena_bytes;   /* per rank */
-  uint64_t chunks;        /* number sent over links */
+  uint64_t arena_bytes;   /* bytes per rank */
+  uint64_t chunks;        /* number of chunks sent over links */
 } fsdprt_simulation;
 
 /* Sum over the collectives of one kind and unit. Strings live until the callback returns. */
@@ -522,8 +522,8 @@ typedef struct fsdprt_simulated_collective {
   const char *protocol;     /* protocol of the cluster; "switch"; "": a ring without protocols */
   uint64_t runs, bytes;     /* bytes: the larger of source and target */
   double in_flight_seconds; /* from begin to end */
-  double alone_seconds;     /* the same if no other traffic used the links */
-  double exposed_seconds;   /* for which the rank waits */
+  double alone_seconds;     /* in_flight_seconds if no other traffic used the links */
+  double exposed_seconds;   /* time in which the rank waits */
 } fsdprt_simulated_collective;
 
 /* Use of one level of links. */
@@ -536,18 +536,18 @@ typedef struct fsdprt_simulated_link {
 /* Callbacks, each of which may be NULL. */
 typedef struct fsdprt_simulation_visitor {
   size_t struct_size;
-  /* The most exposed collective first. */
+  /* Called for each collective, most exposed first. */
   void (*collective)(void *user, const fsdprt_simulated_collective *collective);
-  /* The innermost level first. */
+  /* Called for each level of links, innermost first. */
   void (*link)(void *user, const fsdprt_simulated_link *link);
-  /* Events of rank 0, in nanoseconds from the step's beginning. Text lives as long as the
-     artifact. */
+  /* Called for each event of rank 0. Times are in nanoseconds from the step's beginning. Texts live
+     as long as the artifact. */
   void (*event)(void *user, const fsdprt_trace_event *event);
   void *user;
 } fsdprt_simulation_visitor;
 
-/* Simulates the program `step` on the cluster that the file `cluster` describes. Kernels are not
- * run. Fills `result` and calls the callbacks of `visitor`, which may be NULL. */
+/* Simulates the program `step` on the cluster that the file `cluster` describes, without running
+ * kernels. Fills `result` and calls the callbacks of `visitor`, which may be NULL. */
 FSDPRT_API fsdprt_status fsdprt_artifact_simulate(const fsdprt_artifact *artifact,
                                                   const char *cluster, fsdprt_simulation *result,
                                                   const fsdprt_simulation_visitor *visitor,
@@ -558,7 +558,7 @@ FSDPRT_API fsdprt_status fsdprt_artifact_simulate(const fsdprt_artifact *artifac
 
 typedef struct fsdprt_walk_options {
   size_t struct_size;
-  uint64_t steps;                /* of each walked session; 0: 3 */
+  uint64_t steps;                /* steps of each walked session; 0: 3 */
   uint64_t peers;                /* number of ranks that run another artifact */
   const uint64_t *peer_ranks;    /* `peers` ranks */
   const char *const *peer_files; /* `peers` paths of artifacts */
@@ -566,20 +566,20 @@ typedef struct fsdprt_walk_options {
 
 typedef struct fsdprt_walk {
   size_t struct_size;
-  /* Ranks whose commands touch the same ranges are of one kind. */
+  /* Numbers of ranks, of kinds of ranks, and of walked kinds. Ranks of a kind use equal ranges. */
   uint64_t ranks, kinds, walked_kinds;
   uint64_t commands;      /* number of walked commands */
   uint64_t events;        /* number of starts and waits */
-  uint64_t bytes;         /* of all accesses */
-  uint64_t collectives;   /* number completed, each program counted once */
+  uint64_t bytes;         /* bytes of all accesses */
+  uint64_t collectives;   /* number of completed collectives; each program counts once */
   uint64_t communicators; /* number of pairs of mesh group and channel */
   uint64_t findings;      /* 0: no fault was found */
 } fsdprt_walk;
 
 /* Walks all commands of an artifact's programs without running kernels, and looks for races,
- * uninitialised reads and other faults. Trusts nothing in the file but its format. Calls `finding`,
- * which may be NULL, for each fault with the number of times it occurred. Fails if the file cannot
- * be read, not because of findings. */
+ * uninitialised reads and other faults. The file need not be trusted: only its format is checked
+ * first. Calls `finding`, which may be NULL, for each fault with the number of its occurrences.
+ * Fails if the file cannot be read, but not because of faults. */
 FSDPRT_API fsdprt_status fsdprt_artifact_walk(
     const char *path, const fsdprt_walk_options *options, fsdprt_walk *result,
     void (*finding)(void *user, const char *text, uint64_t times), void *user, fsdprt_error *error);

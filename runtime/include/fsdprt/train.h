@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What fsdp-run does around a session, for other programs that train: a process finds its rank,
-// meets the other ranks, saves and resumes. The rules of fsdprt.h hold here, too.
+// Functions for other programs that train, which do what fsdp-run does around a session: a process
+// finds its rank, connects to the other ranks, saves and resumes. The rules of fsdprt.h apply here.
 //
 //   fsdprt_launch_join(artifact, ..., &launch)       null: no launcher started this process
 //   fsdprt_launch_place(launch, &session_options)    backend, rank and channel
@@ -33,27 +33,27 @@ typedef struct fsdprt_launch fsdprt_launch;
 typedef struct fsdprt_launch_options {
   size_t struct_size;
   const char *program;       /* name for messages; NULL: "fsdprt" */
-  const char *path;          /* of the artifact, for messages */
+  const char *path;          /* path of the artifact, for messages */
   const char *device;        /* NULL: "cpu" */
-  const char *backend;       /* NULL: what the launcher suggests */
+  const char *backend;       /* NULL: chosen by the launcher's kind */
   double rendezvous_seconds; /* time limit for all ranks to arrive; 0: 60 */
-  double heartbeat_seconds;  /* time without a heartbeat after which a rank is lost; 0: 2 */
+  double heartbeat_seconds;  /* a rank is lost after this time without heartbeat; 0: 2 */
   double timeout_seconds;    /* watchdog timeout of a rank without progress; 0: 60 */
 } fsdprt_launch_options;
 
 /* Finds this process's rank in its environment (RANK and WORLD_SIZE, or MPI's and Slurm's
- * variables), checks that there are as many processes as `artifact` has ranks, and brings the ranks
- * of one machine together. Sets *out to NULL if no launcher started this process, or only one.
- * In rank 0 it forks the process that supervises the ranks. */
+ * variables), checks that there are as many processes as `artifact` has ranks, and connects the
+ * ranks of one machine. Sets *out to NULL if no launcher started this process, or if it is the only
+ * process. In rank 0, forks the process that supervises the ranks. */
 FSDPRT_API fsdprt_status fsdprt_launch_join(const fsdprt_artifact *artifact,
                                             const fsdprt_launch_options *options,
                                             fsdprt_launch **out, fsdprt_error *error);
 /* Writes backend, control, rank, local_rank, ranks_on_machine and channel into the options of a
  * session. Strings live as long as `launch`. */
 FSDPRT_API void fsdprt_launch_place(const fsdprt_launch *launch, fsdprt_session_options *options);
-/* Leaves the other ranks at the end of the run, and frees `launch`. With a `status` other than
- * FSDPRT_OK the ranks are told of the failure `message`; `error`, if not NULL, then gets the first
- * failure of all ranks, as the supervisor reports it. */
+/* Ends the run of this rank and frees `launch`. If `status` is not FSDPRT_OK, tells the other ranks
+ * of the failure `message`; then writes to `error`, if not NULL, the first failure of all ranks, as
+ * the supervisor reports it. */
 FSDPRT_API void fsdprt_launch_leave(fsdprt_launch *launch, fsdprt_status status,
                                     const char *message, fsdprt_error *error);
 
@@ -61,14 +61,14 @@ FSDPRT_API void fsdprt_launch_leave(fsdprt_launch *launch, fsdprt_status status,
 
 typedef struct fsdprt_resumed {
   size_t struct_size;
-  uint64_t step, seed; /* of the save: the next step is step + 1 */
-  char folder[4096];   /* of the save */
-  char fallback[1024]; /* why this is not the newest save of the folder; "" when it is */
+  uint64_t step, seed; /* step and seed of the save; the next step is step + 1 */
+  char folder[4096];   /* folder of the save */
+  char fallback[1024]; /* why a newer save was not used; "" if this is the newest */
 } fsdprt_resumed;
 
-/* Finds a save, or the newest whole one of a folder of saves, checks it, and loads it into the
- * ranks here (and the reference, if `reference`), after the program 'init' has run. `artifact_path`
- * is for messages. All processes of a run call it. */
+/* Finds a save, or the newest complete save of a folder, checks it, and loads it into the ranks
+ * here, and into the reference if `reference` is 1. Call it after the program 'init' has run.
+ * `artifact_path` is for messages. All processes of a run must call it. */
 FSDPRT_API fsdprt_status fsdprt_saves_resume(const fsdprt_artifact *artifact,
                                              fsdprt_session *session, const char *path,
                                              const char *artifact_path, int32_t reference,
@@ -77,16 +77,16 @@ FSDPRT_API fsdprt_status fsdprt_saves_resume(const fsdprt_artifact *artifact,
 /* Writes saves of one run into one folder. */
 typedef struct fsdprt_saver fsdprt_saver;
 
-/* Makes the folder and claims it for this process. `resumed`: the save this run goes on from, or
- * NULL; saves that are in the folder must be those of this run. Keeps the newest `keep` saves; 0:
- * all. All processes of a run call it. */
+/* Creates the folder and claims it for this process. `resumed` is the save from which this run
+ * resumes, or NULL. Other saves in the folder must be of this run. Keeps the newest `keep` saves,
+ * or all saves if `keep` is 0. All processes of a run must call it. */
 FSDPRT_API fsdprt_status fsdprt_saver_open(const fsdprt_artifact *artifact,
                                            const fsdprt_session *session, const char *folder,
                                            const fsdprt_resumed *resumed, uint64_t keep,
                                            fsdprt_saver **out, fsdprt_error *error);
 FSDPRT_API void fsdprt_saver_close(fsdprt_saver *saver);
-/* Saves what the ranks hold after step `step` of the run whose seed is `seed`: DIR/step-NNNNNNNN.
- * The save is whole or not there. All processes of a run call it. */
+/* Writes the save DIR/step-NNNNNNNN: the state of the ranks after step `step` of the run with seed
+ * `seed`. The save is complete or does not exist. All processes of a run must call it. */
 FSDPRT_API fsdprt_status fsdprt_saver_save(fsdprt_saver *saver, fsdprt_session *session,
                                            uint64_t step, uint64_t seed, fsdprt_error *error);
 

@@ -68,7 +68,7 @@ func.func private @residual(%x: tensor<16x32xbf16>, %w: tensor<24x32xbf16>, %b: 
   return %y : tensor<16x24xbf16>
 }
 
-// GELU of the sum and a bias; the sum is stored, too.
+// GELU of the sum and a bias; the argument of GELU is stored, too.
 // CHECK: cublasLtMatmul gelu: 16 x 24 x 32, 1 time, bias, gelu, its argument{{$}}
 func.func private @gelu(%x: tensor<16x32xbf16>, %w: tensor<32x24xbf16>, %b: tensor<24xbf16>, %a: tensor<16x24xbf16> {fsdp.out = 0}, %y: tensor<16x24xbf16> {fsdp.out = 1}) -> (tensor<16x24xbf16>, tensor<16x24xbf16>) attributes {fsdp.kernel} {
   %zero = arith.constant 0.0 : f32
@@ -160,7 +160,7 @@ func.func private @square(%x: tensor<16x32xbf16>, %w: tensor<32x24xbf16>, %y: te
   return %r : tensor<16x24xf32>
 }
 
-// Nor one that clamps the sums at 0, which is not a sum of products.
+// No supported epilogue clamps the sums at 0.
 // CHECK: launch relu
 func.func private @relu(%x: tensor<16x32xbf16>, %w: tensor<32x24xbf16>, %y: tensor<16x24xf32> {fsdp.out = 0}) -> tensor<16x24xf32> attributes {fsdp.kernel} {
   %zero = arith.constant 0.0 : f32
@@ -175,7 +175,7 @@ func.func private @relu(%x: tensor<16x32xbf16>, %w: tensor<32x24xbf16>, %y: tens
   return %r : tensor<16x24xf32>
 }
 
-// Factors of two types, and f64, which the library does not support.
+// The library does not support factors of two types, or f64.
 // CHECK: launch mixed
 func.func private @mixed(%x: tensor<16x32xbf16>, %w: tensor<32x24xf32>, %y: tensor<16x24xf32> {fsdp.out = 0}) -> tensor<16x24xf32> attributes {fsdp.kernel} {
   %zero = arith.constant 0.0 : f32

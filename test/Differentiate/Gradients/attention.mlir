@@ -1,8 +1,8 @@
 // RUN: fsdp-gradcheck %s --quiet | FileCheck %s
 
-// The loss runs on attention written element by element, the gradient on the compiler's
-// form: grouped heads, lengths and head dimensions that differ, every kind of captured
-// tensor, masks with rows that keep no key.
+// The loss runs on attention written element by element, the gradient on the
+// compiler's form. Cases: grouped heads, lengths and head dimensions that
+// differ, every kind of captured tensor, and masks with rows that keep no key.
 // CHECK: [[N:[0-9]+]] of [[N]] gradients agree
 
 func.func @plain(%q: tensor<2x2x3x5xf64>, %k: tensor<2x2x4x5xf64>, %v: tensor<2x2x4x3xf64>) -> tensor<2x2x3x3xf64> {
@@ -24,7 +24,7 @@ func.func @grouped_causal(%q: tensor<2x4x3x5xf64>, %k: tensor<2x2x5x5xf64>, %v: 
   return %o : tensor<2x4x3x5xf64>
 }
 
-// Top-left with more queries than keys would keep all; strictly below the diagonal, row 0 has no key.
+// A causal mask aligned to the top left with more queries than keys. It is strict, so row 0 has no key.
 func.func @empty_rows(%q: tensor<1x2x4x3xf64>, %k: tensor<1x1x4x3xf64>, %v: tensor<1x1x4x3xf64>, %slope: tensor<2xf64>) -> tensor<1x2x4x3xf64> {
   %o, %lse = fsdp.attention %q, %k, %v scale 0.7 capture(%slope : tensor<2xf64>)
       : tensor<1x2x4x3xf64>, tensor<1x1x4x3xf64>, tensor<1x1x4x3xf64> -> tensor<1x2x4x3xf64>, tensor<1x2x4xf64>
@@ -58,8 +58,8 @@ func.func @softcap(%q: tensor<1x2x3x4xf64>, %k: tensor<1x2x3x4xf64>, %v: tensor<
   return %o : tensor<1x2x3x4xf64>
 }
 
-// Per row, per column, per head and column, the whole bias, a table by distance that is read
-// twice, and ids that mask.
+// Biases per row, per column, per head and column, and for all
+// positions; a table by distance that is read twice; and ids that mask.
 func.func @captures(%q: tensor<2x2x3x4xf64>, %k: tensor<2x2x3x4xf64>, %v: tensor<2x2x3x4xf64>, %row: tensor<3xf64>,
                     %column: tensor<3xf64>, %heads: tensor<3x2xf64>, %bias: tensor<2x2x3x3xf64>, %table: tensor<2x8xf64>,
                     %doc: tensor<3xi32> {gradcheck.limit = 2 : i64}) -> tensor<2x2x3x4xf64> {

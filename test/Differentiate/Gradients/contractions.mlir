@@ -97,7 +97,7 @@ func.func @gram(%x: tensor<4x5xf64>) -> tensor<4x4xf64> {
       ins(%x, %x : tensor<4x5xf64>, tensor<4x5xf64>) outs(%i : tensor<4x4xf64>) -> tensor<4x4xf64>
   return %y : tensor<4x4xf64>
 }
-// Resembles a contraction but is none: exp(a) · b.
+// exp(a) · b resembles a contraction but is none.
 func.func @no_product(%a: tensor<3x5xf64>, %b: tensor<5x4xf64>, %c: tensor<3x4xf64>) -> tensor<3x4xf64> {
   %y = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
                        iterator_types = ["parallel", "parallel", "reduction"]}

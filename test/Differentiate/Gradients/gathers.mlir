@@ -56,7 +56,7 @@ func.func @take(%w: tensor<5x6xf64>, %ids: tensor<7xi64> {gradcheck.limit = 5 : 
   } -> tensor<7x6xf64>
   return %x : tensor<7x6xf64>
 }
-// No gather of whole columns; a captured scalar; a gathered activation; two gathers of one tensor.
+// A gather that is not of whole columns; a captured scalar; a gathered activation; two gathers of one tensor.
 func.func @captures(%x: tensor<4x6xf64>, %s: tensor<f64>, %ids: tensor<4x6xi64> {gradcheck.limit = 6 : i64}) -> tensor<4x6xf64> {
   %sc = tensor.extract %s[] : tensor<f64>
   %e = tensor.empty() : tensor<4x6xf64>
@@ -131,7 +131,7 @@ func.func @cross_entropy_of_nothing(%x: tensor<6x1xf64>, %t: tensor<6xi64> {fsdp
   %loss, %lse = fsdp.cross_entropy %x, %t ignore 0 : tensor<6x1xf64>, tensor<6xi64> -> tensor<f64>, tensor<6xf64>
   return %loss : tensor<f64>
 }
-// The log-sum-exp is used beside the loss (z-loss), and alone.
+// The log-sum-exp is used together with the loss (z-loss), and alone.
 func.func @z_loss(%x: tensor<6x5xf64>, %t: tensor<6xi64> {fsdp.limit = 5 : i64}) -> (tensor<f64>, tensor<6xf64>) {
   %loss, %lse = fsdp.cross_entropy %x, %t : tensor<6x5xf64>, tensor<6xi64> -> tensor<f64>, tensor<6xf64>
   %q = arith.mulf %lse, %lse : tensor<6xf64>

@@ -199,7 +199,7 @@ func.func @language_f32(%w: tensor<5x8xf32> {fsdp.param = "w"}, %ids: tensor<12x
   %loss, %lse = fsdp.cross_entropy %l, %t : tensor<12x5xf32>, tensor<12xi64> -> tensor<f32>, tensor<12xf32>
   return %loss : tensor<f32>
 }
-// One value is read by a broadcast and elementwise. Its cotangents are in f32 and bf16 and are added as two tensors.
+// One value is read by a broadcast and by an elementwise op. Its two cotangents are in f32 and in bf16, and are added as two tensors.
 func.func @broadcast_and_elementwise_bf16(%p: tensor<4x6xbf16>, %q: tensor<6xbf16>) -> tensor<4x6xbf16> {
   %e1 = tensor.empty() : tensor<6xbf16>
   %e = tensor.empty() : tensor<4x6xbf16>
@@ -227,7 +227,7 @@ func.func @broadcast_and_elementwise_bf16(%p: tensor<4x6xbf16>, %q: tensor<6xbf1
   } -> tensor<4x6xbf16>
   return %y : tensor<4x6xbf16>
 }
-// As above, but the f32 cotangent is the sum of an existing cotangent: the broadcast value is an addend.
+// Like the previous case, but the f32 cotangent is already a sum, in which the broadcast value is an addend.
 func.func @added_and_elementwise_bf16(%p: tensor<4x6xbf16>, %q: tensor<6xbf16>) -> (tensor<4x6xbf16>, tensor<6xbf16>) {
   %e1 = tensor.empty() : tensor<6xbf16>
   %e = tensor.empty() : tensor<4x6xbf16>
@@ -250,7 +250,7 @@ func.func @added_and_elementwise_bf16(%p: tensor<4x6xbf16>, %q: tensor<6xbf16>) 
   } -> tensor<6xbf16>
   return %y, %w : tensor<4x6xbf16>, tensor<6xbf16>
 }
-// As above, but the f32 cotangent is a scatter of rows.
+// Like the previous case, but the f32 cotangent is a scatter of rows.
 func.func @gathered_and_elementwise_bf16(%t: tensor<5x8xbf16>, %ids: tensor<12xi64> {fsdp.limit = 5 : i64}) -> (tensor<12x8xbf16>, tensor<5x8xbf16>) {
   %e = tensor.empty() : tensor<5x8xbf16>
   %x = linalg.generic {indexing_maps = [#id2, #id2], iterator_types = ["parallel", "parallel"]} ins(%t : tensor<5x8xbf16>) outs(%e : tensor<5x8xbf16>) {

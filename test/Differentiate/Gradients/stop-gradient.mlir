@@ -1,7 +1,7 @@
 // Finite differences through fsdp.stop_gradient: the checker holds the op's result constant.
 // RUN: fsdp-gradcheck %s | FileCheck %s
 // RUN: not fsdp-gradcheck %s --sabotage=1 | FileCheck %s --check-prefix=SPOILT
-// Without the stops the gradients differ, so the check above can fail.
+// Without fsdp.stop_gradient the gradients differ, so the check above can fail.
 // RUN: fsdp-opt %s --fsdp-add-backward | FileCheck %s --check-prefix=GONE
 // CHECK-NOT: FAIL
 // CHECK: 10 of 10 gradients agree
@@ -31,7 +31,7 @@ func.func @straight_through(%x: tensor<9xf64> {gradcheck.range = [0.1, 0.4]}) ->
   return %y : tensor<9xf64>
 }
 
-// A stop of a value that depends on another stop. Both results are read.
+// An fsdp.stop_gradient of a value that depends on another one. Both results are read.
 func.func @nested(%x: tensor<4xf64>, %w: tensor<4xf64>) -> tensor<4xf64> {
   %a = arith.mulf %x, %w : tensor<4xf64>
   %h = fsdp.stop_gradient %a : tensor<4xf64>

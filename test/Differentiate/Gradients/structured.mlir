@@ -46,7 +46,7 @@ func.func @constant_maps(%x: tensor<6x6xf64>, %b: tensor<1x6xf64>, %c: tensor<6x
   return %y : tensor<6x6xf64>
 }
 
-// One row of a larger tensor by a constant index: the rest has gradient 0.
+// One row of a larger tensor is read by a constant index: the other rows have gradient 0.
 func.func @constant_row(%x: tensor<4xf64>, %b: tensor<3x4xf64>) -> tensor<4xf64> {
   %e = tensor.empty() : tensor<4xf64>
   %y = linalg.generic {indexing_maps = [#id1, affine_map<(i) -> (1, i)>, #id1], iterator_types = ["parallel"]}
@@ -58,7 +58,7 @@ func.func @constant_row(%x: tensor<4xf64>, %b: tensor<3x4xf64>) -> tensor<4xf64>
   return %y : tensor<4xf64>
 }
 
-// d0 + d1 as a map of an operand, and so of its adjoint.
+// An operand, and so its adjoint, has the map d0 + d1.
 func.func @convolution(%x: tensor<8xf64>, %w: tensor<3xf64>) -> tensor<6xf64> {
   %z = arith.constant 0.0 : f64
   %e = tensor.empty() : tensor<6xf64>
@@ -170,7 +170,7 @@ func.func @minimum(%x: tensor<4x6xf64>) -> tensor<6xf64> {
   } -> tensor<6xf64>
   return %m : tensor<6xf64>
 }
-// A tie: both differences move x and y together, each has half the gradient.
+// If x and y are equal, both differences move x and y together, and each has half the gradient.
 func.func @tie(%x: tensor<4xf64>) -> tensor<f64> {
   %z = arith.constant 0xFFF0000000000000 : f64
   %e = tensor.empty() : tensor<f64>
@@ -245,7 +245,7 @@ func.func @two_results(%x: tensor<4x6xf64>, %b: tensor<6xf64>) -> (tensor<4x6xf6
   return %m#0, %m#1, %s#0, %s#1 : tensor<4x6xf64>, tensor<6x4xf64>, tensor<4xf64>, tensor<4xf64>
 }
 
-// A loop whose extent follows from no operand of the adjoint.
+// The extent of a loop does not follow from any operand of the adjoint.
 func.func @extent(%x: tensor<4xf64>, %d: tensor<4x3xf64> {gradcheck.range = [0.0, 1.0]}) -> tensor<4xf64> {
   %z = arith.constant 0.0 : f64
   %c2 = arith.constant 2.0 : f64
@@ -281,7 +281,7 @@ func.func @named(%x: tensor<6x4xf64>, %v: tensor<6xf64>, %s: tensor<f64>) -> ten
   return %u : tensor<4x6xf64>
 }
 
-// A map that reads what it overwrites; linalg.index in the body.
+// A map that reads the tensor that it overwrites, and linalg.index in the body.
 func.func @reads_init(%x: tensor<4x6xf64>, %init: tensor<4x6xf64>) -> tensor<4x6xf64> {
   %y = linalg.generic {indexing_maps = [#id2, #id2], iterator_types = ["parallel", "parallel"]}
       ins(%x : tensor<4x6xf64>) outs(%init : tensor<4x6xf64>) {

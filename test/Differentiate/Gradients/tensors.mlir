@@ -12,7 +12,7 @@ func.func @split(%x: tensor<4x18xf64>) -> tensor<4x6xf64> {
   %abc = arith.mulf %ab, %c : tensor<4x6xf64>
   return %abc : tensor<4x6xf64>
 }
-// Overlapping, strided and rank-reducing slices, and another use of the whole tensor.
+// Overlapping, strided and rank-reducing slices, together with a use of the whole tensor.
 func.func @overlap(%x: tensor<4x18xf64>) -> (tensor<4x6xf64>, tensor<6xf64>, tensor<4x18xf64>) {
   %a = tensor.extract_slice %x[0, 0] [4, 6] [1, 1] : tensor<4x18xf64> to tensor<4x6xf64>
   %b = tensor.extract_slice %x[0, 3] [4, 6] [1, 2] : tensor<4x18xf64> to tensor<4x6xf64>

@@ -1,6 +1,6 @@
 #!/bin/bash
 # attention-forms.sh PREFIX PYTHON TOLERANCE FORM...: trains each form of test/Import/Inputs/attention_forms.py with and
-# without attention, on 2 ranks and unsharded; compares losses and norms; prints how many attentions were raised.
+# without raised attention, on 2 ranks and unsharded. Compares losses and norms, and prints the number of raised attentions.
 set -euo pipefail
 prefix=$1 python=$2 tolerance=$3
 shift 3

@@ -1,4 +1,4 @@
-// A parameter of rank 0, and two that are joined and padded: their gradients are parts of one tensor.
+// A parameter of rank 0, and two parameters that are joined and padded, so that their gradients are slices of one tensor.
 func.func @loss(%k: tensor<4xf32> {fsdp.param = "k", fsdp.init = #fsdp.init<constant, 0.5, 0.0>},
                 %j: tensor<3xf32> {fsdp.param = "j", fsdp.init = #fsdp.init<constant, -0.25, 0.0>},
                 %a: tensor<f32> {fsdp.param = "a", fsdp.init = #fsdp.init<constant, 2.0, 0.0>}) -> tensor<f32> {

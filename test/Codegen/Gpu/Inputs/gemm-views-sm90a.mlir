@@ -42,7 +42,7 @@ func.func private @heads(%x: tensor<2x128x72xbf16>, %w: tensor<72x3x64xbf16>, %s
   return %g : tensor<2x3x128x64xbf16>
 }
 
-// The gradient of its weight: k has two digits, with a tail in the inner one; added to an existing value in f32.
+// The gradient of a projection's weight: k has two digits, with a tail in the inner one; it is added to an existing f32 value.
 func.func private @wgrad(%x: tensor<3x72x136xbf16>, %dy: tensor<3x2x72x64xbf16>, %dw: tensor<136x2x64xf32> {fsdp.inout = 0 : i64})
     -> tensor<136x2x64xf32> attributes {fsdp.kernel, fsdp.kind = "contract", fsdp.gemm_tile = "wg128x64"} {
   %r = linalg.contract indexing_maps = [affine_map<(c,h,d,b,t)->(b,t,c)>, affine_map<(c,h,d,b,t)->(b,h,t,d)>, affine_map<(c,h,d,b,t)->(c,h,d)>]
@@ -50,7 +50,7 @@ func.func private @wgrad(%x: tensor<3x72x136xbf16>, %dy: tensor<3x2x72x64xbf16>,
   return %r : tensor<136x2x64xf32>
 }
 
-// A factor shared by a batch, a slice of another, and a cluster whose lower block has no work.
+// One factor is shared by a batch, the other is a slice; the lower block of a cluster has no work.
 func.func private @sliced(%x: tensor<2x120x256xf16>, %w: tensor<136x64xf16>, %s: tensor<2x120x136xf16> {fsdp.out = 0 : i64})
     -> tensor<2x120x136xf16> attributes {fsdp.kernel, fsdp.kind = "contract", fsdp.gemm_tile = "wg128x128c2"} {
   %part = tensor.extract_slice %x[0, 0, 128] [2, 120, 64] [1, 1, 1] : tensor<2x120x256xf16> to tensor<2x120x64xf16>
