@@ -9,6 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from fsdp_mlir.torch_export import decompositions  # noqa: E402
+from fsdp_mlir.torch_export.entries import ENTRIES  # noqa: E402
 
 aten = torch.ops.aten
 INF = float("inf")
@@ -76,13 +77,18 @@ CASES = {
         ((IMAGE, KERNEL, floats(6), [4, 7], [0, 0], [1, 1], False, [0, 0], 2), {}),
         ((IMAGE, KERNEL, None, [9, 8], [1, 0], [2, 1], False, [0, 0], 2), {}),
         ((floats(2, 3, 8), floats(4, 3, 6), floats(4), [5], [0], [1], False, [0], 1), {})],
-    "upsample_bilinear2d.vec": [((floats(1, 2, 3, 4), [6, 5], False, None), {}),
-                                ((floats(1, 2, 5, 4), [2, 1], True, None), {}),
-                                ((floats(1, 2, 3, 4), None, False, [2.0, 1.5]), {})],
-    "upsample_bicubic2d.vec": [((floats(1, 2, 5, 6), [7, 9], False, None), {}),
-                               ((floats(1, 2, 5, 6), [9, 3], True, None), {}),
-                               ((floats(1, 2, 4, 4), None, False, [2.0, 2.0]), {})],
 }
+# Every overload of interpolation: by sizes, with corners aligned, by scales; up and down. The kernel of
+# torch for antialiasing repeats its first row where the result has width 1, so that height is 1 there.
+for _op in ("upsample_bilinear2d", "upsample_bicubic2d", "_upsample_bilinear2d_aa",
+            "_upsample_bicubic2d_aa"):
+    CASES[_op + ".vec"] = [((floats(1, 2, 3, 4), [6, 5], False, None), {}),
+                           ((floats(1, 2, 5, 6), [9, 2], True, None), {}),
+                           ((floats(1, 2, 5, 4), [1, 2] if "aa" in _op else [2, 1], True, None), {}),
+                           ((floats(1, 2, 9, 4), None, False, [0.4, 1.5]), {})]
+    CASES[_op + ".default"] = [((floats(1, 2, 3, 9), [6, 5], False), {}),
+                               ((floats(1, 2, 5, 6), [9, 2], True), {}),
+                               ((floats(1, 2, 5, 6), [7, 4], False, 1.5, 0.7), {})]
 # Random numbers have no equal; tests of the exporter cover dropout. Memory that was not written has no value.
 WITHOUT_CASE = {"empty.memory_format"}
 # Arguments that torch differentiates, where these are not all floats.
@@ -91,7 +97,7 @@ PAIRS = [(name, i) for name, cases in CASES.items() for i in range(len(cases))]
 
 
 def functions():
-    return {name: function for name, _, function in decompositions._ENTRIES}
+    return {name: function for name, _, function in ENTRIES}
 
 
 def overload(name):

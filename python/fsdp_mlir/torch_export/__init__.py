@@ -6,7 +6,7 @@
 2. ``torch.export`` traces loss(module, *batch), the module called through ``functional_call``, so
    that parameters stay inputs.
 3. Gradients that stop and dropout become marker ops (markers.py).
-4. Decompositions (decompositions.py); what depends on no input is computed (fold.py).
+4. Decompositions (decompositions.py, windows.py); what depends on no input is computed (fold.py).
 5. torch-mlir's importer and pipelines, from the package iree-base-compiler, lower to linalg.
 6. Markers become calls, and arguments get ``fsdp.param``, ``fsdp.frozen`` and ``fsdp.batch``.
 """

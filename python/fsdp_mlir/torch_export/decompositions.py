@@ -9,22 +9,13 @@ values as the op, up to rounding; ``tests/test_decompositions.py`` compares them
 from __future__ import annotations
 
 import math
-from typing import Callable
 
 import torch
 
+from . import windows  # noqa: F401 (registers its entries)
+from .entries import ENTRIES, entry
+
 aten = torch.ops.aten
-_ENTRIES: list[tuple[str, str, Callable]] = []
-
-
-def entry(name: str, reason: str):
-    """Registers a decomposition of the overload ``aten.<name>``, if this torch has it."""
-
-    def register(function):
-        _ENTRIES.append((name, reason, function))
-        return function
-
-    return register
 
 
 @entry("squeeze.dims", "torch-mlir has no lowering of the overload with several dims")
@@ -194,52 +185,10 @@ def convolution(x, weight, bias, stride, padding, dilation, transposed, output_p
                             output_padding, groups)
 
 
-def _places(n: int, size: int, align: bool, scale: float | None, device) -> torch.Tensor:
-    """Returns where the elements of an interpolated dim of ``size`` lie in one of ``n``, as torch."""
-    at = torch.arange(size, device=device, dtype=torch.float32)
-    if align:
-        return at * ((n - 1) / (size - 1) if size > 1 else 0.0)
-    return (at + 0.5) * (1.0 / scale if scale else n / size) - 0.5
-
-
-def _linear_matrix(n, size, align, scale, device):
-    place = _places(n, size, align, scale, device).clamp(0, n - 1)
-    return (1.0 - (place[:, None] - torch.arange(n, device=device)).abs()).clamp(min=0.0)
-
-
-def _cubic_matrix(n, size, align, scale, device):
-    place = _places(n, size, align, scale, device)
-    first, at = place.floor(), torch.arange(n, device=device)
-    t, a = place - first, -0.75
-    near = lambda d: ((a + 2) * d - (a + 3)) * d * d + 1
-    far = lambda d: ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
-    weights = (far(t + 1), near(t), near(1 - t), far(2 - t))
-    return sum(weight[:, None] * ((first + k - 1).clamp(0, n - 1)[:, None] == at).to(t.dtype)
-               for k, weight in enumerate(weights))
-
-
-def _upsample(x, output_size, align, scales, matrix):
-    size = output_size or [int(n * s) for n, s in zip(x.shape[2:], scales)]
-    scales = scales if scales is not None else [None, None]
-    rows, columns = (matrix(n, m, align, s, x.device).to(x.dtype)
-                     for n, m, s in zip(x.shape[2:], size, scales))
-    return rows @ (x @ columns.transpose(0, 1))
-
-
-@entry("upsample_bilinear2d.vec", "torch-mlir has no lowering; products with small matrices")
-def upsample_bilinear2d(x, output_size, align_corners, scale_factors=None):
-    return _upsample(x, output_size, align_corners, scale_factors, _linear_matrix)
-
-
-@entry("upsample_bicubic2d.vec", "as upsample_bilinear2d")
-def upsample_bicubic2d(x, output_size, align_corners, scale_factors=None):
-    return _upsample(x, output_size, align_corners, scale_factors, _cubic_matrix)
-
-
 def table() -> dict:
     """Returns the decompositions for ``ExportedProgram.run_decompositions``."""
     found = torch.export.default_decompositions()
-    for name, _, function in _ENTRIES:
+    for name, _, function in ENTRIES:
         op, overload = name.split(".")
         if hasattr(aten, op) and hasattr(getattr(aten, op), overload):
             found[getattr(getattr(aten, op), overload)] = function
@@ -248,4 +197,4 @@ def table() -> dict:
 
 def reasons() -> dict[str, str]:
     """Returns the reason of each entry by the name of its overload."""
-    return {name: reason for name, reason, _ in _ENTRIES}
+    return {name: reason for name, reason, _ in ENTRIES}
