@@ -78,6 +78,21 @@ CASES = {
         ((IMAGE, KERNEL, None, [9, 8], [1, 0], [2, 1], False, [0, 0], 2), {}),
         ((floats(2, 3, 8), floats(4, 3, 6), floats(4), [5], [0], [1], False, [0], 1), {})],
 }
+CASES["_adaptive_avg_pool2d.default"] = [
+    ((floats(2, 3, 8, 8), [3, 5]), {}), ((floats(2, 3, 8, 6), [4, 4]), {}),
+    ((floats(3, 4, 7), [11, 2]), {}), ((floats(2, 3, 8, 6), [4, 1]), {})]
+CASES["_adaptive_avg_pool3d.default"] = [((floats(2, 3, 4, 6, 5), [3, 2, 7]), {})]
+# Maxima twice in a window, and windows of -inf alone.
+CASES["adaptive_max_pool2d.default"] = [
+    ((floats(2, 3, 8, 8), [3, 5]), {}), ((floats(3, 4, 7).clamp(max=0.0), [11, 2]), {}),
+    ((torch.where(floats(2, 5, 6) > 1, 1.0, -INF), [2, 4]), {})]
+# Windows apart and over each other, kernels beyond the padded edge, no batch.
+CASES["col2im.default"] = [
+    ((floats(2, 8, 16), [5, 5], [2, 2], [1, 1], [0, 0], [1, 1]), {}),
+    ((floats(2, 8, 16), [6, 6], [2, 2], [1, 1], [1, 1], [2, 2]), {}),
+    ((floats(2, 12, 15), [7, 6], [2, 3], [2, 1], [0, 1], [1, 2]), {}),
+    ((floats(2, 4, 4), [7, 8], [2, 2], [1, 1], [0, 1], [4, 5]), {}),
+    ((floats(6, 9), [4, 3], [1, 6], [1, 2], [3, 5], [4, 1]), {})]
 # Every overload of interpolation: by sizes, with corners aligned, by scales; up and down. The kernel of
 # torch for antialiasing repeats its first row where the result has width 1, so that height is 1 there.
 for _op in ("upsample_bilinear2d", "upsample_bicubic2d", "_upsample_bilinear2d_aa",

@@ -87,6 +87,52 @@ def upsample_module(x):
     return nn.Upsample(scale_factor=2, mode="bilinear", align_corners=True)(image(x))
 
 
+@op
+def uneven_average(x):
+    return F.adaptive_avg_pool2d(image(x), (3, 5))
+
+
+@op
+def larger_average(x):
+    return F.adaptive_avg_pool2d(image(x), (11, 4))
+
+
+@op
+def uneven_average_1d(x):
+    return F.adaptive_avg_pool1d(x, 5)
+
+
+@op
+def uneven_average_3d(x):
+    return F.adaptive_avg_pool3d(x.reshape(-1, 2, 4, 4, 4), (3, 2, 5))
+
+
+@op
+def uneven_maxima(x):
+    return F.adaptive_max_pool2d(F.relu(image(x)), (3, 5))
+
+
+@op
+def fold(x):
+    return nn.Fold((5, 5), (2, 2))(x.reshape(-1, 8, 16))
+
+
+@op
+def fold_apart(x):
+    return F.fold(x.reshape(-1, 8, 16), (6, 6), (2, 2), padding=1, stride=2)
+
+
+@op
+def fold_dilated(x):
+    return F.fold(x.reshape(-1, 8, 16), (6, 6), (2, 2), dilation=2)
+
+
+@op
+def unfold_and_fold(x):
+    parts = F.unfold(image(x), (3, 3), padding=1, stride=2)
+    return F.fold(parts * parts, (8, 8), (3, 3), padding=1, stride=2)
+
+
 @pytest.mark.parametrize("name", OPS)
 def test_an_op_trains_as_in_torch(name):
     train_both(Around(OPS[name]))

@@ -1,9 +1,13 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Decompositions of ops whose windows along a dim vary: interpolation.
+"""Decompositions of interpolation, adaptive pools and folds.
 
-Such an op is linear, and separable over the dims: a product with one matrix per dim, which depends
-on the extents alone. The matrices are computed by ops of torch, which fold.py evaluates.
+These ops are linear, and separable over the dims.
+
+- Where windows vary (interpolation, uneven pools), a dim is a product with a matrix, which depends on
+  the extents alone.
+- Where windows are even (pools), a dim is a mean of a part of its own.
+- A fold adds blocks, each padded to the extent of the result.
 """
 
 from __future__ import annotations
@@ -84,3 +88,93 @@ for _op, _matrix in (("upsample_bilinear2d", _linear_matrix),
                      ("_upsample_bilinear2d_aa", _smooth_linear_matrix),
                      ("_upsample_bicubic2d_aa", _smooth_cubic_matrix)):
     _register_upsample(_op, _matrix)
+
+
+def _windows(n: int, size: int, device):
+    """Returns (inside, length) of adaptive windows: window i is [i n / size, (i + 1) n / size)."""
+    at, i = torch.arange(n, device=device), torch.arange(size, device=device)[:, None]
+    first, end = i * n // size, ((i + 1) * n + size - 1) // size
+    return (at >= first) & (at < end), (end - first).squeeze(-1)
+
+
+def _mean_of_windows(x, dim: int, size: int):
+    """Returns the means of ``size`` adaptive windows along a dim."""
+    n = x.shape[dim]
+    if n % size == 0:
+        return x.unflatten(dim, (size, n // size)).mean(dim + 1)
+    inside, length = _windows(n, size, x.device)
+    sums = x.movedim(dim, -1) @ inside.to(x.dtype).transpose(0, 1)
+    return (sums / length.to(x.dtype)).movedim(-1, dim)
+
+
+def _adaptive_mean(x, output_size):
+    for dim, size in enumerate(output_size, x.dim() - len(output_size)):
+        x = _mean_of_windows(x, dim, size)
+    return x
+
+
+@entry("_adaptive_avg_pool2d.default", "torch's own looks uneven windows up, for which torch-mlir has "
+       "no lowering")
+def adaptive_avg_pool2d(x, output_size):
+    return _adaptive_mean(x, output_size)
+
+
+@entry("_adaptive_avg_pool3d.default", "as _adaptive_avg_pool2d")
+def adaptive_avg_pool3d(x, output_size):
+    return _adaptive_mean(x, output_size)
+
+
+def _first_max(x, dim: int, size: int):
+    """Returns (values, places) of the first maximum, or NaN, of each adaptive window along a dim."""
+    n, x = x.shape[dim], x.movedim(dim, -1).unsqueeze(-2)
+    inside, _ = _windows(n, size, x.device)
+    best = torch.where(inside, x, float("-inf")).amax(-1, keepdim=True)
+    place = (inside & ((x >= best) | x.isnan())).to(torch.int64).argmax(-1, keepdim=True)
+    chosen = torch.arange(n, device=x.device) == place
+    values = torch.where(chosen, x, 0.0).sum(-1)
+    return values.movedim(-1, dim), place.squeeze(-1).movedim(-1, dim)
+
+
+@entry("adaptive_max_pool2d.default", "torch-mlir takes uneven windows for even ones, and fails")
+def adaptive_max_pool2d(x, output_size):
+    if all(n % size == 0 for n, size in zip(x.shape[-2:], output_size)):
+        return NotImplemented
+    values, columns = _first_max(x, -1, output_size[1])
+    values, rows = _first_max(values, -2, output_size[0])
+    return values, rows * x.shape[-1] + columns.gather(-2, rows)
+
+
+def _add_windows(x, dim: int, size: int, dilation: int, padding: int, stride: int):
+    """Adds windows into a dim: element (k, i) of dims (dim, dim + 1) to k dilation + i stride - padding.
+
+    Returns a tensor in which one dim of extent ``size`` takes the place of the two.
+    """
+    kernel, count = x.shape[dim], x.shape[dim + 1]
+    total = None
+    for k in range(kernel):
+        part = x.select(dim, k)
+        if stride > 1 and count > 1:
+            after = [0] * (2 * (x.dim() - dim - 2))
+            spaced = torch.nn.functional.pad(part.unsqueeze(dim + 1), [*after, 0, stride - 1])
+            part = spaced.flatten(dim, dim + 1).narrow(dim, 0, (count - 1) * stride + 1)
+        begin = k * dilation - padding
+        low, high = max(-begin, 0), min(size - begin, part.shape[dim])
+        if low >= high:
+            continue
+        part = part.narrow(dim, low, high - low)
+        after = [0] * (2 * (part.dim() - dim - 1))
+        part = torch.nn.functional.pad(part, [*after, begin + low, size - begin - high])
+        total = part if total is None else total + part
+    shape = [*x.shape[:dim], size, *x.shape[dim + 2:]]
+    return x.new_zeros(shape) if total is None else total
+
+
+@entry("col2im.default", "torch's own adds through indices, for which torch-mlir has no lowering")
+def col2im(x, output_size, kernel_size, dilation, padding, stride):
+    counts = [1 + (n + 2 * p - d * (k - 1) - 1) // s
+              for n, k, d, p, s in zip(output_size, kernel_size, dilation, padding, stride)]
+    y = x.unflatten(-2, (-1, *kernel_size)).unflatten(-1, counts)
+    y = y.movedim(-2, -3)  # (..., rows of the kernel, rows, columns of the kernel, columns)
+    for i, dim in enumerate((x.dim() - 1, x.dim())):
+        y = _add_windows(y, dim, output_size[i], dilation[i], padding[i], stride[i])
+    return y
