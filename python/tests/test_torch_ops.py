@@ -133,6 +133,93 @@ def unfold_and_fold(x):
     return F.fold(parts * parts, (8, 8), (3, 3), padding=1, stride=2)
 
 
+@op
+def sorted_values(x):
+    return x.sort(1, descending=True).values
+
+
+@op
+def median(x):
+    return x.sort(-1).values[..., 8]
+
+
+@op
+def argsort_of_features(x):
+    return x.gather(1, x[..., :1].argsort(1).expand(-1, -1, 16))
+
+
+@op
+def argsort_of_constants(x):
+    return x[:, torch.tensor([3, 1, 2, 0, 5, 4, 7, 6]).argsort()]
+
+
+@op
+def routing(x):
+    """Rows in the order of the expert that each chooses, and back."""
+    order = x[..., :4].argmax(-1).flatten().argsort(stable=True)
+    rows = x.flatten(0, 1)[order] * torch.linspace(1, 2, order.numel())[:, None]
+    inverse = torch.empty_like(order)
+    inverse[order] = torch.arange(order.numel())
+    return rows[inverse]
+
+
+@op
+def counts(x):
+    chosen = x[..., :4].argmax(-1).float()
+    return x * torch.histc(chosen, bins=4, min=0, max=3)[chosen.long()].unsqueeze(-1)
+
+
+@op
+def added_rows(x):
+    places = x[0, :, :4].argmax(-1)
+    return torch.zeros(x.shape[0], 4, 16).index_add(1, places, x)
+
+
+@op
+def put_rows(x):
+    return x.index_put((torch.tensor([1, 0]), ), x * x)
+
+
+class Experts(nn.Module):
+    """A linear layer of four experts; each row has one. Two experts get no rows."""
+
+    def __init__(self, product):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(4, 8, 16) / 4)
+        self.product = product
+
+    def forward(self, x):
+        rows = x.flatten(0, 1)
+        chosen, order = torch.sort(2 * (x[..., 0] > 0).long().flatten())
+        counts = torch.histc(chosen.float(), bins=4, min=0, max=3)
+        ends = torch.cumsum(counts, 0, dtype=torch.int32)
+        return self.product(rows[order], self.weight.transpose(-2, -1), ends)
+
+
+def test_products_of_groups():
+    train_both(Around(lambda x, experts: experts(x), Experts(
+        lambda x, weight, ends: aten._grouped_mm.default(x, weight, ends))))
+
+
+def test_products_of_groups_of_transformers():
+    pytest.importorskip("transformers.integrations.moe")
+    train_both(Around(lambda x, experts: experts(x), Experts(
+        lambda x, weight, ends: torch.ops.transformers.grouped_mm_fallback(x, weight, ends))))
+
+
 @pytest.mark.parametrize("name", OPS)
 def test_an_op_trains_as_in_torch(name):
     train_both(Around(OPS[name]))
+
+
+def test_long_sorts_are_refused_with_their_line():
+    with pytest.raises(fm.ExportError, match="a sort of 65536 elements takes") as caught:
+        fm.export_torch(Around(lambda x: x.expand(1024, 8, 16).flatten()[:65536].sort().values),
+                        (torch.zeros(1, 8, 16),), loss=square_loss)
+    assert caught.value.file == __file__ and caught.value.line
+
+
+def test_scans_are_refused_with_their_line():
+    with pytest.raises(fm.ExportError, match="lowers an op to 'tm_tensor.") as caught:
+        fm.export_torch(Around(lambda x: x.cumprod(1)), (torch.zeros(2, 8, 16),), loss=square_loss)
+    assert caught.value.file == __file__ and caught.value.line

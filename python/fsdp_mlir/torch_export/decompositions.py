@@ -12,8 +12,8 @@ import math
 
 import torch
 
-from . import windows  # noqa: F401 (registers its entries)
-from .entries import ENTRIES, entry
+from . import routing, windows  # noqa: F401 (they register their entries)
+from .entries import ENTRIES, entry, find
 
 aten = torch.ops.aten
 
@@ -54,46 +54,12 @@ def attention(q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=
     return weights @ v
 
 
-@entry("topk.default", "torch-mlir's sort is an op of its own dialect; k maxima, one by one")
-def topk(x, k, dim=-1, largest=True, sorted=True):
-    if not x.dtype.is_floating_point:
-        return NotImplemented
-    x = x.movedim(dim, -1) if largest else -x.movedim(dim, -1)
-    at, free = torch.arange(x.shape[-1], device=x.device), torch.ones_like(x, dtype=torch.bool)
-    values, indices = [], []
-    for _ in range(k):
-        rest = torch.where(free, x, float("-inf"))
-        best = rest.amax(-1, keepdim=True)
-        index = (free & (rest >= best)).to(torch.int64).argmax(-1, keepdim=True)  # also if all are -inf
-        chosen = at == index
-        values.append(torch.where(chosen, x, 0.0).sum(-1, keepdim=True))
-        indices.append(index)
-        free = free & ~chosen
-    value = torch.cat(values, -1) if largest else -torch.cat(values, -1)
-    return value.movedim(-1, dim), torch.cat(indices, -1).movedim(-1, dim)
-
-
 @entry("gelu.default", "torch-mlir of 2026-01 writes 0.797724 for sqrt(2/pi) = 0.797885")
 def gelu(x, approximate="none"):
     if approximate == "tanh":
         inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)
         return 0.5 * x * (1 + torch.tanh(inner))
     return 0.5 * x * (1 + torch.erf(x * math.sqrt(0.5)))
-
-
-@entry("scatter.value", "torch-mlir's scatter is an op of its own dialect; by comparison")
-def scatter_value(x, dim, index, value):
-    at = torch.arange(x.shape[dim], device=x.device)
-    hit = (index.movedim(dim, -1).unsqueeze(-1) == at).any(-2)
-    return torch.where(hit.movedim(-1, dim), value, x)
-
-
-@entry("scatter.src", "as scatter.value; of places named twice the sum is taken, so indices differ")
-def scatter_src(x, dim, index, src):
-    at = torch.arange(x.shape[dim], device=x.device)
-    hit = index.movedim(dim, -1).unsqueeze(-1) == at
-    put = (hit.to(src.dtype) * src.movedim(dim, -1).unsqueeze(-1)).sum(-2)
-    return torch.where(hit.any(-2).movedim(-1, dim), put.movedim(-1, dim), x)
 
 
 @entry("roll.default", "two slices; torch's table makes it a lookup")
@@ -132,6 +98,11 @@ def select_scatter(x, src, dim, index):
 @entry("empty.memory_format", "what was not written is zero, so that results do not vary")
 def empty(size, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
     return torch.full(size, 0, dtype=dtype or torch.get_default_dtype(), device=device)
+
+
+@entry("empty_permuted.default", "as empty.memory_format, in another order of memory")
+def empty_permuted(size, physical_layout, dtype=None, layout=None, device=None, pin_memory=None):
+    return empty(size, dtype, device=device)
 
 
 @entry("copy.default", "torch-mlir has no lowering of it")
@@ -189,9 +160,8 @@ def table() -> dict:
     """Returns the decompositions for ``ExportedProgram.run_decompositions``."""
     found = torch.export.default_decompositions()
     for name, _, function in ENTRIES:
-        op, overload = name.split(".")
-        if hasattr(aten, op) and hasattr(getattr(aten, op), overload):
-            found[getattr(getattr(aten, op), overload)] = function
+        if overload := find(name):
+            found[overload] = function
     return found
 
 

@@ -16,6 +16,8 @@ anything else             stays: masks as comparisons of positions, from which t
 
 from __future__ import annotations
 
+import operator
+
 import torch
 import torch.utils._pytree as pytree
 
@@ -59,6 +61,9 @@ class _Folder:
     def evaluate(self) -> None:
         """Finds the values of nodes that depend on no input."""
         for node in self.graph.nodes:
+            if node.target is operator.getitem and node.args[0] in self.known:
+                self.known[node] = self.known[node.args[0]][node.args[1]]
+                continue
             if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
                 continue
             if node.target._schema.is_mutable or not self._is_small(node):
