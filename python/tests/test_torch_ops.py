@@ -180,6 +180,67 @@ def put_rows(x):
     return x.index_put((torch.tensor([1, 0]), ), x * x)
 
 
+def pairs(x):
+    return torch.view_as_complex(x.unflatten(-1, (-1, 2)))
+
+
+def angles(length=8, width=8):
+    return torch.outer(torch.arange(length).float(), 10.0 ** -torch.arange(width))
+
+
+@op
+def complex_rotation(x):
+    turns = torch.polar(torch.ones(8, 8), angles())
+    return torch.view_as_real(pairs(x) * turns).flatten(-2)
+
+
+@op
+def complex_arithmetic(x):
+    """Sums, quotients, conjugates, exponentials, parts and absolute values."""
+    a = pairs(x)
+    b = (a.conj() + 1j * a) / (2 - 1j) - x[..., :8] / (a + 3)
+    c = torch.cat([b, x[..., :8]], -1).transpose(1, 2).flatten(1)[:, 3:50].sum(-1)
+    d = torch.where(x[..., :8] > 0, a, 2.0) * torch.exp(0.1j * x[..., 8:])
+    sums = c.real + c.imag + d.mean(1).imag.sum(-1)
+    return (sums.unsqueeze(-1) + d.abs().flatten(1)) / 20
+
+
+@op
+def complex_products(x):
+    a = pairs(x)
+    return torch.view_as_real(a @ a.transpose(-1, -2).conj()).flatten(-2) * x.mean()
+
+
+@op
+def detached_complex(x):
+    """The gradient stops at one factor, and goes through complex numbers elsewhere."""
+    a = pairs(x)
+    scale = torch.view_as_real(a).flatten(-2).detach()
+    return torch.view_as_real(a * a.detach()).flatten(-2) * scale
+
+
+class Rotary(nn.Module):
+    """Turns of a complex buffer, as the first Llama has them."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("turns", torch.polar(torch.ones(8, 8), angles()))
+
+    def forward(self, x):
+        return torch.view_as_real(pairs(x) * self.turns[:x.shape[1]]).flatten(-2)
+
+
+def test_complex_buffers():
+    train_both(Around(lambda x, rotary: rotary(x), Rotary()))
+
+
+def test_other_ops_of_complex_numbers_are_refused_with_their_line():
+    with pytest.raises(fm.ExportError, match="'aten._fft_r2c.default' computes with complex") as caught:
+        fm.export_torch(Around(lambda x: torch.fft.rfft(x).abs()), (torch.zeros(2, 8, 16),),
+                        loss=square_loss)
+    assert caught.value.file == __file__ and caught.value.line
+
+
 class Experts(nn.Module):
     """A linear layer of four experts; each row has one. Two experts get no rows."""
 

@@ -6,8 +6,8 @@
 2. ``torch.export`` traces loss(module, *batch), the module called through ``functional_call``, so
    that parameters stay inputs.
 3. Gradients that stop and dropout become marker ops (markers.py).
-4. Decompositions (decompositions.py, windows.py, routing.py); what depends on no input is computed
-   (fold.py).
+4. Decompositions (decompositions.py, windows.py, routing.py). Complex numbers become pairs
+   (complex_numbers.py). What depends on no input is computed (fold.py).
 5. torch-mlir's importer and pipelines, from the package iree-base-compiler, lower to linalg.
 6. Markers become calls, and arguments get ``fsdp.param``, ``fsdp.frozen`` and ``fsdp.batch``.
 """
@@ -25,7 +25,7 @@ import torch
 
 from ..errors import ExportError
 from ..model import BatchInput, Model, Parameter
-from . import decompositions, fold, markers
+from . import complex_numbers, decompositions, fold, markers
 from .source import place
 
 _TYPES = {torch.float64: "f64", torch.float32: "f32", torch.float16: "f16",
@@ -384,6 +384,7 @@ def export_torch(module: torch.nn.Module, example_batch: Any, loss: Loss | None 
         raise
     except Exception as error:
         raise _located(error) from error
+    complex_numbers.to_pairs(program)
     fold.fold(program)
     unused = _unused(program, [*parameters, *(("batch", name) for name in names)])
     for one in names:

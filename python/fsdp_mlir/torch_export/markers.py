@@ -46,9 +46,12 @@ _DETACHES = tuple(getattr(aten, name).default for name in ("detach", "detach_", 
                   if hasattr(aten, name) and name != "alias")
 
 
+def _has_gradient(value) -> bool:
+    return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
+
+
 def _is_float(node) -> bool:
-    value = node.meta.get("val")
-    return isinstance(value, torch.Tensor) and value.is_floating_point()
+    return _has_gradient(node.meta.get("val"))
 
 
 def _insert_stop(graph, node) -> None:
@@ -86,8 +89,7 @@ def mark_stops(program, trained: set[str]) -> int:
             continue  # what follows depends on no parameter through it
         value = node.meta.get("val")
         values = value if isinstance(value, (tuple, list)) else [value]
-        if node.op == "output" or any(isinstance(v, torch.Tensor) and v.is_floating_point()
-                                      for v in values):
+        if node.op == "output" or any(map(_has_gradient, values)):
             depends.add(node)
     graph.lint()
     module.recompile()
