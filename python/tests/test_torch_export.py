@@ -254,3 +254,52 @@ def test_dropout_is_keyed_and_off_in_evaluations():
     assert first != second and first != plain
     expected = loss_fn(module.eval(), *batch)
     assert plain == pytest.approx(float(expected), rel=1e-5)
+
+
+class Recurrent(nn.Module):
+    """Layers with dropout between them. The loss takes the output and the last states."""
+
+    def __init__(self, kind, directions, batch_first, dropout, **options):
+        super().__init__()
+        torch.manual_seed(0)
+        self.embed, self.batch_first = nn.Embedding(16, 8), batch_first
+        self.layers = kind(8, 8, num_layers=3, batch_first=batch_first, dropout=dropout,
+                           bidirectional=directions == 2, **options)
+        self.head = nn.Linear((options.get("proj_size") or 8) * directions, 16)
+
+    def forward(self, tokens):
+        x = self.embed(tokens)
+        y, state = self.layers(x if self.batch_first else x.transpose(0, 1))
+        states = state if isinstance(state, tuple) else (state,)
+        y = y if self.batch_first else y.transpose(0, 1)
+        return self.head(y) + sum((s * s).mean((0, 2)) for s in states)[:, None, None]
+
+
+def check_recurrent_dropout(module):
+    model = fm.export_torch(module.train(), (example(), example()), loss=loss_fn)
+    assert model.text.count("call @fsdp.dropout.") == 2
+    step = fm.compile(model, mesh="shard=2")
+    batch = (torch.ones(4, 6, dtype=torch.long), torch.ones(4, 6, dtype=torch.long))
+    with step.train(weights="model", seed=3, check_against_unsharded=True) as run:
+        plain = run.evaluate(batch)
+        first, second = run.step(batch, lr=0.0).loss, run.step(batch).loss
+        run.compare()
+    assert len({plain, first, second}) == 3
+    with torch.no_grad():
+        expected = loss_fn(module.eval(), *batch)
+    assert plain == pytest.approx(float(expected), rel=1e-5)
+
+
+@pytest.mark.parametrize("kind, directions, batch_first", [
+    (nn.LSTM, 1, True), (nn.GRU, 2, False), (nn.RNN, 1, False)])
+def test_dropout_between_recurrent_layers(kind, directions, batch_first):
+    check_recurrent_dropout(Recurrent(kind, directions, batch_first, 0.5))
+
+
+def test_dropout_between_layers_with_projections():
+    check_recurrent_dropout(Recurrent(nn.LSTM, 2, True, 0.5, proj_size=4))
+
+
+def test_gradients_of_recurrent_layers_with_dropout():
+    """A probability at which nothing is dropped: gradients are those of the layers."""
+    gradients_agree(Recurrent(nn.LSTM, 2, False, 1e-12).train())

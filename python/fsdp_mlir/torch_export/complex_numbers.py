@@ -24,6 +24,7 @@ import torch
 
 from ..errors import ExportError
 from .markers import STOP
+from .nodes import insert
 from .source import place
 
 aten = torch.ops.aten
@@ -68,13 +69,7 @@ class _Rewriter:
         self.node = None
 
     def call(self, target, *arguments, **keywords):
-        """Inserts an op before the node that is rewritten."""
-        value = lambda x: torch.fx.node.map_arg(x, lambda n: n.meta["val"])
-        with self.graph.inserting_before(self.node):
-            made = self.graph.call_function(target, arguments, keywords)
-        made.meta = {key: self.node.meta[key] for key in ("stack_trace",) if key in self.node.meta}
-        made.meta["val"] = target(*value(arguments), **value(keywords))
-        return made
+        return insert(self.node, target, *arguments, **keywords)
 
     def full(self, number: float):
         """Returns a part of one value for the node that is rewritten."""

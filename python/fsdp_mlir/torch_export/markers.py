@@ -23,6 +23,8 @@ import operator
 import torch
 
 from ..errors import ExportError
+from . import recurrent
+from .nodes import given
 from .source import place
 
 aten = torch.ops.aten
@@ -153,12 +155,11 @@ def mark_padding(program) -> int:
     for node in list(graph.nodes):
         if node.target is not aten.embedding.default:
             continue
-        names = [argument.name for argument in node.target._schema.arguments]
-        given = {**dict(zip(names, node.args)), **node.kwargs}
-        if given.get("scale_grad_by_freq"):
+        named = given(node)
+        if named.get("scale_grad_by_freq"):
             raise ExportError("an embedding scales its gradient by frequency, which is not "
                               "compiled; pass scale_grad_by_freq=False", *place(node))
-        padding, indices = given.get("padding_idx", -1), given["indices"]
+        padding, indices = named.get("padding_idx", -1), named["indices"]
         if padding is None or padding < 0:
             continue
         with graph.inserting_after(node):
@@ -185,9 +186,8 @@ def _drops_nothing(node) -> bool:
     """Returns whether a recurrent op is one without dropout between its layers."""
     if node.target.overloadpacket not in (aten.lstm, aten.gru, aten.rnn_tanh, aten.rnn_relu):
         return False
-    names = [argument.name for argument in node.target._schema.arguments]
-    given = {**dict(zip(names, node.args)), **node.kwargs}
-    return not given.get("train") or not given.get("dropout")
+    named = given(node)
+    return not (named.get("train") and named.get("dropout")) or named["num_layers"] == 1
 
 
 def mark_dropout(program) -> int:
@@ -217,6 +217,8 @@ def mark_dropout(program) -> int:
                 if pair:
                     graph.erase_node(user)
             graph.erase_node(node)
+        elif recurrent.drops_between_layers(node):
+            count += recurrent.divide(node, DROPOUT)
         elif (isinstance(node.target, torch._ops.OpOverload) and not _drops_nothing(node)
               and torch.Tag.nondeterministic_seeded in node.target.tags
               and node.target is not DROPOUT
