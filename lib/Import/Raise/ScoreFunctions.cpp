@@ -15,7 +15,8 @@
 //     of a constant table of 0 and low. `max(s, low)`, also as `select(s > low, s, low)`, is
 //     dropped if only masked scores can be below low. The walk steps over other additions, casts
 //     and positive constant factors.
-//  2. Walk from the product to the softmax. Constant factors next to the product are the scale.
+//  2. Walk from the product to the softmax. Constant factors next to the product, with nothing but
+//     masks between, are the scale.
 //  3. Write the rest of the formula into the regions (WriteScoreFunctions.cpp).
 //  4. A sink is the last key: score_mod yields its score there, and mask_mod keeps it.
 //
@@ -232,8 +233,9 @@ void ScoreFunctions::peelScale() {
   }
   for (auto &[at, inner] : llvm::reverse(path)) {
     bool divides = at.op<arith::DivFOp>() && inner == 0;
-    if (at.op<arith::ExtFOp>() || at.op<arith::TruncFOp>())
-      continue;
+    if (at.op<arith::ExtFOp>() || at.op<arith::TruncFOp>() || passed.contains(keyOf(at)) ||
+        passedFinite.contains(keyOf(at)))
+      continue; // a mask keeps a score as it is
     std::optional<double> factor =
         divides || at.op<arith::MulFOp>() ? constantOf(operandOf(at, 1 - inner)) : std::nullopt;
     if (!factor || !std::isfinite(*factor) || (divides && *factor == 0))

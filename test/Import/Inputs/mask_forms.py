@@ -83,6 +83,8 @@ BOUNDS = {
     "minimum": "%g = arith.cmpf ogt, %m, %low : f32\n    %y = arith.select %g, %low, %m : f32",
     "other bound": "%o1 = arith.constant -1.0e9 : f32\n    %g = arith.cmpf ogt, %m, %o1 : f32\n"
                    "    %y = arith.select %g, %m, %low : f32",
+    # The scale after the mask.
+    "divided": "%four = arith.constant 4.0 : f32\n    %y = arith.divf %m, %four : f32",
     "other value": "%g = arith.cmpf ogt, %s, %low : f32\n    %y = arith.select %g, %m, %low : f32",
 }
 
