@@ -1,5 +1,6 @@
 """The exporter for PyTorch: gradients, names and refusals. Skipped where torch is not installed."""
 
+import subprocess
 import warnings
 
 import numpy as np
@@ -12,6 +13,7 @@ import torch.nn.functional as F  # noqa: E402
 from torch import nn  # noqa: E402
 
 import fsdp_mlir as fm  # noqa: E402
+from fsdp_mlir import tools  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
@@ -303,3 +305,39 @@ def test_dropout_between_layers_with_projections():
 def test_gradients_of_recurrent_layers_with_dropout():
     """A probability at which nothing is dropped: gradients are those of the layers."""
     gradients_agree(Recurrent(nn.LSTM, 2, False, 1e-12).train())
+
+
+def imported(model):
+    """Returns the program after the compiler's Import stage."""
+    return subprocess.run([tools.find_tool("fsdp-compile"), "-", "--compile-to=import", "-o", "-"],
+                          input=model.text, check=True, capture_output=True, text=True).stdout
+
+
+def test_documents_without_bounds_are_folded():
+    """Numbers of documents computed from positions, as transformers does: there is one."""
+    class Model(Small):
+        def middle(self, x):
+            places = torch.arange(x.shape[1]).expand(x.shape[:2])
+            begins = torch.diff(places, prepend=places[:, :1] - 1) != 1
+            document = begins.cumsum(-1)
+            causal = torch.arange(x.shape[1]) <= torch.arange(x.shape[1])[:, None]
+            mask = causal & (document[:, None, :] == document[:, :, None])
+            scores = self.linear(x) @ x.transpose(1, 2)
+            scores = scores.masked_fill(~mask, torch.finfo(torch.float32).min)
+            return scores.softmax(-1) @ x
+
+    text = imported(gradients_agree(Model()))
+    assert text.count("= fsdp.attention ") == 1 and "capture(" not in text
+
+
+def test_documents_of_the_batch_are_raised():
+    """A causal mask in documents keeps a row's own key, whatever the ids are."""
+    class Model(Small):
+        def forward(self, tokens):
+            x = self.embed(tokens)
+            causal = torch.arange(x.shape[1]) <= torch.arange(x.shape[1])[:, None]
+            mask = causal & (tokens[:, None, :] == tokens[:, :, None])
+            scores = self.linear(x) @ x.transpose(1, 2) + torch.where(mask, 0.0, -1e9)
+            return self.head(torch.maximum(scores, torch.tensor(-1e9)).softmax(-1) @ x)
+
+    assert imported(gradients_agree(Model())).count("= fsdp.attention ") == 1

@@ -124,11 +124,15 @@ class _Folder:
     def rewrite(self) -> None:
         for node, value in self.known.items():
             users = [user for user in node.users if user not in self.known]
-            if (not isinstance(value, torch.Tensor) or value.numel() == 0 or not users
+            if (not isinstance(value, torch.Tensor) or value.numel() == 0
                     or node.target == aten.full.default):
                 continue
-            if bool((value == value.flatten()[0]).all()):
+            # Integers also inside of what is known, such as ids of documents if there is one.
+            if ((users or not value.is_floating_point())
+                    and bool((value == value.flatten()[0]).all())):
                 self._as_full(node, value)
+            elif not users:
+                continue
             elif value.dtype == torch.int64 and any(user.target in _LOOKUPS for user in users):
                 line = _count_along(value)
                 if line:
