@@ -143,8 +143,10 @@ void StepParts::followNorm(Value v) {
   Operation *def = v.getDefiningOp();
   if (!def || isa<tensor::EmptyOp, linalg::FillOp>(def) || !mark(def, StepPart::norm))
     return;
+  // Integers are results of checked lookups, whose ids the model computes.
   for (Value operand : def->getOperands())
-    followNorm(operand);
+    if (isa<FloatType>(getElementTypeOrSelf(operand.getType())))
+      followNorm(operand);
 }
 
 /// Follows the loss back to the model's reductions. What these read belongs to the model.

@@ -135,8 +135,12 @@ _decoder("Nemotron")
 _decoder("Mixtral", kind="mixture of experts", num_local_experts=4,
          experts_implementation="batched_mm")
 _decoder("Qwen2Moe", kind="mixture of experts", num_experts=4, num_experts_per_tok=2,
-         moe_intermediate_size=32, shared_expert_intermediate_size=64,
-         experts_implementation="batched_mm")
+         moe_intermediate_size=32, shared_expert_intermediate_size=64)
+# Rotary embeddings by complex numbers.
+_decoder("DeepseekV2", kind="mixture of experts", num_key_value_heads=HEADS, q_lora_rank=16,
+         kv_lora_rank=16, qk_nope_head_dim=8, qk_rope_head_dim=8, v_head_dim=16, n_routed_experts=4,
+         num_experts_per_tok=2, moe_intermediate_size=32, first_k_dense_replace=1, n_group=1,
+         topk_group=1, n_shared_experts=1)
 
 
 def _encoder(name: str, head: str = "ForMaskedLM", attention: str = "sdpa", drop: tuple = (),

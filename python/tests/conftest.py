@@ -8,7 +8,22 @@ import pytest
 import fsdp_mlir as fm
 from fsdp_mlir import tools
 
+LONG = "a long test; scripts/test --all, or pytest --long, runs it"
 SHAPE = ["--layers=2", "--hidden=32", "--heads=2", "--vocab=64", "--seq=16", "--batch=2"]
+
+
+def pytest_addoption(parser):
+    parser.addoption("--long", action="store_true", help="also run tests that take minutes")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "long: takes minutes; runs with --long")
+
+
+def pytest_collection_modifyitems(config, items):
+    for item in items:
+        if "long" in item.keywords and not config.getoption("--long"):
+            item.add_marker(pytest.mark.skip(reason=LONG))
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """The exporter for PyTorch: gradients, names and refusals. Skipped if torch is not installed."""
 
+import subprocess
 import warnings
 
 import numpy as np
@@ -12,6 +13,7 @@ import torch.nn.functional as F  # noqa: E402
 from torch import nn  # noqa: E402
 
 import fsdp_mlir as fm  # noqa: E402
+from fsdp_mlir import tools  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
@@ -254,3 +256,88 @@ def test_dropout_is_keyed_and_off_in_evaluations():
     assert first != second and first != plain
     expected = loss_fn(module.eval(), *batch)
     assert plain == pytest.approx(float(expected), rel=1e-5)
+
+
+class Recurrent(nn.Module):
+    """Layers with dropout between them. The loss takes the output and the last states."""
+
+    def __init__(self, kind, directions, batch_first, dropout, **options):
+        super().__init__()
+        torch.manual_seed(0)
+        self.embed, self.batch_first = nn.Embedding(16, 8), batch_first
+        self.layers = kind(8, 8, num_layers=3, batch_first=batch_first, dropout=dropout,
+                           bidirectional=directions == 2, **options)
+        self.head = nn.Linear((options.get("proj_size") or 8) * directions, 16)
+
+    def forward(self, tokens):
+        x = self.embed(tokens)
+        y, state = self.layers(x if self.batch_first else x.transpose(0, 1))
+        states = state if isinstance(state, tuple) else (state,)
+        y = y if self.batch_first else y.transpose(0, 1)
+        return self.head(y) + sum((s * s).mean((0, 2)) for s in states)[:, None, None]
+
+
+def check_recurrent_dropout(module):
+    model = fm.export_torch(module.train(), (example(), example()), loss=loss_fn)
+    assert model.text.count("call @fsdp.dropout.") == 2
+    step = fm.compile(model, mesh="shard=2")
+    batch = (torch.ones(4, 6, dtype=torch.long), torch.ones(4, 6, dtype=torch.long))
+    with step.train(weights="model", seed=3, check_against_unsharded=True) as run:
+        plain = run.evaluate(batch)
+        first, second = run.step(batch, lr=0.0).loss, run.step(batch).loss
+        run.compare()
+    assert len({plain, first, second}) == 3
+    with torch.no_grad():
+        expected = loss_fn(module.eval(), *batch)
+    assert plain == pytest.approx(float(expected), rel=1e-5)
+
+
+@pytest.mark.parametrize("kind, directions, batch_first", [
+    (nn.LSTM, 1, True), (nn.GRU, 2, False), (nn.RNN, 1, False)])
+def test_dropout_between_recurrent_layers(kind, directions, batch_first):
+    check_recurrent_dropout(Recurrent(kind, directions, batch_first, 0.5))
+
+
+def test_dropout_between_layers_with_projections():
+    check_recurrent_dropout(Recurrent(nn.LSTM, 2, True, 0.5, proj_size=4))
+
+
+def test_gradients_of_recurrent_layers_with_dropout():
+    """A probability at which nothing is dropped: gradients are those of the layers."""
+    gradients_agree(Recurrent(nn.LSTM, 2, False, 1e-12).train())
+
+
+def imported(model):
+    """Returns the program after the compiler's Import stage."""
+    return subprocess.run([tools.find_tool("fsdp-compile"), "-", "--compile-to=import", "-o", "-"],
+                          input=model.text, check=True, capture_output=True, text=True).stdout
+
+
+def test_documents_without_bounds_are_folded():
+    """Numbers of documents computed from positions, as transformers does: there is one."""
+    class Model(Small):
+        def middle(self, x):
+            places = torch.arange(x.shape[1]).expand(x.shape[:2])
+            begins = torch.diff(places, prepend=places[:, :1] - 1) != 1
+            document = begins.cumsum(-1)
+            causal = torch.arange(x.shape[1]) <= torch.arange(x.shape[1])[:, None]
+            mask = causal & (document[:, None, :] == document[:, :, None])
+            scores = self.linear(x) @ x.transpose(1, 2)
+            scores = scores.masked_fill(~mask, torch.finfo(torch.float32).min)
+            return scores.softmax(-1) @ x
+
+    text = imported(gradients_agree(Model()))
+    assert text.count("= fsdp.attention ") == 1 and "capture(" not in text
+
+
+def test_documents_of_the_batch_are_raised():
+    """A causal mask in documents keeps a row's own key, whatever the ids are."""
+    class Model(Small):
+        def forward(self, tokens):
+            x = self.embed(tokens)
+            causal = torch.arange(x.shape[1]) <= torch.arange(x.shape[1])[:, None]
+            mask = causal & (tokens[:, None, :] == tokens[:, :, None])
+            scores = self.linear(x) @ x.transpose(1, 2) + torch.where(mask, 0.0, -1e9)
+            return self.head(torch.maximum(scores, torch.tensor(-1e9)).softmax(-1) @ x)
+
+    assert imported(gradients_agree(Model())).count("= fsdp.attention ") == 1

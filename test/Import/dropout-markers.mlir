@@ -95,3 +95,16 @@ func.func @nothing(%w: tensor<8xf32> {fsdp.param = "w"}) -> tensor<8xf32> {
   %0 = call @fsdp.dropout.0(%w) : (tensor<8xf32>) -> tensor<8xf32>
   return %0 : tensor<8xf32>
 }
+
+// -----
+
+// The samples are the first of five dimensions that one dimension is divided into.
+// CHECK-LABEL: func.func @divided(
+// CHECK: fsdp.random bernoulli {{.*}} per_sample 12 : tensor<2x1x3x2x2xf32>
+func.func private @fsdp.dropout.0(tensor<2x1x3x2x2xf32>) -> tensor<2x1x3x2x2xf32> attributes {fsdp.dropout = 0.25 : f64}
+func.func @divided(%w: tensor<8xf32> {fsdp.param = "w"}, %x: tensor<2x12xf32> {fsdp.batch = "x"}) -> tensor<2x1x3x2x2xf32> {
+  %flat = tensor.collapse_shape %x [[0, 1]] : tensor<2x12xf32> into tensor<24xf32>
+  %wide = tensor.expand_shape %flat [[0, 1, 2, 3, 4]] output_shape [2, 1, 3, 2, 2] : tensor<24xf32> into tensor<2x1x3x2x2xf32>
+  %0 = call @fsdp.dropout.0(%wide) : (tensor<2x1x3x2x2xf32>) -> tensor<2x1x3x2x2xf32>
+  return %0 : tensor<2x1x3x2x2xf32>
+}

@@ -123,9 +123,9 @@ BatchPlace BatchPlaces::ofExpand(tensor::ExpandShapeOp op) const {
   ArrayRef<int64_t> shape = shapeOf(op.getResult());
   if (!hasElements(shape))
     return BatchPlace::unknown();
-  // Number of elements of the group's dimensions visited so far.
-  int64_t before = 1;
-  for (int64_t member : op.getReassociationIndices()[place.dim]) {
+  ReassociationIndices group = op.getReassociationIndices()[place.dim]; // returned by value
+  int64_t before = 1; // elements of the group's dimensions so far
+  for (int64_t member : group) {
     int64_t outer = place.outer / before;
     if (place.outer % before == 0 && shape[member] % (outer * batch) == 0)
       return BatchPlace::inside(member, outer);

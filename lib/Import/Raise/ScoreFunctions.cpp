@@ -11,10 +11,12 @@
 //   scale 0.125    score_mod { s + t[h, i, j] }    mask_mod { c and d }
 //
 //  1. Walk from the softmax to the product. `select(c, s, low)` and `s + select(c, 0, low)` are
-//     masks, if low, times the constant factors applied later, is at most -1e4. The addition of a
-//     constant table of 0 and low is a mask too. `max(s, low)` is dropped if only masked scores can
-//     be below low. The walk steps over other additions, casts and positive constant factors.
-//  2. Walk from the product to the softmax. Constant factors next to the product are the scale.
+//     masks, where low is at most -1e4 times the constant factors outside, and so is the addition
+//     of a constant table of 0 and low. `max(s, low)`, also as `select(s > low, s, low)`, is
+//     dropped if only masked scores can be below low. The walk steps over other additions, casts
+//     and positive constant factors.
+//  2. Walk from the product to the softmax. Constant factors next to the product, with nothing but
+//     masks between, are the scale.
 //  3. Write the rest of the formula into the regions (WriteScoreFunctions.cpp).
 //  4. A sink is the last key: score_mod yields its score there, and mask_mod keeps it.
 //
@@ -147,11 +149,54 @@ bool ScoreFunctions::addTable(const Point &table, double factor, const Point &ou
   return true;
 }
 
+/// If a point is the maximum of a value with the score and a constant, returns the operand with the
+/// score and the constant. A maximum may be a select by comparison, as torch.max is.
+std::optional<std::pair<unsigned, double>> ScoreFunctions::lowerBound(const Point &point) {
+  if (point.op<arith::MaximumFOp>() || point.op<arith::MaxNumFOp>()) {
+    std::optional<unsigned> inner = scoredOperand(point);
+    std::optional<double> bound =
+        inner ? constantOf(operandOf(point, 1 - *inner)) : std::optional<double>();
+    return bound ? std::optional(std::pair(*inner, *bound)) : std::nullopt;
+  }
+  if (!point.op<arith::SelectOp>())
+    return std::nullopt;
+  Point condition = settle(operandOf(point, 0));
+  auto cmp = condition.op<arith::CmpFOp>();
+  if (!cmp)
+    return std::nullopt;
+  using P = arith::CmpFPredicate;
+  bool isGreater = llvm::is_contained({P::OGT, P::OGE, P::UGT, P::UGE}, cmp.getPredicate());
+  if (!isGreater && !llvm::is_contained({P::OLT, P::OLE, P::ULT, P::ULE}, cmp.getPredicate()))
+    return std::nullopt;
+  auto same = [&](Point a, Point b) {
+    a = settle(a), b = settle(b);
+    std::optional<double> constant = constantOf(a);
+    return constant ? constant == constantOf(b)
+                    : a.isTensor() == b.isTensor() && keyOf(a) == keyOf(b);
+  };
+  for (unsigned inner : {0, 1}) { // operand of the comparison with the score
+    // `x > c ? x : c` and `c < x ? x : c` yield x if the condition holds.
+    unsigned scored = isGreater == (inner == 0) ? 1 : 2;
+    std::optional<double> bound = constantOf(operandOf(condition, 1 - inner));
+    if (bound && holdsScore(operandOf(condition, inner)) &&
+        same(operandOf(condition, inner), operandOf(point, scored)) &&
+        same(operandOf(condition, 1 - inner), operandOf(point, 3 - scored)))
+      return std::pair(scored, *bound);
+  }
+  return std::nullopt;
+}
+
 void ScoreFunctions::peelMasks() {
   Point point = m.formula;
   double outside = 1; // product of the factors between the softmax and the point
   for (unsigned steps = 0; steps < 64; ++steps) {
     point = settle(point);
+    if (std::optional<std::pair<unsigned, double>> bounded = lowerBound(point);
+        bounded && bounded->second * outside <= clamped) {
+      (std::isinf(bounded->second) ? passed : passedFinite)[keyOf(point)] = bounded->first;
+      point = operandOf(point, bounded->first);
+      continue;
+    }
     std::optional<unsigned> inner = scoredOperand(point);
     if (!inner)
       return;
@@ -162,13 +207,7 @@ void ScoreFunctions::peelMasks() {
     } else if (point.op<arith::AddFOp>()) {
       Point added = settle(other());
       if (!addMask(added, std::nullopt, outside, point, *inner))
-        // If the addend is no table that masks, score_mod keeps the addition.
-        addTable(added, outside, point, *inner);
-    } else if (point.op<arith::MaximumFOp>() || point.op<arith::MaxNumFOp>()) {
-      std::optional<double> bound = constantOf(other());
-      if (!bound || !(*bound * outside <= clamped))
-        return;
-      (std::isinf(*bound) ? passed : passedFinite)[keyOf(point)] = *inner;
+        addTable(added, outside, point, *inner); // or score_mod keeps it
     } else if (point.op<arith::MulFOp>() || (point.op<arith::DivFOp>() && *inner == 0)) {
       std::optional<double> factor = constantOf(other());
       if (!factor || !(*factor > 0) || !std::isfinite(*factor))
@@ -194,8 +233,9 @@ void ScoreFunctions::peelScale() {
   }
   for (auto &[at, inner] : llvm::reverse(path)) {
     bool divides = at.op<arith::DivFOp>() && inner == 0;
-    if (at.op<arith::ExtFOp>() || at.op<arith::TruncFOp>())
-      continue;
+    if (at.op<arith::ExtFOp>() || at.op<arith::TruncFOp>() || passed.contains(keyOf(at)) ||
+        passedFinite.contains(keyOf(at)))
+      continue; // a mask keeps a score as it is
     std::optional<double> factor =
         divides || at.op<arith::MulFOp>() ? constantOf(operandOf(at, 1 - inner)) : std::nullopt;
     if (!factor || !std::isfinite(*factor) || (divides && *factor == 0))

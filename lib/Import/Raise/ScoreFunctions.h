@@ -57,6 +57,7 @@ private:
   bool holdsScore(const Point &point);
   std::optional<double> constantOf(const Point &point);
   std::optional<unsigned> scoredOperand(const Point &point);
+  std::optional<std::pair<unsigned, double>> lowerBound(const Point &point);
   void peelMasks();
   bool addMask(const Point &select, std::optional<unsigned> kept, double factor, const Point &outer,
                unsigned rest);

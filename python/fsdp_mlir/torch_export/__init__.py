@@ -5,8 +5,9 @@
 1. Names, aliases and frozen parameters are read from the module before tracing.
 2. ``torch.export`` traces loss(module, *batch). The module is called through ``functional_call``, so
    that parameters stay inputs.
-3. Stopped gradients and dropout become marker ops (markers.py).
-4. Ops are decomposed (decompositions.py). Values that depend on no input are computed (fold.py).
+3. Gradients that stop and dropout become marker ops (markers.py).
+4. Decompositions (decompositions.py, windows.py, routing.py). Complex numbers become pairs
+   (complex_numbers.py). What depends on no input is computed (fold.py).
 5. torch-mlir's importer and pipelines, from the package iree-base-compiler, lower to linalg.
 6. Markers become calls, and arguments get ``fsdp.param``, ``fsdp.frozen`` and ``fsdp.batch``.
 """
@@ -24,7 +25,7 @@ import torch
 
 from ..errors import ExportError
 from ..model import BatchInput, Model, Parameter
-from . import decompositions, fold, markers
+from . import complex_numbers, decompositions, fold, markers
 from .source import place
 
 _TYPES = {torch.float64: "f64", torch.float32: "f32", torch.float16: "f16",
@@ -263,7 +264,34 @@ def _lower(program, name: str):
         raise _lowering_error(error, messages, program) from error
     finally:
         handler.detach()
+    _refuse_scans(importer.module_op)
     return context, importer.module_op, stops
+
+
+def _own_place(text: str) -> tuple[str | None, int | None]:
+    """Returns the first file and line outside of torch and this package in a location of MLIR."""
+    own = [place for place in re.findall(r'"([^"]+\.py)":(\d+)', text)
+           if "/torch/" not in place[0] and "/fsdp_mlir/" not in place[0]]
+    return (own[0][0], int(own[0][1])) if own else (None, None)
+
+
+def _refuse_scans(module) -> None:
+    """Refuses ops of torch-mlir's own dialect, which the compiler does not read."""
+    from iree.compiler import ir
+
+    found = []
+
+    def visit(op):
+        if op.name.startswith("tm_tensor.") and op.name != "tm_tensor.yield":
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    module.walk(visit)
+    if found:
+        raise ExportError(
+            f"torch-mlir lowers an op to '{found[0].name}', which is not compiled; expected ops without "
+            "sorts, scans and scatters: write it with comparisons of positions, or add a decomposition "
+            "with decompositions_={overload: function}", *_own_place(str(found[0].location)))
 
 
 def _lowering_error(error: Exception, messages: list[str], program) -> ExportError:
@@ -271,9 +299,7 @@ def _lowering_error(error: Exception, messages: list[str], program) -> ExportErr
     lines = [*messages, *(line for line in str(error).splitlines() if "error:" in line),
              str(error).split("\n")[0]]
     text = lines[0]
-    places = re.findall(r'"([^"]+\.py)":(\d+)', text)
-    own = [p for p in places if "/torch/" not in p[0] and "/fsdp_mlir/" not in p[0]]
-    file, line = (own[0][0], int(own[0][1])) if own else (None, None)
+    file, line = _own_place(text)
     op = re.search(r"torch\.(?:aten|prims)\.[\w.]+|'[a-z_]+\.[a-z_.]+'", text)
     if op and not file:
         wanted = op[0].strip("'").removeprefix("torch.")
@@ -356,8 +382,11 @@ def export_torch(module: torch.nn.Module, example_batch: Any, loss: Loss | None 
     table.update(decompositions_ or {})
     try:
         program = program.run_decompositions(table)
+    except ExportError:
+        raise
     except Exception as error:
         raise _located(error) from error
+    complex_numbers.to_pairs(program)
     fold.fold(program)
     unused = _unused(program, [*parameters, *(("batch", name) for name in names)])
     for one in names:

@@ -9,22 +9,13 @@ same values as its op, up to rounding; ``tests/test_decompositions.py`` compares
 from __future__ import annotations
 
 import math
-from typing import Callable
 
 import torch
 
+from . import routing, windows  # noqa: F401 (they register their entries)
+from .entries import ENTRIES, entry, find
+
 aten = torch.ops.aten
-_ENTRIES: list[tuple[str, str, Callable]] = []
-
-
-def entry(name: str, reason: str):
-    """Registers a decomposition of the overload ``aten.<name>``, if this torch has it."""
-
-    def register(function):
-        _ENTRIES.append((name, reason, function))
-        return function
-
-    return register
 
 
 @entry("squeeze.dims", "torch-mlir has no lowering of the overload with several dims")
@@ -63,46 +54,12 @@ def attention(q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=
     return weights @ v
 
 
-@entry("topk.default", "torch-mlir's sort is an op of its own dialect; k maxima, one by one")
-def topk(x, k, dim=-1, largest=True, sorted=True):
-    if not x.dtype.is_floating_point:
-        return NotImplemented
-    x = x.movedim(dim, -1) if largest else -x.movedim(dim, -1)
-    at, free = torch.arange(x.shape[-1], device=x.device), torch.ones_like(x, dtype=torch.bool)
-    values, indices = [], []
-    for _ in range(k):
-        rest = torch.where(free, x, float("-inf"))
-        best = rest.amax(-1, keepdim=True)
-        index = (free & (rest >= best)).to(torch.int64).argmax(-1, keepdim=True)  # -inf too
-        chosen = at == index
-        values.append(torch.where(chosen, x, 0.0).sum(-1, keepdim=True))
-        indices.append(index)
-        free = free & ~chosen
-    value = torch.cat(values, -1) if largest else -torch.cat(values, -1)
-    return value.movedim(-1, dim), torch.cat(indices, -1).movedim(-1, dim)
-
-
 @entry("gelu.default", "torch-mlir of 2026-01 writes 0.797724 for sqrt(2/pi) = 0.797885")
 def gelu(x, approximate="none"):
     if approximate == "tanh":
         inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)
         return 0.5 * x * (1 + torch.tanh(inner))
     return 0.5 * x * (1 + torch.erf(x * math.sqrt(0.5)))
-
-
-@entry("scatter.value", "torch-mlir's scatter is an op of its own dialect; by comparison")
-def scatter_value(x, dim, index, value):
-    at = torch.arange(x.shape[dim], device=x.device)
-    hit = (index.movedim(dim, -1).unsqueeze(-1) == at).any(-2)
-    return torch.where(hit.movedim(-1, dim), value, x)
-
-
-@entry("scatter.src", "as scatter.value; of places named twice the sum is taken, so indices differ")
-def scatter_src(x, dim, index, src):
-    at = torch.arange(x.shape[dim], device=x.device)
-    hit = index.movedim(dim, -1).unsqueeze(-1) == at
-    put = (hit.to(src.dtype) * src.movedim(dim, -1).unsqueeze(-1)).sum(-2)
-    return torch.where(hit.any(-2).movedim(-1, dim), put.movedim(-1, dim), x)
 
 
 @entry("roll.default", "two slices; torch's table makes it a lookup")
@@ -141,6 +98,11 @@ def select_scatter(x, src, dim, index):
 @entry("empty.memory_format", "what was not written is zero, so that results do not vary")
 def empty(size, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
     return torch.full(size, 0, dtype=dtype or torch.get_default_dtype(), device=device)
+
+
+@entry("empty_permuted.default", "as empty.memory_format, in another order of memory")
+def empty_permuted(size, physical_layout, dtype=None, layout=None, device=None, pin_memory=None):
+    return empty(size, dtype, device=device)
 
 
 @entry("copy.default", "torch-mlir has no lowering of it")
@@ -194,58 +156,15 @@ def convolution(x, weight, bias, stride, padding, dilation, transposed, output_p
                             output_padding, groups)
 
 
-def _places(n: int, size: int, align: bool, scale: float | None, device) -> torch.Tensor:
-    """Returns the source positions of an interpolation from ``n`` to ``size`` elements, like torch."""
-    at = torch.arange(size, device=device, dtype=torch.float32)
-    if align:
-        return at * ((n - 1) / (size - 1) if size > 1 else 0.0)
-    return (at + 0.5) * (1.0 / scale if scale else n / size) - 0.5
-
-
-def _linear_matrix(n, size, align, scale, device):
-    place = _places(n, size, align, scale, device).clamp(0, n - 1)
-    return (1.0 - (place[:, None] - torch.arange(n, device=device)).abs()).clamp(min=0.0)
-
-
-def _cubic_matrix(n, size, align, scale, device):
-    place = _places(n, size, align, scale, device)
-    first, at = place.floor(), torch.arange(n, device=device)
-    t, a = place - first, -0.75
-    near = lambda d: ((a + 2) * d - (a + 3)) * d * d + 1
-    far = lambda d: ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
-    weights = (far(t + 1), near(t), near(1 - t), far(2 - t))
-    return sum(weight[:, None] * ((first + k - 1).clamp(0, n - 1)[:, None] == at).to(t.dtype)
-               for k, weight in enumerate(weights))
-
-
-def _upsample(x, output_size, align, scales, matrix):
-    size = output_size or [int(n * s) for n, s in zip(x.shape[2:], scales)]
-    scales = scales if scales is not None else [None, None]
-    rows, columns = (matrix(n, m, align, s, x.device).to(x.dtype)
-                     for n, m, s in zip(x.shape[2:], size, scales))
-    return rows @ (x @ columns.transpose(0, 1))
-
-
-@entry("upsample_bilinear2d.vec", "torch-mlir has no lowering; products with small matrices")
-def upsample_bilinear2d(x, output_size, align_corners, scale_factors=None):
-    return _upsample(x, output_size, align_corners, scale_factors, _linear_matrix)
-
-
-@entry("upsample_bicubic2d.vec", "as upsample_bilinear2d")
-def upsample_bicubic2d(x, output_size, align_corners, scale_factors=None):
-    return _upsample(x, output_size, align_corners, scale_factors, _cubic_matrix)
-
-
 def table() -> dict:
     """Returns the decompositions for ``ExportedProgram.run_decompositions``."""
     found = torch.export.default_decompositions()
-    for name, _, function in _ENTRIES:
-        op, overload = name.split(".")
-        if hasattr(aten, op) and hasattr(getattr(aten, op), overload):
-            found[getattr(getattr(aten, op), overload)] = function
+    for name, _, function in ENTRIES:
+        if overload := find(name):
+            found[overload] = function
     return found
 
 
 def reasons() -> dict[str, str]:
     """Returns the reason of each entry by the name of its overload."""
-    return {name: reason for name, reason, _ in _ENTRIES}
+    return {name: reason for name, reason, _ in ENTRIES}

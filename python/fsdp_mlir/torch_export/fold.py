@@ -16,6 +16,8 @@ any other value           unchanged: masks stay comparisons of positions, from w
 
 from __future__ import annotations
 
+import operator
+
 import torch
 import torch.utils._pytree as pytree
 
@@ -59,6 +61,9 @@ class _Folder:
     def evaluate(self) -> None:
         """Finds the values of nodes that depend on no input."""
         for node in self.graph.nodes:
+            if node.target is operator.getitem and node.args[0] in self.known:
+                self.known[node] = self.known[node.args[0]][node.args[1]]
+                continue
             if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
                 continue
             if node.target._schema.is_mutable or not self._is_small(node):
@@ -120,11 +125,15 @@ class _Folder:
     def rewrite(self) -> None:
         for node, value in self.known.items():
             users = [user for user in node.users if user not in self.known]
-            if (not isinstance(value, torch.Tensor) or value.numel() == 0 or not users
+            if (not isinstance(value, torch.Tensor) or value.numel() == 0
                     or node.target == aten.full.default):
                 continue
-            if bool((value == value.flatten()[0]).all()):
+            # Integers also inside of what is known, such as ids of documents if there is one.
+            if ((users or not value.is_floating_point())
+                    and bool((value == value.flatten()[0]).all())):
                 self._as_full(node, value)
+            elif not users:
+                continue
             elif value.dtype == torch.int64 and any(user.target in _LOOKUPS for user in users):
                 line = _count_along(value)
                 if line:

@@ -23,6 +23,8 @@ import operator
 import torch
 
 from ..errors import ExportError
+from . import recurrent
+from .nodes import given
 from .source import place
 
 aten = torch.ops.aten
@@ -46,9 +48,12 @@ _DETACHES = tuple(getattr(aten, name).default for name in ("detach", "detach_", 
                   if hasattr(aten, name) and name != "alias")
 
 
+def _has_gradient(value) -> bool:
+    return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
+
+
 def _is_float(node) -> bool:
-    value = node.meta.get("val")
-    return isinstance(value, torch.Tensor) and value.is_floating_point()
+    return _has_gradient(node.meta.get("val"))
 
 
 def _insert_stop(graph, node) -> None:
@@ -86,8 +91,7 @@ def mark_stops(program, trained: set[str]) -> int:
             continue  # later nodes depend on no parameter through this node
         value = node.meta.get("val")
         values = value if isinstance(value, (tuple, list)) else [value]
-        if node.op == "output" or any(isinstance(v, torch.Tensor) and v.is_floating_point()
-                                      for v in values):
+        if node.op == "output" or any(map(_has_gradient, values)):
             depends.add(node)
     graph.lint()
     module.recompile()
@@ -151,12 +155,11 @@ def mark_padding(program) -> int:
     for node in list(graph.nodes):
         if node.target is not aten.embedding.default:
             continue
-        names = [argument.name for argument in node.target._schema.arguments]
-        given = {**dict(zip(names, node.args)), **node.kwargs}
-        if given.get("scale_grad_by_freq"):
+        named = given(node)
+        if named.get("scale_grad_by_freq"):
             raise ExportError("an embedding scales its gradient by frequency, which is not "
                               "compiled; pass scale_grad_by_freq=False", *place(node))
-        padding, indices = given.get("padding_idx", -1), given["indices"]
+        padding, indices = named.get("padding_idx", -1), named["indices"]
         if padding is None or padding < 0:
             continue
         with graph.inserting_after(node):
@@ -183,9 +186,8 @@ def _drops_nothing(node) -> bool:
     """Returns whether ``node`` is a recurrent op without dropout between its layers."""
     if node.target.overloadpacket not in (aten.lstm, aten.gru, aten.rnn_tanh, aten.rnn_relu):
         return False
-    names = [argument.name for argument in node.target._schema.arguments]
-    given = {**dict(zip(names, node.args)), **node.kwargs}
-    return not given.get("train") or not given.get("dropout")
+    named = given(node)
+    return not (named.get("train") and named.get("dropout")) or named["num_layers"] == 1
 
 
 def mark_dropout(program) -> int:
@@ -215,6 +217,8 @@ def mark_dropout(program) -> int:
                 if pair:
                     graph.erase_node(user)
             graph.erase_node(node)
+        elif recurrent.drops_between_layers(node):
+            count += recurrent.divide(node, DROPOUT)
         elif (isinstance(node.target, torch._ops.OpOverload) and not _drops_nothing(node)
               and torch.Tag.nondeterministic_seeded in node.target.tags
               and node.target is not DROPOUT

@@ -11,8 +11,12 @@ _FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+)', re.M)
 
 def place(node) -> tuple[str | None, int | None]:
     """Returns the file and line that a node of an exported graph comes from, or (None, None)."""
-    frames = _FRAME.findall(node.meta.get("stack_trace") or node.stack_trace or "")
-    own = [frame for frame in frames if "/fsdp_mlir/" not in frame[0]]
+    return place_in(node.meta.get("stack_trace") or node.stack_trace or "")
+
+
+def place_in(trace: str) -> tuple[str | None, int | None]:
+    """Returns the innermost file and line of a stack trace outside of torch and this package."""
+    own = [frame for frame in _FRAME.findall(trace) if "/fsdp_mlir/" not in frame[0]]
     for file, line in reversed(own):
         if "/torch/" not in file:
             return file, int(line)

@@ -1,0 +1,20 @@
+//===- ConstantElements.h - Elements of constant tables ---------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_IMPORT_CONSTANTELEMENTS_H
+#define FSDP_LIB_IMPORT_CONSTANTELEMENTS_H
+
+#include "mlir/IR/Value.h"
+
+namespace mlir::fsdp {
+
+/// Returns the element at `at` of a constant table, through views and static slices, and with
+/// `throughBodies` through elementwise ops; null if the table is not constant.
+Attribute elementAt(Value table, SmallVector<int64_t> at, bool throughBodies = false);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_LIB_IMPORT_CONSTANTELEMENTS_H

@@ -1,0 +1,23 @@
+# Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Nodes of exported graphs."""
+
+from __future__ import annotations
+
+import torch
+
+
+def insert(before, target, *arguments, **keywords):
+    """Inserts an op before a node. Its place is that of the node, its value that of fake tensors."""
+    value = lambda x: torch.fx.node.map_arg(x, lambda n: n.meta["val"])
+    with before.graph.inserting_before(before):
+        made = before.graph.call_function(target, arguments, keywords)
+    made.meta = {key: before.meta[key] for key in ("stack_trace",) if key in before.meta}
+    made.meta["val"] = target(*value(arguments), **value(keywords))
+    return made
+
+
+def given(node) -> dict:
+    """Returns the arguments of an op that a node gives, by name."""
+    names = [argument.name for argument in node.target._schema.arguments]
+    return {**dict(zip(names, node.args)), **node.kwargs}

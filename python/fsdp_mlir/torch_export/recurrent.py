@@ -1,0 +1,62 @@
+# Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Divides recurrent ops of several layers where there is dropout between the layers.
+
+    lstm(x, 3 layers, dropout=p)  ->  lstm(dropout(lstm(dropout(lstm(x), p)), p))
+
+Each op has one layer, in both directions if there are two. The state after the last step is that of
+all layers, one behind the other.
+"""
+
+from __future__ import annotations
+
+import operator
+
+import torch
+
+from .nodes import given, insert
+
+aten = torch.ops.aten
+_KINDS = (aten.lstm.input, aten.gru.input, aten.rnn_tanh.input, aten.rnn_relu.input)
+
+
+def drops_between_layers(node) -> bool:
+    if node.target not in _KINDS:
+        return False
+    named = given(node)
+    return bool(named["train"] and named["dropout"] > 0 and named["num_layers"] > 1)
+
+
+def divide(node, dropout) -> int:
+    """Replaces the op by one op per layer. Returns the number of dropouts.
+
+    ``dropout`` is the marker op; samples are the first dim of its operand (markers.py).
+    """
+    named = given(node)
+    layers, directions = named["num_layers"], 2 if named["bidirectional"] else 1
+    is_lstm = node.target is aten.lstm.input
+    states = list(named["hx"]) if is_lstm else [named["hx"]]
+    weights = named["params"]
+    count = len(weights) // layers
+    x, after = named["input"], []
+    for layer in range(layers):
+        if layer > 0:
+            x = _drop(node, dropout, x, named["dropout"], named["batch_first"])
+        own = [insert(node, aten.slice.Tensor, state, 0, layer * directions, (layer + 1) * directions)
+               for state in states]
+        made = insert(node, node.target, x, own if is_lstm else own[0],
+                      list(weights[layer * count:(layer + 1) * count]), named["has_biases"], 1, 0.0,
+                      named["train"], named["bidirectional"], named["batch_first"])
+        x = insert(node, operator.getitem, made, 0)
+        after.append([insert(node, operator.getitem, made, i + 1) for i in range(len(states))])
+    results = [x] + [insert(node, aten.cat.default, list(one)) for one in zip(*after)]
+    for user in list(node.users):
+        user.replace_all_uses_with(results[user.args[1]])
+        node.graph.erase_node(user)
+    node.graph.erase_node(node)
+    return layers - 1
+
+
+def _drop(node, dropout, x, probability, batch_first):
+    turn = lambda y: y if batch_first else insert(node, aten.transpose.int, y, 0, 1)
+    return turn(insert(node, dropout, turn(x), float(probability)))
