@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Code for a CPU addresses its bindings without checks, so the manifest must not launch it with an
-// extent or with sizes other than those that it was compiled for. For each function k, the image has
+// extent or with sizes other than those that it was compiled for. For each function k, the image
+has
 // an object "k.launch" of 64-bit words: the number of its records, and then the records. Each is
 //
 //     extent, tile, shared bytes, worker bytes, number of bindings n, n least sizes of bindings

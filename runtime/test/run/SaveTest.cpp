@@ -94,7 +94,8 @@ TEST(SaveIndex, IsRefusedWhenDamaged) {
   EXPECT_NE(refusal(text + "\n"), "");
   std::string later = text;
   later.replace(later.find("\"version\": 1"), 12, "\"version\": 2");
-  EXPECT_NE(refusal(later).find("expected version 1 of the format, found the number 2"), std::string::npos)
+  EXPECT_NE(refusal(later).find("expected version 1 of the format, found the number 2"),
+            std::string::npos)
       << refusal(later);
 }
 
