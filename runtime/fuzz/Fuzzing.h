@@ -25,6 +25,7 @@ namespace fsdprt::fuzz {
 /// control characters.
 void expectReadable(const std::string &message);
 
+#ifdef __cpp_exceptions // the compiler has none
 /// Calls `body`. An Error is allowed if its message is readable.
 template <typename Body>
 void tryToRead(Body body) {
@@ -34,6 +35,7 @@ void tryToRead(Body body) {
     expectReadable(error.message);
   }
 }
+#endif
 
 /// A file in memory. Readers open it by its path.
 class MemoryFile {
