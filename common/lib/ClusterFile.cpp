@@ -48,7 +48,7 @@ private:
 
   bool fail(const JsonValue &at, const Text &message) {
     if (problem.message.empty())
-      problem = {at.line, at.column, message};
+      problem = {at.line, at.column, shortText(message, 1000)}; // names in it are the file's
     return false;
   }
   bool isObject(const JsonValue &value, const Text &what, const std::vector<Member> &known);

@@ -57,8 +57,7 @@ std::optional<double> JsonValue::asDouble() const {
   return readNumber<double>(*this).value_or(0);
 }
 
-std::string fsdpcommon::shortText(std::string_view text) {
-  constexpr size_t most = 80;
+std::string fsdpcommon::shortText(std::string_view text, size_t most) {
   std::string result;
   for (char c : text.substr(0, most))
     result += static_cast<unsigned char>(c) < ' ' || c == '\x7f' ? '?' : c;

@@ -106,7 +106,10 @@ void InputFile::read(uint64_t offset, void *into, size_t bytes) const {
   }
 }
 
-std::string InputFile::readAll() const {
+std::string InputFile::readAll(uint64_t most) const {
+  if (size() > most)
+    badInput("%s: expected a file of at most %s, found %s", path.c_str(), bytesText(most).c_str(),
+             bytesText(size()).c_str());
   std::string text(size(), '\0');
   read(0, text.data(), text.size());
   return text;

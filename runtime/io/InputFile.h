@@ -49,8 +49,9 @@ public:
   /// Copies `bytes` bytes from `offset`. Throws InputChanged if the file has been truncated.
   /// Allocates no memory unless it throws.
   void read(uint64_t offset, void *into, size_t bytes) const;
-  /// Returns the whole content.
-  std::string readAll() const;
+  /// Returns the whole content. Throws Error, before it allocates memory, if the file has more than
+  /// `most` bytes.
+  std::string readAll(uint64_t most) const;
 
   /// Throws InputChanged if size or modification time have changed since opening. With `strictly`,
   /// also throws if the change time has changed, except through the removal of a name. Allocates no

@@ -219,7 +219,8 @@ void SafetensorsFile::checkTiling() const {
 
 std::vector<std::string> fsdprt::readSafetensorsIndex(const std::string &path) {
   using Kind = fsdpcommon::JsonValue::Kind;
-  std::string text = InputFile(path, "the index of weights").readAll();
+  constexpr uint64_t mostBytes = 256 << 20;
+  std::string text = InputFile(path, "the index of weights").readAll(mostBytes);
   fsdpcommon::JsonProblem problem;
   std::optional<fsdpcommon::JsonValue> index = fsdpcommon::parseJson(text, problem);
   if (!index)

@@ -50,7 +50,8 @@ void Metrics::open(const std::string &path, const std::string &folder, uint64_t 
   bool there = stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
   if (stepsBefore == 0 || !there)
     return lines.open(path, false);
-  std::string text = InputFile(path, "the metrics of the previous run").readAll();
+  InputFile before(path, "the metrics of the previous run");
+  std::string text = before.readAll(before.size());
   lines.openBehind(path, bytesUpToStep(path, text, stepsBefore));
 }
 

@@ -96,9 +96,11 @@ void SavedRun::refuse(const Error &error) const {
   throw Error(error.status, error.what() + others);
 }
 
+static constexpr uint64_t mostIndexBytes = uint64_t(1) << 30;
+
 void SavedRun::readIndexOf(const FoundSave &found) {
   std::string file = folder + "/index.json";
-  index = readIndex(file, InputFile(file, "the index of the save").readAll());
+  index = readIndex(file, InputFile(file, "the index of the save").readAll(mostIndexBytes));
   if (!found.indexHash.empty() && found.indexHash != index.sha256)
     badInput(
         "%s: 'latest' in the same folder expects SHA-256 %s, found %s; one of them is damaged or "

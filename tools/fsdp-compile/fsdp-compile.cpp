@@ -98,6 +98,15 @@ static LogicalResult writePage(const StepCompilation &step) {
   });
 }
 
+static ParseLimits limitsOf(const DriverOptions &driver) {
+  ParseLimits limits;
+  limits.bytes = driver.maxInputBytes;
+  limits.nesting = driver.maxNesting;
+  limits.ops = driver.maxOps;
+  limits.areOptions = true;
+  return limits;
+}
+
 /// Measures the plan with another value of --grad-sync.
 static FailureOr<ChoiceReport> planOtherwise(StepOptions options, GradSync sync,
                                              MLIRContext &context) {
@@ -108,7 +117,8 @@ static FailureOr<ChoiceReport> planOtherwise(StepOptions options, GradSync sync,
   options.driver.dumpPhasesTo.clear();
   if (options.driver.input == "-")
     return failure();
-  StepCompilation step{parseModel(options.driver.input, &context), options, /*code=*/false};
+  StepCompilation step{parseModel(options.driver.input, &context, limitsOf(options.driver)),
+                       options, /*code=*/false};
   if (!step.module || failed(runPhases(step, "import", "codegen")))
     return failure();
   return measureChoice(*step.module, "--grad-sync=" + printValue(sync).front(),
@@ -188,7 +198,7 @@ static int compile(const CommandLine &line) {
     printDiagnostic(diag, line.file, driver.remarks);
     return success();
   });
-  StepCompilation step{parseModel(driver.input, &context), line.options};
+  StepCompilation step{parseModel(driver.input, &context, limitsOf(driver)), line.options};
   if (!step.module || failed(checkEarly(*step.module, step.options)))
     return badUsage;
   StringRef last = driver.compileTo;

@@ -110,24 +110,24 @@ Emitter::Emitter(ModuleOp module, const ModelConfig &config, ArrayRef<Parameter>
   auto type = builder.getFunctionType(types, RankedTensorType::get({}, wide));
   function = func::FuncOp::create(builder, loc("loss"), "loss", type);
 
+  // Setting the attributes of one argument copies those of all others, so they are set at once.
   SmallVector<Location> locations;
-  for (auto [index, parameter] : llvm::enumerate(parameters)) {
-    function.setArgAttr(index, FSDPDialect::paramAttr, builder.getStringAttr(parameter.name));
-    function.setArgAttr(index, FSDPDialect::initAttr, initAttr(context, parameter));
-    locations.push_back(loc(parameter.name));
-  }
-  for (StringRef name : {"tokens", "targets"}) {
-    function.setArgAttr(locations.size(), FSDPDialect::batchAttr, builder.getStringAttr(name));
-    function.setArgAttr(locations.size(), FSDPDialect::limitAttr,
-                        builder.getI64IntegerAttr(config.vocab));
+  SmallVector<DictionaryAttr> attributes;
+  auto describe = [&](StringRef name, ArrayRef<NamedAttribute> marks) {
     locations.push_back(loc(name));
-  }
-  for (StringRef key : {"seed", "step", "sample"}) {
-    if (!config.drops())
-      break;
-    function.setArgAttr(locations.size(), FSDPDialect::keyAttr, builder.getStringAttr(key));
-    locations.push_back(loc(key));
-  }
+    attributes.push_back(builder.getDictionaryAttr(marks));
+  };
+  auto mark = [&](StringRef name, Attribute value) { return builder.getNamedAttr(name, value); };
+  for (const Parameter &parameter : parameters)
+    describe(parameter.name, {mark(FSDPDialect::paramAttr, builder.getStringAttr(parameter.name)),
+                              mark(FSDPDialect::initAttr, initAttr(context, parameter))});
+  for (StringRef name : {"tokens", "targets"})
+    describe(name, {mark(FSDPDialect::batchAttr, builder.getStringAttr(name)),
+                    mark(FSDPDialect::limitAttr, builder.getI64IntegerAttr(config.vocab))});
+  for (StringRef key : {"seed", "step", "sample"})
+    if (config.drops())
+      describe(key, {mark(FSDPDialect::keyAttr, builder.getStringAttr(key))});
+  function.setAllArgAttrs(attributes);
   Block *body = builder.createBlock(&function.getBody(), {}, types, locations);
   for (auto [parameter, argument] : llvm::zip(parameters, body->getArguments()))
     params[parameter.name] = argument;

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// 1. Parse the file; `model_type` selects the family and its defaults.
+// 1. Parse the file (at most 16 MiB, 64 levels); `model_type` selects the family and its defaults.
 // 2. Read every key that shapes the model, in the spellings of transformers 4 (rope_theta,
 //    rope_scaling) and 5 (rope_parameters).
 // 3. Any other key must be known not to affect the model; otherwise it is an error.
@@ -12,20 +12,21 @@
 //===----------------------------------------------------------------------===//
 
 #include "HuggingFace.h"
+#include "fsdp/Analysis/LocatedJson.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/JSON.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::modelgen;
 using llvm::Twine;
+using Kind = JsonValue::Kind;
 
 /// Returns true for keys about tokenizers, generation, heads for other tasks, and book-keeping.
 static bool leavesMathsAlone(StringRef key) {
@@ -85,33 +86,75 @@ static bool leavesMathsAlone(StringRef key) {
          key.starts_with("output_") || key.starts_with("forced_") || key.ends_with("_token_id");
 }
 
-static std::string print(const llvm::json::Value &value) { return llvm::formatv("{0}", value); }
+/// Appends the value as JSON on one line, up to about 80 bytes.
+static void print(const JsonValue &value, std::string &to) {
+  constexpr size_t most = 80;
+  if (to.size() > most)
+    return;
+  StringRef separator;
+  if (value.is(Kind::array)) {
+    to += "[";
+    for (const JsonValue &element : value.elements) {
+      to += separator;
+      print(element, to);
+      separator = ",";
+    }
+    to += "]";
+  } else if (value.is(Kind::object)) {
+    to += "{";
+    for (const JsonMember &member : value.members) {
+      to += (separator + "\"" + fsdpcommon::shortText(member.name) + "\":").str();
+      print(member.value, to);
+      separator = ",";
+    }
+    to += "}";
+  } else if (value.is(Kind::null)) {
+    to += "null";
+  } else {
+    std::string text = fsdpcommon::shortText(value.text);
+    to += value.is(Kind::string) ? "\"" + text + "\"" : text;
+  }
+}
+
+static std::string print(const JsonValue &value) {
+  std::string text;
+  print(value, text);
+  return fsdpcommon::shortText(text);
+}
 
 namespace {
 /// A JSON object of which every key must be read or known.
 class Section {
 public:
-  Section(const llvm::json::Object &object, StringRef name, HuggingFaceResult &result)
-      : object(object), name(name), result(result) {}
+  /// `name` precedes the keys in messages: "" for the file, "'rope_scaling': " for an object in it.
+  Section(const JsonValue &object, StringRef file, StringRef name, HuggingFaceResult &result)
+      : object(object), file(file), name(name), result(result) {}
 
-  void error(const Twine &message) { result.errors.push_back((name + ": " + message).str()); }
-  void note(const Twine &message) { result.notes.push_back((name + ": " + message).str()); }
+  void error(const JsonValue &at, const Twine &message) {
+    result.errors.push_back(
+        (file + ":" + Twine(at.line) + ":" + Twine(at.column) + ": " + name + message).str());
+  }
+  void error(const Twine &message) { error(object, message); }
+  void note(const Twine &message) { result.notes.push_back((file + ": " + name + message).str()); }
 
   /// Returns the value of `key`, or null if it is absent or null.
-  const llvm::json::Value *take(StringRef key) {
+  const JsonValue *take(StringRef key) {
     seen.insert(key);
-    const llvm::json::Value *value = object.get(key);
-    return value && value->kind() != llvm::json::Value::Null ? value : nullptr;
+    const JsonMember *member = object.find(key);
+    return member && !member->value.is(Kind::null) ? &member->value : nullptr;
   }
 
   void read(StringRef key, int64_t &target) {
-    readAs(key, target, "an integer", &llvm::json::Value::getAsInteger);
+    readAs(key, target, "an integer of 64 bits",
+           [](const JsonValue &value) { return value.asSigned(); });
   }
   void read(StringRef key, double &target) {
-    readAs(key, target, "a number", &llvm::json::Value::getAsNumber);
+    readAs(key, target, "a number", [](const JsonValue &value) { return value.asDouble(); });
   }
   void read(StringRef key, bool &target) {
-    readAs(key, target, "true or false", &llvm::json::Value::getAsBoolean);
+    readAs(key, target, "true or false", [](const JsonValue &value) {
+      return value.is(Kind::boolean) ? std::optional<bool>(value.text == "true") : std::nullopt;
+    });
   }
   void read(StringRef key, std::optional<int64_t> &target) {
     int64_t value = 0;
@@ -121,12 +164,12 @@ public:
     }
   }
   std::string readText(StringRef key, StringRef otherwise) {
-    const llvm::json::Value *value = take(key);
+    const JsonValue *value = take(key);
     if (!value)
       return otherwise.str();
-    if (auto text = value->getAsString())
-      return text->str();
-    error("'" + key + "': expected a string, found " + print(*value));
+    if (value->is(Kind::string))
+      return value->text;
+    error(*value, "'" + key + "': expected a string, found " + print(*value));
     return otherwise.str();
   }
 
@@ -135,44 +178,42 @@ public:
     bool value = supported;
     read(key, value);
     if (value != supported)
-      error("'" + key + "': " + why + "; expected " + (supported ? "true" : "false"));
+      error(*take(key), "'" + key + "': " + why + "; expected " + (supported ? "true" : "false"));
   }
 
   /// Reports an error for each key that has not been read.
   void refuseOthers(ArrayRef<std::string> ignored) {
-    SmallVector<StringRef> others;
-    for (const auto &entry : object)
-      if (!seen.contains(entry.first) && !leavesMathsAlone(entry.first) &&
-          !llvm::is_contained(ignored, entry.first))
-        others.push_back(entry.first);
-    llvm::sort(others);
-    for (StringRef key : others)
-      error("unknown key '" + key + "' = " + print(*object.get(key)) +
-            " may change the maths; if it does not, give --ignore-key=" + key);
+    for (const JsonMember &member : object.members)
+      if (!seen.contains(member.name) && !leavesMathsAlone(member.name) &&
+          !llvm::is_contained(ignored, member.name)) {
+        std::string key = fsdpcommon::shortText(member.name);
+        error(member.value, "unknown key '" + key + "' = " + print(member.value) +
+                                " may change the maths; if it does not, give --ignore-key=" + key);
+      }
   }
 
 private:
-  template <typename T, typename R>
-  void readAs(StringRef key, T &target, StringRef expected,
-              std::optional<R> (llvm::json::Value::*get)() const) {
-    const llvm::json::Value *value = take(key);
+  template <typename T, typename Get>
+  void readAs(StringRef key, T &target, StringRef expected, Get get) {
+    const JsonValue *value = take(key);
     if (!value)
       return;
-    if (auto found = (value->*get)())
+    if (auto found = get(*value))
       target = *found;
     else
-      error("'" + key + "': expected " + expected + ", found " + print(*value));
+      error(*value, "'" + key + "': expected " + expected + ", found " + print(*value));
   }
 
-  const llvm::json::Object &object;
-  std::string name;
+  const JsonValue &object;
+  std::string file, name;
   HuggingFaceResult &result;
   llvm::StringSet<> seen;
 };
 } // namespace
 
 static void readActivation(Section &file, StringRef key, Activation &target) {
-  if (!file.take(key))
+  const JsonValue *value = file.take(key);
+  if (!value)
     return;
   std::string name = file.readText(key, "");
   auto kind = llvm::StringSwitch<std::optional<Activation>>(name)
@@ -184,8 +225,8 @@ static void readActivation(Section &file, StringRef key, Activation &target) {
   if (kind)
     target = *kind;
   else
-    file.error("'" + key + "': unknown function '" + name +
-               "'; expected gelu_new, gelu, silu or relu");
+    file.error(*value, "'" + key + "': unknown function '" + fsdpcommon::shortText(name) +
+                           "'; expected gelu_new, gelu, silu or relu");
 }
 
 /// Notes that the model omits a dropout with a rate that is not zero.
@@ -216,28 +257,28 @@ static void readGPT2(Section &file, ModelConfig &config) {
     noteDropout(file, key);
 }
 
-/// Reads rope_scaling of transformers 4, or rope_parameters of transformers 5, which also has
-/// rope_theta.
-static void readRope(Section &file, StringRef key, ModelConfig &config, HuggingFaceResult &result) {
-  const llvm::json::Value *value = file.take(key);
+/// Reads rope_scaling of transformers 4, or rope_parameters of 5, which also holds rope_theta.
+static void readRope(Section &file, StringRef path, StringRef key, ModelConfig &config,
+                     HuggingFaceResult &result) {
+  const JsonValue *value = file.take(key);
   if (!value)
     return;
-  const llvm::json::Object *object = value->getAsObject();
-  if (!object) {
-    file.error("'" + key + "': expected an object, found " + print(*value));
+  if (!value->is(Kind::object)) {
+    file.error(*value, "'" + key + "': expected an object, found " + print(*value));
     return;
   }
-  Section rope(*object, ("config.json: '" + key + "'").str(), result);
+  Section rope(*value, path, ("'" + key + "': ").str(), result);
   std::string type = rope.readText("rope_type", rope.readText("type", "default"));
   RopeScaling &scaling = config.scaling;
   rope.read("rope_theta", config.ropeTheta);
   if (type == "linear" || type == "llama3") {
     scaling.kind = type == "linear" ? RopeScaling::Kind::Linear : RopeScaling::Kind::Llama3;
     rope.read("factor", scaling.factor);
-    if (!object->get("factor"))
+    if (!value->find("factor"))
       rope.error("expected 'factor' beside type '" + type + "'");
   } else if (type != "default") {
-    rope.error("unsupported type '" + type + "'; expected default, linear or llama3");
+    rope.error("unsupported type '" + fsdpcommon::shortText(type) +
+               "'; expected default, linear or llama3");
     return;
   }
   if (type == "llama3") {
@@ -248,7 +289,7 @@ static void readRope(Section &file, StringRef key, ModelConfig &config, HuggingF
   rope.refuseOthers({});
 }
 
-static void readLlama(Section &file, StringRef type, ModelConfig &config,
+static void readLlama(Section &file, StringRef path, StringRef type, ModelConfig &config,
                       HuggingFaceResult &result) {
   config.intermediate = 11008;
   if (type == "mistral") {
@@ -273,8 +314,8 @@ static void readLlama(Section &file, StringRef type, ModelConfig &config,
   noteDropout(file, "attention_dropout");
 
   file.read("rope_theta", config.ropeTheta);
-  readRope(file, "rope_scaling", config, result);
-  readRope(file, "rope_parameters", config, result);
+  readRope(file, path, "rope_scaling", config, result);
+  readRope(file, path, "rope_parameters", config, result);
   if (type == "llama") {
     file.read("attention_bias", config.qkvBias);
     config.outBias = config.qkvBias;
@@ -282,95 +323,37 @@ static void readLlama(Section &file, StringRef type, ModelConfig &config,
   }
   if (type == "qwen2")
     file.expect("use_sliding_window", false, "attention to a sliding window is not supported");
-  const llvm::json::Value *window = type == "llama" ? nullptr : file.take("sliding_window");
+  const JsonValue *window = type == "llama" ? nullptr : file.take("sliding_window");
   if (window && type == "mistral")
-    file.error("'sliding_window' = " + print(*window) +
-               ": attention to a sliding window is not supported; expected null");
-}
-
-/// Returns how deep brackets nest outside strings. The parser recurses to this depth.
-static unsigned nesting(StringRef text) {
-  unsigned depth = 0, deepest = 0;
-  bool quoted = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    char c = text[i];
-    if (quoted && c == '\\')
-      ++i;
-    else if (c == '"')
-      quoted = !quoted;
-    else if (!quoted && (c == '[' || c == '{'))
-      deepest = std::max(deepest, ++depth);
-    else if (!quoted && (c == ']' || c == '}') && depth > 0)
-      --depth;
-  }
-  return deepest;
-}
-
-static std::unique_ptr<llvm::MemoryBuffer> readFile(StringRef path, HuggingFaceResult &result) {
-  SmallString<256> name = path;
-  if (llvm::sys::fs::is_directory(path))
-    llvm::sys::path::append(name, "config.json");
-  auto buffer = llvm::MemoryBuffer::getFile(name);
-  if (buffer)
-    return std::move(*buffer);
-  result.errors.push_back(("cannot read '" + name + "': " + buffer.getError().message()).str());
-  return nullptr;
-}
-
-/// Returns a key that occurs twice in an object of the (valid) text, or an empty text. llvm::json
-/// keeps only the last of equal keys.
-static std::string findDuplicateKey(StringRef text) {
-  SmallVector<llvm::StringSet<>> objects;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '{' || text[i] == '[')
-      objects.emplace_back();
-    else if ((text[i] == '}' || text[i] == ']') && !objects.empty())
-      objects.pop_back();
-    if (text[i] != '"')
-      continue;
-    size_t begin = ++i;
-    for (; i < text.size() && text[i] != '"'; ++i)
-      i += text[i] == '\\';
-    StringRef string = text.slice(begin, i);
-    bool isKey = text.drop_front(std::min(i + 1, text.size())).ltrim().starts_with(":");
-    if (isKey && !objects.empty() && !objects.back().insert(string).second)
-      return string.str();
-  }
-  return "";
+    file.error(*window, "'sliding_window' = " + print(*window) +
+                            ": attention to a sliding window is not supported; expected null");
 }
 
 HuggingFaceResult modelgen::readHuggingFaceConfig(StringRef path, ArrayRef<std::string> ignored) {
   HuggingFaceResult result;
-  std::unique_ptr<llvm::MemoryBuffer> buffer = readFile(path, result);
-  if (!buffer)
-    return result;
-  const std::string name = buffer->getBufferIdentifier().str();
-  constexpr unsigned deepest = 64;
-  if (nesting(buffer->getBuffer()) > deepest) {
-    result.errors.push_back(name + ": expected brackets nested at most " + std::to_string(deepest) +
-                            " deep");
-    return result;
-  }
-  llvm::Expected<llvm::json::Value> parsed = llvm::json::parse(buffer->getBuffer());
-  if (!parsed) {
-    result.errors.push_back(name + ": " + llvm::toString(parsed.takeError()));
+  SmallString<256> name = path;
+  if (llvm::sys::fs::is_directory(path))
+    llvm::sys::path::append(name, "config.json");
+  JsonProblem problem;
+  std::optional<JsonValue> root = readJson(name.str().str(), problem);
+  if (!root) {
+    Twine line(problem.line), column(problem.column);
+    result.errors.push_back(problem.line
+                                ? (name + ":" + line + ":" + column + ": ").str() + problem.message
+                                : (name + ": " + problem.message).str());
     return result;
   }
-  const llvm::json::Object *object = parsed->getAsObject();
-  if (!object) {
-    result.errors.push_back(name + ": expected an object");
-    return result;
-  }
-  if (std::string twice = findDuplicateKey(buffer->getBuffer()); !twice.empty()) {
-    result.errors.push_back(name + ": the key '" + twice + "' is given twice");
+  if (!root->is(Kind::object)) {
+    result.errors.push_back((name + ": expected an object, found " + root->describe()).str());
     return result;
   }
 
-  Section file(*object, name, result);
+  Section file(*root, name, "", result);
   std::string type = file.readText("model_type", "");
   bool llama = type == "llama" || type == "mistral" || type == "qwen2";
   if (type != "gpt2" && !llama) {
-    file.error("unsupported 'model_type' '" + type + "'; expected gpt2, llama, mistral or qwen2");
+    file.error("unsupported 'model_type' '" + fsdpcommon::shortText(type) +
+               "'; expected gpt2, llama, mistral or qwen2");
     return result;
   }
   result.config = ModelConfig::defaults(llama ? Family::Llama : Family::GPT2);
@@ -378,11 +361,11 @@ HuggingFaceResult modelgen::readHuggingFaceConfig(StringRef path, ArrayRef<std::
   file.read("initializer_range", result.config.initRange);
   file.read("tie_word_embeddings", result.config.tied);
   file.expect("is_encoder_decoder", false, "only decoders are supported");
-  if (const llvm::json::Value *pruned = file.take("pruned_heads"))
-    if (!pruned->getAsObject() || !pruned->getAsObject()->empty())
-      file.error("'pruned_heads': pruned heads are not supported");
+  if (const JsonValue *pruned = file.take("pruned_heads"))
+    if (!pruned->is(Kind::object) || !pruned->members.empty())
+      file.error(*pruned, "'pruned_heads': pruned heads are not supported");
   if (llama)
-    readLlama(file, type, result.config, result);
+    readLlama(file, name, type, result.config, result);
   else
     readGPT2(file, result.config);
   file.refuseOthers(ignored);

@@ -95,6 +95,11 @@ static void checkHeads(const ModelConfig &config, Faults &faults) {
                        "; give more with --positions");
     return;
   }
+  constexpr int64_t largestTable = int64_t(1) << 27;
+  faults.require(*config.seq <= largestTable / headDim,
+                 "expected seq · head-dim of at most " + Twine(largestTable) +
+                     ", for the table of rotary embeddings, found " + Twine(*config.seq) + " · " +
+                     Twine(headDim));
   faults.require(headDim % 2 == 0,
                  "rotary embedding pairs elements of a head: expected an even head-dim, found " +
                      Twine(headDim) + "; change hidden or heads, or give --head-dim");
@@ -103,7 +108,7 @@ static void checkHeads(const ModelConfig &config, Faults &faults) {
 std::vector<std::string> ModelConfig::resolve() {
   constexpr int64_t sizeLimit = int64_t(1) << 24;
   Faults faults;
-  faults.size("layers", layers, 1 << 16);
+  faults.size("layers", layers, 4096); // each takes a millisecond and 12 kB of text
   faults.size("hidden", hidden, sizeLimit);
   faults.size("heads", heads, 1 << 16);
   faults.size("vocab", vocab, sizeLimit);

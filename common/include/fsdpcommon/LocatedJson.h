@@ -56,9 +56,9 @@ struct JsonProblem {
   std::string message;
 };
 
-/// Returns text of a file for a diagnostic: without control characters, and cut after about 80
+/// Returns text of a file for a diagnostic: without control characters, and cut after about `most`
 /// bytes.
-std::string shortText(std::string_view text);
+std::string shortText(std::string_view text, size_t most = 80);
 
 /// Parses a file of at most 16 MiB, nested at most 64 deep, without a name twice in one object.
 /// Returns nothing and sets `problem` on failure. Reading from a pipe fails after 10 seconds

@@ -19,7 +19,8 @@
 namespace mlir::fsdp {
 
 /// Caches objects in files whose names hash everything that determines their contents: the
-/// build of the compiler and of LLVM, the target and the kernel. Thread-safe.
+/// build of the compiler and of LLVM, the target and the kernel. Uses only files that nobody but
+/// this user and root can have written, since their code becomes part of artifacts. Thread-safe.
 class KernelCache {
 public:
   using Object = SmallVector<char, 0>;
@@ -39,18 +40,20 @@ public:
   unsigned numAsked() const { return asked; }
   unsigned numFound() const { return found; }
 
-  /// Emits one warning at `loc` if a file could not be written.
-  void warnOfFailedWrites(Location loc) const;
+  /// Emits a warning at `loc` if files could not be written, and one if files were not used because
+  /// others could have written them.
+  void warnOfFiles(Location loc) const;
 
 private:
   KernelCache(StringRef folder, StringRef compiler) : folder(folder), compiler(compiler) {}
 
-  std::string getPath(func::FuncOp kernel, const CpuTarget &target) const;
-  bool read(StringRef path, KernelInfo &info, Object &object) const;
-  void write(StringRef path, const KernelInfo &info, const Object &object);
+  std::string getKey(func::FuncOp kernel, const CpuTarget &target) const;
+  std::string getPath(StringRef key) const;
+  bool read(StringRef key, KernelInfo &info, Object &object);
+  void write(StringRef key, const KernelInfo &info, const Object &object);
 
   std::string folder, compiler;
-  std::atomic<unsigned> asked = 0, found = 0;
+  std::atomic<unsigned> asked = 0, found = 0, foreign = 0;
   std::mutex lock;
   std::string failure; ///< message of the first write that failed; guarded by `lock`
 };

@@ -9,12 +9,30 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 namespace mlir::fsdp {
 
-/// Reads the model in the file `path`. Returns null after an error. If this version of MLIR cannot
-/// parse the file, notes of the error describe the expected form and how to export it.
-OwningOpRef<ModuleOp> parseModel(StringRef path, MLIRContext *context);
+/// Most that a model may have. The parser and passes recurse for each level, and take memory for
+/// each op.
+struct ParseLimits {
+  int64_t bytes = INT64_C(16) << 30;
+  /// Levels of brackets in the text, of regions, and of attributes and types. An affine map may
+  /// have 4 times as many operators.
+  int64_t nesting = 256;
+  int64_t ops = 1'000'000;
+  /// Whether messages name the options of fsdp-compile that raise the limits.
+  bool areOptions = false;
+};
+
+/// Reads the model in the file `path`, as text or bytecode. Returns null after an error. If this
+/// version of MLIR cannot parse the file, the error has notes on the expected form and how to
+/// export it.
+OwningOpRef<ModuleOp> parseModel(StringRef path, MLIRContext *context,
+                                 const ParseLimits &limits = {});
+/// Does the same for a file in memory, whose text is followed by a zero byte.
+OwningOpRef<ModuleOp> parseModel(std::unique_ptr<llvm::MemoryBuffer> file, MLIRContext *context,
+                                 const ParseLimits &limits = {});
 
 /// Registers two dialects that parse the text of StableHLO and CHLO, in generic and in custom form.
 /// Their ops are not registered; fsdp-lower-stablehlo reads them.

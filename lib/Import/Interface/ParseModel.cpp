@@ -5,19 +5,23 @@
 //===----------------------------------------------------------------------===//
 //
 // Models come from exporters of other versions of MLIR, with dialects that are not linked here.
-// After the parser's own error, a second one explains the probable cause. The parser recurses for
-// each bracket and for each operator of an affine expression, so text with too many of them is
-// rejected first. If the parser crashes on other text, an error names the file (ParserGuard).
+// After the parser's own error, a second one explains the probable cause.
+//
+// 1. Check the limits of the text (ParseLimits.cpp).
+// 2. Parse it. If the parser crashes, an error names the file (ParserGuard).
+// 3. Check the limits of the IR, which a bytecode file may exceed.
 //
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Import/ParseModel.h"
 #include "Interface/Advice.h"
+#include "Interface/CheckLimits.h"
 #include "fsdp/Analysis/ParserGuard.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/SourceMgr.h"
 
 using namespace mlir;
@@ -26,75 +30,6 @@ using namespace mlir::fsdp;
 static constexpr StringRef textOfAnotherVersion =
     "the text was written by another version of MLIR: this compiler reads that of LLVM 22; export "
     "with a matching release, or in generic form (print_generic_op_form=True)";
-
-/// Returns the first bracket that is nested deeper than `most`; null if there is none. Ignores
-/// strings, comments, comparisons and arrows.
-static const char *findTooDeep(StringRef text, unsigned most) {
-  unsigned depth = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    char c = text[i], next = i + 1 < text.size() ? text[i + 1] : '\0';
-    if (c == '"') {
-      for (++i; i < text.size() && text[i] != '"' && text[i] != '\n'; ++i)
-        i += text[i] == '\\';
-    } else if (c == '/' && next == '/') {
-      i = std::min(text.find('\n', i), text.size());
-    } else if ((c == '-' && next == '>') || (StringRef("<>").contains(c) && next == '=')) {
-      ++i;
-    } else if (StringRef("([{<").contains(c)) {
-      if (++depth > most)
-        return text.data() + i;
-    } else if (StringRef(")]}>").contains(c)) {
-      depth -= depth > 0;
-    }
-  }
-  return nullptr;
-}
-
-/// Returns operator `most` + 1 of an affine map or set; null if none has more than `most`
-/// operators.
-static const char *findTooLong(StringRef text, unsigned most) {
-  size_t next = 0;
-  auto findBegin = [&] {
-    return std::min(text.find("affine_map<", next), text.find("affine_set<", next));
-  };
-  for (size_t begin = findBegin(); begin != StringRef::npos; begin = findBegin()) {
-    unsigned depth = 0, operators = 0;
-    for (next = begin + StringLiteral("affine_map").size(); next < text.size(); ++next) {
-      char c = text[next];
-      bool isArrow =
-          c == '>' && (text[next - 1] == '-' || (next + 1 < text.size() && text[next + 1] == '='));
-      depth += c == '<' && text.substr(next + 1, 1) != "=";
-      if (c == '>' && !isArrow && --depth == 0)
-        break;
-      operators += c == '+' || c == '-' || c == '*' || text.substr(next).starts_with("div ") ||
-                   text.substr(next).starts_with(" mod ");
-      if (operators > most)
-        return text.data() + next;
-      if (c == '\n' && depth == 0)
-        break;
-    }
-  }
-  return nullptr;
-}
-
-/// Emits an error and returns true if the text might exhaust the parser's stack.
-static bool refuseDeepText(StringRef text, StringRef name, const llvm::SourceMgr &sources,
-                           MLIRContext *context) {
-  constexpr unsigned deepest = 256, longest = 1024;
-  auto locate = [&](const char *at) {
-    auto [line, column] = sources.getLineAndColumn(llvm::SMLoc::getFromPointer(at));
-    return FileLineColLoc::get(context, name, line, column);
-  };
-  if (const char *bracket = findTooDeep(text, deepest)) {
-    emitError(locate(bracket)) << "expected brackets nested at most " << deepest << " deep";
-    return true;
-  }
-  if (const char *op = findTooLong(text, longest)) {
-    emitError(locate(op)) << "expected at most " << longest << " operators in an affine map or set";
-    return true;
-  }
-  return false;
-}
 
 /// Returns the registered op of the same dialect with the most similar name, at an edit distance of
 /// at most 2; empty if there is none.
@@ -136,19 +71,31 @@ static std::string explain(StringRef message, MLIRContext *context) {
   return old ? textOfAnotherVersion.str() : "";
 }
 
-OwningOpRef<ModuleOp> fsdp::parseModel(StringRef path, MLIRContext *context) {
+OwningOpRef<ModuleOp> fsdp::parseModel(StringRef path, MLIRContext *context,
+                                       const ParseLimits &limits) {
+  uint64_t bytes = 0;
+  if (path != "-" && !llvm::sys::fs::file_size(path, bytes) &&
+      failed(checkFileSize(bytes, path, limits, context)))
+    return nullptr;
   std::string whyNot;
   std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(path, &whyNot);
   if (!file) {
     emitError(UnknownLoc::get(context)) << whyNot;
     return nullptr;
   }
+  return parseModel(std::move(file), context, limits);
+}
+
+OwningOpRef<ModuleOp> fsdp::parseModel(std::unique_ptr<llvm::MemoryBuffer> file,
+                                       MLIRContext *context, const ParseLimits &limits) {
   StringRef text = file->getBuffer();
   llvm::SourceMgr sources;
   std::string name = file->getBufferIdentifier().str();
   sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
+  if (failed(checkFileSize(text.size(), name, limits, context)))
+    return nullptr;
   constexpr StringLiteral bytecode = "ML\xefR";
-  if (!text.starts_with(bytecode) && refuseDeepText(text, name, sources, context))
+  if (!text.starts_with(bytecode) && failed(checkText(text, name, sources, limits, context)))
     return nullptr;
   // RefuseForeign.cpp reports ops of unknown dialects in generic form.
   bool allowed = context->allowsUnregisteredDialects();
@@ -170,5 +117,9 @@ OwningOpRef<ModuleOp> fsdp::parseModel(StringRef path, MLIRContext *context) {
   if (!module && !advice.empty())
     emitError(where) << advice;
   context->allowUnregisteredDialects(allowed);
+  if (module && failed(checkModule(*module, limits))) {
+    eraseDeep(module.release());
+    return nullptr;
+  }
   return module;
 }

@@ -5,9 +5,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdpcommon/LocatedJson.h"
+#include "fsdpcommon/ClusterFile.h"
+#include "test/io/Scratch.h"
 #include <gtest/gtest.h>
 
 using namespace fsdpcommon;
+using fsdprt::test::Scratch;
 
 /// Returns "LINE:COLUMN: MESSAGE" of the error, or "" if the text is JSON.
 static std::string problemOf(const std::string &text) {
@@ -67,6 +70,12 @@ TEST(LocatedJson, MessagesAreShort) {
     EXPECT_NE(problemOf(text), "");
     EXPECT_LT(problemOf(text).size(), 300u) << problemOf(text).substr(0, 1000);
   }
+  Scratch cluster("{\"name\": \"c\", \"\\u001b[31m" + longText + "\": 1}");
+  JsonProblem ofCluster;
+  ASSERT_FALSE(readCluster(cluster.path, ofCluster));
+  EXPECT_EQ(ofCluster.message.rfind("a cluster: unknown member \"?[31mxxx", 0), 0u)
+      << ofCluster.message.substr(0, 100);
+  EXPECT_LT(ofCluster.message.size(), 1100u);
   JsonProblem problem;
   auto root = parseJson("[\"" + longText + "\", \"a\\u001b[31m\"]", problem);
   ASSERT_TRUE(root);

@@ -148,6 +148,16 @@ TEST(InputFile, RefusesPipesAndDevicesAtOnce) {
         << bad;
 }
 
+// A sparse file of 1 TiB.
+TEST(InputFile, HasALimitForItsWholeContent) {
+  Scratch file("abc");
+  EXPECT_EQ(InputFile(file.path, "an index").readAll(3), "abc");
+  ASSERT_EQ(truncate(file.path.c_str(), uint64_t(1) << 40), 0);
+  EXPECT_EQ(refusal([&] { InputFile(file.path, "an index").readAll(1 << 20); }),
+            file.path + ": expected a file of at most 1.0 MiB (1,048,576 bytes), found 1.0 TiB "
+                        "(1,099,511,627,776 bytes)");
+}
+
 TEST(InputFile, NoticesChanges) {
   std::string text(10000, 'a');
   Scratch cut(text), written(text), replaced(text), touched(text);

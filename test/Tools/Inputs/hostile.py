@@ -33,3 +33,10 @@ model("number-as-iterator.mlir", kind="1")
 write("deep-list.mlir", "module attributes {a = " + "[" * levels + "]" * levels + "} {}\n")
 write("deep-list.json", "[" * levels + "]" * levels)
 write("deep-object.json", '{"a":' * levels + "1" + "}" * levels)
+
+# Deep, but not too deep for MLIR's parser: fsdp-opt can write them as bytecode.
+levels = 1000
+write("deep-modules.mlir", "module {\n" * levels + "}\n" * levels)
+write("long-lists.mlir", "module attributes {test.a = " + "[" * levels + "]" * levels + "} {}\n")
+write("deep-types.mlir", "module attributes {test.a = " + "tuple<" * levels + "i1" + ">" * levels + "} {}\n")
+write("long-map.mlir", "module attributes {test.a = affine_map<(i) -> (" + " + ".join(f"(i floordiv {n + 2})" for n in range(2000)) + ")>} {}\n")

@@ -70,7 +70,7 @@ FailureOr<Image> fsdp::compileCpuImage(ModuleOp module, const CpuTarget &target,
       compileImage(module, target, {}, [&](func::FuncOp kernel, KernelInfo &info) {
         return cache->get(kernel, target, info, compile);
       });
-  cache->warnOfFailedWrites(module.getLoc());
+  cache->warnOfFiles(module.getLoc());
   return image;
 }
 

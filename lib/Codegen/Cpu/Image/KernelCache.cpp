@@ -10,14 +10,16 @@
 //     triple, CPU, features, tuning of the target ─┼─ SHA-256 ─> llvmcache-4f1c…
 //     the printed kernel (its name is a hash too) ─┘
 //
-//     llvmcache-4f1c…:  16 digits of the hash of all following bytes
-//                       │ {"phases": .., "shared": .., "worker": ..} │ newline │ ELF object
+//     llvmcache-4f1c…:  hash of the rest, 16 digits │
+//                       {"key": "4f1c…", "phases": .., "shared": .., "worker": ..} │ newline │
+//                       ELF object
 //
-//  1. Read the file. A file with a wrong hash counts as missing.
-//  2. If the file is missing, compile, write a temporary file and rename it. If two compilers do
-//     this at once, both write the same bytes.
-//  3. At the end, LLVM's pruning deletes files that were not used for a week, then the least
-//     recently used files above 4 GiB.
+//  1. Read the file. These count as a missing file: a wrong hash, a file of another key under this
+//     name, a symbolic link, and a file that another user than root owns or can write.
+//  2. Otherwise compile, write a temporary file and rename it. If two compilers do so at
+//     once, both write the same bytes.
+//  3. At the end, LLVM's pruning deletes files that were not used for a week, and the least
+//     recently used ones above 4 GiB.
 //
 // GPU kernels are not cached, because they share one module.
 //
@@ -35,14 +37,16 @@
 #include "llvm/Support/SHA256.h"
 #include "llvm/Support/xxhash.h"
 #include <elf.h>
+#include <fcntl.h>
 #include <link.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 using namespace mlir;
 using namespace mlir::fsdp;
 
-static constexpr StringLiteral layout = "fsdp kernel cache 1";
-// LLVM's pruning requires this prefix.
-static constexpr StringLiteral prefix = "llvmcache-";
+static constexpr StringLiteral layout = "fsdp kernel cache 2";
+static constexpr StringLiteral prefix = "llvmcache-"; // the prefix that LLVM's pruning requires
 static constexpr uint64_t mostBytes = UINT64_C(4) << 30;
 static constexpr size_t hashDigits = 16;
 
@@ -97,28 +101,6 @@ static int addObject(dl_phdr_info *object, size_t, void *to) {
 // Files
 //===----------------------------------------------------------------------===//
 
-namespace mlir::fsdp {
-static bool fromJSON(const llvm::json::Value &value, PhaseInfo &phase, llvm::json::Path path) {
-  llvm::json::ObjectMapper map(value, path);
-  return map && map.map("symbol", phase.symbol) && map.map("extent", phase.extent) &&
-         map.map("tile", phase.tile);
-}
-} // namespace mlir::fsdp
-
-namespace {
-/// Results of lowering a kernel, except its code.
-struct Launch {
-  std::vector<PhaseInfo> phases;
-  int64_t sharedBytes = 0, workerBytes = 0;
-};
-
-bool fromJSON(const llvm::json::Value &value, Launch &launch, llvm::json::Path path) {
-  llvm::json::ObjectMapper map(value, path);
-  return map && map.map("phases", launch.phases) && map.map("shared", launch.sharedBytes) &&
-         map.map("worker", launch.workerBytes);
-}
-} // namespace
-
 FailureOr<std::unique_ptr<KernelCache>> KernelCache::open(StringRef folder, Location loc) {
   if (std::error_code error = llvm::sys::fs::create_directories(folder))
     return emitError(loc) << "cannot make the folder '" << folder
@@ -140,7 +122,7 @@ KernelCache::~KernelCache() {
   llvm::pruneCache(folder, policy);
 }
 
-std::string KernelCache::getPath(func::FuncOp kernel, const CpuTarget &target) const {
+std::string KernelCache::getKey(func::FuncOp kernel, const CpuTarget &target) const {
   std::string text = compiler;
   llvm::raw_string_ostream os(text);
   for (StringRef part : {StringRef(target.triple), StringRef(target.cpu),
@@ -155,10 +137,12 @@ std::string KernelCache::getPath(func::FuncOp kernel, const CpuTarget &target) c
         os << "\n" << StringRef(blob->getData().data(), blob->getData().size());
     });
   });
+  return llvm::toHex(llvm::SHA256::hash(llvm::arrayRefFromStringRef(text)), /*LowerCase=*/true);
+}
+
+std::string KernelCache::getPath(StringRef key) const {
   llvm::SmallString<128> path(folder);
-  llvm::sys::path::append(
-      path, prefix + llvm::toHex(llvm::SHA256::hash(llvm::arrayRefFromStringRef(text)),
-                                 /*LowerCase=*/true));
+  llvm::sys::path::append(path, prefix + key);
   return path.str().str();
 }
 
@@ -169,43 +153,93 @@ static std::string getHash(StringRef bytes) {
   return digits;
 }
 
-bool KernelCache::read(StringRef path, KernelInfo &info, Object &object) const {
-  auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+/// Returns the content of a file that only this user or root can have written; null if there is no
+/// such file. Sets `isForeign` if there is another.
+static std::unique_ptr<llvm::MemoryBuffer> readOwnFile(const std::string &path, bool &isForeign) {
+  int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  isForeign = file < 0 && errno == ELOOP; // a symbolic link
+  if (file < 0)
+    return nullptr;
+  struct stat status;
+  bool isKnown = ::fstat(file, &status) == 0;
+  isForeign = !isKnown || !S_ISREG(status.st_mode) ||
+              (status.st_uid != ::geteuid() && status.st_uid != 0) ||
+              (status.st_mode & (S_IWGRP | S_IWOTH)) != 0;
+  std::unique_ptr<llvm::MemoryBuffer> content;
+  if (!isForeign)
+    if (auto buffer = llvm::MemoryBuffer::getOpenFile(
+            file, path, status.st_size, /*RequiresNullTerminator=*/false, /*IsVolatile=*/true))
+      content = std::move(*buffer);
+  ::close(file);
+  return content;
+}
+
+/// Reads what is stored beside the code. Returns false if the text is of another key or malformed.
+static bool readFacts(StringRef text, StringRef key, KernelInfo &info) {
+  JsonProblem problem;
+  std::optional<JsonValue> facts = parseJson(text, problem);
+  const JsonMember *own = facts ? facts->find("key") : nullptr;
+  if (!own || own->value.text != key)
+    return false;
+  auto readNumber = [](const JsonValue &object, StringRef name, int64_t &number) {
+    const JsonMember *member = object.find(name);
+    std::optional<int64_t> value = member ? member->value.asSigned() : std::nullopt;
+    number = value.value_or(0);
+    return value.has_value();
+  };
+  const JsonMember *phases = facts->find("phases");
+  info.phases.clear();
+  for (const JsonValue &phase : phases ? phases->value.elements : std::vector<JsonValue>()) {
+    PhaseInfo &added = info.phases.emplace_back();
+    const JsonMember *symbol = phase.find("symbol");
+    if (!symbol || !readNumber(phase, "extent", added.extent) ||
+        !readNumber(phase, "tile", added.tile))
+      return false;
+    added.symbol = symbol->value.text;
+  }
+  return !info.phases.empty() && readNumber(*facts, "shared", info.sharedBytes) &&
+         readNumber(*facts, "worker", info.workerBytes);
+}
+
+bool KernelCache::read(StringRef key, KernelInfo &info, Object &object) {
+  bool isForeign;
+  std::unique_ptr<llvm::MemoryBuffer> file = readOwnFile(getPath(key), isForeign);
+  foreign += isForeign;
   if (!file)
     return false;
-  StringRef digits = (*file)->getBuffer().take_front(hashDigits),
-            rest = (*file)->getBuffer().drop_front(digits.size());
+  StringRef digits = file->getBuffer().take_front(hashDigits),
+            rest = file->getBuffer().drop_front(digits.size());
   if (digits != getHash(rest))
     return false;
-  auto [head, code] = rest.split('\n');
-  // This parser limits the nesting depth; LLVM's parser does not.
-  if (JsonProblem problem; !parseJson(head, problem))
+  auto [facts, code] = rest.split('\n');
+  KernelInfo stored;
+  if (!readFacts(facts, key, stored))
     return false;
-  llvm::Expected<Launch> launch = llvm::json::parse<Launch>(head);
-  if (!launch) {
-    llvm::consumeError(launch.takeError());
-    return false;
-  }
-  info.phases.assign(launch->phases.begin(), launch->phases.end());
-  info.sharedBytes = launch->sharedBytes;
-  info.workerBytes = launch->workerBytes;
+  info.phases = std::move(stored.phases);
+  info.sharedBytes = stored.sharedBytes;
+  info.workerBytes = stored.workerBytes;
   object.assign(code.begin(), code.end());
   return true;
 }
 
-void KernelCache::write(StringRef path, const KernelInfo &info, const Object &object) {
+void KernelCache::write(StringRef key, const KernelInfo &info, const Object &object) {
   llvm::json::Array phases;
   for (const PhaseInfo &phase : info.phases)
     phases.push_back(llvm::json::Object{
         {"symbol", phase.symbol}, {"extent", phase.extent}, {"tile", phase.tile}});
-  llvm::json::Object facts{
-      {"phases", std::move(phases)}, {"shared", info.sharedBytes}, {"worker", info.workerBytes}};
+  llvm::json::Object facts{{"key", key},
+                           {"phases", std::move(phases)},
+                           {"shared", info.sharedBytes},
+                           {"worker", info.workerBytes}};
   std::string rest;
   llvm::raw_string_ostream(rest) << llvm::json::Value(std::move(facts)) << '\n'
                                  << StringRef(object.data(), object.size());
   auto write = [&]() -> llvm::Error {
+    // Nobody else may write the file, whatever the umask.
+    auto mode = static_cast<unsigned>(llvm::sys::fs::all_read | llvm::sys::fs::owner_write);
+    std::string path = getPath(key);
     llvm::Expected<llvm::sys::fs::TempFile> file =
-        llvm::sys::fs::TempFile::create(path + ".tmp-%%%%%%");
+        llvm::sys::fs::TempFile::create(path + ".tmp-%%%%%%", mode);
     if (!file)
       return file.takeError();
     llvm::raw_fd_ostream os(file->FD, /*shouldClose=*/false);
@@ -234,19 +268,23 @@ FailureOr<KernelCache::Object>
 KernelCache::get(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info,
                  function_ref<FailureOr<Object>(func::FuncOp, KernelInfo &)> compile) {
   ++asked;
-  std::string path = getPath(kernel, target);
+  std::string key = getKey(kernel, target);
   Object object;
-  if (read(path, info, object)) {
+  if (read(key, info, object)) {
     ++found;
     return object;
   }
   FailureOr<Object> compiled = compile(kernel, info);
   if (succeeded(compiled))
-    write(path, info, *compiled);
+    write(key, info, *compiled);
   return compiled;
 }
 
-void KernelCache::warnOfFailedWrites(Location loc) const {
+void KernelCache::warnOfFiles(Location loc) const {
+  if (foreign > 0)
+    emitWarning(loc) << "files of compiled kernels in '" << folder << "' are not used ("
+                     << foreign.load()
+                     << "): another user owns or can write them, or they are links";
   if (!failure.empty())
     emitWarning(loc) << "cannot write compiled kernels to '" << folder << "': " << failure;
 }

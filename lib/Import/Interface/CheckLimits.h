@@ -1,0 +1,30 @@
+//===- CheckLimits.h - Limits of a model's file -----------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_IMPORT_CHECKLIMITS_H
+#define FSDP_LIB_IMPORT_CHECKLIMITS_H
+
+#include "fsdp/Import/ParseModel.h"
+
+namespace llvm {
+class SourceMgr;
+}
+
+namespace mlir::fsdp {
+
+/// Each emits an error and fails if a limit is exceeded.
+LogicalResult checkFileSize(uint64_t bytes, StringRef name, const ParseLimits &limits,
+                            MLIRContext *context);
+LogicalResult checkText(StringRef text, StringRef name, const llvm::SourceMgr &sources,
+                        const ParseLimits &limits, MLIRContext *context);
+LogicalResult checkModule(ModuleOp module, const ParseLimits &limits);
+
+/// Erases a module. Unlike Operation::erase, it does not recurse for each level of regions.
+void eraseDeep(ModuleOp module);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_LIB_IMPORT_CHECKLIMITS_H

@@ -1,0 +1,46 @@
+//===- FuzzPtx.cpp - Fuzz the emulator --------------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Parses PTX, decodes its functions, and runs each kernel for a few instructions with pointers to a
+// small allocation as arguments.
+//
+//===----------------------------------------------------------------------===//
+
+#include "emulator/Emulator.h"
+#include "emulator/ptx/Syntax.h"
+#include "fuzz/Fuzzing.h"
+#include <algorithm>
+#include <vector>
+
+using namespace fsdprt;
+using namespace fsdprt::emulate;
+
+static void launch(Emulator &emulator, const Function &function, uint64_t base) {
+  Launch launch;
+  launch.entry = function.name;
+  launch.block[0] = std::clamp<uint32_t>(function.requiredThreads[0], 1, 64);
+  launch.stepLimit = 1000;
+  for (const Variable *parameter : function.parameters) {
+    constexpr uint64_t most = 4096; // of all parameters, in PTX
+    if (parameter->bytes > most)
+      return;
+    std::vector<uint8_t> &argument = launch.arguments.emplace_back(parameter->bytes);
+    std::memcpy(argument.data(), &base, std::min<size_t>(argument.size(), sizeof base));
+  }
+  emulator.launch(launch);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  fuzz::tryToRead([&] {
+    Emulator emulator("fuzz.ptx", std::string(reinterpret_cast<const char *>(data), size));
+    static uint8_t memory[4096];
+    uint64_t base = emulator.memory().attach("memory", memory, sizeof memory).base;
+    for (const auto &function : emulator.module().functions)
+      if (function->isEntry)
+        fuzz::tryToRead([&] { launch(emulator, *function, base); });
+  });
+  return 0;
+}

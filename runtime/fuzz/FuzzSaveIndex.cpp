@@ -1,0 +1,34 @@
+//===- FuzzSaveIndex.cpp - Fuzz the index of a save -------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The hash at the end is corrected, so that most inputs get to the checks of the content. What is
+// accepted must come back when it is written and read again.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuzz/Fuzzing.h"
+#include "train/SaveIndex.h"
+#include <cstdlib>
+
+using namespace fsdprt;
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  std::string text(reinterpret_cast<const char *>(data), size);
+  constexpr size_t digits = 64, afterDigits = 4; // "\n}\n follows
+  if (size > digits + afterDigits) {
+    size_t at = size - digits - afterDigits;
+    text.replace(at, digits, digits, '0');
+    text.replace(at, digits, sha256Text(text.data(), text.size()));
+  }
+  fuzz::tryToRead([&] {
+    SaveIndex index = readIndex("index.json", text);
+    SaveIndex again = readIndex("index.json", writeIndex(index));
+    if (!again.hasLayoutOf(index) || again.run.step != index.run.step ||
+        again.run.rate.lr != index.run.rate.lr)
+      std::abort();
+  });
+  return 0;
+}

@@ -1,0 +1,105 @@
+//===- FuzzImport.cpp - Fuzz the import of models ---------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Parses text or bytecode as fsdp-compile does, and runs the passes of Import on what is accepted.
+//
+// A crash of MLIR's parser is no finding: fsdp-compile reports it and ends (ParserGuard). So that
+// one does not end the fuzzer, it defines _exit, and goes on with the next input. A crash of a pass
+// is a finding.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/IR/FSDP.h"
+#include "fsdp/Import/ParseModel.h"
+#include "fsdp/Import/Passes.h"
+#include "fsdp/Options/Options.h"
+#include "fuzz/Fuzzing.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/InitAllDialects.h"
+#include "mlir/InitAllExtensions.h"
+#include "mlir/Pass/PassManager.h"
+#include <csetjmp>
+#include <csignal>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+using namespace mlir;
+
+static sigjmp_buf afterCrash;
+static volatile bool isParsing = false;
+
+extern "C" [[noreturn]] void _exit(int status) {
+  if (isParsing)
+    siglongjmp(afterCrash, 1);
+  for (;;)
+    syscall(SYS_exit_group, status);
+}
+
+namespace {
+/// The handlers of signals, and their stack, that ParserGuard replaces.
+class Handlers {
+public:
+  Handlers() {
+    for (int number : {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGTRAP, SIGFPE})
+      sigaction(number, nullptr, &actions[number]);
+    sigaltstack(nullptr, &stack);
+  }
+  void restore() {
+    for (int number : {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGTRAP, SIGFPE})
+      sigaction(number, &actions[number], nullptr);
+    sigaltstack(&stack, nullptr);
+  }
+
+private:
+  struct sigaction actions[NSIG];
+  stack_t stack;
+};
+} // namespace
+
+/// Returns null if the parser refuses the input or crashes on it.
+static OwningOpRef<ModuleOp> parse(const uint8_t *data, size_t size, MLIRContext &context) {
+  fsdp::ParseLimits limits;
+  limits.nesting = 32;
+  limits.ops = 2000;
+  StringRef text(reinterpret_cast<const char *>(data), size);
+  static Handlers handlers;
+  if (sigsetjmp(afterCrash, /*savemask=*/1)) {
+    isParsing = false;
+    handlers.restore();
+    return nullptr;
+  }
+  isParsing = true;
+  OwningOpRef<ModuleOp> module =
+      fsdp::parseModel(llvm::MemoryBuffer::getMemBufferCopy(text, "fuzz.mlir"), &context, limits);
+  isParsing = false;
+  return module;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  static DialectRegistry *registry = [] {
+    auto *all = new DialectRegistry;
+    registerAllDialects(*all);
+    registerAllExtensions(*all);
+    all->insert<fsdp::FSDPDialect>();
+    return all;
+  }();
+  // A crash leaves the context in any state, so it is not used again, nor deleted.
+  auto *context = new MLIRContext(*registry, MLIRContext::Threading::DISABLED);
+  context->getDiagEngine().registerHandler([](Diagnostic &diagnostic) {
+    std::string text = diagnostic.str();
+    return success();
+  });
+  OwningOpRef<ModuleOp> module = parse(data, size, *context);
+  if (!module)
+    return 0;
+  PassManager passes(context);
+  fsdp::StepOptions options;
+  fsdp::buildImportPipeline(passes, options);
+  (void)passes.run(*module);
+  module = nullptr;
+  delete context;
+  return 0;
+}
