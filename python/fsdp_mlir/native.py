@@ -123,7 +123,7 @@ class LaunchOptions(_Sized):
 
 class Resumed(_Sized):
     _fields_ = [("struct_size", c_size_t), ("step", c_uint64), ("seed", c_uint64),
-                ("folder", c_char * 4096), ("fallback", c_char * 1024)]
+                ("folder", c_char * 4096), ("fallback", c_char * 1024), ("remark", c_char * 1024)]
 
 
 STRUCTS = {"fsdprt_error": Error, "fsdprt_artifact_info": ArtifactInfo,

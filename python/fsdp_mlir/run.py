@@ -56,7 +56,8 @@ class Run:
     .safetensors file or index. "model": the values the model was exported with (default if it has
     some). None and no exported values: drawn from ``seed``.
 
-    ``resume``: a save, or a folder of saves, to go on from; weights are then not read.
+    ``resume``: a save, or a folder of saves, to go on from; weights are then not read. The save may
+    be of another mesh, strategy or storage of the same model; a warning says what differs.
 
     ``on_nonfinite``: what follows a step whose loss or norm is not finite, which changes no
     parameter. "raise" raises NonFiniteError, "skip" returns the metrics, and a number raises after
@@ -158,6 +159,8 @@ class Run:
             if found.fallback:
                 warnings.warn(f"{found.fallback.decode()}; going on from {found.folder.decode()}, "
                               "the newest save that is whole", stacklevel=4)
+            if found.remark and self.is_root:
+                warnings.warn(f"{found.folder.decode()}: {found.remark.decode()}", stacklevel=4)
         elif self._values is not None:
             self.load_state_dict(self._values, strict=False)
             self._values = None

@@ -10,7 +10,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "train/SaveIndex.h"
-#include "core/DType.h"
 #include "core/JsonText.h"
 #include "fsdprt/sha256.h"
 #include <cmath>
@@ -39,10 +38,16 @@ std::string SaveIndex::meshText() const {
 
 //===- The layout of an artifact ------------------------------------------===//
 
-static std::string dtypeName(fsdprt_dtype dtype) {
-  static const char *const names[] = {"F64", "F32", "F16", "BF16", "I64",
-                                      "I32", "I16", "I8",  "BOOL"};
-  return names[dtype];
+static constexpr const char *dtypeNames[] = {"F64", "F32", "F16", "BF16", "I64",
+                                             "I32", "I16", "I8",  "BOOL"};
+
+static std::string dtypeName(fsdprt_dtype dtype) { return dtypeNames[dtype]; }
+
+std::optional<DType> fsdprt::dtypeNamed(const std::string &name) {
+  for (size_t i = 0; i < std::size(dtypeNames); ++i)
+    if (name == dtypeNames[i])
+      return static_cast<DType>(i);
+  return std::nullopt;
 }
 
 static const char *roleName(fsdprt_state_role role) {
@@ -157,6 +162,9 @@ static json runJson(const RunState &run) {
                               {"sha256", input.hash}});
   if (!run.synthetic.empty())
     data["synthetic"] = run.synthetic;
+  for (const RunState::StepInput &input : run.stepInputs)
+    data["step"].push_back(
+        {{"name", input.name}, {"samples", input.samples}, {"elements", input.elements}});
   json rate = {{"lr", run.rate.lr},
                {"minimum", run.rate.minimum},
                {"warmup_steps", run.rate.warmupSteps},
@@ -237,6 +245,10 @@ static RunState readRun(const json &root) {
                             number(input, "train_samples")});
   if (data.contains("synthetic"))
     run.synthetic = data.at("synthetic").get<std::vector<std::string>>();
+  if (data.contains("step"))
+    for (const json &input : data.at("step"))
+      run.stepInputs.push_back({input.at("name").get<std::string>(), number(input, "samples"),
+                                number(input, "elements")});
   if (!data.contains("sha256"))
     return run;
   run.dataType = data.at("type").get<std::string>();
