@@ -72,6 +72,9 @@ SaveIndex fsdprt::describeLayout(const fsdprt_artifact *artifact) {
   index.artifactHash = hexText(about.sha256);
   index.modelSource = about.source;
   index.compiler = about.compiler;
+  index.hasDynamicScale = about.loss_scale != 1;
+  for (uint64_t i = 0; const char *option = fsdprt_artifact_get_option(artifact, i); ++i)
+    index.options.push_back(option);
   forEach<fsdprt_axis_info>(artifact, fsdprt_artifact_get_axis, [&](const auto &axis, uint64_t) {
     index.mesh.push_back({axis.name, axis.size});
   });
@@ -183,7 +186,8 @@ std::string fsdprt::writeIndex(SaveIndex &index) {
                {"artifact",
                 {{"sha256", index.artifactHash},
                  {"source", index.modelSource},
-                 {"compiler", index.compiler}}},
+                 {"compiler", index.compiler},
+                 {"options", index.options}}},
                {"mesh", meshJson(index)},
                {"run", runJson(index.run)},
                {"step_block", index.block},
@@ -321,6 +325,8 @@ static SaveIndex parseIndex(const std::string &text) {
   index.artifactHash = root.at("artifact").at("sha256").get<std::string>();
   index.modelSource = root.at("artifact").at("source").get<std::string>();
   index.compiler = root.at("artifact").at("compiler").get<std::string>();
+  if (root.at("artifact").contains("options"))
+    index.options = root.at("artifact").at("options").get<std::vector<std::string>>();
   index.run = readRun(root);
   const json &block = root.at("step_block");
   for (size_t i = 0; i < index.block.size(); ++i)

@@ -88,6 +88,8 @@ struct SaveIndex {
   };
 
   std::string artifactHash, modelSource, compiler;
+  std::vector<std::string> options; ///< of the compiler, as "mesh=shard=2"; empty if unknown
+  bool hasDynamicScale = true;      ///< of an artifact: false if its steps keep the loss scale
   RunState run;
   std::array<float, FSDPRT_BLOCK_SIZE> block = {}; ///< step block of rank 0, informative
   std::vector<Axis> mesh;

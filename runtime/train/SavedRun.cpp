@@ -284,7 +284,8 @@ void SavedRun::loadBlock(fsdprt_session *session, uint32_t into, uint32_t rank) 
           FSDPRT_BLOCK_FINITE, FSDPRT_BLOCK_LOSS, FSDPRT_BLOCK_GRAD_NORM, FSDPRT_BLOCK_SKIPPED})
       block[slot] = index.block[slot];
     // A fixed scale is part of the program.
-    if (index.block[FSDPRT_BLOCK_LOSS_SCALE] > 0 && index.block[FSDPRT_BLOCK_GROWTH] >= 0)
+    if (wanted.hasDynamicScale && index.block[FSDPRT_BLOCK_LOSS_SCALE] > 0 &&
+        index.block[FSDPRT_BLOCK_GROWTH] >= 0)
       for (size_t slot : {FSDPRT_BLOCK_LOSS_SCALE, FSDPRT_BLOCK_GROWTH})
         block[slot] = index.block[slot];
   }
@@ -334,21 +335,37 @@ static std::string stepChange(const RunState &saved, const RunState &own) {
   return "";
 }
 
+/// Returns the options that only `some` has, such as "--mesh=shard=4 --overlap=true".
+static std::string optionsWithout(const SaveIndex &some, const SaveIndex &other) {
+  std::string text;
+  for (const std::string &option : some.options)
+    if (std::find(other.options.begin(), other.options.end(), option) == other.options.end())
+      text += (text.empty() ? "--" : " --") + printable(option);
+  return text;
+}
+
+/// Returns how the artifact of the save was compiled, as text after "artifact".
+static std::string compileChange(const SaveIndex &saved, const SaveIndex &wanted) {
+  std::string there = optionsWithout(saved, wanted), here = optionsWithout(wanted, saved);
+  if (there.empty() && here.empty())
+    return saved.meshText() == wanted.meshText() ? "" : ", for mesh " + saved.meshText();
+  if (there.empty())
+    return ", compiled without " + here;
+  return ", compiled with " + there + (here.empty() ? "" : " instead of " + here);
+}
+
 std::string SavedRun::remark(const RunState &own) const {
   if (isSameArtifact())
     return "";
-  std::string text = "the save is of another artifact", change = stepChange(index.run, own),
-              conversions = mapping.conversions();
-  bool sameMesh = index.meshText() == wanted.meshText();
-  if (!sameMesh)
-    text += ", for mesh " + index.meshText();
+  std::string text = "the save is of another artifact" + compileChange(index, wanted),
+              change = stepChange(index.run, own), conversions = mapping.conversions();
   text += conversions.empty() ? ": states are equal element for element"
                               : ": states are equal element for element, but " + conversions;
   if (!change.empty())
     return text + "; " + change + ", so steps differ from those of the saved run";
   if (!conversions.empty())
     return text + "; losses differ by this rounding";
-  if (!sameMesh)
+  if (index.meshText() != wanted.meshText())
     return text + "; sums over ranks are in another order, so the last digits of losses differ";
   return text + "; losses have equal bits if both artifacts compute in equal types and order";
 }

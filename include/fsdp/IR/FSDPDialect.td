@@ -56,6 +56,7 @@ def FSDP_Dialect : Dialect {
     | `fsdp.gradient = I` | result (after Differentiate) | gradient of parameter I of a function without units |
     | `fsdp.lookup = {...}` | result (from Import to Update) | 0, or an index of a lookup that is out of range: `location`, `extent`, `what` |
     | `fsdp.lookups = [...]` | module (after Update) | the lookups that are checked in each step |
+    | `fsdp.dynamic_loss_scale` | module (after Update) | the step changes the loss scale in the step block |
     | `fsdp.recompute` | op (after Differentiate) | a forward op recomputed in the backward; it is not merged with its original |
     | `fsdp.program = "step"` | function | `step`, `eval` or `reference` |
     | `fsdp.mesh = @m` | function (after Shard) | mesh of the function's collectives |
