@@ -20,6 +20,7 @@
 #include "fsdp/IR/InFlight.h"
 #include "fsdp/IR/ModelConstants.h"
 #include "fsdp/IR/StepBlock.h"
+#include "fsdp/Options/OptionTable.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -323,6 +324,18 @@ uint64_t ManifestBuilder::countTokens() {
   return tokens;
 }
 
+/// Adds the options that differ from their defaults.
+Offset<flatbuffers::Vector<Offset<flatbuffers::String>>> ManifestBuilder::addOptions() {
+  std::vector<Offset<flatbuffers::String>> given;
+  for (const OptionRow &row : getOptionRows()) {
+    std::string value = row.printOne(options);
+    if (row.isPlan && row.stage != Stage::package && row.stage != Stage::driver &&
+        value != row.printOne(StepOptions()))
+      given.push_back(addString(row.name.str() + "=" + value));
+  }
+  return builder.CreateVector(given);
+}
+
 FailureOr<std::vector<char>> ManifestBuilder::build() {
   if (failed(number()))
     return failure();
@@ -372,11 +385,12 @@ FailureOr<std::vector<char>> ManifestBuilder::build() {
     return failure();
   fb::FinishManifestBuffer(
       builder,
-      fb::CreateManifest(builder, compiler, source, target, axesVector, unitsVector, paramsVector,
-                         layoutsVector, programsVector, kernelsVector, optimizer, isaVector,
-                         countTokens(), options.codegen.threadsPerRank,
-                         seed ? seed.getValue().getZExtValue() : 0, neighboursVector, gpu, *lookups,
-                         constants ? constants.size() : 0));
+      fb::CreateManifest(
+          builder, compiler, source, target, axesVector, unitsVector, paramsVector, layoutsVector,
+          programsVector, kernelsVector, optimizer, isaVector, countTokens(),
+          options.codegen.threadsPerRank, seed ? seed.getValue().getZExtValue() : 0,
+          neighboursVector, gpu, *lookups, constants ? constants.size() : 0, addOptions(),
+          module->hasAttr(dynamicScaleAttr) ? fb::LossScale::dynamic : fb::LossScale::constant));
   const char *data = reinterpret_cast<const char *>(builder.GetBufferPointer());
   return std::vector<char>(data, data + builder.GetSize());
 }

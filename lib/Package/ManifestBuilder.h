@@ -106,6 +106,7 @@ private:
   }
   /// Returns the number of elements of the input `tokens`, or of the first input.
   uint64_t countTokens();
+  Offset<flatbuffers::Vector<Offset<flatbuffers::String>>> addOptions();
   FailureOr<Offset<flatbuffers::Vector<Offset<fb::Lookup>>>> addLookups();
 
   ModuleOp module;

@@ -158,6 +158,8 @@ Scaling AddStepBlockPass::addScaling(const Program &program, Value block) {
   if (found == args.end())
     return {};
   BlockArgument seed = *found;
+  if (fixedScale == 0)
+    getOperation()->setAttr(dynamicScaleAttr, UnitAttr::get(&getContext()));
   OpBuilder builder(&func.getBody().front(), func.getBody().front().begin());
   Location loc = seed.getLoc();
   Value ins[] = {createElementView(builder, loc, block, StepSlot::LossScale),

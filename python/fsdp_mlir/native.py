@@ -72,7 +72,7 @@ class ArtifactInfo(_Sized):
                 ("reference_arena_bytes", c_uint64), ("image_bytes", c_uint64),
                 ("threads_per_rank", c_uint32), ("workers", c_uint32), ("lr", c_double),
                 ("sha256", c_uint8 * 32), ("seed", c_uint64), ("host_bytes", c_uint64),
-                ("file_bytes", c_uint64), ("constants", c_uint64)]
+                ("file_bytes", c_uint64), ("constants", c_uint64), ("loss_scale", c_uint32)]
 
 
 class ParamInfo(_Sized):
@@ -123,7 +123,7 @@ class LaunchOptions(_Sized):
 
 class Resumed(_Sized):
     _fields_ = [("struct_size", c_size_t), ("step", c_uint64), ("seed", c_uint64),
-                ("folder", c_char * 4096), ("fallback", c_char * 1024)]
+                ("folder", c_char * 4096), ("fallback", c_char * 1024), ("remark", c_char * 1024)]
 
 
 STRUCTS = {"fsdprt_error": Error, "fsdprt_artifact_info": ArtifactInfo,

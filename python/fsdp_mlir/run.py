@@ -56,7 +56,8 @@ class Run:
     .safetensors file or index. With "model" they are the values that the model was exported with
     (default if there are any). None means values of the artifact, or drawn from ``seed``.
 
-    ``resume``: a save or a folder of saves from which to resume. Weights are then not read.
+    ``resume``: a save, or a folder of saves, to go on from; weights are then not read. The save may
+    be of another mesh, strategy or storage of the same model; a warning says what differs.
 
     ``on_nonfinite``: the reaction to a step whose loss or norm is not finite; such a step changes
     no parameter. With "raise" it raises NonFiniteError, "skip" returns the metrics, and a number
@@ -159,6 +160,8 @@ class Run:
             if found.fallback:
                 warnings.warn(f"{found.fallback.decode()}; going on from {found.folder.decode()}, "
                               "the newest save that is whole", stacklevel=4)
+            if found.remark and self.is_root:
+                warnings.warn(f"{found.folder.decode()}: {found.remark.decode()}", stacklevel=4)
         elif self._values is not None:
             self.load_state_dict(self._values, strict=False)
             self._values = None

@@ -99,6 +99,26 @@ def test_weights_come_and_go(step, batches, tmp_path):
         assert np.array_equal(dict(run.parameters())["wte.weight"], changed["wte.weight"])
 
 
+def test_resumes_the_save_of_another_mesh(step, single, batches, tmp_path):
+    losses, weights, states = train(step, batches(2, steps=4), seed=8)
+    with step.train(seed=8) as run:
+        for batch in batches(2, steps=4):
+            run.step(batch)
+        run.save(tmp_path / "saves")
+    with pytest.warns(UserWarning, match="another artifact, for mesh replicate=1,shard=2: states "
+                                         "are equal element for element"):
+        run = single.train(resume=tmp_path / "saves")
+    with run:
+        assert run.steps == 4
+        assert all(np.array_equal(weights[n], v) for n, v in run.parameters())
+        own = run.optimizer_state()
+        assert own.keys() == states.keys()
+        for name, roles in own.items():
+            assert roles.keys() == states[name].keys() and len(roles) == 2
+            assert all(np.array_equal(states[name][r], v) for r, v in roles.items())
+        run.step(batches(1)[0])
+
+
 def test_save_and_resume_bit_for_bit(step, batches, tmp_path):
     data = batches(2, steps=6)
     losses, weights, states = train(step, data, seed=8)

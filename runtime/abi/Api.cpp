@@ -70,12 +70,19 @@ void fsdprt_artifact_get_info(const fsdprt_artifact *handle, fsdprt_artifact_inf
   }
   filled.seed = manifest.seed();
   filled.constants = manifest.constants();
+  filled.loss_scale = static_cast<uint32_t>(manifest.loss_scale());
   std::memcpy(filled.sha256, artifact.getHeader().sha256, sizeof filled.sha256);
   giveStruct(filled, info);
 }
 
 int32_t fsdprt_artifact_has_program(const fsdprt_artifact *handle, const char *name) {
   return handle->artifact->program(name) != nullptr;
+}
+
+const char *fsdprt_artifact_get_option(const fsdprt_artifact *handle, uint64_t index) {
+  const auto *options = handle->artifact->manifest().options();
+  return options && index < options->size() ? options->Get(static_cast<uint32_t>(index))->c_str()
+                                            : nullptr;
 }
 
 fsdprt_status fsdprt_artifact_get_param(const fsdprt_artifact *handle, uint64_t index,

@@ -132,6 +132,9 @@ void Dumper::header() {
                text(optimizer->kind()).c_str(), optimizer->lr(), optimizer->beta1(),
                optimizer->beta2(), optimizer->eps(), optimizer->weight_decay(),
                optimizer->momentum(), optimizer->clip_grad_norm()));
+  for (uint32_t i = 0; i < count(manifest.options()); ++i)
+    put((i ? " --" : "compiled with --") + text(manifest.options()->Get(i)) +
+        (i + 1 == count(manifest.options()) ? "\n" : ""));
   for (uint32_t i = 0; i < count(manifest.lookups()); ++i) {
     const fb::Lookup &lookup = *manifest.lookups()->Get(i);
     put(format("checked lookup %u at %s: index in [0, %llu), the %s\n", i,

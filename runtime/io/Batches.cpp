@@ -58,9 +58,8 @@ SampleShape fsdprt::sampleShapeOf(const std::vector<fsdprt_input_info> &inputs, 
 
 Batches::Batches(std::vector<fsdprt_input_info> inputs, const TokenFile *tokens, uint64_t ranks,
                  const BatchOptions &options, std::vector<const SampleFile *> files)
-    : tokens(tokens), options(options) {
-  // Written as a negation, so that NaN is rejected too.
-  if (!(options.validationFraction >= 0 && options.validationFraction < 1))
+    : tokens(tokens), ranks(ranks), options(options) {
+  if (!(options.validationFraction >= 0 && options.validationFraction < 1)) // also rejects NaN
     badInput("validation fraction: expected a number of at least 0 and below 1, found %g",
              options.validationFraction);
   files.resize(inputs.size());

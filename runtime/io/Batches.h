@@ -69,8 +69,14 @@ public:
   bool isFromFile(size_t i) const { return plans[i].file || (tokens && plans[i].window); }
   /// Returns true if input i takes the same rows at every step.
   bool isFixed(size_t i) const { return plans[i].fixed; }
-  /// Returns the number of batches, over all ranks, that cover the validation range once. Returns 0
-  /// if the range is too short for one batch.
+  /// Return the samples of input i in one step, over all ranks and micro-batches, and the elements
+  /// of one sample.
+  uint64_t samplesPerStep(size_t i) const {
+    return plans[i].samples * plans[i].info.micro_batches * ranks;
+  }
+  uint64_t elementsPerSample(size_t i) const { return plans[i].each; }
+  /// Returns the number of batches, over all ranks, that cover the validation part once; 0 if it is
+  /// too short.
   uint64_t validationBatches() const;
 
   /// Return the values of one rank's micro-batch of input i. They are valid until the next call for
@@ -112,7 +118,7 @@ private:
   std::vector<uint32_t> window; // ids of the current sample
   const TokenFile *tokens;
   uint64_t trainSize = 0, windowLength = 0, samplesPerBatch = 0;
-  uint64_t rows = 0, rowsToTrain = 0, rowsPerBatch = 0;
+  uint64_t rows = 0, rowsToTrain = 0, rowsPerBatch = 0, ranks;
   BatchOptions options;
 };
 

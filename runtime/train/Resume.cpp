@@ -8,7 +8,7 @@
 //     validation fraction come from the save unless the user set these options.
 //  2. The data must be equal to the data of the save (TrainingData.h).
 //  3. The program 'init' runs, and then states and step blocks are loaded. The next step is the one
-//     after the step of the save.
+//     after the step of the save. A save of another artifact is reported in one line.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,8 @@ void Trainer::openSave() {
     reporter.warning("%s; resuming from %s, the newest undamaged save", resumed.fallback().c_str(),
                      resumed.getFolder().c_str());
   const RunState &saved = resumed.state();
-  run.stepsBefore = run.stepsDone = stepSaved = saved.step;
+  run.stepsBefore = run.stepsDone = saved.step;
+  stepSaved = saved.step;
   nonFinite.resume(saved.nonfiniteSteps);
   if (options.steps < saved.step)
     badInput("--steps: expected at least the %llu steps that %s has completed, found %llu",
@@ -56,6 +57,8 @@ void Trainer::loadSave() {
   resumed.load(run.session.get(), check.has_value());
   reporter.line("resumed after step %llu of %s in %.2f s", (ull)run.stepsBefore,
                 resumed.getFolder().c_str(), monotonicSeconds() - start);
+  if (std::string remark = resumed.remark(state); !remark.empty())
+    reporter.line("note: %s", remark.c_str());
   const LearningRate &saved = resumed.state().rate;
   if (saved.lr != rate.lr || saved.minimum != rate.minimum ||
       saved.warmupSteps != rate.warmupSteps || saved.decaySteps != rate.decaySteps)

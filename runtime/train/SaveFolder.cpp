@@ -141,6 +141,12 @@ SaveChoice fsdprt::findSaves(const std::string &given) {
   return choice;
 }
 
+bool fsdprt::isSaveIn(const std::string &path, const std::string &given) {
+  std::error_code error;
+  fs::path save = fs::path(withoutSlash(given)).lexically_normal();
+  return fs::equivalent(path, save.has_parent_path() ? save.parent_path() : fs::path("."), error);
+}
+
 std::vector<std::string> fsdprt::savesBeside(const std::string &folder) {
   fs::path path = fs::path(folder).lexically_normal();
   std::vector<std::string> names =
@@ -170,13 +176,6 @@ static void rename(const std::string &from, const std::string &to) {
     failed("%s: cannot rename to %s: %s", from.c_str(), to.c_str(), strerror(errno));
 }
 
-/// Returns true if `resumed` is a save in the folder `path`.
-static bool isIn(const std::string &path, const std::string &resumed) {
-  std::error_code error;
-  fs::path save = fs::path(withoutSlash(resumed)).lexically_normal();
-  return fs::equivalent(path, save.has_parent_path() ? save.parent_path() : fs::path("."), error);
-}
-
 void SaveFolder::open(const std::string &newPath, const std::string &resumed, bool fellBack) {
   path = withoutSlash(newPath);
   made = mkdir(path.c_str(), 0777) == 0;
@@ -192,7 +191,7 @@ void SaveFolder::open(const std::string &newPath, const std::string &resumed, bo
     badInput("%s: another process saves to this folder", path.c_str());
   std::error_code error;
   if (fs::exists(path + "/latest", error) || !namesIn(path, isSaveName).empty()) {
-    std::string latest = fellBack && isIn(path, resumed) ? resumed : findSave(path).folder;
+    std::string latest = fellBack && isSaveIn(path, resumed) ? resumed : findSave(path).folder;
     if (resumed.empty())
       badInput("%s: has saves of another run; resume from the last one with --resume=%s, or save "
                "to another folder",

@@ -45,6 +45,8 @@ struct SaveChoice {
 SaveChoice findSaves(const std::string &path);
 /// Returns true if a folder has a save, damaged or not.
 bool hasSaves(const std::string &folder);
+/// Returns true if `save` is a save in the folder `path`.
+bool isSaveIn(const std::string &path, const std::string &save);
 /// Returns the other saves in the folder that contains the save `folder`, the newest first.
 std::vector<std::string> savesBeside(const std::string &folder);
 

@@ -10,9 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "train/SaveIndex.h"
-#include "core/DType.h"
-#include "core/Error.h"
-#include "fsdpcommon/LocatedJson.h"
+#include "core/JsonText.h"
 #include "fsdprt/sha256.h"
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -40,10 +38,16 @@ std::string SaveIndex::meshText() const {
 
 //===- The layout of an artifact ------------------------------------------===//
 
-static std::string dtypeName(fsdprt_dtype dtype) {
-  static const char *const names[] = {"F64", "F32", "F16", "BF16", "I64",
-                                      "I32", "I16", "I8",  "BOOL"};
-  return names[dtype];
+static constexpr const char *dtypeNames[] = {"F64", "F32", "F16", "BF16", "I64",
+                                             "I32", "I16", "I8",  "BOOL"};
+
+static std::string dtypeName(fsdprt_dtype dtype) { return dtypeNames[dtype]; }
+
+std::optional<DType> fsdprt::dtypeNamed(const std::string &name) {
+  for (size_t i = 0; i < std::size(dtypeNames); ++i)
+    if (name == dtypeNames[i])
+      return static_cast<DType>(i);
+  return std::nullopt;
 }
 
 static const char *roleName(fsdprt_state_role role) {
@@ -68,6 +72,9 @@ SaveIndex fsdprt::describeLayout(const fsdprt_artifact *artifact) {
   index.artifactHash = hexText(about.sha256);
   index.modelSource = about.source;
   index.compiler = about.compiler;
+  index.hasDynamicScale = about.loss_scale != 1;
+  for (uint64_t i = 0; const char *option = fsdprt_artifact_get_option(artifact, i); ++i)
+    index.options.push_back(option);
   forEach<fsdprt_axis_info>(artifact, fsdprt_artifact_get_axis, [&](const auto &axis, uint64_t) {
     index.mesh.push_back({axis.name, axis.size});
   });
@@ -158,6 +165,9 @@ static json runJson(const RunState &run) {
                               {"sha256", input.hash}});
   if (!run.synthetic.empty())
     data["synthetic"] = run.synthetic;
+  for (const RunState::StepInput &input : run.stepInputs)
+    data["step"].push_back(
+        {{"name", input.name}, {"samples", input.samples}, {"elements", input.elements}});
   json rate = {{"lr", run.rate.lr},
                {"minimum", run.rate.minimum},
                {"warmup_steps", run.rate.warmupSteps},
@@ -176,7 +186,8 @@ std::string fsdprt::writeIndex(SaveIndex &index) {
                {"artifact",
                 {{"sha256", index.artifactHash},
                  {"source", index.modelSource},
-                 {"compiler", index.compiler}}},
+                 {"compiler", index.compiler},
+                 {"options", index.options}}},
                {"mesh", meshJson(index)},
                {"run", runJson(index.run)},
                {"step_block", index.block},
@@ -280,10 +291,13 @@ static RunState readRun(const JsonValue &root) {
     for (const JsonValue &input : elements(data, "inputs"))
       run.inputs.push_back({text(input, "name"), text(input, "sha256"), number(input, "samples"),
                             number(input, "train_samples")});
-  if (data.find("synthetic"))
-    for (const JsonValue &name : elements(data, "synthetic"))
-      run.synthetic.push_back(ofKind(name, Kind::string, "a string").text);
-  if (!data.find("sha256"))
+  if (data.contains("synthetic"))
+    run.synthetic = data.at("synthetic").get<std::vector<std::string>>();
+  if (data.contains("step"))
+    for (const json &input : data.at("step"))
+      run.stepInputs.push_back({input.at("name").get<std::string>(), number(input, "samples"),
+                                number(input, "elements")});
+  if (!data.contains("sha256"))
     return run;
   run.dataType = text(data, "type");
   run.tokens = number(data, "tokens");
@@ -346,10 +360,11 @@ static SaveIndex parseIndex(const std::string &text) {
              version ? version->value.describe().c_str() : "none");
   SaveIndex index;
   index.sha256 = checkHash(text);
-  const JsonValue &artifact = member(root, "artifact");
-  index.artifactHash = ::text(artifact, "sha256");
-  index.modelSource = ::text(artifact, "source");
-  index.compiler = ::text(artifact, "compiler");
+  index.artifactHash = root.at("artifact").at("sha256").get<std::string>();
+  index.modelSource = root.at("artifact").at("source").get<std::string>();
+  index.compiler = root.at("artifact").at("compiler").get<std::string>();
+  if (root.at("artifact").contains("options"))
+    index.options = root.at("artifact").at("options").get<std::vector<std::string>>();
   index.run = readRun(root);
   const std::vector<JsonValue> &block = elements(root, "step_block");
   if (block.size() != index.block.size())

@@ -17,10 +17,12 @@
 #ifndef FSDPRT_TRAIN_SAVEINDEX_H
 #define FSDPRT_TRAIN_SAVEINDEX_H
 
+#include "core/DType.h"
 #include "core/HashText.h"
 #include "fsdprt/fsdprt.h"
 #include "train/LearningRate.h"
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,6 +50,13 @@ struct RunState {
   };
   std::vector<Input> inputs;
   std::vector<std::string> synthetic; ///< inputs with random values while others have data
+
+  /// Samples of an input in one step, over all ranks and micro-batches.
+  struct StepInput {
+    std::string name;
+    uint64_t samples = 0, elements = 0; ///< `elements` of one sample
+  };
+  std::vector<StepInput> stepInputs; ///< empty if the save does not say it
 };
 
 struct SaveIndex {
@@ -79,6 +88,8 @@ struct SaveIndex {
   };
 
   std::string artifactHash, modelSource, compiler;
+  std::vector<std::string> options; ///< of the compiler, as "mesh=shard=2"; empty if unknown
+  bool hasDynamicScale = true;      ///< of an artifact: false if its steps keep the loss scale
   RunState run;
   std::array<float, FSDPRT_BLOCK_SIZE> block = {}; ///< step block of rank 0, informative
   std::vector<Axis> mesh;
@@ -90,6 +101,9 @@ struct SaveIndex {
   std::string meshText() const;
   bool hasLayoutOf(const SaveIndex &other) const;
 };
+
+/// Returns the type that has this name in index and files; nothing for another text.
+std::optional<DType> dtypeNamed(const std::string &name);
 
 /// Returns the mesh, units and states of an artifact, and the files of the states' pieces.
 SaveIndex describeLayout(const fsdprt_artifact *artifact);

@@ -6,11 +6,15 @@
 //
 //  1. The candidates are the save that 'latest' names, then the folder's other saves, newest first.
 //  2. The index of a candidate is checked against its own hash and, if 'latest' names the save,
-//     against the hash in 'latest'. Artifact, mesh and layout must be those of this run. The files
-//     are opened, and their sizes and hashes are checked against the index.
-//  3. The first undamaged candidate is used. Another artifact or mesh is an error.
-//  4. States are read from the descriptors of the checked files. A file that has changed after the
-//     reads is an error.
+//     against the hash in 'latest'. Its states are mapped to those of this run (SaveMapping.h). The
+//     files are opened, and their sizes and hashes are checked against the index.
+//  3. The first undamaged candidate is used. Another model or optimizer is an error.
+//  4. Each rank reads its part of the states from the descriptors of the checked files. A file that
+//     has changed after the reads is an error.
+//
+// A save of the same artifact is loaded bit for bit, with step blocks and padding. From a save of
+// another artifact, values are converted to the dtypes of this run. The step block is that of rank
+// 0, except results of checked lookups and a fixed loss scale.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,9 +23,9 @@
 #include "train/Handles.h"
 #include "train/ParallelFor.h"
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <mutex>
-#include <numeric>
 
 using namespace fsdprt;
 using ull = unsigned long long;
@@ -82,7 +86,7 @@ private:
   mutable std::unique_ptr<SafetensorsFile> file;
 };
 
-SavedRun::SavedRun() = default;
+SavedRun::SavedRun(uint64_t limit) : limit(limit) {}
 SavedRun::~SavedRun() = default;
 
 //===- Finding an undamaged save ------------------------------------------===//
@@ -108,21 +112,11 @@ void SavedRun::readIndexOf(const FoundSave &found) {
         folder.c_str(), found.indexHash.c_str(), index.sha256.c_str());
 }
 
-void SavedRun::checkLayout(const std::string &artifactFile, const fsdprt_artifact *artifact) const {
+void SavedRun::checkLayout(const std::string &artifactFile, const fsdprt_artifact *artifact) {
   std::string file = folder + "/index.json";
-  SaveIndex wanted = describeLayout(artifact);
-  if (index.meshText() != wanted.meshText())
-    badInput("%s: saved on mesh %s, but %s is for mesh %s; resume with an artifact for the same "
-             "mesh, or load only the weights of an --export with --init",
-             folder.c_str(), index.meshText().c_str(), artifactFile.c_str(),
-             wanted.meshText().c_str());
-  if (index.artifactHash != wanted.artifactHash)
-    badInput(
-        "%s: saved by another artifact: expected the one from '%s' with SHA-256 %s, found %s "
-        "with %s; resume with that artifact, or load only the weights of an --export with --init",
-        folder.c_str(), printable(index.modelSource).c_str(), printable(index.artifactHash).c_str(),
-        artifactFile.c_str(), wanted.artifactHash.c_str());
-  if (!index.hasLayoutOf(wanted))
+  wanted = describeLayout(artifact);
+  mapping = SaveMapping(index, wanted, folder, artifactFile);
+  if (isSameArtifact() && !mapping.isSameLayout())
     badInput("%s: its units or states are not those of %s", file.c_str(), artifactFile.c_str());
   for (uint64_t rank = 0; rank < index.files.size(); ++rank)
     if (index.files[rank].name != rankFileName(rank))
@@ -130,16 +124,37 @@ void SavedRun::checkLayout(const std::string &artifactFile, const fsdprt_artifac
                rankFileName(rank).c_str(), (ull)rank, printable(index.files[rank].name).c_str());
 }
 
-/// Checks all files. For a large save, a process that has only `rank` checks only that rank's file.
-void SavedRun::checkFiles(std::optional<uint32_t> rank) {
+/// Returns the numbers of the files from which a rank loads its states and its step block.
+std::set<uint64_t> SavedRun::filesOf(const fsdprt_artifact *artifact, uint32_t rank) const {
+  std::set<uint64_t> numbers;
+  if (isSameArtifact())
+    numbers.insert(rank);
+  for (uint64_t state = 0; state < wanted.states.size(); ++state) {
+    uint64_t piece = 0, elements = wanted.states[state].elements;
+    fsdprt_artifact_get_piece(artifact, state, rank, &piece);
+    numbers.merge(mapping.filesOf(index, state, piece * elements, (piece + 1) * elements));
+  }
+  return numbers;
+}
+
+/// Checks all files. For a large save, a process that has only `rank` checks only the files that
+/// the rank reads.
+void SavedRun::checkFiles(const fsdprt_artifact *artifact, std::optional<uint32_t> rank) {
   files.clear();
   uint64_t bytes = 0;
   for (uint64_t i = 0; i < index.files.size(); ++i) {
     files.push_back(std::make_unique<File>(pathOf(index.files[i]), index, i));
     bytes += index.files[i].bytes;
   }
-  bool all = !rank || bytes <= wholeLimit;
-  onThreads(all ? files.size() : 1, [&](size_t i) { files[all ? i : *rank]->checked(); });
+  bool all = !rank || bytes <= limit;
+  std::set<uint64_t> read;
+  if (!all)
+    read = filesOf(artifact, *rank);
+  for (uint64_t i = 0; all && i < files.size(); ++i)
+    read.insert(i);
+  std::vector<uint64_t> numbers(read.begin(), read.end());
+  if (!numbers.empty())
+    onThreads(numbers.size(), [&](size_t i) { files[numbers[i]]->checked(); });
 }
 
 /// Returns true if a candidate can be used. Otherwise it is damaged, and `problem` is set.
@@ -155,7 +170,7 @@ bool SavedRun::tryOne(const FoundSave &found, const std::string &artifactFile,
   }
   checkLayout(artifactFile, artifact);
   try {
-    checkFiles(rank);
+    checkFiles(artifact, rank);
   } catch (const Error &error) {
     problem = error;
     return false;
@@ -187,48 +202,172 @@ void SavedRun::open(const std::string &path, const std::string &artifactFile,
 
 //===- Loading ------------------------------------------------------------===//
 
-void SavedRun::load(fsdprt_session *session, bool reference) const {
-  auto loadBlock = [&](uint32_t into, size_t rank) {
-    float block[FSDPRT_BLOCK_SIZE];
+/// Converts `count` floats. Returns the number of the first finite element that becomes infinite,
+/// or `count`.
+static uint64_t convert(DType from, const std::byte *data, DType to, std::byte *into,
+                        uint64_t count) {
+  for (uint64_t i = 0; i < count; ++i) {
+    double value = loadElement(from, data + i * sizeOf(from));
+    storeElement(to, value, into + i * sizeOf(to));
+    if (std::isfinite(value) && !std::isfinite(loadElement(to, into + i * sizeOf(to))))
+      return i;
+  }
+  return count;
+}
+
+/// Loads one state into one rank.
+struct SavedRun::Loading {
+  const SavedRun &save;
+  fsdprt_session *session;
+  uint32_t into;  ///< rank, or FSDPRT_REFERENCE
+  uint64_t state; ///< of the artifact
+  std::vector<std::byte> part, converted;
+
+  void run() {
+    fsdprt_state_memory memory = memoryOf(session, into, state);
+    for (const StateRange &range : save.mapping.rangesOf(state)) {
+      uint64_t begin = std::max(range.begin, memory.first),
+               end = std::min(range.end, memory.first + memory.elements);
+      if (begin < end)
+        loadRange(range, begin, end, memory.first);
+    }
+  }
+
+private:
+  /// Loads elements [begin, end) of the flat buffer, piece by piece of the save.
+  void loadRange(const StateRange &range, uint64_t begin, uint64_t end, uint64_t held) {
+    const SaveIndex::State &from = save.index.states[range.from];
+    uint64_t size = safetensorsSize(from.dtype);
+    part.resize(chunkBytes);
+    for (uint64_t count; begin < end; begin += count) {
+      uint64_t place = range.fromBegin + (begin - range.begin), piece = place / from.elements,
+               offset = place % from.elements;
+      count = std::min({end - begin, from.elements - offset, chunkBytes / size});
+      const SafetensorsFile &file = save.files[from.files[piece]]->checked();
+      file.read(tensorOf(file, from.tensor, from.dtype, from.elements), offset * size, part.data(),
+                count * size);
+      write(range, from.dtype, begin, begin - held, count);
+    }
+  }
+
+  /// Writes the `count` elements in `part`, of dtype `dtype`, to elements `at` of the rank's piece.
+  void write(const StateRange &range, const std::string &dtype, uint64_t flat, uint64_t at,
+             uint64_t count) {
+    const SaveIndex::State &to = save.wanted.states[state];
+    const std::byte *data = part.data();
+    if (to.dtype != dtype) {
+      DType type = *dtypeNamed(to.dtype);
+      converted.resize(count * sizeOf(type));
+      uint64_t bad = convert(*dtypeNamed(dtype), data, type, converted.data(), count);
+      if (bad < count)
+        badInput("%s: %s of '%s': element %llu is too large for %s; resume with an artifact that "
+                 "keeps it in %s",
+                 save.folder.c_str(), to.role.c_str(), printable(range.param).c_str(),
+                 (ull)(flat + bad - range.begin), to.dtype.c_str(), dtype.c_str());
+      data = converted.data();
+    }
+    call(fsdprt_session_write_state, session, into, state, at, count,
+         static_cast<const void *>(data));
+  }
+};
+
+/// Loads the step block of rank `into`, or of the reference. Only in a save of the same artifact is
+/// it that of `rank`.
+void SavedRun::loadBlock(fsdprt_session *session, uint32_t into, uint32_t rank) const {
+  float block[FSDPRT_BLOCK_SIZE];
+  if (isSameArtifact()) {
     const SafetensorsFile &file = files[rank]->checked();
     file.read(tensorOf(file, saveBlockName, "F32", FSDPRT_BLOCK_SIZE), 0, block, sizeof block);
-    call(fsdprt_session_write_block, session, into, static_cast<const float *>(block));
-  };
-  // Loads the part of piece `piece` that rank `into` holds.
-  auto loadPiece = [&](uint32_t into, uint64_t i, uint64_t piece) {
-    const SaveIndex::State &state = index.states[i];
-    fsdprt_state_memory memory = memoryOf(session, into, i);
-    uint64_t size = safetensorsSize(state.dtype), first = piece * state.elements;
-    uint64_t begin = std::max(first, memory.first),
-             end = std::min(first + state.elements, memory.first + memory.elements);
-    if (begin >= end)
-      return;
-    const SafetensorsFile &file = files[state.files[piece]]->checked();
-    const Tensor &tensor = tensorOf(file, state.tensor, state.dtype, state.elements);
-    std::vector<std::byte> part(std::min<uint64_t>((end - begin) * size, chunkBytes));
-    for (uint64_t count; begin < end; begin += count) {
-      count = std::min<uint64_t>(end - begin, part.size() / size);
-      file.read(tensor, (begin - first) * size, part.data(), count * size);
-      call(fsdprt_session_write_state, session, into, i, begin - memory.first, count,
-           static_cast<const void *>(part.data()));
-    }
-  };
+  } else {
+    call(fsdprt_session_read_block, static_cast<const fsdprt_session *>(session), into,
+         static_cast<float *>(block));
+    for (size_t slot :
+         {FSDPRT_BLOCK_LR, FSDPRT_BLOCK_STEP, FSDPRT_BLOCK_CLIP, FSDPRT_BLOCK_TOKENS,
+          FSDPRT_BLOCK_FINITE, FSDPRT_BLOCK_LOSS, FSDPRT_BLOCK_GRAD_NORM, FSDPRT_BLOCK_SKIPPED})
+      block[slot] = index.block[slot];
+    // A fixed scale is part of the program.
+    if (wanted.hasDynamicScale && index.block[FSDPRT_BLOCK_LOSS_SCALE] > 0 &&
+        index.block[FSDPRT_BLOCK_GROWTH] >= 0)
+      for (size_t slot : {FSDPRT_BLOCK_LOSS_SCALE, FSDPRT_BLOCK_GROWTH})
+        block[slot] = index.block[slot];
+  }
+  call(fsdprt_session_write_block, session, into, static_cast<const float *>(block));
+}
+
+void SavedRun::loadStates(fsdprt_session *session, uint32_t into) const {
+  for (uint64_t state = 0; state < wanted.states.size(); ++state)
+    Loading{*this, session, into, state, {}, {}}.run();
+}
+
+void SavedRun::load(fsdprt_session *session, bool reference) const {
   fsdprt_session_info placed = {};
   placed.struct_size = sizeof placed;
   fsdprt_session_get_info(session, &placed);
-  onThreads(placed.local_ranks, [&](size_t rank) {
-    rank += placed.first_rank;
-    loadBlock(static_cast<uint32_t>(rank), rank);
-    for (uint64_t i = 0; i < index.states.size(); ++i)
-      for (uint64_t piece = 0; piece < index.states[i].files.size(); ++piece)
-        loadPiece(static_cast<uint32_t>(rank), i, piece);
+  onThreads(placed.local_ranks, [&](size_t i) {
+    uint32_t rank = placed.first_rank + static_cast<uint32_t>(i);
+    loadBlock(session, rank, rank);
+    loadStates(session, rank);
   });
-  if (reference)
-    loadBlock(FSDPRT_REFERENCE, 0);
-  for (uint64_t i = 0; reference && i < index.states.size(); ++i)
-    for (uint64_t piece = 0; piece < index.states[i].files.size(); ++piece)
-      loadPiece(FSDPRT_REFERENCE, i, piece);
+  if (reference) {
+    loadBlock(session, FSDPRT_REFERENCE, 0);
+    loadStates(session, FSDPRT_REFERENCE);
+  }
   for (const auto &file : files)
     if (file->isOpen())
       file->checked().getFile().expectUnchanged(/*strictly=*/true);
+}
+
+//===- What differs from the saved run ------------------------------------===//
+
+/// Returns text such as "a step has 9 samples of 'tokens', the saved run's 12"; empty if steps have
+/// equal inputs, or if one of the runs does not say it.
+static std::string stepChange(const RunState &saved, const RunState &own) {
+  for (const RunState::StepInput &mine : own.stepInputs)
+    for (const RunState::StepInput &input : saved.stepInputs) {
+      if (input.name != mine.name ||
+          (input.samples == mine.samples && input.elements == mine.elements))
+        continue;
+      bool longer = input.elements != mine.elements;
+      std::string name = "'" + printable(mine.name) + "'";
+      return longer ? format("a sample of %s has %llu elements, in the saved run %llu",
+                             name.c_str(), (ull)mine.elements, (ull)input.elements)
+                    : format("a step has %llu samples of %s, in the saved run %llu",
+                             (ull)mine.samples, name.c_str(), (ull)input.samples);
+    }
+  return "";
+}
+
+/// Returns the options that only `some` has, such as "--mesh=shard=4 --overlap=true".
+static std::string optionsWithout(const SaveIndex &some, const SaveIndex &other) {
+  std::string text;
+  for (const std::string &option : some.options)
+    if (std::find(other.options.begin(), other.options.end(), option) == other.options.end())
+      text += (text.empty() ? "--" : " --") + printable(option);
+  return text;
+}
+
+/// Returns how the artifact of the save was compiled, as text after "artifact".
+static std::string compileChange(const SaveIndex &saved, const SaveIndex &wanted) {
+  std::string there = optionsWithout(saved, wanted), here = optionsWithout(wanted, saved);
+  if (there.empty() && here.empty())
+    return saved.meshText() == wanted.meshText() ? "" : ", for mesh " + saved.meshText();
+  if (there.empty())
+    return ", compiled without " + here;
+  return ", compiled with " + there + (here.empty() ? "" : " instead of " + here);
+}
+
+std::string SavedRun::remark(const RunState &own) const {
+  if (isSameArtifact())
+    return "";
+  std::string text = "the save is of another artifact" + compileChange(index, wanted),
+              change = stepChange(index.run, own), conversions = mapping.conversions();
+  text += conversions.empty() ? ": states are equal element for element"
+                              : ": states are equal element for element, but " + conversions;
+  if (!change.empty())
+    return text + "; " + change + ", so steps differ from those of the saved run";
+  if (!conversions.empty())
+    return text + "; losses differ by this rounding";
+  if (index.meshText() != wanted.meshText())
+    return text + "; sums over ranks are in another order, so the last digits of losses differ";
+  return text + "; losses have equal bits if both artifacts compute in equal types and order";
 }

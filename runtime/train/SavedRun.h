@@ -4,13 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements --resume: loads a save (docs/how-to/save-and-resume.md) into a session.
+// Implements --resume: loads a save (docs/how-to/save-and-resume.md) into a session, also a save of
+// another mesh, strategy or storage of the same model.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef FSDPRT_TRAIN_SAVEDRUN_H
 #define FSDPRT_TRAIN_SAVEDRUN_H
 
+#include "train/SaveMapping.h"
 #include "train/Saver.h"
 #include <memory>
 
@@ -21,14 +23,15 @@ namespace fsdprt {
 class SavedRun {
 public:
   /// Size in bytes of the largest save of which each process checks all files. Of a larger save, a
-  /// process with one rank checks that rank's file, and other files when it reads from them.
+  /// process with one rank checks the files that this rank reads.
   static constexpr uint64_t wholeLimit = uint64_t(4) << 30;
 
-  SavedRun();
+  /// `limit` replaces wholeLimit in tests.
+  explicit SavedRun(uint64_t limit = wholeLimit);
   ~SavedRun();
   /// Finds a save, reads its index and checks its files. If `path` is a folder whose last save is
   /// damaged, uses the newest undamaged save; fallback() then returns the reason. Throws Error if
-  /// there is no undamaged save, or if the save is of another artifact or mesh. `rank` is set if
+  /// there is no undamaged save, or if the save is of another model or optimizer. `rank` is set if
   /// the process has only one rank of several.
   void open(const std::string &path, const std::string &artifactFile,
             const fsdprt_artifact *artifact, std::optional<uint32_t> rank);
@@ -39,23 +42,33 @@ public:
   const std::string &sha256() const { return index.sha256; }
   /// Returns why the run does not resume from the last save; empty if it does.
   const std::string &fallback() const { return whyNotLast; }
+  /// Returns how this run differs from the saved one, as text after "note: "; empty if the save is
+  /// of this artifact. `own` describes the inputs of this run.
+  std::string remark(const RunState &own) const;
   /// Loads states and step blocks into the ranks of this process, and with `reference` into the
   /// reference. All processes must call it after open(). Throws Error if a file has changed.
   void load(fsdprt_session *session, bool reference) const;
 
 private:
   class File;
+  struct Loading;
   [[noreturn]] void refuse(const Error &error) const;
   void readIndexOf(const FoundSave &found);
-  void checkLayout(const std::string &artifactFile, const fsdprt_artifact *artifact) const;
-  void checkFiles(std::optional<uint32_t> rank);
+  void checkLayout(const std::string &artifactFile, const fsdprt_artifact *artifact);
+  bool isSameArtifact() const { return index.artifactHash == wanted.artifactHash; }
+  std::set<uint64_t> filesOf(const fsdprt_artifact *artifact, uint32_t rank) const;
+  void checkFiles(const fsdprt_artifact *artifact, std::optional<uint32_t> rank);
+  void loadBlock(fsdprt_session *session, uint32_t into, uint32_t rank) const;
+  void loadStates(fsdprt_session *session, uint32_t into) const;
   bool tryOne(const FoundSave &found, const std::string &artifactFile,
               const fsdprt_artifact *artifact, std::optional<uint32_t> rank, Error &problem);
   std::string pathOf(const SaveIndex::File &file) const { return folder + "/" + file.name; }
 
-  SaveIndex index;
+  uint64_t limit;
+  SaveIndex index, wanted; ///< of the save; layout of this run's artifact
+  SaveMapping mapping;
   std::string folder, whyNotLast;
-  std::vector<std::unique_ptr<File>> files; ///< files of the ranks, by rank
+  std::vector<std::unique_ptr<File>> files; ///< files of the save's ranks, by rank
 };
 
 } // namespace fsdprt

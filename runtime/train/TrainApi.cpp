@@ -164,6 +164,7 @@ fsdprt_status fsdprt_saves_resume(const fsdprt_artifact *artifact, fsdprt_sessio
     filled.seed = saved.state().seed;
     copyText(filled.folder, sizeof filled.folder, saved.getFolder());
     copyText(filled.fallback, sizeof filled.fallback, saved.fallback());
+    copyText(filled.remark, sizeof filled.remark, saved.remark({}));
     giveStruct(filled, resumed);
   });
 }

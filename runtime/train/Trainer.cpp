@@ -49,6 +49,8 @@ Trainer::Trainer(const TrainingOptions &options, fsdprt_artifact *artifact, RunR
     locks = checkOutputs(options);
   if (!options.init.empty() && !resumed.isOpen())
     initial.open(options.init);
+  if (resumed.isOpen() && !isSaveIn(options.save, resumed.getFolder()))
+    stepSaved.reset(); // the new folder has no save of this step
   if (!options.save.empty())
     saver.open(options.save, resumed.getFolder(), !resumed.fallback().empty(), options.keep,
                artifact, options.launchedRank);
@@ -390,7 +392,7 @@ int Trainer::executeSteps() {
     metrics.open(options.metrics, options.tensorboard, run.stepsBefore);
   tell([&](TrainingObserver &observer) { observer.beforeTraining(run); });
   train();
-  if (saver.isOpen() && !run.differs && !nonFinite.isExceeded() && run.stepsDone > stepSaved)
+  if (saver.isOpen() && !run.differs && !nonFinite.isExceeded() && stepSaved != run.stepsDone)
     save();
   if (agreed.signal != 0 && run.stepsDone != options.steps)
     reporter.line("interrupted after step %llu of %llu%s", (ull)run.stepsDone, (ull)options.steps,

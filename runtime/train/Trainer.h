@@ -74,8 +74,8 @@ private:
   InitialWeights initial;
   std::vector<OutputLock> locks; ///< claims of the output files
   Saver saver;
-  RunState state;         ///< state for the next save
-  uint64_t stepSaved = 0; ///< step of the last save
+  RunState state;                        ///< state for the next save
+  std::optional<uint64_t> stepSaved = 0; ///< step of the last save in the folder of --save
   NonFiniteLimit nonFinite;
   MemoryGrowth growth;
   std::vector<float> savedBlocks, blocksBefore; ///< blocks before a validation and before a step

@@ -245,6 +245,10 @@ void TrainingData::describe(RunState &state) const {
     if (files[i])
       state.inputs.push_back({inputs[i].name, files[i]->sha256(), files[i]->getRows(),
                               batches->isFixed(i) ? files[i]->getRows() : batches->trainRows()});
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!batches->isFixed(i))
+      state.stepInputs.push_back(
+          {inputs[i].name, batches->samplesPerStep(i), batches->elementsPerSample(i)});
   if (!state.inputs.empty())
     state.source = "inputs";
   if (!tokens)

@@ -56,7 +56,8 @@ def FSDP_Dialect : Dialect {
     | `fsdp.gradient = I` | result (after Differentiate) | gradient of parameter I of a function without units |
     | `fsdp.lookup = {...}` | result (from Import to Update) | the result is 0, or an index of a lookup that is out of range; the attribute has `location`, `extent`, `what` |
     | `fsdp.lookups = [...]` | module (after Update) | the lookups that are checked in each step |
-    | `fsdp.recompute` | op (after Differentiate) | the op recomputes a forward op in the backward, and is not merged with it |
+    | `fsdp.dynamic_loss_scale` | module (after Update) | the step changes the loss scale in the step block |
+    | `fsdp.recompute` | op (after Differentiate) | a forward op recomputed in the backward; it is not merged with its original |
     | `fsdp.program = "step"` | function | `step`, `eval` or `reference` |
     | `fsdp.mesh = @m` | function (after Shard) | mesh of the function's collectives |
     | `fsdp.micro_batches = K` | function (after Shard) | gradients of K micro-batches are accumulated |

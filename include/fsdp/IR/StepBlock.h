@@ -60,6 +60,8 @@ constexpr llvm::StringLiteral lossWeightAttr = "fsdp.loss_weight";
 constexpr llvm::StringLiteral lookupAttr = "fsdp.lookup";
 /// Module attribute after Update: the dictionaries of all lookups, in the order of LookupNumber.
 constexpr llvm::StringLiteral lookupsAttr = "fsdp.lookups";
+/// Module attribute after Update: the step changes the loss scale in the step block.
+constexpr llvm::StringLiteral dynamicScaleAttr = "fsdp.dynamic_loss_scale";
 
 } // namespace fsdp
 } // namespace mlir

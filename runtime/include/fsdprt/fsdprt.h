@@ -140,6 +140,8 @@ typedef struct fsdprt_artifact_info {
   uint64_t host_bytes;            /* bytes of arena_bytes in the host arena */
   uint64_t file_bytes;            /* bytes of a rank's offload file; 0: no file */
   uint64_t constants;             /* number of float tensors of the model that are not parameters */
+  /* 2: the step changes the loss scale in the step block; 1: it does not; 0: unknown */
+  uint32_t loss_scale;
 } fsdprt_artifact_info;
 
 typedef struct fsdprt_param_info {
@@ -190,6 +192,9 @@ FSDPRT_API void fsdprt_artifact_get_info(const fsdprt_artifact *artifact,
                                          fsdprt_artifact_info *info);
 /* Returns 1 if the artifact has a program `name`, else 0. */
 FSDPRT_API int32_t fsdprt_artifact_has_program(const fsdprt_artifact *artifact, const char *name);
+/* Returns option `index` of the compiler that is not at its default, as "mesh=shard=2"; NULL if
+ * there is none. An artifact of an older compiler has none. */
+FSDPRT_API const char *fsdprt_artifact_get_option(const fsdprt_artifact *artifact, uint64_t index);
 /* Fill `info` for parameter `index`, or for input `index` of `program`. Return FSDPRT_BAD_INPUT if
  * `index` is out of range. */
 FSDPRT_API fsdprt_status fsdprt_artifact_get_param(const fsdprt_artifact *artifact, uint64_t index,

@@ -61,14 +61,16 @@ FSDPRT_API void fsdprt_launch_leave(fsdprt_launch *launch, fsdprt_status status,
 
 typedef struct fsdprt_resumed {
   size_t struct_size;
-  uint64_t step, seed; /* step and seed of the save; the next step is step + 1 */
-  char folder[4096];   /* folder of the save */
-  char fallback[1024]; /* why a newer save was not used; "" if this is the newest */
+  uint64_t step, seed; /* of the save: the next step is step + 1 */
+  char folder[4096];   /* of the save */
+  char fallback[1024]; /* why this is not the newest save of the folder; "" when it is */
+  char remark[1024];   /* how this run differs from that of the save; "" with the same artifact */
 } fsdprt_resumed;
 
-/* Finds a save, or the newest complete save of a folder, checks it, and loads it into the ranks
- * here, and into the reference if `reference` is 1. Call it after the program 'init' has run.
- * `artifact_path` is for messages. All processes of a run must call it. */
+/* Finds a save, or the newest whole one of a folder of saves, checks it, and loads it into the
+ * ranks here (and the reference, if `reference`), after the program 'init' has run. The save may be
+ * of another mesh, strategy or storage of the same model and optimizer. `artifact_path` is for
+ * messages. All processes of a run call it. */
 FSDPRT_API fsdprt_status fsdprt_saves_resume(const fsdprt_artifact *artifact,
                                              fsdprt_session *session, const char *path,
                                              const char *artifact_path, int32_t reference,

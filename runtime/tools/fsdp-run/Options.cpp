@@ -174,7 +174,7 @@ static void addSaving(CLI::App &app, Options &options) {
       ->type_name("N");
   auto *resume =
       app.add_option("--resume", options.resume,
-                     "Resume, bit for bit, from this save or from the newest save in this folder")
+                     "Resume from a save, or the newest save in a folder, of this or another mesh")
           ->type_name("DIR")
           ->excludes("--init");
   app.add_flag("--other-data", options.otherData,

@@ -1,0 +1,297 @@
+//===- SaveMapping.cpp - States of an artifact in a save --------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//  1. If units, states and mesh are equal, each state is one range.
+//  2. Otherwise the index of the save is checked: each parameter has one name and lies in its unit,
+//     each state has one unit and role, and files that exist.
+//  3. Both models must have the same parameters: names, shapes, and floats or not.
+//  4. Each state of each parameter gets its range. Values of a parameter or its master come from,
+//     in this order: the state of that role and dtype, the master, the parameter. Moments come
+//     from the state of their role. The optimizer's states must be the same on both sides.
+//
+// All differences are collected before the save is refused. Differences of states are reported once
+// for all parameters that have them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "train/SaveMapping.h"
+#include "core/DType.h"
+#include "core/Error.h"
+#include <algorithm>
+#include <optional>
+
+using namespace fsdprt;
+using ull = unsigned long long;
+
+static constexpr size_t mostProblems = 10;
+
+/// Returns "24x72", or "a scalar".
+static std::string shapeText(const std::vector<uint64_t> &shape) {
+  std::string text;
+  for (uint64_t size : shape)
+    text += (text.empty() ? "" : "x") + std::to_string(size);
+  return text.empty() ? "a scalar" : text;
+}
+
+/// Returns the number of elements, or nothing if it does not fit 64 bits.
+static std::optional<uint64_t> elementsOf(const std::vector<uint64_t> &shape) {
+  uint64_t elements = 1;
+  for (uint64_t size : shape)
+    if (__builtin_mul_overflow(elements, size, &elements))
+      return std::nullopt;
+  return elements;
+}
+
+static bool isFloatName(const std::string &dtype) {
+  std::optional<DType> type = dtypeNamed(dtype);
+  return type && isFloat(*type);
+}
+
+/// Returns true if some value of the dtype `from` is not a value of `to`.
+static bool isRounded(const std::string &from, const std::string &to) {
+  if (from == "F64" || to == from)
+    return to != from;
+  return from == "F32" ? to != "F64" : to != "F32" && to != "F64";
+}
+
+//===- The index of the save ----------------------------------------------===//
+
+namespace {
+using Key = std::pair<uint64_t, std::string>; // unit and role
+
+/// A parameter of a layout.
+struct Place {
+  uint64_t unit;
+  const SaveIndex::Param *param;
+  uint64_t elements;
+};
+
+/// A layout, by name of the parameters.
+struct Layout {
+  std::map<std::string, Place> params;
+  std::map<Key, uint64_t> states;
+};
+} // namespace
+
+/// Returns the product of two numbers of the index. Throws Error if it does not fit 64 bits.
+static uint64_t product(uint64_t a, uint64_t b, const std::string &file) {
+  uint64_t result = 0;
+  if (__builtin_mul_overflow(a, b, &result))
+    badInput("%s: expected sizes whose product fits 64 bits, found %llu and %llu", file.c_str(),
+             (ull)a, (ull)b);
+  return result;
+}
+
+/// Throws Error if the index contradicts itself.
+static Layout listLayout(const SaveIndex &index, const std::string &file) {
+  Layout layout;
+  std::vector<uint64_t> sizes(index.units.size(), UINT64_MAX); // of the flat buffers
+  for (uint64_t i = 0; i < index.states.size(); ++i) {
+    const SaveIndex::State &state = index.states[i];
+    bool known = state.unit < index.units.size() && dtypeNamed(state.dtype) &&
+                 std::all_of(
+                     state.files.begin(), state.files.end(),
+                     [&](uint64_t number) { return number < index.files.size(); });
+    if (!known || !layout.states.emplace(Key(state.unit, state.role), i).second)
+      badInput("%s: state '%s': expected a unit and files of the index, a known dtype, and no "
+               "other state of that unit and role",
+               file.c_str(), printable(state.tensor).c_str());
+    sizes[state.unit] =
+        std::min(sizes[state.unit], product(state.elements, state.files.size(), file));
+  }
+  for (uint64_t unit = 0; unit < index.units.size(); ++unit)
+    for (const SaveIndex::Param &param : index.units[unit].params) {
+      std::optional<uint64_t> elements = elementsOf(param.shape);
+      if (!elements || *elements > sizes[unit] || param.offset > sizes[unit] - *elements)
+        badInput("%s: parameter '%s' is not in the %llu elements of its unit", file.c_str(),
+                 printable(param.name).c_str(), (ull)sizes[unit]);
+      if (!layout.params.emplace(param.name, Place{unit, &param, *elements}).second)
+        badInput("%s: parameter '%s' is listed twice", file.c_str(), printable(param.name).c_str());
+    }
+  return layout;
+}
+
+//===- Matching -----------------------------------------------------------===//
+
+class SaveMapping::Matching {
+public:
+  Matching(SaveMapping &to, const SaveIndex &saved, const SaveIndex &wanted, std::string save,
+           std::string artifact)
+      : to(to), saved(saved), wanted(wanted), save(std::move(save)), artifact(std::move(artifact)),
+        there(listLayout(saved, this->save + "/index.json")),
+        here(listLayout(wanted, this->artifact)) {}
+  void run();
+
+private:
+  void compareParams();
+  void compareState(const std::string &name, uint64_t unit, const SaveIndex::State &state);
+  void compareStates();
+  void addRanges(uint64_t state);
+  std::optional<uint64_t> sourceOf(uint64_t unit, const SaveIndex::State &state) const;
+  void noteChange(const SaveIndex::State &from, const SaveIndex::State &state);
+  void refuse() const;
+
+  SaveMapping &to;
+  const SaveIndex &saved, &wanted;
+  std::string save, artifact;
+  Layout there, here;
+  std::vector<std::string> differing, missing, extra; ///< about parameters
+  /// Problems of states, and the parameters that have them.
+  std::map<std::string, std::vector<std::string>> ofStates;
+};
+
+/// Step 3.
+void SaveMapping::Matching::compareParams() {
+  for (const auto &[name, place] : here.params) {
+    auto found = there.params.find(name);
+    const SaveIndex::Param &param = *place.param;
+    std::string quoted = "'" + printable(name) + "'";
+    if (found == there.params.end())
+      missing.push_back("missing from the save: " + quoted + " (" + shapeText(param.shape) + ")");
+    else if (found->second.param->shape != param.shape)
+      differing.push_back(quoted + ": expected shape " + shapeText(param.shape) + ", found " +
+                          shapeText(found->second.param->shape));
+    else if (isFloatName(param.dtype) ? !isFloatName(found->second.param->dtype)
+                                      : param.dtype != found->second.param->dtype)
+      differing.push_back(quoted + ": expected " +
+                          (isFloatName(param.dtype) ? "a float dtype" : param.dtype) + ", found " +
+                          printable(found->second.param->dtype));
+  }
+  for (const auto &[name, place] : there.params)
+    if (here.params.count(name) == 0)
+      extra.push_back("not a parameter of " + artifact + ": '" + printable(name) + "' (" +
+                      shapeText(place.param->shape) + ")");
+}
+
+static bool isOfOptimizer(const std::string &role) {
+  return role != "parameter" && role != "master";
+}
+
+/// Returns the state of the save, for a parameter in its unit `unit`, from which `state` is loaded.
+std::optional<uint64_t> SaveMapping::Matching::sourceOf(uint64_t unit,
+                                                        const SaveIndex::State &state) const {
+  auto find = [&](const std::string &role) {
+    auto found = there.states.find(Key(unit, role));
+    return found == there.states.end() ? std::nullopt : std::optional(found->second);
+  };
+  std::optional<uint64_t> same = find(state.role), master = find("master");
+  if (isOfOptimizer(state.role) || (same && saved.states[*same].dtype == state.dtype))
+    return same;
+  return master ? master : find("parameter");
+}
+
+/// Adds a problem if the save, in unit `unit`, has no values for a state of the parameter `name`.
+void SaveMapping::Matching::compareState(const std::string &name, uint64_t unit,
+                                         const SaveIndex::State &state) {
+  std::optional<uint64_t> from = sourceOf(unit, state);
+  if (!from)
+    return ofStates["the save has no " + state.role].push_back(name);
+  const std::string &dtype = saved.states[*from].dtype;
+  if (dtype != state.dtype && !(isFloatName(dtype) && isFloatName(state.dtype)))
+    ofStates["expected " + state.role + " of " + state.dtype + ", found " + printable(dtype)]
+        .push_back(name);
+}
+
+/// Compares the states of each parameter.
+void SaveMapping::Matching::compareStates() {
+  for (const auto &[name, place] : here.params) {
+    uint64_t unit = there.params.at(name).unit;
+    for (const auto &[key, state] : here.states)
+      if (key.first == place.unit)
+        compareState(name, unit, wanted.states[state]);
+    for (const auto &[key, state] : there.states)
+      if (key.first == unit && isOfOptimizer(key.second) &&
+          here.states.count(Key(place.unit, key.second)) == 0)
+        ofStates[artifact + " keeps no " + printable(key.second)].push_back(name);
+  }
+}
+
+/// A parameter that is rounded from its master in each step does not count as changed.
+void SaveMapping::Matching::noteChange(const SaveIndex::State &from,
+                                       const SaveIndex::State &state) {
+  bool derived = state.role == "parameter" && here.states.count(Key(state.unit, "master"));
+  if (from.dtype != state.dtype && !derived)
+    to.changes.insert({from.dtype, state.dtype, state.role});
+}
+
+/// Step 4, for one state.
+void SaveMapping::Matching::addRanges(uint64_t number) {
+  const SaveIndex::State &state = wanted.states[number];
+  for (const SaveIndex::Param &param : wanted.units[state.unit].params) {
+    const Place &place = there.params.at(param.name);
+    if (!place.elements)
+      continue;
+    uint64_t from = *sourceOf(place.unit, state);
+    noteChange(saved.states[from], state);
+    to.ranges[number].push_back(
+        {param.offset, param.offset + place.elements, from, place.param->offset, param.name});
+  }
+}
+
+void SaveMapping::Matching::refuse() const {
+  std::vector<std::string> all = differing;
+  all.insert(all.end(), missing.begin(), missing.end());
+  all.insert(all.end(), extra.begin(), extra.end());
+  for (const auto &[problem, names] : ofStates)
+    all.push_back(problem + ": '" + printable(names[0]) + "'" +
+                  (names.size() > 1 ? format(" and %zu more", names.size() - 1) : ""));
+  std::string report;
+  for (size_t i = 0; i < std::min(all.size(), mostProblems); ++i)
+    report += "\n  " + all[i];
+  if (all.size() > mostProblems)
+    report += format("\n  and %zu more", all.size() - mostProblems);
+  badInput("%s: not a save of the model and optimizer in %s:%s\nnote: resume with an artifact of "
+           "the model that was saved, from '%s', or load an --export of that run with --init",
+           save.c_str(), artifact.c_str(), report.c_str(), printable(saved.modelSource).c_str());
+}
+
+void SaveMapping::Matching::run() {
+  compareParams();
+  if (differing.empty() && missing.empty() && extra.empty())
+    compareStates();
+  if (!differing.empty() || !missing.empty() || !extra.empty() || !ofStates.empty())
+    refuse();
+  for (uint64_t state = 0; state < wanted.states.size(); ++state)
+    addRanges(state);
+}
+
+SaveMapping::SaveMapping(const SaveIndex &saved, const SaveIndex &wanted, const std::string &save,
+                         const std::string &artifact)
+    : sameLayout(saved.hasLayoutOf(wanted)), ranges(wanted.states.size()) {
+  if (!sameLayout)
+    Matching(*this, saved, wanted, save, artifact).run();
+  for (uint64_t i = 0; sameLayout && i < ranges.size(); ++i)
+    ranges[i] = {{0, wanted.states[i].elements * wanted.states[i].files.size(), i, 0, ""}};
+}
+
+std::set<uint64_t> SaveMapping::filesOf(const SaveIndex &saved, uint64_t state, uint64_t begin,
+                                        uint64_t end) const {
+  std::set<uint64_t> files;
+  for (const StateRange &range : ranges[state]) {
+    uint64_t first = std::max(begin, range.begin), last = std::min(end, range.end);
+    const SaveIndex::State &from = saved.states[range.from];
+    for (uint64_t at = first; at < last;) {
+      uint64_t place = range.fromBegin + (at - range.begin), piece = place / from.elements;
+      files.insert(from.files[piece]);
+      at += (piece + 1) * from.elements - place;
+    }
+  }
+  return files;
+}
+
+std::string SaveMapping::conversions() const {
+  std::map<std::pair<std::string, std::string>, std::string> roles;
+  for (const auto &[from, into, role] : changes) {
+    std::string &list = roles[{from, into}];
+    list += (list.empty() ? "" : ", ") + role;
+  }
+  std::string text;
+  for (const auto &[types, list] : roles)
+    text += (text.empty() ? "" : "; ") + list +
+            (isRounded(types.first, types.second) ? " rounded from " : " widened from ") +
+            types.first + " to " + types.second;
+  return text;
+}
