@@ -8,8 +8,8 @@
 //   extract_slice → pending slice (Cotangents joins them)
 //   insert_slice  → slice of ȳ; ȳ with a hole of zeros for the destination
 //   concat, pad   → slices of ȳ
-//   extract, insert, from_elements, splat and scalar arith/math between tensors:
-//   scalar cotangents, put into tensors as slices of one element
+//   extract, insert, from_elements, splat, and the scalar ops between them   → cotangents that are
+//   scalars; that of an extracted element is added to its tensor's as a slice of one element
 //
 //===----------------------------------------------------------------------===//
 

@@ -8,6 +8,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
+#include <fcntl.h>
 #include <unistd.h>
 
 using namespace mlir;
@@ -30,18 +31,32 @@ static std::error_code writeAll(int descriptor, ArrayRef<ArrayRef<char>> pieces)
   return error;
 }
 
+/// Opens a device or a pipe. Waits at most 10 seconds for a process that reads a named pipe.
+static int openInPlace(StringRef path, std::error_code &error) {
+  int descriptor = -1;
+  for (unsigned attempt = 0; descriptor < 0; ++attempt) {
+    descriptor = ::open(path.str().c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0 && (errno != ENXIO || attempt == 500)) {
+      error = std::error_code(errno, std::generic_category());
+      return -1;
+    }
+    if (descriptor < 0)
+      ::usleep(20000);
+  }
+  ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
+  return descriptor;
+}
+
 /// Writes to a device or a pipe.
 static LogicalResult writeInPlace(StringRef path, ArrayRef<ArrayRef<char>> pieces, Location loc) {
   std::error_code error;
-  llvm::raw_fd_ostream os(path, error, llvm::sys::fs::CD_OpenExisting);
+  int descriptor = openInPlace(path, error);
+  if (error == std::errc::no_such_device_or_address)
+    return emitCannotWrite(loc, path, "it is a named pipe that no process reads");
   if (error)
     return emitCannotWrite(loc, path, error.message());
-  os.SetUnbuffered();
-  for (ArrayRef<char> piece : pieces)
-    os.write(piece.data(), piece.size());
-  os.close();
-  error = os.error();
-  os.clear_error();
+  error = writeAll(descriptor, pieces);
+  ::close(descriptor);
   return error ? emitCannotWrite(loc, path, error.message()) : success();
 }
 

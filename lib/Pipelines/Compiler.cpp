@@ -95,16 +95,10 @@ static LogicalResult dump(ModuleOp module, StringRef directory, unsigned number,
   llvm::SmallString<128> path(directory);
   llvm::sys::path::append(path,
                           (number < 10 ? "0" : "") + Twine(number) + "." + mnemonic + ".mlir");
-  std::error_code ec;
-  llvm::raw_fd_ostream os(path, ec);
-  if (!ec) {
-    module.print(os);
-    os.close();
-    ec = os.error();
-    os.clear_error();
-  }
-  return ec ? emitError(module.getLoc()) << "cannot write '" << path << "': " << ec.message()
-            : LogicalResult(success());
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  module.print(os);
+  return writeFile(path, ArrayRef(text.data(), text.size()), module.getLoc());
 }
 
 LogicalResult fsdp::runPhases(StepCompilation &step, StringRef first, StringRef last) {

@@ -46,7 +46,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 static constexpr unsigned maxPlans = 36;
-/// Least cost of a byte in seconds, so that free items are not taken without need.
+/// Lower limit of the cost of moving a byte, in seconds. A transfer that is hidden completely would
+/// otherwise cost 0.
 static constexpr double leastSecondsPerByte = 1e-18;
 
 SmallVector<Block *> fsdp::getStepBlocks(func::FuncOp function) {

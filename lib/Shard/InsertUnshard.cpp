@@ -90,7 +90,8 @@ static Operation *findFirstUser(ArrayRef<Value> values, Block &body) {
   return first;
 }
 
-/// Replaces lookups in the table of a unit with `rows` by lookups in `shard`.
+/// Makes each lookup in the table of a unit read `shard`, from which it fetches only the rows that
+/// it needs. The unit has the attribute `rows`.
 static void unshardRows(UnitOp unit, Value table, Value shard) {
   for (Operation *user : llvm::make_early_inc_range(table.getUsers()))
     if (auto lookup = dyn_cast<GatherRowsOp>(user)) {

@@ -26,14 +26,32 @@
 
 using namespace fsdprt;
 
+/// Opens a file for writing. Waits at most 10 seconds for a process that reads a named pipe.
+/// Returns -1 and sets errno on failure.
+static int openToWrite(const std::string &path, int flags) {
+  for (int attempt = 0;; ++attempt) {
+    int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | flags, 0666);
+    if (fd >= 0)
+      ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+    if (fd >= 0 || errno != ENXIO || attempt == 500)
+      return fd;
+    ::usleep(20000);
+  }
+}
+
+/// Returns the reason why a file cannot be opened for writing.
+static const char *whyNot(int error) {
+  return error == ENXIO ? "it is a named pipe that no process reads" : strerror(error);
+}
+
 /// Checks that a file can be written: opens it, or creates it and removes it again. Throws Error.
 static void tryToOpen(const std::string &path) {
-  int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  int fd = openToWrite(path, O_CREAT | O_EXCL);
   bool made = fd >= 0;
   if (!made && errno == EEXIST)
-    fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    fd = openToWrite(path, 0);
   if (fd < 0)
-    badInput("%s: cannot write: %s", path.c_str(), strerror(errno));
+    badInput("%s: cannot write: %s", path.c_str(), whyNot(errno));
   ::close(fd);
   if (made)
     ::unlink(path.c_str());
@@ -137,7 +155,7 @@ void OutputFile::openTemporary() {
 
 void OutputFile::openName(const std::string &name, int flags) {
   struct stat status;
-  fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0666);
+  fd = openToWrite(name, O_CREAT | flags);
   if (fd < 0)
     badInput("%s: cannot write: %s", name.c_str(), strerror(errno));
   regular = fstat(fd, &status) == 0 && S_ISREG(status.st_mode);

@@ -10,7 +10,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "train/SaveIndex.h"
-#include "core/JsonText.h"
+#include "core/Error.h"
+#include "fsdpcommon/LocatedJson.h"
 #include "fsdprt/sha256.h"
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -291,13 +292,14 @@ static RunState readRun(const JsonValue &root) {
     for (const JsonValue &input : elements(data, "inputs"))
       run.inputs.push_back({text(input, "name"), text(input, "sha256"), number(input, "samples"),
                             number(input, "train_samples")});
-  if (data.contains("synthetic"))
-    run.synthetic = data.at("synthetic").get<std::vector<std::string>>();
-  if (data.contains("step"))
-    for (const json &input : data.at("step"))
-      run.stepInputs.push_back({input.at("name").get<std::string>(), number(input, "samples"),
-                                number(input, "elements")});
-  if (!data.contains("sha256"))
+  if (data.find("synthetic"))
+    for (const JsonValue &name : elements(data, "synthetic"))
+      run.synthetic.push_back(ofKind(name, Kind::string, "a string").text);
+  if (data.find("step"))
+    for (const JsonValue &input : elements(data, "step"))
+      run.stepInputs.push_back(
+          {text(input, "name"), number(input, "samples"), number(input, "elements")});
+  if (!data.find("sha256"))
     return run;
   run.dataType = text(data, "type");
   run.tokens = number(data, "tokens");
@@ -360,11 +362,13 @@ static SaveIndex parseIndex(const std::string &text) {
              version ? version->value.describe().c_str() : "none");
   SaveIndex index;
   index.sha256 = checkHash(text);
-  index.artifactHash = root.at("artifact").at("sha256").get<std::string>();
-  index.modelSource = root.at("artifact").at("source").get<std::string>();
-  index.compiler = root.at("artifact").at("compiler").get<std::string>();
-  if (root.at("artifact").contains("options"))
-    index.options = root.at("artifact").at("options").get<std::vector<std::string>>();
+  const JsonValue &artifact = member(root, "artifact");
+  index.artifactHash = ::text(artifact, "sha256");
+  index.modelSource = ::text(artifact, "source");
+  index.compiler = ::text(artifact, "compiler");
+  if (artifact.find("options"))
+    for (const JsonValue &option : elements(artifact, "options"))
+      index.options.push_back(ofKind(option, Kind::string, "a string").text);
   index.run = readRun(root);
   const std::vector<JsonValue> &block = elements(root, "step_block");
   if (block.size() != index.block.size())

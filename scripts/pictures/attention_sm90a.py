@@ -28,7 +28,8 @@ TENSOR_RATE, COPY_RATE, BLOCKS = 2048, 64, 5
 
 
 class Names:
-    """Step 1. Has {barrier: ("K", "full")}, the bytes of a buffer, and the stages of each ring."""
+    """Step 1 of the list above: names each barrier, as in {barrier: ("K", "full")}, and finds for each of
+    Q, K and V the size of a buffer in bytes and the number of stages of its ring."""
 
     def __init__(self, kernel, producer, loop):
         self.names, self.bytes, self.places, self.copies = {}, {}, {}, {}

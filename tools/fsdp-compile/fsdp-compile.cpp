@@ -26,7 +26,6 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/ToolOutputFile.h"
 #include <csignal>
 
 using namespace mlir;
@@ -63,26 +62,18 @@ static void printDiagnostic(Diagnostic &diag, const FileOptions &file, bool rema
   }
 }
 
-/// Writes the output of `write` to a file. Leaves no file on failure.
-static LogicalResult writeFile(MLIRContext *context, StringRef path,
+/// Writes the output of `write` to a file, as a whole or not at all.
+static LogicalResult writeText(MLIRContext *context, StringRef path,
                                llvm::function_ref<void(llvm::raw_ostream &)> write) {
-  std::error_code ec;
-  llvm::ToolOutputFile out(path, ec, llvm::sys::fs::OF_None);
-  if (!ec) {
-    write(out.os());
-    out.os().flush();
-    ec = out.os().error();
-    out.os().clear_error();
-  }
-  if (ec)
-    return emitError(UnknownLoc::get(context)) << "cannot write '" << path << "': " << ec.message();
-  out.keep();
-  return success();
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  write(os);
+  return writeFile(path, ArrayRef(text.data(), text.size()), UnknownLoc::get(context));
 }
 
 /// Writes `module` to the file of -o.
 static LogicalResult writeModule(ModuleOp module, StringRef path) {
-  return writeFile(module.getContext(), path, [&](llvm::raw_ostream &os) { module.print(os); });
+  return writeText(module.getContext(), path, [&](llvm::raw_ostream &os) { module.print(os); });
 }
 
 /// Writes the page of --report.
@@ -93,7 +84,7 @@ static LogicalResult writePage(const StepCompilation &step) {
   if (failed(cluster))
     return failure();
   std::string title = "Training step of " + llvm::sys::path::filename(driver.input).str();
-  return writeFile(planned.getContext(), driver.report, [&](llvm::raw_ostream &os) {
+  return writeText(planned.getContext(), driver.report, [&](llvm::raw_ostream &os) {
     writeReport(planned, *cluster, step.dtypes, title, os);
   });
 }

@@ -219,7 +219,7 @@ protected:
   /// Returns the bytes of the states of a save by parameter and role.
   std::map<std::string, std::string> statesOf(const std::string &save) {
     std::string path = at(save) + "/index.json";
-    SaveIndex index = readIndex(path, InputFile(path, "the index").readAll());
+    SaveIndex index = readIndex(path, InputFile(path, "the index").readAll(SIZE_MAX));
     std::map<std::string, std::string> states;
     for (const SaveIndex::State &state : index.states) {
       std::string flat;

@@ -129,7 +129,8 @@ public:
   /// Packs `rows` rows of a matrix with `cols` columns into steps along each row. Elements
   /// outside of `extents` are 0.
   void packAlong(const Matrix &from, Extents extents, const Matrix &to, int64_t rows, int64_t cols);
-  /// Packs a matrix into steps across rows, otherwise as packAlong().
+  /// Packs a matrix like packAlong(), but k is the row: a step takes its elements from one column
+  /// (see the table at the head of this file).
   void packAcross(const Matrix &from, Extents extents, const Matrix &to, int64_t rows,
                   int64_t cols);
   /// Packs a matrix into steps along each row and stores them transposed: to(step, row). `rows` is

@@ -29,7 +29,7 @@ void NestBuilder::emitShortRows(Phase &phase, ArrayRef<Step> segment, ArrayRef<i
   SmallVector<AffineExpr> rowIndices = fsdp::delinearise(at.subscripts(), row, rows);
   for (AffineExpr &expr : rowIndices)
     expr = at.subscripts().simplify(expr);
-  // One stage suffices: all reads precede the stores, and no other row reads these rows.
+  // For the check of in-place updates (AccessLog.h), all reads are stage 0 and all stores stage 1.
   log.stage = 0;
   log.watchRow(phase.state, segment, rowIndices);
   std::vector<std::pair<const Step *, Values>> results;

@@ -255,8 +255,8 @@ SmallVector<Value> Sm90Gemm::computeWords(ArrayRef<Value> sums, int64_t from) {
   return words;
 }
 
-/// Applies the epilogue to the tile and stores the results in boxes. One panel is written while the
-/// previous panel is stored.
+/// Applies the epilogue to the tile and stores the results in boxes. One panel is written to shared
+/// memory while the previous panel is copied from there to global memory.
 void Sm90Gemm::finishInBoxes(ArrayRef<Value> sums) {
   const Operand &dest = problem.stores.front().dest;
   int first = plan.rhs.digits.back(), second = plan.lhs.digits.back();
