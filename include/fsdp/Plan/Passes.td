@@ -81,8 +81,8 @@ def RematerialisePass : Pass<"fsdp-rematerialise", "::mlir::ModuleOp"> {
   let summary = "Recompute activations in the backward";
   let description = [{
     In the program `step`, calls of the forward whose results the backward reads are repeated
-    before the first reader in the backward. The repeated calls read the parameters that are gathered for
-    the backward.
+    before the first reader in the backward. The repeated calls read the parameters that are
+    gathered for the backward.
 
     | policy | calls that are repeated |
     |---|---|

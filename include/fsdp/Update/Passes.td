@@ -83,8 +83,8 @@ def AddStepBlockPass : Pass<"fsdp-add-step-block", "::mlir::ModuleOp"> {
 
     If the backward starts from a loss scale, the scale is slot 2. Gradients are measured, clipped
     and applied without the scale: the norm and the factor in slot 4 are divided by the scale. A
-    dynamic scale halves after a step that was not finite, and doubles after `loss-scale-growth-interval`
-    finite steps in a row.
+    dynamic scale halves after a step that was not finite, and doubles after
+    `loss-scale-growth-interval` finite steps in a row.
 
     - Requires: `fsdp-accumulate-gradients`.
     - Ensures: the results are `(block, gradients...)`. Slots 2 and 3 of the block have the loss
