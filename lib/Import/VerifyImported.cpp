@@ -65,6 +65,7 @@ private:
 } // namespace
 
 LogicalResult VerifyImportedPass::verifyModule() {
+  ranges = {};
   for (Operation &op : *getOperation().getBody()) {
     auto candidate = dyn_cast<func::FuncOp>(&op);
     if (candidate && candidate.isExternal())

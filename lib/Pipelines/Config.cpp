@@ -22,6 +22,7 @@
 #include "fsdp/Options/OptionTable.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include <cmath>
 
 using namespace mlir::fsdp;
 using llvm::StringRef;
@@ -43,8 +44,9 @@ public:
 
 private:
   void fail(const ConfigOrigin &place, const Twine &message) {
-    failed = true;
-    report(true, place, message);
+    ++numErrors;
+    // A key that is not known is the file's own text.
+    report(true, {place.line, place.column, shortText(place.key)}, shortText(message.str(), 1000));
   }
   void failKind(const ConfigOrigin &place, const JsonValue &found, StringRef expected) {
     fail(place, "expected " + expected + ", found " + found.describe());
@@ -65,8 +67,8 @@ private:
 
   ConfigReport report;
   Config config;
-  bool failed = false;
-  /// Values of keys that together decide how units are formed.
+  unsigned numErrors = 0;
+  /// Keys that together decide how units are made.
   std::optional<ConfigFact> minNumParams;
   std::optional<ConfigOrigin> layerClasses;
   bool foreignPolicy = false;
@@ -88,7 +90,10 @@ static const OptionRow *findOwn(StringRef key) {
 void ConfigReader::failUnknown(const ConfigOrigin &place) {
   std::string nearest;
   unsigned least = std::max<unsigned>(2, place.key.size() / 3) + 1;
+  constexpr size_t longest = 64; // of a key; the distance takes time of both lengths' product
   auto consider = [&](const std::string &name) {
+    if (place.key.size() > longest)
+      return;
     unsigned distance = StringRef(name).edit_distance(place.key, /*AllowReplacements=*/true, least);
     if (distance < least) {
       least = distance;
@@ -108,10 +113,12 @@ void ConfigReader::failUnknown(const ConfigOrigin &place) {
 }
 
 void ConfigReader::walk(const JsonValue &object, const std::string &path) {
+  constexpr unsigned mostErrors = 20;
   for (const JsonMember &member : object.members)
-    visit(member,
-          {member.line, member.column, path.empty() ? member.name : path + "." + member.name},
-          path.empty());
+    if (numErrors < mostErrors)
+      visit(member,
+            {member.line, member.column, path.empty() ? member.name : path + "." + member.name},
+            path.empty());
 }
 
 void ConfigReader::visit(const JsonMember &member, const ConfigOrigin &place, bool atTop) {
@@ -397,11 +404,11 @@ std::optional<Config> ConfigReader::read(const JsonValue &root) {
     return std::nullopt;
   }
   walk(root, "");
-  if (!failed)
+  if (numErrors == 0)
     dropUnused(root);
-  if (!failed)
+  if (numErrors == 0)
     reconcile();
-  return failed ? std::nullopt : std::optional(std::move(config));
+  return numErrors ? std::nullopt : std::optional(std::move(config));
 }
 
 std::optional<Config> mlir::fsdp::readConfig(StringRef path, ConfigReport report) {

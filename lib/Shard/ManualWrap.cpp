@@ -78,7 +78,8 @@ LogicalResult WrapFile::readEntry(const JsonValue &value) {
     for (const JsonMember &member : value.members)
       if (member.name != "unit" && member.name != "params")
         return emitError(at(member.line, member.column))
-               << "wrap: expected \"unit\" and \"params\", found \"" << member.name << "\"";
+               << "wrap: expected \"unit\" and \"params\", found \"" << shortText(member.name)
+               << "\"";
     const JsonMember *unit = value.find("unit"), *params = value.find("params");
     if (!unit || !params)
       return fail(value) << "expected both \"unit\" and \"params\", as in {\"unit\": \"ends\", "

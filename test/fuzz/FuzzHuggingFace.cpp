@@ -33,7 +33,8 @@ static void generate(const ModelConfig &config) {
                       math::MathDialect, tensor::TensorDialect>();
   OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context));
   bool isGPT2 = config.family == Family::GPT2;
-  Emitter emit(*module, config, isGPT2 ? gpt2Parameters(config) : llamaParameters(config));
+  std::vector<Parameter> parameters = isGPT2 ? gpt2Parameters(config) : llamaParameters(config);
+  Emitter emit(*module, config, parameters);
   isGPT2 ? emitGPT2(emit) : emitLlama(emit);
   if (failed(verify(*module)))
     std::abort();

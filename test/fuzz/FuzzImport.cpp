@@ -31,7 +31,7 @@ using namespace mlir;
 static sigjmp_buf afterCrash;
 static volatile bool isParsing = false;
 
-extern "C" [[noreturn]] void _exit(int status) {
+extern "C" void _exit(int status) {
   if (isParsing)
     siglongjmp(afterCrash, 1);
   for (;;)
@@ -59,8 +59,38 @@ private:
 };
 } // namespace
 
-/// Returns null if the parser refuses the input or crashes on it.
-static OwningOpRef<ModuleOp> parse(const uint8_t *data, size_t size, MLIRContext &context) {
+namespace {
+/// A context and the passes of Import. Making them takes longer than a run.
+struct Importer {
+  Importer() : context(getRegistry(), MLIRContext::Threading::DISABLED), passes(&context) {
+    context.getDiagEngine().registerHandler([](Diagnostic &diagnostic) {
+      std::string text = diagnostic.str();
+      return success();
+    });
+    fsdp::buildImportPipeline(passes, fsdp::StepOptions());
+  }
+
+  static const DialectRegistry &getRegistry() {
+    static DialectRegistry *registry = [] {
+      auto *all = new DialectRegistry;
+      registerAllDialects(*all);
+      registerAllExtensions(*all);
+      all->insert<fsdp::FSDPDialect>();
+      return all;
+    }();
+    return *registry;
+  }
+
+  MLIRContext context;
+  PassManager passes;
+  unsigned runs = 0;
+};
+} // namespace
+
+/// Parses as fsdp-compile does, with low limits. Returns null if the input is refused. Sets
+/// `isCrash` if the parser crashes.
+static OwningOpRef<ModuleOp> parse(const uint8_t *data, size_t size, MLIRContext &context,
+                                   bool &isCrash) {
   fsdp::ParseLimits limits;
   limits.nesting = 32;
   limits.ops = 2000;
@@ -69,6 +99,7 @@ static OwningOpRef<ModuleOp> parse(const uint8_t *data, size_t size, MLIRContext
   if (sigsetjmp(afterCrash, /*savemask=*/1)) {
     isParsing = false;
     handlers.restore();
+    isCrash = true;
     return nullptr;
   }
   isParsing = true;
@@ -79,27 +110,20 @@ static OwningOpRef<ModuleOp> parse(const uint8_t *data, size_t size, MLIRContext
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  static DialectRegistry *registry = [] {
-    auto *all = new DialectRegistry;
-    registerAllDialects(*all);
-    registerAllExtensions(*all);
-    all->insert<fsdp::FSDPDialect>();
-    return all;
-  }();
-  // A crash leaves the context in any state, so it is not used again, nor deleted.
-  auto *context = new MLIRContext(*registry, MLIRContext::Threading::DISABLED);
-  context->getDiagEngine().registerHandler([](Diagnostic &diagnostic) {
-    std::string text = diagnostic.str();
-    return success();
-  });
-  OwningOpRef<ModuleOp> module = parse(data, size, *context);
-  if (!module)
-    return 0;
-  PassManager passes(context);
-  fsdp::StepOptions options;
-  fsdp::buildImportPipeline(passes, options);
-  (void)passes.run(*module);
-  module = nullptr;
-  delete context;
+  constexpr unsigned mostRuns = 500; // the context keeps every attribute
+  static Importer *importer = nullptr;
+  if (importer && importer->runs == mostRuns) {
+    delete importer;
+    importer = nullptr;
+  }
+  if (!importer)
+    importer = new Importer;
+  ++importer->runs;
+  bool isCrash = false;
+  OwningOpRef<ModuleOp> module = parse(data, size, importer->context, isCrash);
+  if (module)
+    (void)importer->passes.run(*module);
+  if (isCrash) // it leaves the context in any state, so it is not used again, nor deleted
+    importer = nullptr;
   return 0;
 }

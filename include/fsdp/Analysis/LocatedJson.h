@@ -19,6 +19,7 @@ using fsdpcommon::JsonProblem;
 using fsdpcommon::JsonValue;
 using fsdpcommon::parseJson;
 using fsdpcommon::readJson;
+using fsdpcommon::shortText;
 } // namespace mlir::fsdp
 
 #endif // FSDP_ANALYSIS_LOCATEDJSON_H

@@ -125,7 +125,8 @@ BatchPlace BatchPlaces::ofExpand(tensor::ExpandShapeOp op) const {
     return BatchPlace::unknown();
   ReassociationIndices group = op.getReassociationIndices()[place.dim]; // returned by value
   int64_t before = 1; // elements of the group's dimensions so far
-  for (int64_t member : group) {
+  SmallVector<ReassociationIndices> groups = op.getReassociationIndices();
+  for (int64_t member : groups[place.dim]) {
     int64_t outer = place.outer / before;
     if (place.outer % before == 0 && shape[member] % (outer * batch) == 0)
       return BatchPlace::inside(member, outer);

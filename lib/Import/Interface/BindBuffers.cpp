@@ -284,6 +284,7 @@ void BindBuffersPass::runOnOperation() {
   func = getEntry(getOperation());
   if (!func)
     return;
+  tables.clear(); // of another module
   func.walk([&](Operation *op) {
     if (isTable(op))
       tables.push_back(op);

@@ -344,6 +344,14 @@ void LiftParametersPass::setModuleAttributes() {
 
 void LiftParametersPass::runOnOperation() {
   func = getEntry(getOperation());
+  // Drop what was found in another module.
+  isMarked = guesses = false;
+  guess = {};
+  numMarked = numTables = 0;
+  tables.clear();
+  names.clear();
+  values.clear();
+  constants.clear();
   if (!func)
     return;
   FailureOr<ParameterList> parsed = ParameterList::parse(params, paramsFile, func.getLoc());

@@ -137,7 +137,7 @@ FailureOr<SidecarEntry> SidecarReader::readEntry(const JsonValue &value) {
     if (!llvm::is_contained({"index", "name", "resource", "rename", "init", "frozen"},
                             StringRef(field.name)))
       return fail(field.line, field.column)
-             << "unknown field \"" << field.name << "\" at " << entry.describe();
+             << "unknown field \"" << shortText(field.name) << "\" at " << entry.describe();
   if (const JsonMember *init = value.find("init")) {
     FailureOr<InitAttr> parsed = readInit(init->value);
     if (failed(parsed))

@@ -262,6 +262,11 @@ void ReadDropoutMarkersPass::replace(func::CallOp call) {
 }
 
 void ReadDropoutMarkersPass::runOnOperation() {
+  // Drop what was found in another module.
+  markers.clear();
+  inputs.clear();
+  sites.clear();
+  batch = site = 0;
   if (failed(readDeclarations()))
     return signalPassFailure();
   if (markers.empty())

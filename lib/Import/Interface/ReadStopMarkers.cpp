@@ -148,6 +148,7 @@ LogicalResult ReadStopMarkersPass::checkNumber(Operation *holder) {
 }
 
 void ReadStopMarkersPass::runOnOperation() {
+  markerFunctions.clear(); // of another module
   bool failedAny = false;
   SmallVector<Operation *> markers;
   for (auto func : getOperation().getOps<func::FuncOp>())

@@ -130,6 +130,9 @@ LogicalResult BoundIdsPass::bound(const RowLookup &lookup) {
 
 void BoundIdsPass::runOnOperation() {
   func::FuncOp func = getOperation();
+  // Drop the ranges of another function: its values may be freed, and their addresses used again.
+  ranges = {};
+  inferred.clear();
   if (func.isExternal())
     return;
   bool failedAny = false;

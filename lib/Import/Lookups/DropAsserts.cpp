@@ -310,6 +310,10 @@ void DropAssertsPass::dropAsserts() {
 }
 
 void DropAssertsPass::runOnOperation() {
+  // Drop the ranges of another function: its values may be freed, and their addresses used again.
+  ranges = {};
+  extra = {};
+  covered.clear();
   SmallVector<tensor::ExtractOp> extracts;
   getOperation().walk([&](tensor::ExtractOp op) {
     if (isa<RankedTensorType>(op.getTensor().getType()))

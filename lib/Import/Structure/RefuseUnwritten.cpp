@@ -167,6 +167,7 @@ LogicalResult RefuseUnwrittenPass::check(Operation *op) {
 }
 
 void RefuseUnwrittenPass::runOnOperation() {
+  unwritten = {}; // the values of another function may be freed
   unsigned refused = 0;
   getOperation().walk([&](Operation *op) {
     if (failed(check(op)) && ++refused == 8)

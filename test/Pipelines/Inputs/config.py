@@ -62,6 +62,7 @@ BAD = [
      '"zero_optimization.stag": unknown key; did you mean "zero_optimization.stage"?'),
     ('{"fsdp_config": {"fsdp_transformer_layer_cls": []}}', "1:18", "unknown key; did you mean \"fsdp_config."),
     ('{"frobnicate": 1}', "1:2", "unknown key; docs/reference/config-files.md lists the known keys"),
+    ('{"' + chr(92) + "u001b[31m" + "x" * 1000 + '": 1}', "1:2", '"?[31m' + "x" * 75 + '...": unknown key; docs'),
     ('{"grad_accum": "4"}', "1:2", '"grad_accum": expected an integer, found the string "4"'),
     ('{"grad_accum": 1.5}', "1:2", '"grad_accum": expected an integer, found the number 1.5'),
     ('{"lr": true}', "1:2", '"lr": expected a number, found true'),
