@@ -63,9 +63,7 @@ bool FileOptions::read(StepOptions &options) {
   return true;
 }
 
-/// Returns the number of ranks of a mesh given as text. An invalid mesh is reported by the stage
-/// Shard.
-static int64_t countRanks(StringRef mesh) {
+int64_t fsdp::countRanks(StringRef mesh) {
   int64_t ranks = 1;
   SmallVector<StringRef> axes, factors;
   mesh.split(axes, ',');
