@@ -63,7 +63,8 @@ static void checkLaunched(const LaunchOptions &options) {
   if (!isLaunched || !options.launchedRank)
     badInput(
         "--launched-rank, --launched-channel, --launched-resume and --launched-artifact are for "
-        "processes started by fsdp-run itself; start ranks with --processes, or with RANK and WORLD_SIZE in the "
+        "processes started by fsdp-run itself; start ranks with --processes, or with RANK and "
+        "WORLD_SIZE in the "
         "environment");
 }
 

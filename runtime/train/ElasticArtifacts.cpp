@@ -8,10 +8,10 @@
 //     example because it is for another processor, is left out.
 //  2. A candidate has the same kind of processor, a program 'step', a number of ranks in the range,
 //     and parameters and optimizer states to which the states of the given artifact map.
-//  3. Among candidates for one number of ranks, the best one is taken. The criteria are, in this
-//     order: the tokens of a step over all ranks differ least; the fewest options of the compiler
-//     differ, apart from mesh and micro-batches; the name begins with that of the given artifact,
-//     as gpt.shard3.fsdp does with that of gpt.fsdp.
+//  3. Among candidates for one number of ranks, the nearest one is taken. It has the least
+//     difference in tokens of a step over all ranks. Of several, it differs in the fewest options
+//     of the compiler, apart from mesh and micro-batches. Of several again, its name begins with
+//     that of the given artifact: gpt.fsdp, gpt.shard3.fsdp.
 //
 //===----------------------------------------------------------------------===//
 
