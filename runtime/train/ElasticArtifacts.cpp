@@ -5,13 +5,14 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. Each file *.fsdp of the folder is opened, which checks it. A file that cannot be opened, for
-//     example because it is for another processor, is left out.
+//     example because it is for another processor, is left out. The reason is kept if the file is
+//     named after the given artifact.
 //  2. A candidate has the same kind of processor, a program 'step', a number of ranks in the range,
 //     and parameters and optimizer states to which the states of the given artifact map.
-//  3. Among candidates for one number of ranks, the nearest one is taken. It has the least
-//     difference in tokens of a step over all ranks. Of several, it differs in the fewest options
-//     of the compiler, apart from mesh and micro-batches. Of several again, its name begins with
-//     that of the given artifact: gpt.fsdp, gpt.shard3.fsdp.
+//  3. Among candidates for one number of ranks, those are preferred that are named after the given
+//     artifact: gpt.fsdp, gpt.shard3.fsdp. Of several, the one is taken that differs in the fewest
+//     options of the compiler, apart from mesh and micro-batches. Of several again, it is the one
+//     with the least difference in tokens of a step over all ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,8 +36,8 @@ struct Candidate {
   bool trains = false;
   SaveIndex layout;
 };
-/// Difference in tokens of a step, number of differing options, whether names are unrelated.
-using Distance = std::tuple<uint64_t, size_t, bool>;
+/// Whether names are unrelated, number of differing options, difference in tokens of a step.
+using Distance = std::tuple<bool, size_t, uint64_t>;
 } // namespace
 
 static Candidate describe(const std::string &path) {
@@ -51,16 +52,20 @@ static Candidate describe(const std::string &path) {
           trains, describeLayout(opened)};
 }
 
-/// Returns true if `other` can resume the saves of `own`.
-static bool fits(const Candidate &own, const Candidate &other) {
-  if (!other.trains || own.target != other.target)
-    return false;
-  try {
-    SaveMapping(own.layout, other.layout, own.path, other.path);
-    return true;
-  } catch (const Error &) {
-    return false;
-  }
+/// Throws Error if `other` cannot resume the saves of `own`.
+static void expectFit(const Candidate &own, const Candidate &other) {
+  if (!other.trains)
+    badInput("%s: has no program 'step'", other.path.c_str());
+  if (own.target != other.target)
+    badInput("%s: expected target '%s', found '%s'", other.path.c_str(), own.target.c_str(),
+             other.target.c_str());
+  SaveMapping(own.layout, other.layout, own.path, other.path);
+}
+
+/// Returns true if a file is named after the given artifact: gpt.fsdp, gpt.shard3.fsdp.
+static bool isNamedAfter(const std::string &own, const std::string &other) {
+  std::string stem = fs::path(own).stem().string() + ".";
+  return fs::path(other).filename().string().rfind(stem, 0) == 0;
 }
 
 /// Returns the options of the compiler that may differ between equally good artifacts.
@@ -78,9 +83,8 @@ static Distance distance(const Candidate &own, const Candidate &other) {
   std::vector<std::string> differing;
   std::set_symmetric_difference(mine.begin(), mine.end(), its.begin(), its.end(),
                                 std::back_inserter(differing));
-  std::string stem = fs::path(own.path).stem().string() + ".";
   uint64_t tokens = std::max(own.tokens, other.tokens) - std::min(own.tokens, other.tokens);
-  return {tokens, differing.size(), fs::path(other.path).filename().string().rfind(stem, 0) != 0};
+  return {!isNamedAfter(own.path, other.path), differing.size(), tokens};
 }
 
 ElasticArtifacts::ElasticArtifacts(const std::string &path, std::string in, uint64_t least,
@@ -91,24 +95,26 @@ ElasticArtifacts::ElasticArtifacts(const std::string &path, std::string in, uint
     badInput("--elastic=%llu:%llu: %s is for %llu rank%s; expected a range that includes it",
              (ull)least, (ull)most, path.c_str(), (ull)own.ranks, own.ranks == 1 ? "" : "s");
   std::map<uint64_t, std::map<Distance, std::set<std::string>>> found;
-  std::error_code error;
+  std::error_code error, ofFile;
   fs::directory_iterator at(folder.empty() ? "." : folder, error), end;
+  for (; !error && at != end; at.increment(error)) {
+    if (at->path().extension() != ".fsdp" || !at->is_regular_file(ofFile))
+      continue;
+    std::string file = (folder.empty() ? at->path().filename() : at->path()).string();
+    try {
+      Candidate other = describe(file);
+      if (other.ranks < least || other.ranks > most || other.ranks == own.ranks)
+        continue;
+      expectFit(own, other);
+      found[other.ranks][distance(own, other)].insert(other.path);
+    } catch (const Error &problem) {
+      if (isNamedAfter(path, file))
+        reasons.push_back(problem.what());
+    }
+  }
   if (error)
     badInput("%s: cannot search for artifacts for --elastic: %s", folder.c_str(),
              error.message().c_str());
-  for (; !error && at != end; at.increment(error)) {
-    if (at->path().extension() != ".fsdp" || !at->is_regular_file(error))
-      continue;
-    try {
-      fs::path file = folder.empty() ? at->path().filename() : at->path();
-      Candidate other = describe(file.string());
-      if (other.ranks >= least && other.ranks <= most && other.ranks != own.ranks &&
-          fits(own, other))
-        found[other.ranks][distance(own, other)].insert(other.path);
-    } catch (const Error &) {
-      // Not an artifact for this machine.
-    }
-  }
   artifacts[own.ranks] = path;
   for (const auto &[ranks, byDistance] : found) {
     const std::set<std::string> &best = byDistance.begin()->second;

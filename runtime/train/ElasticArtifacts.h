@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace fsdprt {
 
@@ -32,6 +33,9 @@ public:
   const std::string &forRanks(uint64_t ranks) const;
   /// Returns text such as "4 ranks: gpt.fsdp, 3 ranks: gpt.shard3.fsdp".
   std::string text() const;
+  /// Returns why files that are named after the given artifact, such as gpt.shard3.fsdp, are not
+  /// used.
+  const std::vector<std::string> &leftOut() const { return reasons; }
   /// Throws Error if there is no artifact for another number of ranks.
   void expectSeveral() const;
 
@@ -41,6 +45,7 @@ private:
   std::string folder;
   uint64_t least, most;
   std::map<uint64_t, std::string> artifacts; ///< paths by number of ranks
+  std::vector<std::string> reasons;
 };
 
 } // namespace fsdprt

@@ -72,25 +72,27 @@ TEST_F(Elastic, FindsArtifactsOfTheModel) {
 }
 
 TEST_F(Elastic, PrefersTheNearestArtifact) {
-  // The number of tokens in a step, other options of the compiler, and then the name.
+  // The criteria are the name, then other options of the compiler, then the tokens of a step.
   add("a.fsdp", toy(4, {"mesh=shard=4", "overlap=true"}));
-  auto more = toy(3, {"mesh=shard=3", "overlap=true"});
-  more.tokens_per_rank = 4;
-  add("z.fsdp", more);
   add("toy3.fsdp", toy(3, {"mesh=shard=3"}));
-  add("b.fsdp", toy(3, {"mesh=shard=3", "overlap=true", "grad-accum=2"}));
+  auto fewer = toy(3, {"mesh=shard=3", "overlap=true"});
+  fewer.tokens_per_rank = 4;
+  add("b.fsdp", fewer);
   EXPECT_EQ(found("a.fsdp", 3, 4), "4 ranks: a.fsdp, 3 ranks: b.fsdp");
-  add("a.shard3.fsdp", toy(3, {"mesh=shard=3", "overlap=true"}));
-  EXPECT_EQ(found("a.fsdp", 3, 4), "4 ranks: a.fsdp, 3 ranks: a.shard3.fsdp");
-  add("a.again.fsdp", toy(3, {"mesh=shard=3", "overlap=true"}));
-  expectIn(found("a.fsdp", 3, 4), "--elastic: expected one artifact for 3 ranks of the model in");
-  expectIn(found("a.fsdp", 3, 4), "a.again.fsdp and " + at("a.shard3.fsdp") +
-                                      ", which are equally near to it; remove one of them");
-  EXPECT_EQ(found("a.fsdp", 4, 4), "4 ranks: a.fsdp");
-  auto nearer = toy(3);
-  nearer.tokens_per_rank = 10;
-  add("c.fsdp", nearer);
+  add("c.fsdp", toy(3, {"mesh=shard=3", "overlap=true", "grad-accum=2"}));
   EXPECT_EQ(found("a.fsdp", 3, 4), "4 ranks: a.fsdp, 3 ranks: c.fsdp");
+  auto nearer = toy(3, {"mesh=shard=3", "overlap=true"});
+  nearer.tokens_per_rank = 10;
+  add("d.fsdp", nearer);
+  EXPECT_EQ(found("a.fsdp", 3, 4), "4 ranks: a.fsdp, 3 ranks: d.fsdp");
+  nearer.constants = 1;
+  add("e.fsdp", nearer);
+  expectIn(found("a.fsdp", 3, 4), "--elastic: expected one artifact for 3 ranks of the model in");
+  expectIn(found("a.fsdp", 3, 4),
+           "d.fsdp and " + at("e.fsdp") + ", which are equally near to it; remove one of them");
+  add("a.shard3.fsdp", toy(3, {"mesh=shard=3", "beta2=0.5"}));
+  EXPECT_EQ(found("a.fsdp", 3, 4), "4 ranks: a.fsdp, 3 ranks: a.shard3.fsdp");
+  EXPECT_EQ(found("a.fsdp", 4, 4), "4 ranks: a.fsdp");
 }
 
 TEST_F(Elastic, RefusesBadUsage) {
@@ -109,6 +111,8 @@ TEST_F(Elastic, RefusesBadUsage) {
          "--elastic=4:8: expected an artifact for another number of ranks, found those for 4 "
          "ranks: toy4.fsdp; compile one with fsdp-compile --also-mesh=shard=N",
          elastic + "4:8");
+  writeFile(at("toy4.shard3.fsdp"), "not an artifact", 15);
+  expect(2, "warning: --elastic does not use toy4.shard3.fsdp: ", elastic + "4:8");
   expect(2, "no: cannot search for artifacts for --elastic: No such file",
          elastic + "2:4 --elastic-artifacts=no");
 }

@@ -124,6 +124,8 @@ static int launchRanks(const Options &options, char **argv, Printer &printer) {
   if (options.isElastic()) {
     artifacts.emplace(options.artifact, options.elasticFolder, options.leastRanks,
                       options.mostRanks);
+    for (const std::string &reason : artifacts->leftOut())
+      printer.warning("--elastic does not use %s", reason.c_str());
     artifacts->expectSeveral();
     printer.line("elastic: %s", artifacts->text().c_str());
   }
