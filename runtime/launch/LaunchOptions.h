@@ -29,12 +29,17 @@ struct LaunchOptions {
   double timeoutSeconds = 60, heartbeatSeconds = 2, rendezvousSeconds = 60;
   bool restart = false; ///< restart if a rank is lost or hangs
   uint64_t mostRestarts = 3;
+  /// Least and most ranks of a restart after ranks were lost; 0: the artifact's ranks only.
+  uint64_t leastRanks = 0, mostRanks = 0;
+  std::string elasticFolder; ///< folder of the artifacts for other numbers of ranks
+  bool isElastic() const { return mostRanks != 0; }
   std::string flightRecord; ///< path; empty: a file in the temporary folder
 
   // For a process that has one of several ranks:
   std::optional<uint32_t> launchedRank;
   int launchedChannel = -1;         ///< descriptor of the channel to the supervising process
   std::string launchedResume;       ///< folder of saves to resume from after a restart
+  std::string launchedArtifact;     ///< artifact after a restart with fewer ranks
   std::optional<LaunchPlace> place; ///< place given by a launcher
   bool needsRendezvous = false;     ///< ranks of one machine connect at `place`
 

@@ -63,13 +63,15 @@ static void checkLaunched(const LaunchOptions &options) {
       options.launchedChannel >= 0 && processBehind(options.launchedChannel) == getppid();
   if (!isLaunched || !options.launchedRank)
     badInput(
-        "--launched-rank, --launched-channel and --launched-resume are for processes started by "
-        "fsdp-run itself; start ranks with --processes, or with RANK and WORLD_SIZE in the "
+        "--launched-rank, --launched-channel, --launched-resume and --launched-artifact are for "
+        "processes started by fsdp-run itself; start ranks with --processes, or with RANK and "
+        "WORLD_SIZE in the "
         "environment");
 }
 
 void fsdprt::placeProcess(LaunchOptions &options) {
-  if (options.launchedRank || options.launchedChannel >= 0 || !options.launchedResume.empty())
+  if (options.launchedRank || options.launchedChannel >= 0 || !options.launchedResume.empty() ||
+      !options.launchedArtifact.empty())
     checkLaunched(options);
   if (options.launchedRank || !options.runs)
     return;

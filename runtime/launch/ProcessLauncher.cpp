@@ -27,13 +27,14 @@ using ull = unsigned long long;
 namespace {
 class Launcher final : public ProcessSupervisor {
 public:
-  /// `resume`: folder of saves to resume from after a restart, or empty.
-  Launcher(const LaunchOptions &options, char **argv, std::string resume)
-      : ProcessSupervisor(options, {}), argv(argv), resume(std::move(resume)),
-        children(host.ranks()) {}
+  /// `restart`: how the ranks start again; its artifact is empty at the first start.
+  Launcher(const LaunchOptions &options, char **argv, const Restart &restart)
+      : ProcessSupervisor(options, {}), argv(argv), restart(restart), children(host.ranks()) {}
   /// Kills the remaining children and waits for them.
   ~Launcher() override;
   int run();
+  /// Returns the number of ranks that ended by themselves, in order or with a reported failure.
+  uint64_t countLeft();
 
 private:
   struct Child {
@@ -51,7 +52,7 @@ private:
   void tell(const Error &) override { host.refuse(Abandoned()); }
 
   char **argv;
-  std::string resume;
+  const Restart &restart;
   std::vector<Child> children;
   int forwarded = 0;
   bool endedEarly =
@@ -69,9 +70,12 @@ void Launcher::start(uint32_t rank) {
   for (char **argument = argv; *argument; ++argument)
     arguments.push_back(*argument);
   arguments.insert(arguments.end(), {rankOption.data(), channelOption.data()});
-  std::string resumeOption = "--launched-resume=" + resume;
-  if (!resume.empty())
+  std::string resumeOption = "--launched-resume=" + restart.resume;
+  if (!restart.resume.empty())
     arguments.push_back(resumeOption.data());
+  std::string artifactOption = "--launched-artifact=" + restart.artifact;
+  if (!restart.artifact.empty())
+    arguments.push_back(artifactOption.data());
   arguments.push_back(nullptr);
   pid_t parent = getpid(), process = fork();
   if (process < 0)
@@ -143,6 +147,13 @@ void Launcher::forwardSignal() {
     kill(rank, SIGTERM);
 }
 
+uint64_t Launcher::countLeft() {
+  uint64_t left = 0;
+  for (uint32_t rank = 0; rank < children.size(); ++rank)
+    left += hasReported(rank);
+  return left;
+}
+
 int Launcher::run() {
   for (uint32_t rank = 0; rank < children.size(); ++rank)
     start(rank);
@@ -170,22 +181,34 @@ int Launcher::run() {
 }
 
 int fsdprt::launch(const LaunchOptions &options, char **argv,
-                   const std::function<std::string()> &findSave) {
+                   const std::function<Restart(uint64_t left)> &planRestart) {
   catchInterrupts(Interrupts::said);
-  std::string resume;
+  LaunchOptions current = options;
+  Restart restart;
   for (uint64_t restarts = 0;; ++restarts) {
-    Launcher launcher(options, argv, resume);
+    Launcher launcher(current, argv, restart);
     try {
       return launcher.run();
-    } catch (const Error &error) {
+    } catch (Error &error) {
       bool lost = error.status == FSDPRT_LOST || error.status == FSDPRT_HUNG;
       if (!lost || !options.restart || interruptSignal() || restarts == options.mostRestarts)
         throw;
-      resume = findSave();
-      std::fprintf(stderr, "%s: %s\n%s: restarting %s%s (%llu of at most %llu)\n", options.program,
-                   error.what(), options.program,
-                   resume.empty() ? "from the beginning" : "from the last save in ", resume.c_str(),
-                   (ull)restarts + 1, (ull)options.mostRestarts);
+      try {
+        restart = planRestart(launcher.countLeft());
+      } catch (const Error &problem) {
+        throw Error(error.status, error.message + "; no restart: " + problem.message);
+      }
+      std::string where;
+      if (restart.artifact != current.artifact)
+        where = format(" on %llu rank%s with %s", (ull)restart.ranks, restart.ranks == 1 ? "" : "s",
+                       restart.artifact.c_str());
+      std::fprintf(stderr, "%s: %s\n%s: restarting %s%s%s (%llu of at most %llu)\n",
+                   options.program, error.what(), options.program,
+                   restart.resume.empty() ? "from the beginning" : "from the last save in ",
+                   restart.resume.c_str(), where.c_str(), (ull)restarts + 1,
+                   (ull)options.mostRestarts);
+      current.artifact = restart.artifact;
+      current.ranks = 0; // --ranks holds for the first artifact
     }
   }
 }

@@ -20,10 +20,19 @@
 
 namespace fsdprt {
 
-/// Runs this program once for every rank, with the same arguments. Returns the exit code. If not
-/// all ranks end in an orderly way, throws Error with the first reason. No rank is left running.
-/// findSave() returns the folder of saves to resume from after a restart, or an empty text.
-int launch(const LaunchOptions &options, char **argv, const std::function<std::string()> &findSave);
+/// How ranks start again.
+struct Restart {
+  std::string artifact; ///< path
+  uint64_t ranks = 0;   ///< of the artifact
+  std::string resume;   ///< folder of saves to resume from; empty: start from the beginning
+};
+
+/// Runs this program once for every rank, with the same arguments. Returns the exit code. Throws
+/// Error with the first reason if the ranks do not all end in order. No rank is left running.
+/// planRestart(left) says how to go on if `left` of the ranks were not lost. If it throws, its
+/// message is appended to the reason.
+int launch(const LaunchOptions &options, char **argv,
+           const std::function<Restart(uint64_t left)> &planRestart);
 
 /// Returns the message in which a rank reports its failure.
 Message failureOf(fsdprt_status status, const char *message);

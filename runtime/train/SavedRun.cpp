@@ -348,12 +348,15 @@ static std::string optionsWithout(const SaveIndex &some, const SaveIndex &other)
 
 /// Returns how the artifact of the save was compiled, as text after "artifact".
 static std::string compileChange(const SaveIndex &saved, const SaveIndex &wanted) {
+  std::string model;
+  if (saved.modelSource != wanted.modelSource)
+    model = ", from '" + printable(saved.modelSource) + "'";
   std::string there = optionsWithout(saved, wanted), here = optionsWithout(wanted, saved);
   if (there.empty() && here.empty())
-    return saved.meshText() == wanted.meshText() ? "" : ", for mesh " + saved.meshText();
+    return model + (saved.meshText() == wanted.meshText() ? "" : ", for mesh " + saved.meshText());
   if (there.empty())
-    return ", compiled without " + here;
-  return ", compiled with " + there + (here.empty() ? "" : " instead of " + here);
+    return model + ", compiled without " + here;
+  return model + ", compiled with " + there + (here.empty() ? "" : " instead of " + here);
 }
 
 std::string SavedRun::remark(const RunState &own) const {

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CommandLine.h"
+#include "AlsoMesh.h"
 #include "fsdp/Analysis/TargetInfo.h"
 #include "fsdp/Pipelines/Compiler.h"
 #include "fsdp/Plan/Checkpointing.h"
@@ -27,6 +28,7 @@ EXAMPLES
   fsdp-compile gpt.mlir --mesh=shard=2 -o gpt.fsdp --explain      train with: fsdp-run gpt.fsdp
   fsdp-compile gpt2.mlir --attach-loss=cross_entropy --buffer=0=causal -o gpt2.fsdp   logits, a mask
   fsdp-compile gpt.mlir --config=config.json -o gpt.fsdp          options in a file
+  fsdp-compile gpt.mlir --mesh=shard=4 --also-mesh=shard=3,shard=2 -o gpt.fsdp   also gpt.shard3.fsdp
   fsdp-compile gpt.mlir --mesh=shard=2 --param-dtype=bf16 --target=sm_80 -o gpt.fsdp     for GPUs
   fsdp-compile gpt.mlir --mesh=shard=2 --compile-to=differentiate -o -     the IR after a stage
 
@@ -72,6 +74,7 @@ static constexpr const char *modelHelp = R"(THE MODEL
   ["wte.*", "h.0.*"]} puts all into one.
 
   --mesh=replicate=2,shard=4 has 8 ranks. A size may have factors, outermost first: shard=2x4.
+  --also-mesh=shard=6,replicate=2,shard=2 writes two more artifacts; each mesh ends with its shard.
 
 )";
 
@@ -272,5 +275,7 @@ std::optional<std::string> fsdp::checkUsage(const StepOptions &options) {
   const std::string &checkpointing = options.plan.checkpointing;
   if (std::string problem; !CheckpointingPolicy::parse(checkpointing, problem))
     return "--activation-checkpointing=" + checkpointing + ": " + problem;
-  return checkOutputs(options);
+  if (std::optional<std::string> problem = checkOutputs(options))
+    return problem;
+  return checkAlsoMesh(options);
 }

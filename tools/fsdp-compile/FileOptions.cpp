@@ -63,8 +63,7 @@ bool FileOptions::read(StepOptions &options) {
   return true;
 }
 
-/// Returns the number of ranks of a mesh given as text. The stage Shard reports an invalid mesh.
-static int64_t countRanks(StringRef mesh) {
+int64_t fsdp::countRanks(StringRef mesh) {
   int64_t ranks = 1;
   SmallVector<StringRef> axes, factors;
   mesh.split(axes, ',');

@@ -34,6 +34,10 @@ private:
   std::string path;
 };
 
+/// Returns the number of ranks of a mesh given as text. An invalid mesh is reported by the stage
+/// Shard.
+int64_t countRanks(llvm::StringRef mesh);
+
 } // namespace mlir::fsdp
 
 #endif // FSDP_TOOLS_COMPILE_FILEOPTIONS_H

@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
+#include "AlsoMesh.h"
 #include "CommandLine.h"
 #include "FileOptions.h"
 #include "WhatIf.h"
@@ -176,10 +177,17 @@ static LogicalResult checkEarly(ModuleOp module, const StepOptions &options) {
   if (failed(CpuTarget::get(options.codegen.targetCpu, module.getLoc())) ||
       failed(loadCluster(module.getContext(), options.plan.cluster)))
     return failure();
-  return parseMeshSpec(options.shard.mesh, [&] { return emitError(module.getLoc()); });
+  std::string problem;
+  std::vector<std::string> meshes = splitMeshes(options.driver.alsoMesh, problem);
+  meshes.push_back(options.shard.mesh);
+  for (const std::string &mesh : meshes)
+    if (failed(parseMeshSpec(mesh, [&] { return emitError(module.getLoc()); })))
+      return failure();
+  return success();
 }
 
-static int compile(const CommandLine &line) {
+/// Compiles for one mesh. Sets `compiled` to the options of the plan. Returns the exit code.
+static int compile(const CommandLine &line, StepOptions &compiled) {
   DialectRegistry registry;
   registerDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
@@ -214,7 +222,17 @@ static int compile(const CommandLine &line) {
     return driver.output.empty() || succeeded(writeModule(*step.module, driver.output)) ? 0 : 1;
   if (!driver.output.empty() && failed(verifyRanks(*step.module)))
     return badUsage;
+  compiled = step.options;
   return finish(step);
+}
+
+/// Compiles for the mesh of --mesh, and for those of --also-mesh. Returns the exit code.
+static int compileAll(const CommandLine &line) {
+  StepOptions compiled, ignored;
+  if (int code = compile(line, compiled); code || line.options.driver.alsoMesh.empty())
+    return code;
+  return compileAlso(line, compiled,
+                     [&](const CommandLine &also) { return compile(also, ignored); });
 }
 
 int main(int argc, char **argv) {
@@ -239,7 +257,7 @@ int main(int argc, char **argv) {
   if (line->listsKeys || line->listsOptions)
     return 0;
   const DriverOptions &driver = line->options.driver;
-  return driver.whatIf.empty() ? compile(*line)
+  return driver.whatIf.empty() ? compileAll(*line)
                                : answerWhatIf(std::vector<std::string>(argv, argv + argc),
                                               driver.input, driver.whatIf);
 }

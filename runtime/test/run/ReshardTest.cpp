@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests the mapping between two layouts, written by hand; runs of the toy model that resume on
-// another number of ranks; the files that a rank of a large save needs; and saves of other models.
+// Tests the mapping between two layouts, written by hand, and runs of the toy model that resume on
+// another number of ranks. Further tests are about the files that a rank of a large save needs, and
+// about saves of other models.
 //
 //===----------------------------------------------------------------------===//
 

@@ -23,9 +23,11 @@
 #include "launch/LaunchPlan.h"
 #include "launch/LauncherRendezvous.h"
 #include "launch/ProcessLauncher.h"
+#include "train/ElasticArtifacts.h"
 #include "train/Trainer.h"
 #include <csignal>
 #include <cstdio>
+#include <tuple>
 #include <unistd.h>
 
 using namespace fsdprt;
@@ -75,6 +77,18 @@ static ArtifactHandle openEarly(const Options &options) {
   return artifact;
 }
 
+/// With --elastic in a launcher's job, chooses the artifact for the number of its processes.
+static void chooseElastic(Options &options) {
+  if (!options.isElastic() || !options.runs || options.processes || options.launchedChannel >= 0)
+    return;
+  std::optional<LaunchPlace> place = findLaunchPlace();
+  if (!place)
+    badInput("--elastic has no effect without --processes or a launcher such as mpirun");
+  options.artifact = ElasticArtifacts(options.artifact, options.elasticFolder, options.leastRanks,
+                                      options.mostRanks)
+                         .forRanks(place->ranks);
+}
+
 namespace {
 /// Ends the run after a step if a signal asks for it.
 class InterruptObserver final : public TrainingObserver {
@@ -106,12 +120,31 @@ static int train(const Options &options, fsdprt_artifact *artifact, Printer &pri
   return Trainer(options, artifact, printer, observers).execute();
 }
 
+/// Starts one process per rank. With --elastic, checks first that there are artifacts for fewer
+/// ranks. Returns the exit code.
+static int launchRanks(const Options &options, char **argv, Printer &printer) {
+  std::optional<ElasticArtifacts> artifacts;
+  if (options.isElastic()) {
+    artifacts.emplace(options.artifact, options.elasticFolder, options.leastRanks,
+                      options.mostRanks);
+    for (const std::string &reason : artifacts->leftOut())
+      printer.warning("--elastic does not use %s", reason.c_str());
+    artifacts->expectSeveral();
+    printer.line("elastic: %s", artifacts->text().c_str());
+  }
+  return launch(options, argv, [&](uint64_t left) {
+    Restart restart{options.artifact, 0, hasSaves(options.save) ? options.save : std::string()};
+    if (artifacts)
+      std::tie(restart.ranks, restart.artifact) = artifacts->forAtMost(left);
+    return restart;
+  });
+}
+
 /// Performs the action that the options select and returns the exit code. `artifact` is null if it
 /// has not been opened yet.
 static int run(const Options &options, ArtifactHandle artifact, char **argv, Printer &printer) {
   if (options.processes && !options.launchedRank && options.runs)
-    return launch(options, argv,
-                  [&] { return hasSaves(options.save) ? options.save : std::string(); });
+    return launchRanks(options, argv, printer);
   if (options.isNull() && !options.dump)
     return walk(options, printer);
   if (!artifact)
@@ -161,6 +194,7 @@ int main(int argc, char **argv) {
   ArtifactHandle artifact;
   try {
     placeProcess(options);
+    chooseElastic(options);
     if (options.runs && options.launchedChannel < 0)
       catchInterrupts(Interrupts::early);
     if (options.needsRendezvous)

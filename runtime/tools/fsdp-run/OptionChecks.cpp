@@ -69,6 +69,18 @@ CLI::Validator fsdprt::oneOf(std::vector<std::string> names) {
   return CLI::Validator(check, "");
 }
 
+std::string fsdprt::parseRange(const std::string &text, uint64_t &least, uint64_t &most) {
+  size_t colon = text.find(':');
+  std::optional<uint64_t> first = parse<uint64_t>(text.substr(0, colon)), last;
+  if (colon != std::string::npos)
+    last = parse<uint64_t>(text.substr(colon + 1));
+  if (!first || !last || *first < 1 || *last < *first)
+    return "expected MIN:MAX, numbers of ranks from 1, such as 2:8" + found(text);
+  least = *first;
+  most = *last;
+  return "";
+}
+
 //===- Combinations -------------------------------------------------------===//
 
 /// Returns an error message if options do not apply to the device.
@@ -124,6 +136,8 @@ std::optional<std::string> fsdprt::contradiction(const CLI::App &app, const Opti
   if (options.restart && options.save.empty())
     return std::string(
         "--on-failure=restart resumes from a save: expected --save=DIR, and --save-every=K");
+  if (options.isElastic() && options.processes && !options.restart)
+    return std::string("--elastic needs --on-failure=restart with --processes");
   auto firstBeside = [&](std::set<std::string> known) -> std::string {
     for (const CLI::Option *option : app.get_options())
       if (option->count() && !option->get_lnames().empty() &&

@@ -28,6 +28,9 @@ CLI::Validator number(const char *expected, bool (*accepts)(double));
 CLI::Validator aRate();
 CLI::Validator oneOf(std::vector<std::string> names);
 
+/// Parses MIN:MAX into two numbers of ranks. Returns an error message, or an empty text.
+std::string parseRange(const std::string &text, uint64_t &least, uint64_t &most);
+
 /// Returns an error message if the given options cannot be combined.
 std::optional<std::string> contradiction(const CLI::App &app, const Options &options);
 

@@ -15,6 +15,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <iostream>
 
 using namespace fsdprt;
@@ -34,6 +35,7 @@ Examples:
   fsdp-run gpt.fsdp --text=book.txt --processes           one process per rank instead of threads
   mpirun -n 2 fsdp-run gpt.fsdp --text=book.txt           ranks on one machine or several: docs/how-to/launch.md
   fsdp-run gpt.fsdp --text=book.txt --processes --save=run1 --save-every=100 --on-failure=restart
+  fsdp-run gpt.fsdp --processes --save=run1 --save-every=100 --on-failure=restart --elastic=2:4
   fsdp-run gpt.fsdp --profile --steps=20                  print the time of each kernel
   fsdp-run gpt.fsdp --simulate=examples/clusters/8xH200.json  estimate the step time on another cluster
   fsdp-run gpt.fsdp --device=emulate --steps=2            run GPU kernels in the checking emulator
@@ -222,7 +224,9 @@ static void addExecution(CLI::App &app, Options &options) {
       ->group(""); // hidden: rank of a process that fsdp-run started
   app.add_option("--launched-channel", options.launchedChannel)
       ->group(""); // hidden: descriptor of the channel to the starting process
-  app.add_option("--launched-resume", options.launchedResume)->group(""); // hidden: for a restart
+  for (auto [name, text] : {std::pair("--launched-resume", &options.launchedResume),
+                            std::pair("--launched-artifact", &options.launchedArtifact)})
+    app.add_option(name, *text)->group(""); // hidden: for a restart
   app.add_option(
          "--link-bandwidth", options.linkBandwidth,
          "Slow collectives down to this bandwidth of a link, in bytes per second (default: no "
@@ -267,6 +271,20 @@ static void addProcesses(CLI::App &app, Options &options) {
          "With --processes, if a rank is lost or hangs: stop, or restart all ranks (default: stop)")
       ->check(oneOf({"stop", "restart"}))
       ->type_name("stop|restart");
+  auto *elastic =
+      app.add_option_function<std::string>(
+             "--elastic",
+             [&](const std::string &text) {
+               if (std::string problem = parseRange(text, options.leastRanks, options.mostRanks);
+                   !problem.empty())
+                 throw CLI::ValidationError("--elastic", problem);
+             },
+             "Restart on the ranks that are left, with artifacts for MIN to MAX ranks")
+          ->type_name("MIN:MAX");
+  app.add_option("--elastic-artifacts", options.elasticFolder,
+                 "Folder of the artifacts for --elastic (default: the folder of the artifact)")
+      ->needs(elastic)
+      ->type_name("DIR");
   app.add_option("--max-restarts", options.mostRestarts, "Maximum number of restarts")
       ->check(wholeNumber(1))
       ->capture_default_str()
@@ -372,6 +390,12 @@ bool fsdprt::parseOptions(int argc, char **argv, Options &options, int &exitCode
     if (!options.launchedResume.empty()) {
       options.resume = options.launchedResume;
       options.init.clear();
+    }
+    if (options.elasticFolder.empty())
+      options.elasticFolder = std::filesystem::path(options.artifact).parent_path().string();
+    if (!options.launchedArtifact.empty()) {
+      options.artifact = options.launchedArtifact;
+      options.ranks = 0; // --ranks holds for the first artifact
     }
   } catch (const CLI::ParseError &error) {
     // The exit code is 0 for --help and --version.

@@ -1,0 +1,53 @@
+//===- ElasticArtifacts.h - Artifacts for other numbers of ranks -*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Implements --elastic: finds artifacts of the same model and optimizer for other numbers of ranks
+// in a folder, such as those of fsdp-compile --also-mesh.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_TRAIN_ELASTICARTIFACTS_H
+#define FSDPRT_TRAIN_ELASTICARTIFACTS_H
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace fsdprt {
+
+class ElasticArtifacts {
+public:
+  /// Searches `folder`, or the working folder if it is empty, for artifacts for `least` to `most`
+  /// ranks that can resume saves of the artifact `path`, which is used for its own number of ranks.
+  /// Files of other models are left out. Throws Error if `path` has another number of ranks, or if
+  /// several artifacts are equally good.
+  ElasticArtifacts(const std::string &path, std::string folder, uint64_t least, uint64_t most);
+
+  /// Returns the artifact for the most ranks up to `ranks`. Throws Error if there is none.
+  const std::pair<const uint64_t, std::string> &forAtMost(uint64_t ranks) const;
+  /// Returns the artifact for this number of ranks. Throws Error if there is none.
+  const std::string &forRanks(uint64_t ranks) const;
+  /// Returns text such as "4 ranks: gpt.fsdp, 3 ranks: gpt.shard3.fsdp".
+  std::string text() const;
+  /// Returns why files that are named after the given artifact, such as gpt.shard3.fsdp, are not
+  /// used.
+  const std::vector<std::string> &leftOut() const { return reasons; }
+  /// Throws Error if there is no artifact for another number of ranks.
+  void expectSeveral() const;
+
+private:
+  [[noreturn]] void fail(const std::string &wanted) const;
+
+  std::string folder;
+  uint64_t least, most;
+  std::map<uint64_t, std::string> artifacts; ///< paths by number of ranks
+  std::vector<std::string> reasons;
+};
+
+} // namespace fsdprt
+
+#endif // FSDPRT_TRAIN_ELASTICARTIFACTS_H
