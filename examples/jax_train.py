@@ -22,7 +22,7 @@ def initial_parameters(key):
         return 0.02 * jax.random.normal(key, shape, jnp.float32)
 
     keys = iter(jax.random.split(key, 2 + 4 * LAYERS))
-    params = {"tokens": normal(next(keys), VOCABULARY, WIDTH),
+    params = {"bytes": normal(next(keys), VOCABULARY, WIDTH),
               "positions": normal(next(keys), SEQUENCE, WIDTH), "norm": jnp.ones(WIDTH)}
     for layer in range(LAYERS):
         params[f"layer{layer}"] = {
@@ -38,7 +38,7 @@ def normalise(x, weight):
 
 def loss_fn(params, tokens, targets):
     batch, sequence = tokens.shape
-    x = params["tokens"][tokens] + params["positions"]
+    x = params["bytes"][tokens] + params["positions"]
     for layer in range(LAYERS):
         w = params[f"layer{layer}"]
         qkv = normalise(x, w["norm1"]) @ w["qkv"]
@@ -46,7 +46,7 @@ def loss_fn(params, tokens, targets):
         mixed = jax.nn.dot_product_attention(q, k, v, is_causal=True)
         x = x + mixed.reshape(batch, sequence, WIDTH) @ w["out"]
         x = x + jax.nn.gelu(normalise(x, w["norm2"]) @ w["up"]) @ w["down"]
-    logits = normalise(x, params["norm"]) @ params["tokens"].T
+    logits = normalise(x, params["norm"]) @ params["bytes"].T
     chosen = jnp.take_along_axis(jax.nn.log_softmax(logits), targets[..., None], -1)
     return -jnp.mean(chosen)
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from .arrays import dtype_name, to_numpy
 from .errors import ExportError
-from .model import BatchInput, Model, Parameter
+from .model import BatchInput, Model, Parameter, check_names
 
 _MARKER = "fsdp.stop_gradient"
 
@@ -185,6 +185,7 @@ def export_jax(loss: Callable, params: Any, *example_batch: Any,
                           + next(n for n in names if names.count(n) > 1))
     batch_leaves = jax.tree_util.tree_flatten_with_path(tuple(example_batch))[0]
     inputs = _batch_names(batch_leaves, batch_names)
+    check_names(names, inputs, "pass batch_names=")
     try:
         jaxpr = jax.make_jaxpr(loss)(params, *example_batch)
     except Exception as error:

@@ -8,12 +8,13 @@ import dataclasses
 import json
 import pathlib
 import re
-from typing import Any, Callable, Mapping
+from typing import Any, Callable, Iterable, Mapping
 
 import numpy as np
 
 from . import safetensors
 from .arrays import to_numpy
+from .errors import ExportError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +34,16 @@ class BatchInput:
     name: str
     shape: tuple[int, ...]
     dtype: str
+
+
+def check_names(parameters: Iterable[str], inputs: list[str], advice: str) -> None:
+    """Raises ExportError with the advice if two of the names are equal."""
+    seen = set(parameters)
+    for name in inputs:
+        if name in seen:
+            raise ExportError(f"'{name}' is the name of a batch input and of another argument; "
+                              f"expected different names: {advice}")
+        seen.add(name)
 
 
 @dataclasses.dataclass

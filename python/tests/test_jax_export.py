@@ -174,6 +174,14 @@ def test_losses_that_are_none_are_refused(loss, message):
         fm.export_jax(loss, parameters(), *example())
 
 
+def test_an_input_with_the_name_of_a_parameter_is_refused():
+    params = {"tokens": jnp.ones((LIMIT, WIDTH))}
+    loss = lambda p, tokens, targets: cross_entropy(p["tokens"][tokens], targets % WIDTH)
+    with pytest.raises(fm.ExportError, match="'tokens' is the name of a batch input and of another"):
+        fm.export_jax(loss, params, *example())
+    fm.export_jax(loss, params, *example(), batch_names=["ids", "targets"])
+
+
 def test_bad_arguments():
     with pytest.raises(ValueError, match="custom_gradients"):
         fm.export_jax(make_loss(linear), parameters(), *example(), custom_gradients="maybe")

@@ -137,6 +137,19 @@ def test_a_mapping_names_the_inputs():
     assert [i.name for i in model.inputs] == ["ids", "targets"]
 
 
+def test_an_input_with_the_name_of_a_parameter_is_refused():
+    class Model(Small):
+        def __init__(self):
+            super().__init__()
+            self.targets = nn.Parameter(torch.zeros(8))
+
+        def middle(self, x):
+            return x + self.targets
+
+    with pytest.raises(fm.ExportError, match="'targets' is the name of a batch input and of another"):
+        fm.export_torch(Model(), (example(), example()), loss=loss_fn)
+
+
 def test_unused_inputs_are_reported():
     with pytest.warns(UserWarning, match="does not depend on the batch input 'weights'"):
         fm.export_torch(Small(), (example(), example(), torch.zeros(2)),

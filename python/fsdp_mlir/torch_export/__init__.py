@@ -24,7 +24,7 @@ from typing import Any, Callable, Mapping, Sequence
 import torch
 
 from ..errors import ExportError
-from ..model import BatchInput, Model, Parameter
+from ..model import BatchInput, Model, Parameter, check_names
 from . import complex_numbers, decompositions, fold, markers
 from .source import place
 
@@ -355,7 +355,9 @@ def export_torch(module: torch.nn.Module, example_batch: Any, loss: Loss | None 
         raise ValueError("custom_gradients: expected \"refuse\" or \"differentiate\", found "
                          f"{custom_gradients!r}")
     tensors, names, by_name = _batch(example_batch, loss)
+    batch_names = _roles(names)
     own = dict(module.named_parameters())
+    check_names(own, batch_names, "rename the argument of the loss, or pass a mapping")
     owners = {id(p): n for n, p in own.items()}
     aliases = {n: owners[id(p)] for n, p in module.named_parameters(remove_duplicate=False)
                if owners[id(p)] != n}
@@ -393,7 +395,6 @@ def export_torch(module: torch.nn.Module, example_batch: Any, loss: Loss | None 
         if ("batch", one) in unused:
             warnings.warn(f"the loss does not depend on the batch input '{one}'", stacklevel=3)
     context, lowered, stops = _lower(program, "loss")
-    batch_names = _roles(names)
     arguments = [{"fsdp.param": n, **({} if n in trained and n not in unused
                                       else {"fsdp.frozen": True})} for n in parameters]
     arguments += [{"fsdp.batch": n} for n in batch_names]
