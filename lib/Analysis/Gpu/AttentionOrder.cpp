@@ -127,10 +127,11 @@ private:
 
 KeyScheduler::KeyScheduler(const KeyOrder &order, const KeyWork &work, int64_t slots)
     : order(order), work(work), scheduler(slots, work.addCycles) {
+  adds = work.adds;
   int64_t visits = 0;
   for (const BlockVisits &own : work.visits)
     visits += own.blocks.size();
-  adds = visits * work.group * order.kvHeads <= mostAdditions;
+  adds &= visits * work.group * order.kvHeads <= mostAdditions;
   if (!adds)
     return;
   later.resize(order.keyBlocks * work.queryBlocks);
@@ -202,14 +203,17 @@ KeyOrder fsdp::chooseKeyOrder(int64_t kvHeads, int64_t mostTogether, const KeyWo
     best = order;
   };
   for (int64_t parts = 1; parts <= work.group; ++parts) {
-    if (work.group % parts != 0 || (least && least->efficiency() >= goodEfficiency))
+    if (work.group % parts != 0 || (least && least->efficiency() >= goodEfficiency) ||
+        (parts > 1 && !work.adds))
       continue;
-    for (bool pairs : {false, true}) {
-      if (pairs && kvHeads == 1)
+    for (bool other : {false, true}) {
+      KeyOrder order{kvHeads, static_cast<int64_t>(work.visits.size()), parts};
+      order.pairs = other && work.adds;
+      order.reversed = other && !work.adds;
+      if (order.pairs && kvHeads == 1)
         continue;
-      KeyOrder order{kvHeads, static_cast<int64_t>(work.visits.size()), parts, pairs};
       consider(order);
-      int64_t most = std::max<int64_t>(mostTogether / (pairs ? 2 : 1), 1);
+      int64_t most = std::max<int64_t>(mostTogether / order.mostTurns(), 1);
       order.together = std::min(most, order.units());
       while (order.units() % order.together != 0)
         --order.together;

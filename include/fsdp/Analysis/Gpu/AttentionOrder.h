@@ -53,7 +53,8 @@ struct KeyWork {
   double maskedCycles = 0, freeCycles = 0; ///< of a visited block of queries
   double blockCycles = 0;                  ///< of a block of keys, beside its visits
   double partCycles = 0;                   ///< to add a part's sums to those of other parts
-  double addCycles = 0;                    ///< of an addition to the gradients of queries
+  bool adds = true;     ///< whether blocks of keys add to the gradients of queries
+  double addCycles = 0; ///< of such an addition
 };
 
 /// Schedules a launch. Additions are omitted if there are more than 2^22. Returns nothing if a
@@ -62,7 +63,8 @@ std::optional<BlockScheduler> scheduleKeys(const KeyOrder &order, const KeyWork 
                                            int64_t slots);
 
 /// Returns the order that ends first: single blocks or pairs, of at most `mostTogether` heads
-/// together, with any number of equal parts.
+/// together, with any number of equal parts. If no block adds to the gradients of queries, only
+/// single blocks are considered, in both orders.
 KeyOrder chooseKeyOrder(int64_t kvHeads, int64_t mostTogether, const KeyWork &work, int64_t slots);
 
 } // namespace mlir::fsdp

@@ -152,12 +152,14 @@ struct QueryOrder {
 /// with queries to which its predecessor has just added, and no block waits for a later one.
 /// Without a mask, all blocks of a head begin with the same queries, and each waits for all before
 /// it. The blocks of `together` heads (or pairs) alternate, so that fewer of them begin together.
+/// If nothing is added to the gradients of queries, single blocks may come in reverse order.
 struct KeyOrder {
   int64_t kvHeads = 1;   ///< over all batches
   int64_t keyBlocks = 1; ///< of a head
   int64_t parts = 1;     ///< of the query heads of a kv head
   bool pairs = false;
-  int64_t together = 1; ///< divides units()
+  int64_t together = 1;  ///< divides units()
+  bool reversed = false; ///< single blocks: the first keys first
 
   template <typename T>
   struct Place {
@@ -184,7 +186,7 @@ struct KeyOrder {
       c = m.div(m.rem(block, together * keyBlocks), together),
       last = m.sub(m.i32(keyBlocks - 1), c);
     if (mostTurns() == 1)
-      return {part, unit, last};
+      return {part, unit, reversed ? c : last};
     auto isFirst = m.isEqual(turn, 0);
     T head = m.mul(unit, 2), first = head, second = m.add(head, 1);
     if (kvHeads % 2) {

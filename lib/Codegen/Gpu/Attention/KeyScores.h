@@ -38,14 +38,22 @@ public:
   /// Returns true if some block of queries must be masked.
   bool isEverMasked() { return !op.getMaskMod().empty() || !wholeRows(); }
 
+  /// Returns true if some block of queries may be free of masked elements.
+  bool isEverFree() const;
+
   /// Sets the block of keys: block `block` of kv head `number` (over all batches).
   void placeBlock(Value number, Value block);
+  /// Traverses blocks of queries backwards if `backwards` is true; null: never.
+  void setDirection(Value backwards) { this->backwards = backwards; }
+  Value isBackwards() const { return backwards; }
   /// Sets the keys of this lane in warp `warp` of the block.
   void placeLane(Value warp);
   /// Sets the query head: number `group` of those that share the keys.
   void placeHead(Value group);
   /// Returns the blocks of queries that meet the block of keys at `firstKey`.
   BlockSequence blocksOf(Value firstKey) const;
+  /// Returns the number of block `turn` of the queries of the head.
+  Value blockAt(Value turn);
   /// Returns the number of the query head over all batches, 64 bits.
   Value headNumber() { return b.add(b.mul(batch, shape.heads), head.head); }
 
@@ -71,6 +79,7 @@ private:
   SmallVector<const Sm80Contribution *> perColumn; ///< contributions by key; empty without dS
   SmallVector<TileRange> ranges;
   bool checksKeys;
+  Value backwards;
   SmallVector<Key> keys;
 };
 
