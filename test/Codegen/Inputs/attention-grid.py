@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Writes attention kernels, forward and backward, for fsdp-kernel-test:
-#   attention-grid.py small|tiles|faulty|rounds|apart|few|blocks|table|shared|full|softcap|long|owned|entries|huge both|forward|backward DTYPE... [--emulated]
+#   attention-grid.py small|tiles|faulty|rounds|apart|few|blocks|orders|turns|table|shared|full|softcap|long|owned|entries|huge both|forward|backward DTYPE... [--emulated]
 # --emulated: full, softcap and long at sizes that an emulator runs in seconds.
 # With both directions, gradients are computed at O and LSE of the forward kernel's oracle.
 import functools
@@ -331,6 +331,19 @@ def blocks(dtype):
     yield Case(dtype, 1, 1, 1, 150, 140, 64, 128, "rows", "causal", None, "dropout")
 
 
+def orders(dtype):
+    """Kernels of attention-orders.test: an even and an odd number of kv heads, whose query heads can be divided, with masks that give blocks
+    unequal work, and without."""
+    yield Case(dtype, 1, 4, 2, 300, 400, 64, 64, "none", "causal")
+    yield Case(dtype, 1, 6, 3, 200, 333, 128, 96, "none", "sink")
+    yield Case(dtype, 2, 4, 2, 260, 270, 128, 128)
+
+
+def turns(dtype):
+    """More blocks of queries than a GPU has multiprocessors."""
+    yield Case(dtype, 2, 12, 3, 1100, 260, 8, 8, "none", "causal")
+
+
 def table(dtype):
     """Kernels of ptxas-table.test: 4 x 16 heads of 2048 rows and keys."""
     functions = [("none", "none"), ("none", "causal"), ("softcap", "none"), ("softcap", "causal"), ("alibi", "none"), ("alibi", "causal"),
@@ -397,7 +410,7 @@ def huge(dtype):
 def main():
     emulated = "--emulated" in sys.argv
     kind, directions, *dtypes = [argument for argument in sys.argv[1:] if argument != "--emulated"]
-    kinds = {"small": small, "tiles": tiles, "faulty": faulty, "rounds": rounds, "apart": apart, "few": few, "blocks": blocks, "table": table, "shared": shared, "full": functools.partial(full, emulated=emulated),
+    kinds = {"small": small, "tiles": tiles, "faulty": faulty, "rounds": rounds, "apart": apart, "few": few, "blocks": blocks, "orders": orders, "turns": turns, "table": table, "shared": shared, "full": functools.partial(full, emulated=emulated),
              "softcap": functools.partial(full, softcap=True, emulated=emulated), "long": functools.partial(long, emulated=emulated),
              "owned": owned, "entries": entries, "huge": huge}
     for dtype in dtypes:

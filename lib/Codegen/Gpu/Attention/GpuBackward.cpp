@@ -14,6 +14,7 @@
 
 #include "GpuBackward.h"
 #include "Sm90Backward.h"
+#include "Sm90Orders.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -114,8 +115,13 @@ LogicalResult attention::lowerGpuBackward(func::FuncOp kernel, AttentionGradOp o
   std::optional<Sm80Backward> plan = chooseBackward(shape, element, target);
   assert(plan && "whyNoGpuKernel has said so");
   plan->keysOfGroups = chooseSm90Keys(op, target);
-  if (plan->keysOfGroups)
+  if (plan->keysOfGroups) {
+    FailureOr<KeyOrder> order = chooseSm90KeyOrder(op, *plan->keysOfGroups, shape, target);
+    if (failed(order))
+      return failure();
+    plan->order = *order;
     placeSm90Scratch(*plan, shape);
+  }
   Sm80Captures captures(op, shape, plan->queries, plan->scratchBytes);
   info.scratchBytes = captures.scratchBytes();
   Sm80Problem problem{*plan, shape, op, kernel, captures};

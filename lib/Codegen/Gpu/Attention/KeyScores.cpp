@@ -32,6 +32,7 @@ void KeyScores::placeBlock(Value number, Value block) {
 }
 
 void KeyScores::placeLane(Value warp) {
+  numbers.clear();
   Value first = b.add(b.add(firstKey, b.mul(warp, layout.numRows())), b.rowOfLane());
   for (int64_t i = 0; i < layout.rowsOfLane(); ++i)
     numbers.push_back(b.add(first, 8 * i));
@@ -40,6 +41,18 @@ void KeyScores::placeLane(Value warp) {
 BlockSequence KeyScores::blocksOf(Value firstKey) const {
   Value last = b.min(b.add(firstKey, blockKeys), b.i32(shape.cols));
   return BlockSequence(b, ranges, functions->mask, head, firstKey, last);
+}
+
+Value KeyScores::blockAt(Value turn) {
+  if (!backwards)
+    return blocks->at(turn);
+  Value last = b.sub(blocks->count, b.i32(1));
+  return blocks->at(b.select(backwards, b.sub(last, turn), turn));
+}
+
+bool KeyScores::isEverFree() const {
+  return llvm::any_of(ranges,
+                      [](const TileRange &range) { return !(range.fullBegin == range.fullEnd); });
 }
 
 void KeyScores::placeHead(Value group) {

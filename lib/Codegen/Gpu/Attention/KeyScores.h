@@ -38,15 +38,23 @@ public:
   /// Returns true if some block of queries needs masking.
   bool isEverMasked() { return !op.getMaskMod().empty() || !wholeRows(); }
 
-  /// Sets the block of keys to block `block` of kv head `number`, counted over all batches.
+  /// Returns true if some block of queries may be free of masked elements.
+  bool isEverFree() const;
+
+  /// Sets the block of keys: block `block` of kv head `number` (over all batches).
   void placeBlock(Value number, Value block);
+  /// Traverses blocks of queries backwards if `backwards` is true; null: never.
+  void setDirection(Value backwards) { this->backwards = backwards; }
+  Value isBackwards() const { return backwards; }
   /// Sets the keys of this lane in warp `warp` of the block.
   void placeLane(Value warp);
   /// Sets the query head to number `group` of the heads that share the keys.
   void placeHead(Value group);
   /// Returns the blocks of queries that meet the block of keys at `firstKey`.
   BlockSequence blocksOf(Value firstKey) const;
-  /// Returns the number of the query head, counted over all batches, in 64 bits.
+  /// Returns the number of block `turn` of the queries of the head.
+  Value blockAt(Value turn);
+  /// Returns the number of the query head over all batches, 64 bits.
   Value headNumber() { return b.add(b.mul(batch, shape.heads), head.head); }
 
   /// Returns lse or δ of a query by its column, counted from the lane's first column.
@@ -71,6 +79,7 @@ private:
   SmallVector<const Sm80Contribution *> perColumn; ///< contributions by key; empty without dS
   SmallVector<TileRange> ranges;
   bool checksKeys;
+  Value backwards;
   SmallVector<Key> keys;
 };
 

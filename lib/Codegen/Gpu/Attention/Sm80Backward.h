@@ -9,6 +9,7 @@
 
 #include "Sm80Blocks.h"
 #include "Sm80Captures.h"
+#include "fsdp/Analysis/Gpu/BlockOrder.h"
 
 namespace mlir::fsdp::attention {
 
@@ -29,9 +30,13 @@ struct Sm80Backward {
   Sm80Config queries;                   ///< configuration with queries as rows
   SmallVector<Sm80Config> keys;         ///< keys as rows: one kernel for dK and dV, or one each
   std::optional<Sm90Keys> keysOfGroups; ///< replaces `keys` if the chip has wgmma
+  KeyOrder order;                       ///< of the blocks of keysOfGroups
   int64_t lse = 0, delta = 0, scratchBytes = 0;
   /// With keysOfGroups->addsToQ: an i32 count of additions per block of queries, and sums of dQ.
   int64_t added = 0, querySums = 0;
+  /// With several parts: per block of keys an i32 count of the parts that have added their sums,
+  /// and sums of dK and dV.
+  int64_t addedParts = 0, keySums = 0;
   int64_t rowStride = 0; ///< distance between heads; at least the number of queries
 
   void placeNorms(const Shape &shape, int64_t stride);

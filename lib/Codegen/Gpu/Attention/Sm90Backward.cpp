@@ -107,7 +107,15 @@ void attention::placeSm90Scratch(Sm80Backward &plan, const Shape &shape) {
   int64_t blocks = shape.batch * shape.heads * (plan.rowStride / config.blockQueries);
   plan.added = 2 * plan.delta;
   plan.querySums = llvm::alignTo(plan.added + blocks, lineFloats);
-  plan.scratchBytes = (plan.querySums + blocks * QuerySums(config, shape).floats()) * 4;
+  int64_t end = plan.querySums + blocks * QuerySums(config, shape).floats();
+  if (plan.order.parts > 1) {
+    int64_t keyBlocks = plan.order.kvHeads * plan.order.keyBlocks;
+    plan.addedParts = end;
+    plan.keySums = llvm::alignTo(plan.addedParts + keyBlocks, lineFloats);
+    end = plan.keySums +
+          keyBlocks * config.blockKeys() * (paddedDim(shape.dim) + paddedDim(shape.valueDim));
+  }
+  plan.scratchBytes = end * 4;
 }
 
 //===----------------------------------------------------------------------===//
@@ -121,6 +129,7 @@ static void initBarriers(Sm90Builder &b, const Sm90Keys &config, const Places &p
     };
     int64_t warps = config.groups * Sm90Builder::groupThreads / 32;
     init(Places::KeysFull, 1);
+    init(Places::KeysEmpty, warps);
     for (int64_t i = 0; i < Places::stages; ++i) {
       init(Places::QueriesFull + i, 1);
       init(Places::DoutFull + i, 1);
@@ -132,15 +141,49 @@ static void initBarriers(Sm90Builder &b, const Sm90Keys &config, const Places &p
   b.barrier();
 }
 
+void Sm90KeyRole::place(Value block, Value turn) {
+  const KeyOrder &order = plan.order;
+  auto place = order.placeAt(b, block, turn);
+  scores.placeBlock(place.kvHead, place.keyBlock);
+  scores.setDirection(matchPattern(turn, m_Zero()) ? Value() : b.isEqual(turn, 1));
+  if (order.parts > 1)
+    part = place.part;
+}
+
+SmallVector<Value>
+Sm90KeyRole::forEachBlock(ValueRange first, bool unrolls,
+                          function_ref<CodeBuilder::Carried(Value, ValueRange)> body) {
+  const KeyOrder &order = plan.order;
+  Value zero = b.i32(0), turns = order.turns(b, b.block());
+  auto process = [&](Value turn, ValueRange carried) {
+    place(b.blockAgain(), turn);
+    return body(turn, carried);
+  };
+  if (order.mostTurns() == 1) {
+    place(b.block(), zero);
+    return body(zero, first);
+  }
+  if (!unrolls)
+    return b.loop(zero, turns, 1, first, process);
+  SmallVector<Value> carried = process(zero, first);
+  return b.choose(
+      b.isLess(b.i32(1), turns), first.getTypes(), [&] { return process(b.i32(1), carried); },
+      [&] { return carried; });
+}
+
+SmallVector<Value>
+Sm90KeyRole::forEachHead(ValueRange first,
+                         function_ref<CodeBuilder::Carried(Value, ValueRange)> body) {
+  int64_t heads = shape.group / plan.order.parts;
+  return b.loop(b.i32(0), b.i32(heads), 1, first, [&](Value head, ValueRange carried) {
+    return body(part ? b.add(b.mul(part, heads), head) : head, carried);
+  });
+}
+
 static void emitKeys(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config) {
   Layout layout = Layout::mmaSums(16, config.tileQueries);
   KeyScores scores(b, problem, config.blockKeys(), config.blockQueries, layout, /*wantsK=*/true,
                    /*wantsQ=*/config.addsToQ);
-  Value number = b.rem(b.block(), scores.keyBlocks());
-  // With addsToQ, the block that adds to dQ first starts first. Otherwise the block with most work
-  // starts first.
-  scores.placeBlock(b.div(b.block(), scores.keyBlocks()),
-                    config.addsToQ ? b.sub(b.i32(scores.keyBlocks() - 1), number) : number);
   initBarriers(b, config, Places(config, problem.shape));
   Value group = b.warpgroup(), warp = b.uniform(b.warp());
   b.when(
@@ -169,8 +212,11 @@ void attention::lowerSm90Keys(const Sm80Problem &problem, const Sm90Keys &config
   b.enter(entries, problem.kernel, symbol, 1, /*scratch=*/true, maps.size());
   emitKeys(b, problem, config);
   b.leave();
-  int64_t blocks = shape.batch * shape.kvHeads * llvm::divideCeil(shape.cols, config.blockKeys());
-  GpuLaunch launch{symbol.str(), blocks, config.threads(), Places(config, shape).bytes(), {}};
+  GpuLaunch launch{symbol.str(),
+                   problem.plan.order.blocks(),
+                   config.threads(),
+                   Places(config, shape).bytes(),
+                   {}};
   launch.maps = std::move(maps);
   launch.copyThreads = Sm90Builder::groupThreads;
   info.launches.push_back(std::move(launch));

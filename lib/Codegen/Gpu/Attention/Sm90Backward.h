@@ -25,14 +25,14 @@ namespace mlir::fsdp::attention {
 std::optional<Sm90Keys> chooseSm90Keys(AttentionGradOp op, const GpuTarget &target);
 /// Returns the estimated registers of a consumer thread, and the bytes of shared memory.
 Sm80Needs sm90KeyNeeds(const Sm90Keys &config, const Shape &shape, bool hasMask);
-/// Sets the scratch offsets of `plan`. plan.keysOfGroups must be set.
+/// Sets the scratch offsets of `plan`, which has keysOfGroups and their order.
 void placeSm90Scratch(Sm80Backward &plan, const Shape &shape);
 
 /// Emits the entry of dK and dV, and its launch. With config.addsToQ the entry also sums dQ.
 void lowerSm90Keys(const Sm80Problem &problem, const Sm90Keys &config, StringRef symbol,
                    ModuleOp entries, GpuKernel &info);
 
-/// Emits lse and δ of each query, and resets the counts of additions to dQ.
+/// Emits lse and δ of each query, and clears the counts of additions.
 inline constexpr int64_t normThreads = 256;
 void emitNorms(GpuBuilder &b, const Sm80Problem &problem);
 int64_t normBlocks(const Sm80Problem &problem);
@@ -72,7 +72,8 @@ struct Sm90KeyPlaces {
     QueriesEmpty = 3,
     DoutFull = 5,
     DoutEmpty = 7,
-    NumBarriers = 9
+    KeysEmpty = 9,
+    NumBarriers = 10
   };
   /// Named barriers.
   enum Name { Gradients = 1, SumsFull = 2, SumsEmpty = 3 };
@@ -114,7 +115,17 @@ protected:
   PanelTile tileOfQueries(int64_t place, int64_t bytes, const Stage &stage) {
     return {b.shiftBytes(b.sharedAt(place), b.mul(stage.index, bytes)), config.blockQueries};
   }
-  /// Return the number of consumer threads, without and with the warp that adds to dQ.
+  /// Sets the place of turn `turn` of the block of threads with number `block`.
+  void place(Value block, Value turn);
+  /// Emits body(turn, carried) for each block of keys of this block of threads, and returns the
+  /// carried values, which start as `first`. `unrolls`: without a loop, because a role with few
+  /// registers has none for its variables.
+  SmallVector<Value> forEachBlock(ValueRange first, bool unrolls,
+                                  function_ref<CodeBuilder::Carried(Value, ValueRange)> body);
+  /// Emits body(head, carried) for each query head of the part, by its number in the group.
+  SmallVector<Value> forEachHead(ValueRange first,
+                                 function_ref<CodeBuilder::Carried(Value, ValueRange)> body);
+  /// Number of consuming threads, without and with the warp that adds to dQ.
   int64_t consumers() const { return config.groups * Sm90Builder::groupThreads; }
   int64_t withAdder() const { return consumers() + 32; }
 
@@ -127,7 +138,8 @@ protected:
   KeyScores &scores;
   const Sm90KeyPlaces places;
   const QuerySums querySums;
-  Value barriers; ///< address of the first mbarrier
+  Value barriers; ///< address of the first barrier in memory
+  Value part;     ///< number of the part of the query heads, if there are several
 };
 
 /// Emits the copies for the consumers. One thread runs them.

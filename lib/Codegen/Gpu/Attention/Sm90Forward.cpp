@@ -7,10 +7,12 @@
 // Each multiprocessor has one block of threads, which visits blocks of queries. One warpgroup
 // copies (Sm90Producer.cpp). Two or three warpgroups with 64 rows each compute (Sm90Consumer.cpp).
 //
-// Sm90Roles.cpp defines the order of the blocks of queries and keys.
+// Sm90Orders.cpp chooses the order of the blocks of queries; Sm90Roles.cpp defines that of the
+// blocks of keys.
 //
 //===----------------------------------------------------------------------===//
 
+#include "Sm90Orders.h"
 #include "Sm90Roles.h"
 
 using namespace mlir;
@@ -58,16 +60,19 @@ LogicalResult attention::lowerSm90Forward(func::FuncOp kernel, AttentionOp op,
                                           const Sm90Config &config, const GpuTarget &target,
                                           ModuleOp entries, GpuKernel &info) {
   Shape shape = getShape(op.getQ().getType(), op.getK().getType(), op.getV().getType());
+  FailureOr<QueryOrder> order = chooseSm90Order(op, config, shape, target);
+  if (failed(order))
+    return failure();
   Sm90Problem problem{config,
                       shape,
                       op,
                       kernel,
-                      1,
+                      *order,
                       false,
                       AttentionTiles(op).getKeyTiles(config.blockCols),
                       Sm90Places(config, shape)};
-  problem.blocks = std::min(problem.numTiles(), target.multiprocessors);
-  GpuLaunch launch{info.info.name, problem.blocks, config.threads(), problem.places.bytes(), {}};
+  GpuLaunch launch{
+      info.info.name, problem.order.blocks, config.threads(), problem.places.bytes(), {}};
   launch.copyThreads = Sm90Builder::groupThreads;
   launch.maps = {mapOfHeads(kernel, op.getQ(), config.blockRows()),
                  mapOfHeads(kernel, op.getK(), config.blockCols),

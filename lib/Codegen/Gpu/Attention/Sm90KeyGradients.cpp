@@ -26,6 +26,15 @@
 // the transpose of dSᵀ. Only one block of threads adds to a row of dK and dV, in the order of heads
 // and queries. All blocks add to a row of dQ, in a fixed order (Sm90KeyProducer.cpp).
 //
+// If query heads are divided into parts, each part adds its dK and dV to the sums of the parts
+// before it, in scratch; the last one converts them:
+//
+//   wait until count[block] = part;  dK, dV += sums[block]       (not the first part)
+//   sums[block] = dK, dV;  count[block] += 1                     (not the last part)
+//
+// A block of threads with two blocks of keys processes them one after the other; the producer
+// copies the second one's K and V when the consumers have read the first one's.
+//
 // If captured tensors require dS in another order, Sm80QueryGradients.cpp computes dQ.
 //
 //===----------------------------------------------------------------------===//
@@ -59,9 +68,9 @@ private:
   struct Sums {
     SmallVector<Value> dk, dv, columns; ///< columns: contributions of each of this lane's keys
   };
-  Sums consumeHead(Value before, Sums sums);
-  Sums processBlock(Value number, const Stage &stage, Sums sums);
-  /// Gradients of some or all queries of a block.
+  Sums consumeHead(Value before, Value after, Sums sums);
+  Sums processBlock(Value block, const Stage &stage, Sums sums);
+  /// Gradients of a block of queries, or of some of its queries.
   struct Gradients {
     SmallVector<Value> p, ds, columns; ///< (f·P)ᵀ and dSᵀ as left factors, and sums by key
   };
@@ -75,6 +84,10 @@ private:
   SharedFactor rowsOfGroup(int64_t place, int64_t k);
   SmallVector<Value> flat(const Sums &sums);
   Sums sumsOf(ValueRange values);
+  Value indexOfKeys();
+  Sums addParts(const Sums &sums);
+  void storePart(const Sums &sums);
+  void storeResults(const Sums &sums);
   void store(const Sums &sums);
 
   Value group;
@@ -123,8 +136,10 @@ KeyConsumer::Gradients KeyConsumer::gradientsOf(ArrayRef<Value> s, ArrayRef<Valu
     return words;
   };
   SmallVector<Value> all;
-  if (!scores.isEverMasked()) {
-    all = emit(false);
+  // If there are several tiles, a branch keeps loads for later queries from moving up.
+  bool isOneTile = config.tileQueries == config.blockQueries;
+  if (!scores.isEverMasked() || (!scores.isEverFree() && isOneTile)) {
+    all = emit(scores.isEverMasked());
   } else {
     SmallVector<Type> types(s.size(), b.getI32Type());
     types.append(columns.size(), b.getF32Type());
@@ -220,9 +235,9 @@ void KeyConsumer::shareSums(ArrayRef<Value> dq) {
 // Blocks of queries
 //===----------------------------------------------------------------------===//
 
-KeyConsumer::Sums KeyConsumer::processBlock(Value number, const Stage &stage, Sums sums) {
+KeyConsumer::Sums KeyConsumer::processBlock(Value block, const Stage &stage, Sums sums) {
   int64_t rows = config.blockQueries;
-  Gradients both = gradients(scores.blocks->at(number), stage, sums.columns);
+  Gradients both = gradients(block, stage, sums.columns);
   sums.columns = both.columns;
   SmallVector<Value> dq;
   Value q = tileOfQueries(places.queries, places.queryBytes, stage).base,
@@ -258,18 +273,24 @@ KeyConsumer::Sums KeyConsumer::sumsOf(ValueRange values) {
           llvm::to_vector(values.drop_front(dk + dv))};
 }
 
-KeyConsumer::Sums KeyConsumer::consumeHead(Value before, Sums sums) {
+/// Processes the blocks of queries of a head, whose numbers of all that the block of threads meets
+/// are before .. after - 1.
+KeyConsumer::Sums KeyConsumer::consumeHead(Value before, Value after, Sums sums) {
   sums.columns = scores.emptyColumns();
-  sums = sumsOf(
-      b.loop(b.i32(0), scores.blocks->count, 1, flat(sums), [&](Value number, ValueRange state) {
-        return flat(processBlock(number, stageOf(b.add(before, number)), sumsOf(state)));
-      }));
+  sums = sumsOf(b.loop(before, after, 1, flat(sums), [&](Value number, ValueRange state) {
+    Value block = scores.blockAt(b.sub(number, before));
+    return flat(processBlock(block, stageOf(number), sumsOf(state)));
+  }));
   scores.storeColumns(sums.columns);
   sums.columns.clear();
   return sums;
 }
 
-void KeyConsumer::store(const Sums &sums) {
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+void KeyConsumer::storeResults(const Sums &sums) {
   ArrayRef<Value> numbers = scores.numbers;
   SmallVector<Value> scale(numbers.size(), b.number(op.getScale().convertToDouble())),
       one(numbers.size());
@@ -282,19 +303,94 @@ void KeyConsumer::store(const Sums &sums) {
     storeRows(b, {valueLayout, sums.dv}, numbers, one, rowsOf(out, shape.valueDim));
 }
 
-void KeyConsumer::emit() {
-  scores.placeLane(b.sub(b.warp(), b.i32(Sm90Builder::groupThreads / 32)));
-  Value zero = b.i32(0);
-  SmallVector<Value> state(keyLayout.numRegisters() + valueLayout.numRegisters(), b.number(0));
-  state.push_back(zero);
-  b.wait(barrier(Places::KeysFull), zero);
-  state = b.loop(zero, b.i32(shape.group), 1, state, [&](Value head, ValueRange state) {
-    scores.placeHead(head);
-    SmallVector<Value> next = flat(consumeHead(state.back(), sumsOf(state.drop_back())));
-    next.push_back(b.add(state.back(), scores.blocks->count));
-    return next;
+/// Returns the number of the block of keys over all heads and batches.
+Value KeyConsumer::indexOfKeys() {
+  Value head = b.add(b.mul(scores.batch, shape.kvHeads), scores.kvHead);
+  return b.add(b.mul(head, scores.keyBlocks()), b.to64(b.div(scores.firstKey, config.blockKeys())));
+}
+
+/// Returns where a consuming thread's `sums` sums begin: four at a time, 4 · threads apart.
+static Pointer sumsOfThread(Sm90Builder &b, const Sm80Backward &plan, Value index, int64_t sums,
+                            int64_t threads) {
+  Value thread = b.sub(b.thread(), b.i32(Sm90Builder::groupThreads));
+  Value place = b.add(b.add(b.mul(index, sums * threads), plan.keySums), b.to64(b.mul(thread, 4)));
+  return b.shift(b.scratch(b.getF32Type()), place);
+}
+
+/// Adds the sums of the earlier parts to those of this one.
+KeyConsumer::Sums KeyConsumer::addParts(const Sums &sums) {
+  SmallVector<Value> own = flat(sums);
+  int64_t count = own.size();
+  Value index = indexOfKeys();
+  auto addOthers = [&] {
+    Value added = b.address(b.shift(b.scratch(b.getI32Type()), b.add(index, plan.addedParts)));
+    b.when(b.isEqual(b.thread(), Sm90Builder::groupThreads), [&] { b.waitForValue(added, part); });
+    b.syncNamed(b.i32(Places::Gradients), consumers());
+    Pointer from = sumsOfThread(b, plan, index, count, consumers());
+    SmallVector<Value> all;
+    for (int64_t i = 0; i < count; i += 4) {
+      SmallVector<Value> others = loadRow(b, b.shift(from, b.constant(i * consumers())), 4, 4);
+      for (auto [other, value] : llvm::zip(others, ArrayRef(own).slice(i, 4)))
+        all.push_back(b.addf(other, value));
+    }
+    return all;
+  };
+  return sumsOf(
+      b.choose(b.isEqual(part, 0), ValueRange(own).getTypes(), [&] { return own; }, addOthers));
+}
+
+/// Stores the sums for the next part, and counts this one.
+void KeyConsumer::storePart(const Sums &sums) {
+  SmallVector<Value> own = flat(sums);
+  int64_t count = own.size();
+  Value index = indexOfKeys();
+  Pointer to = sumsOfThread(b, plan, index, count, consumers());
+  for (int64_t i = 0; i < count; i += 4)
+    storeRow(b, ArrayRef(own).slice(i, 4), b.shift(to, b.constant(i * consumers())), 4);
+  b.syncNamed(b.i32(Places::Gradients), consumers());
+  b.when(b.isEqual(b.thread(), Sm90Builder::groupThreads), [&] {
+    b.increment(b.address(b.shift(b.scratch(b.getI32Type()), b.add(index, plan.addedParts))));
   });
-  store(sumsOf(ValueRange(state).drop_back()));
+}
+
+void KeyConsumer::store(const Sums &sums) {
+  if (!part)
+    return storeResults(sums);
+  Sums all = addParts(sums);
+  b.when(
+      b.isEqual(part, plan.order.parts - 1), [&] { storeResults(all); }, [&] { storePart(all); });
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks of keys
+//===----------------------------------------------------------------------===//
+
+void KeyConsumer::emit() {
+  Value warp = b.sub(b.warp(), b.i32(Sm90Builder::groupThreads / 32));
+  forEachBlock(b.i32(0), /*unrolls=*/false,
+               [&](Value turn, ValueRange before) -> CodeBuilder::Carried {
+                 scores.placeLane(warp);
+                 SmallVector<Value> state(keyLayout.numRegisters() + valueLayout.numRegisters(),
+                                          b.number(0));
+                 state.push_back(before[0]);
+                 b.wait(barrier(Places::KeysFull), turn);
+                 state = forEachHead(state, [&](Value head, ValueRange state) {
+                   scores.placeHead(head);
+                   Value after = b.add(state.back(), scores.blocks->count);
+                   SmallVector<Value> next =
+                       flat(consumeHead(state.back(), after, sumsOf(state.drop_back())));
+                   next.push_back(after);
+                   return next;
+                 });
+                 if (plan.order.mostTurns() > 1) {
+                   release(barrier(Places::KeysEmpty));
+                   // Compute the place again, so that it takes no registers during the loop.
+                   place(b.blockAgain(), turn);
+                   scores.placeLane(warp);
+                 }
+                 store(sumsOf(ValueRange(state).drop_back()));
+                 return {state.back()};
+               });
 }
 
 void attention::emitKeyConsumer(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config,

@@ -20,9 +20,9 @@
 //   when shared memory has been read: signal the consumers
 //   when the sums have been written: count[block] += 1
 //
-// The last keys come first, also in the order of the blocks of threads. With a causal mask, each
-// block of keys starts with queries to which no other block has added, and all blocks proceed at
-// the same pace.
+// Blocks of keys add in the order of the blocks of threads (BlockOrder.h): the last keys first, or,
+// in the second turn of a pair, the first keys. With a causal mask, each block of keys then starts
+// with queries to which its predecessor has just added, and all proceed at the same pace.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,6 +46,7 @@ public:
   void emit();
 
 private:
+  void copyKeys();
   void copyBlock(Value turn, Value number);
   void copyNorms(int64_t place, int64_t from, Value firstRow, const Stage &stage, Value barrier);
 };
@@ -62,7 +63,7 @@ void KeyProducer::copyNorms(int64_t place, int64_t from, Value firstRow, const S
 /// Copies block `turn` of the queries of a head. `number` counts the blocks of all heads.
 void KeyProducer::copyBlock(Value turn, Value number) {
   Stage stage = stageOf(number);
-  Value firstRow = b.mul(scores.blocks->at(turn), config.blockQueries),
+  Value firstRow = b.mul(scores.blockAt(turn), config.blockQueries),
         head = b.to32(scores.headNumber());
   auto copy = [&](Places::Barrier full, Places::Barrier empty, int64_t place, int64_t bytes,
                   int64_t cols, Value map) {
@@ -80,20 +81,30 @@ void KeyProducer::copyBlock(Value turn, Value number) {
   copyNorms(places.delta, plan.delta, firstRow, stage, arrived);
 }
 
-void KeyProducer::emit() {
-  Value zero = b.i32(0), number = b.to32(b.add(b.mul(scores.batch, shape.kvHeads), scores.kvHead)),
-        full = barrier(Places::KeysFull);
+/// Copies the keys and values of the block. In a second turn, waits until the consumers have read
+/// those of the first one.
+void KeyProducer::copyKeys() {
+  Value full = barrier(Places::KeysFull),
+        number = b.to32(b.add(b.mul(scores.batch, shape.kvHeads), scores.kvHead));
+  if (scores.isBackwards())
+    b.wait(barrier(Places::KeysEmpty), b.i32(0));
   b.expect(full, places.queries);
   copyTile(b, tileOfKeys(places.keys), b.tensorMap(2), scores.firstKey, number, shape.dim, full);
   copyTile(b, tileOfKeys(places.values), b.tensorMap(3), scores.firstKey, number, shape.valueDim,
            full);
-  b.loop(zero, b.i32(shape.group), 1, zero,
-         [&](Value head, ValueRange before) -> CodeBuilder::Carried {
-           scores.placeHead(head);
-           b.loop(zero, scores.blocks->count, 1,
-                  [&](Value turn) { copyBlock(turn, b.add(before[0], turn)); });
-           return {b.add(before[0], scores.blocks->count)};
-         });
+}
+
+void KeyProducer::emit() {
+  forEachBlock(b.i32(0), /*unrolls=*/true, [&](Value, ValueRange before) {
+    copyKeys();
+    return forEachHead(before, [&](Value head, ValueRange before) -> CodeBuilder::Carried {
+      scores.placeHead(head);
+      Value after = b.add(before[0], scores.blocks->count);
+      b.loop(before[0], after, 1,
+             [&](Value number) { copyBlock(b.sub(number, before[0]), number); });
+      return {after};
+    });
+  });
 }
 
 void attention::emitKeyProducer(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config,
@@ -117,14 +128,19 @@ private:
 };
 } // namespace
 
-/// Returns the number of blocks of keys that add to the block of queries `block` before this block
-/// of keys: all later blocks of keys that visit it.
+/// Returns the number of blocks of keys that add to a block of queries before this one: those of
+/// later keys, or of earlier ones in the second turn, that visit it.
 Value QueryAdder::addedBefore(Value block) {
-  Value own = b.div(scores.firstKey, config.blockKeys()), last = b.i32(scores.keyBlocks());
+  Value own = b.div(scores.firstKey, config.blockKeys()), from = b.add(own, 1),
+        to = b.i32(scores.keyBlocks());
+  if (Value isSecond = scores.isBackwards()) {
+    from = b.select(isSecond, b.i32(0), from);
+    to = b.select(isSecond, own, to);
+  }
   if (op.getMaskMod().empty())
-    return b.sub(b.sub(last, b.i32(1)), own);
+    return b.sub(to, from);
   SmallVector<Value> count =
-      b.loop(b.add(b.add(own, b.lane()), 1), last, 32, b.i32(0),
+      b.loop(b.add(from, b.lane()), to, 32, b.i32(0),
              [&](Value other, ValueRange count) -> CodeBuilder::Carried {
                Value visits = scores.blocksOf(b.mul(other, config.blockKeys())).contains(block);
                return {b.add(count[0], b.select(visits, b.i32(1), b.i32(0)))};
@@ -134,10 +150,11 @@ Value QueryAdder::addedBefore(Value block) {
 
 /// Adds this block's sums for block `turn` of the queries.
 void QueryAdder::add(Value turn) {
-  Value block = scores.blocks->at(turn), before = addedBefore(block),
-        isFirst = b.isEqual(b.lane(), 0);
-  Value index =
-      b.add(b.mul(scores.headNumber(), plan.rowStride / config.blockQueries), b.to64(block));
+  Value block = scores.blockAt(turn), before = addedBefore(block), isFirst = b.isEqual(b.lane(), 0);
+  // The role has few registers: an index in 32 bits, that no optimisation turns into pointers of
+  // the loop.
+  Value number = b.mul(b.to32(scores.headNumber()), plan.rowStride / config.blockQueries),
+        index = b.to64(b.uniform(b.add(number, block)));
   Value count = b.address(b.shift(b.scratch(b.getI32Type()), b.add(index, plan.added)));
   Value sums = b.address(
       b.shift(b.scratch(b.getF32Type()), b.add(b.mul(index, querySums.floats()), plan.querySums)));
@@ -165,11 +182,14 @@ void QueryAdder::add(Value turn) {
 
 void QueryAdder::emit() {
   Value zero = b.i32(0);
-  b.loop(zero, b.i32(shape.group), 1, [&](Value head) {
-    scores.placeHead(head);
-    b.when(b.isLess(zero, scores.blocks->count),
-           [&] { b.arriveNamed(b.i32(Places::SumsEmpty), withAdder()); });
-    b.loop(zero, scores.blocks->count, 1, [&](Value turn) { add(turn); });
+  forEachBlock({}, /*unrolls=*/true, [&](Value, ValueRange) {
+    return forEachHead({}, [&](Value head, ValueRange) -> CodeBuilder::Carried {
+      scores.placeHead(head);
+      b.when(b.isLess(zero, scores.blocks->count),
+             [&] { b.arriveNamed(b.i32(Places::SumsEmpty), withAdder()); });
+      b.loop(zero, scores.blocks->count, 1, [&](Value turn) { add(turn); });
+      return {};
+    });
   });
 }
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Norms (lse and δ = Σ O·dO): eight lanes process a query. lse is inf for queries that have no keys
-// or do not exist.
+// Norms: eight lanes process a query. lse is inf for queries without keys and those that do
+// not exist; δ = Σ O·dO. The same launch clears the counts of additions.
 //
 // dQ is the scale times the sums, converted to its type. QuerySums defines the layout of the sums.
 // If no block of keys has added to a block of queries, dQ is 0, because the sums are uninitialised.
@@ -54,6 +54,14 @@ static Value emitDelta(GpuBuilder &b, const Sm80Problem &problem, Value row) {
   return delta;
 }
 
+/// Clears the counts of parts that belong to query `number` of `queries`.
+static void clearParts(GpuBuilder &b, const Sm80Backward &plan, Value number, int64_t queries) {
+  int64_t counts = plan.order.kvHeads * plan.order.keyBlocks;
+  b.loop(number, b.constant(counts), queries, [&](Value count) {
+    b.store(b.i32(0), b.shift(b.scratch(b.getI32Type()), b.add(count, plan.addedParts)));
+  });
+}
+
 void attention::emitNorms(GpuBuilder &b, const Sm80Problem &problem) {
   const Sm80Backward &plan = problem.plan;
   const Shape &shape = problem.shape;
@@ -75,6 +83,8 @@ void attention::emitNorms(GpuBuilder &b, const Sm80Problem &problem) {
     Pointer scratch = b.scratch(b.getF32Type());
     b.store(lse, b.shift(scratch, b.add(number, plan.lse)));
     b.store(delta, b.shift(scratch, b.add(number, plan.delta)));
+    if (plan.order.parts > 1)
+      clearParts(b, plan, number, shape.batch * shape.heads * plan.rowStride);
     b.when(b.isEqual(b.rem(row, queries), 0), [&] {
       b.store(b.i32(0),
               b.shift(b.scratch(b.getI32Type()), b.add(b.div(number, queries), plan.added)));

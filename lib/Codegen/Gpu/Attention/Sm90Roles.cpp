@@ -4,12 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Blocks of queries are assigned to blocks of threads in rounds, by decreasing work. Heads whose
-// keys and values fit the L2 cache together are processed together, beginning with all blocks of
-// the last rows, which have most keys under a causal mask. Every other round visits the blocks of
-// threads in reverse, so that their total work differs by less than one block of queries. The order
-// is fixed at compile time: a shared counter would need memory that is cleared before each launch,
-// which costs as much as the counter gains.
+// Blocks of queries are assigned to blocks of threads at compile time (Sm90Orders.cpp). A shared
+// counter would need memory that is cleared before each launch, which costs as much as the counter
+// gains.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,9 +16,6 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
-
-/// Size of the L2 cache for keys and values of heads that are processed together, in bytes.
-static constexpr int64_t cacheBytes = INT64_C(32) << 20;
 
 //===----------------------------------------------------------------------===//
 // Shared memory
@@ -54,27 +48,9 @@ PanelTile Sm90Role::values(const Stage &stage) {
 // Blocks of queries
 //===----------------------------------------------------------------------===//
 
-/// Returns the number of kv heads that are processed together, a divisor of their total number.
-static int64_t headsTogether(const Sm90Problem &problem) {
-  const Shape &shape = problem.shape;
-  int64_t all = shape.batch * shape.kvHeads, bytes = shape.cols * (shape.dim + shape.valueDim) * 2;
-  if (problem.op.getMaskMod().empty())
-    // All blocks have equal work, and neighbouring blocks share keys.
-    return 1;
-  int64_t most = std::max<int64_t>(cacheBytes / bytes, 1), together = 1;
-  for (int64_t i = 1; i <= std::min(most, all); ++i)
-    if (all % i == 0)
-      together = i;
-  return together;
-}
-
-QueryTile Sm90Role::tileAt(Value number) {
-  int64_t rowBlocks = problem.rowBlocks(), perBlock = headsTogether(problem) * shape.group;
-  Value section = b.div(number, rowBlocks * perBlock), within = b.rem(number, rowBlocks * perBlock);
-  Value rowBlock = b.sub(b.i32(rowBlocks - 1), b.div(within, perBlock));
-  // Query heads that share keys are consecutive.
-  Value head = b.add(b.mul(section, perBlock), b.rem(within, perBlock)),
-        own = b.rem(head, shape.heads);
+QueryTile Sm90Role::tileAt(Value block, Value round) {
+  auto [head, rowBlock] = problem.order.tileAt(b, block, round);
+  Value own = b.rem(head, shape.heads);
   QueryTile tile;
   tile.number = head;
   tile.kvNumber = b.div(head, shape.group);
@@ -85,16 +61,11 @@ QueryTile Sm90Role::tileAt(Value number) {
 }
 
 void Sm90Role::forEachTile(function_ref<Value(const QueryTile &, Value, Value)> body) {
-  int64_t blocks = problem.blocks, full = problem.numTiles() / blocks,
-          rest = problem.numTiles() % blocks;
-  Value block = b.block(), backwards = b.sub(b.i32(blocks - 1), block);
-  Value rounds = b.i32(full);
-  if (rest)
-    rounds = b.select(b.isLower(full % 2 ? backwards : block, rest), b.i32(full + 1), rounds);
-  b.loop(b.i32(0), rounds, 1, b.i32(0), [&](Value round, ValueRange met) -> CodeBuilder::Carried {
-    Value place = b.select(b.isEqual(b.rem(round, 2), 0), block, backwards);
-    return {body(tileAt(b.add(b.mul(round, blocks), place)), round, met[0])};
-  });
+  Value block = b.block();
+  b.loop(b.i32(0), problem.order.rounds(b, block), 1, b.i32(0),
+         [&](Value round, ValueRange met) -> CodeBuilder::Carried {
+           return {body(tileAt(block, round), round, met[0])};
+         });
 }
 
 //===----------------------------------------------------------------------===//

@@ -14,6 +14,7 @@
 
 #include "Sm80Blocks.h"
 #include "Sm90Attention.h"
+#include "fsdp/Analysis/Gpu/BlockOrder.h"
 
 namespace mlir::fsdp::attention {
 
@@ -51,15 +52,13 @@ struct Sm90Problem {
   const Shape &shape;
   mutable AttentionOp op;
   func::FuncOp kernel;
-  int64_t blocks; ///< number of blocks of threads of the launch
-  bool hasOutput; ///< true if the kernel returns O
+  QueryOrder order; ///< of the blocks of queries
+  bool hasOutput;   ///< whether O is returned
   SmallVector<TileRange> ranges;
   Sm90Places places;
 
   /// Returns true if the mask can leave whole blocks of keys without masked elements.
   bool leavesFree() const;
-  int64_t rowBlocks() const { return llvm::divideCeil(shape.rows, config.blockRows()); }
-  int64_t numTiles() const { return shape.batch * shape.heads * rowBlocks(); }
 };
 
 /// A block of queries of one head.
@@ -125,7 +124,7 @@ protected:
   Value barriers; ///< address of the first barrier
 
 private:
-  QueryTile tileAt(Value number);
+  QueryTile tileAt(Value block, Value round);
 };
 
 /// Emits the copies for the consumers. One thread runs them.

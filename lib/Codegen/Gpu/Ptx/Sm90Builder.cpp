@@ -75,6 +75,10 @@ Value Sm90Builder::uniform(Value value) {
                               NVVM::ShflKind::idx, UnitAttr());
 }
 
+Value Sm90Builder::blockAgain() {
+  return assembly("mov.u32 $0, %ctaid.x;", "=r", {}, {getI32Type()})[0];
+}
+
 Value Sm90Builder::isElected() {
   return NVVM::ElectSyncOp::create(*this, loc, getI1Type(), Value());
 }

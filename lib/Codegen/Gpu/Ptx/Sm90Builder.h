@@ -50,6 +50,9 @@ public:
   //===--- Roles -----------------------------------------------------------===//
   /// Returns the value of lane 0 (shfl.sync), so that the assembler knows the value to be uniform.
   Value uniform(Value value);
+  /// Returns the number of the block, read again, so that values which are computed from it need no
+  /// registers before.
+  Value blockAgain();
   /// Returns the number of this thread's warpgroup in the block, uniform.
   Value warpgroup() { return uniform(div(thread(), groupThreads)); }
   Value threadOfGroup() { return rem(thread(), groupThreads); }

@@ -1,0 +1,209 @@
+//===- BlockOrder.h - Blocks of threads on multiprocessors ------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A GPU starts the blocks of threads of a launch in ascending order, each as soon as a slot of a
+// multiprocessor is free:
+//
+//   slot 0   | 0     | 3      |            list scheduling: the launch ends with its last block
+//   slot 1   | 1   | 2 | 4       |
+//
+// The orders of attention kernels are formulas that exist once: BlockScheduler evaluates them on
+// integers, and Codegen emits them. A formula takes an object `m` for its arithmetic, Integers or
+// a builder of code.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_ANALYSIS_GPU_BLOCKORDER_H
+#define FSDP_ANALYSIS_GPU_BLOCKORDER_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include <algorithm>
+#include <cstdint>
+#include <queue>
+#include <vector>
+
+namespace mlir::fsdp {
+
+//===----------------------------------------------------------------------===//
+// List scheduling
+//===----------------------------------------------------------------------===//
+
+/// A step of a block of threads. It can add to a sum in memory, to which steps of all blocks add in
+/// a fixed order.
+struct BlockStep {
+  double cycles = 0;  ///< without waits
+  int64_t sum = -1;   ///< number of the sum, from 0 on, or -1
+  int64_t before = 0; ///< number of the steps that add to that sum before this one
+};
+
+/// Schedules the blocks of a launch in the order of their numbers.
+class BlockScheduler {
+public:
+  /// `slots` blocks run at a time. An addition to a sum ends `addCycles` after its step; the next
+  /// step of the block runs meanwhile.
+  explicit BlockScheduler(int64_t slots, double addCycles = 0);
+
+  /// Schedules the next block. Returns false if one of its steps waits for a step of a later
+  /// block: such a launch hangs if the later block finds no free slot.
+  [[nodiscard]] bool add(llvm::ArrayRef<BlockStep> steps);
+  /// Schedules the next block, which never waits.
+  void add(double cycles) { (void)add(BlockStep{cycles}); }
+
+  double end() const { return last; }   ///< cycles until the last block has ended
+  double busy() const { return work; }  ///< cycles of all blocks, each alone
+  double waits() const { return idle; } ///< cycles for which blocks wait for others
+  /// Returns the cycles of an equal distribution over all slots as a fraction of end().
+  double efficiency() const;
+
+private:
+  struct Sum {
+    int64_t added = 0; ///< number of additions so far
+    double end = 0;    ///< end of the last one
+  };
+  int64_t slots;
+  double addCycles;
+  std::priority_queue<double, std::vector<double>, std::greater<double>> free;
+  std::vector<Sum> sums;
+  double last = 0, work = 0, idle = 0;
+};
+
+//===----------------------------------------------------------------------===//
+// Orders of blocks
+//===----------------------------------------------------------------------===//
+
+/// Arithmetic on integers, with the names of CodeBuilder.
+struct Integers {
+  int64_t i32(int64_t value) const { return value; }
+  int64_t add(int64_t a, int64_t b) const { return a + b; }
+  int64_t sub(int64_t a, int64_t b) const { return a - b; }
+  int64_t mul(int64_t a, int64_t b) const { return a * b; }
+  int64_t div(int64_t a, int64_t b) const { return a / b; }
+  int64_t rem(int64_t a, int64_t b) const { return a % b; }
+  int64_t max(int64_t a, int64_t b) const { return std::max(a, b); }
+  bool isEqual(int64_t a, int64_t b) const { return a == b; }
+  bool isLower(int64_t a, int64_t b) const { return a < b; }
+  int64_t select(bool condition, int64_t a, int64_t b) const { return condition ? a : b; }
+};
+
+/// Order of the tiles of queries, a tile being a block of rows of a head. The `blocks` blocks of
+/// threads run from begin to end of the launch, and each processes one tile per round.
+///
+///   sections  `together` heads at a time, first all tiles of their last rows, which see most keys
+///             under a causal mask. Every other round traverses the blocks backwards.
+///   pairs     block b of two rounds processes row block R - 1 - j of head 2i and row block j of
+///             head 2i + 1. Under a causal mask all pairs have equal work.
+struct QueryOrder {
+  int64_t heads = 1;     ///< over all batches; query heads that share keys are consecutive
+  int64_t rowBlocks = 1; ///< of a head
+  int64_t blocks = 1;    ///< blocks of threads, at most one per tile
+  int64_t together = 1;  ///< heads of a section; divides `heads`
+  bool pairs = false;    ///< requires an even number of heads
+
+  template <typename T>
+  struct Tile {
+    T head, rowBlock;
+  };
+
+  int64_t tiles() const { return heads * rowBlocks; }
+
+  /// Returns the number of rounds in which `block` has a tile.
+  template <typename Math, typename T>
+  T rounds(Math &m, T block) const {
+    int64_t turns = pairs ? tiles() / 2 : tiles(), unit = pairs ? 2 : 1, full = turns / blocks,
+            rest = turns % blocks;
+    T rounds = m.i32(full * unit);
+    if (!rest)
+      return rounds;
+    T place = !pairs && full % 2 ? m.sub(m.i32(blocks - 1), block) : block;
+    return m.select(m.isLower(place, rest), m.i32((full + 1) * unit), rounds);
+  }
+
+  /// Returns the tile of `block` in `round`.
+  template <typename Math, typename T>
+  Tile<T> tileAt(Math &m, T block, T round) const {
+    auto isEven = m.isEqual(m.rem(round, 2), 0);
+    if (pairs) {
+      T number = m.add(m.mul(m.div(round, 2), blocks), block), j = m.rem(number, rowBlocks),
+        head = m.mul(m.div(number, rowBlocks), 2);
+      return {m.select(isEven, head, m.add(head, 1)),
+              m.select(isEven, m.sub(m.i32(rowBlocks - 1), j), j)};
+    }
+    T place = m.select(isEven, block, m.sub(m.i32(blocks - 1), block)),
+      number = m.add(m.mul(round, blocks), place);
+    T section = m.div(number, rowBlocks * together), within = m.rem(number, rowBlocks * together);
+    return {m.add(m.mul(section, together), m.rem(within, together)),
+            m.sub(m.i32(rowBlocks - 1), m.div(within, together))};
+  }
+};
+
+/// Order of the blocks of keys whose gradients add to those of the queries. A block of threads
+/// processes one block of keys of a kv head, with all query heads that share it or one of `parts`
+/// equal parts of them, or it processes two:
+///
+///   single    the blocks of keys of a head, the last keys first
+///   pairs     block c of a pair of heads first processes block n - 1 - c of the one, then block c
+///             of the other. Under a causal mask all pairs have equal work.
+///
+/// Blocks of keys add to a block of queries in the order of the blocks of threads. In the second
+/// turn of a pair, the last queries come first. So, with a causal mask, each block of keys begins
+/// with queries to which its predecessor has just added, and no block waits for a later one.
+/// Without a mask, all blocks of a head begin with the same queries, and each waits for all before
+/// it. The blocks of `together` heads (or pairs) alternate, so that fewer of them begin together.
+/// If nothing is added to the gradients of queries, single blocks may come in reverse order.
+struct KeyOrder {
+  int64_t kvHeads = 1;   ///< over all batches
+  int64_t keyBlocks = 1; ///< of a head
+  int64_t parts = 1;     ///< of the query heads of a kv head
+  bool pairs = false;
+  int64_t together = 1;  ///< divides units()
+  bool reversed = false; ///< single blocks: the first keys first
+
+  template <typename T>
+  struct Place {
+    T part, kvHead, keyBlock;
+  };
+
+  /// Heads, or pairs of them. Of an odd number of heads, the first one is alone.
+  int64_t units() const { return pairs ? (kvHeads + 1) / 2 : kvHeads; }
+  int64_t blocks() const { return parts * units() * keyBlocks; }
+  int64_t mostTurns() const { return pairs && kvHeads > 1 ? 2 : 1; }
+
+  /// Returns the number of blocks of keys that `block` processes.
+  template <typename Math, typename T>
+  T turns(Math &m, T block) const {
+    if (mostTurns() == 1 || kvHeads % 2 == 0)
+      return m.i32(mostTurns());
+    return m.select(m.isEqual(unitOf(m, block), 0), m.i32(1), m.i32(2));
+  }
+
+  /// Returns the place of turn 0 or 1 of `block`.
+  template <typename Math, typename T>
+  Place<T> placeAt(Math &m, T block, T turn) const {
+    T part = m.div(block, units() * keyBlocks), unit = unitOf(m, block),
+      c = m.div(m.rem(block, together * keyBlocks), together),
+      last = m.sub(m.i32(keyBlocks - 1), c);
+    if (mostTurns() == 1)
+      return {part, unit, reversed ? c : last};
+    auto isFirst = m.isEqual(turn, 0);
+    T head = m.mul(unit, 2), first = head, second = m.add(head, 1);
+    if (kvHeads % 2) {
+      first = m.max(m.sub(head, m.i32(1)), m.i32(0));
+      second = head;
+    }
+    return {part, m.select(isFirst, first, second), m.select(isFirst, last, c)};
+  }
+
+private:
+  template <typename Math, typename T>
+  T unitOf(Math &m, T block) const {
+    T within = m.rem(block, units() * keyBlocks);
+    return m.add(m.mul(m.div(within, together * keyBlocks), together), m.rem(within, together));
+  }
+};
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_ANALYSIS_GPU_BLOCKORDER_H

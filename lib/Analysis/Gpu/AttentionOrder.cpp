@@ -1,0 +1,225 @@
+//===- AttentionOrder.cpp - Choice of the order of attention blocks --*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Each candidate is scheduled, and the first one with the least end is chosen. Candidates come in
+// the order of preference: sections before pairs, fewer parts before more. A later candidate must
+// be faster by more than `leastGain`. Parts cost memory, so more of them are considered only if
+// less than `goodEfficiency` is reached without.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Analysis/Gpu/AttentionOrder.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// Fraction of the launch's end by which a less preferred order must be faster.
+static constexpr double leastGain = 0.01;
+static constexpr double goodEfficiency = 0.9;
+/// Additions that are modelled one by one.
+static constexpr int64_t mostAdditions = INT64_C(1) << 22;
+
+//===----------------------------------------------------------------------===//
+// Visits
+//===----------------------------------------------------------------------===//
+
+static bool dependsOnData(const TileRange &range) {
+  return llvm::any_of(
+      ArrayRef{range.begin, range.fullBegin, range.fullEnd, range.end}, [](const TileExpr &bound) {
+        return bound.contains([](TileExpr e) {
+          return e.kind() == TileExpr::Kind::Scalar || e.kind() == TileExpr::Kind::Opaque;
+        });
+      });
+}
+
+std::vector<BlockVisits> fsdp::getVisits(ArrayRef<TileRange> ranges, int64_t extent, int64_t size) {
+  std::vector<BlockVisits> visits;
+  for (int64_t first = 0; first < extent; first += size) {
+    TileSymbols<int64_t> symbols{first, std::min(first + size, extent), 0, 0};
+    BlockVisits &own = visits.emplace_back();
+    for (const TileRange &range : ranges) {
+      bool isData = dependsOnData(range);
+      int64_t begin = isData ? range.begin.range().lo : range.begin.evaluate(symbols),
+              end = isData ? range.end.range().hi : range.end.evaluate(symbols);
+      if (!own.blocks.empty())
+        begin = std::max(begin, own.blocks.back() + 1);
+      for (int64_t block = begin; block < end; ++block)
+        own.blocks.push_back(block);
+      if (!isData)
+        own.free += std::max<int64_t>(
+            range.fullEnd.evaluate(symbols) - range.fullBegin.evaluate(symbols), 0);
+    }
+  }
+  return visits;
+}
+
+//===----------------------------------------------------------------------===//
+// Forward pass
+//===----------------------------------------------------------------------===//
+
+BlockScheduler fsdp::scheduleQueries(const QueryOrder &order, ArrayRef<double> cycles,
+                                     int64_t slots) {
+  BlockScheduler scheduler(slots);
+  Integers m;
+  for (int64_t block = 0; block < order.blocks; ++block) {
+    double sum = 0;
+    for (int64_t round = 0, rounds = order.rounds(m, block); round < rounds; ++round)
+      sum += cycles[order.tileAt(m, block, round).rowBlock];
+    scheduler.add(sum);
+  }
+  return scheduler;
+}
+
+QueryOrder fsdp::chooseQueryOrder(int64_t heads, int64_t group, int64_t blocks,
+                                  int64_t mostTogether, ArrayRef<double> cycles) {
+  QueryOrder order{heads, static_cast<int64_t>(cycles.size()), blocks, group};
+  if (llvm::all_equal(cycles))
+    return order;
+  SmallVector<QueryOrder> candidates;
+  for (int64_t together = std::min(std::max(mostTogether, group), heads); together >= group;
+       --together)
+    if (heads % together == 0 && together % group == 0) {
+      order.together = together;
+      candidates.push_back(order);
+    }
+  if (heads % 2 == 0) {
+    order.pairs = true;
+    candidates.push_back(order);
+  }
+  double least = 0;
+  for (const QueryOrder &candidate : candidates) {
+    double end = scheduleQueries(candidate, cycles, blocks).end();
+    if (least > 0 && end >= least * (1 - leastGain))
+      continue;
+    least = end;
+    order = candidate;
+  }
+  return order;
+}
+
+//===----------------------------------------------------------------------===//
+// Backward pass
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Schedules the blocks of one order.
+class KeyScheduler {
+public:
+  KeyScheduler(const KeyOrder &order, const KeyWork &work, int64_t slots);
+  std::optional<BlockScheduler> run();
+
+private:
+  void addTurn(const KeyOrder::Place<int64_t> &place, bool isSecond);
+
+  const KeyOrder &order;
+  const KeyWork &work;
+  BlockScheduler scheduler;
+  bool adds; ///< whether additions are modelled
+  /// By block of keys and block of queries: number of later blocks of keys that visit it.
+  std::vector<int64_t> later;
+  std::vector<int64_t> visitors; ///< by block of queries: number of all blocks of keys
+  std::vector<BlockStep> steps;  ///< of the current block of threads
+};
+} // namespace
+
+KeyScheduler::KeyScheduler(const KeyOrder &order, const KeyWork &work, int64_t slots)
+    : order(order), work(work), scheduler(slots, work.addCycles) {
+  adds = work.adds;
+  int64_t visits = 0;
+  for (const BlockVisits &own : work.visits)
+    visits += own.blocks.size();
+  adds &= visits * work.group * order.kvHeads <= mostAdditions;
+  if (!adds)
+    return;
+  later.resize(order.keyBlocks * work.queryBlocks);
+  visitors.resize(work.queryBlocks);
+  for (int64_t key = order.keyBlocks - 1; key >= 0; --key) {
+    llvm::copy(visitors, later.begin() + key * work.queryBlocks);
+    for (int64_t block : work.visits[key].blocks)
+      ++visitors[block];
+  }
+}
+
+void KeyScheduler::addTurn(const KeyOrder::Place<int64_t> &place, bool isSecond) {
+  const BlockVisits &visits = work.visits[place.keyBlock];
+  int64_t heads = work.group / order.parts, count = visits.blocks.size();
+  auto visited = static_cast<double>(count);
+  steps.push_back({work.blockCycles});
+  if (!adds) {
+    auto free = static_cast<double>(visits.free);
+    steps.push_back({static_cast<double>(heads) *
+                     (free * work.freeCycles + (visited - free) * work.maskedCycles)});
+    return;
+  }
+  // The mean of masked and free blocks.
+  double cycles = count ? work.maskedCycles + (work.freeCycles - work.maskedCycles) *
+                                                  static_cast<double>(visits.free) / visited
+                        : 0;
+  for (int64_t head = 0; head < heads; ++head) {
+    int64_t number = place.kvHead * work.group + place.part * heads + head;
+    for (int64_t turn = 0; turn < count; ++turn) {
+      int64_t block = visits.blocks[isSecond ? count - 1 - turn : turn],
+              after = later[place.keyBlock * work.queryBlocks + block];
+      steps.push_back({cycles, number * work.queryBlocks + block,
+                       isSecond ? visitors[block] - 1 - after : after});
+    }
+  }
+  if (order.parts > 1)
+    steps.push_back({work.partCycles,
+                     (order.kvHeads * work.group) * work.queryBlocks +
+                         place.kvHead * order.keyBlocks + place.keyBlock,
+                     place.part});
+}
+
+std::optional<BlockScheduler> KeyScheduler::run() {
+  Integers m;
+  for (int64_t block = 0; block < order.blocks(); ++block) {
+    steps.clear();
+    for (int64_t turn = 0, turns = order.turns(m, block); turn < turns; ++turn)
+      addTurn(order.placeAt(m, block, turn), turn == 1);
+    if (!scheduler.add(steps))
+      return std::nullopt;
+  }
+  return std::move(scheduler);
+}
+
+std::optional<BlockScheduler> fsdp::scheduleKeys(const KeyOrder &order, const KeyWork &work,
+                                                 int64_t slots) {
+  return KeyScheduler(order, work, slots).run();
+}
+
+KeyOrder fsdp::chooseKeyOrder(int64_t kvHeads, int64_t mostTogether, const KeyWork &work,
+                              int64_t slots) {
+  KeyOrder best;
+  std::optional<BlockScheduler> least;
+  auto consider = [&](const KeyOrder &order) {
+    std::optional<BlockScheduler> schedule = scheduleKeys(order, work, slots);
+    if (!schedule || (least && schedule->end() >= least->end() * (1 - leastGain)))
+      return;
+    least.emplace(std::move(*schedule));
+    best = order;
+  };
+  for (int64_t parts = 1; parts <= work.group; ++parts) {
+    if (work.group % parts != 0 || (least && least->efficiency() >= goodEfficiency) ||
+        (parts > 1 && !work.adds))
+      continue;
+    for (bool other : {false, true}) {
+      KeyOrder order{kvHeads, static_cast<int64_t>(work.visits.size()), parts};
+      order.pairs = other && work.adds;
+      order.reversed = other && !work.adds;
+      if (order.pairs && kvHeads == 1)
+        continue;
+      consider(order);
+      int64_t most = std::max<int64_t>(mostTogether / order.mostTurns(), 1);
+      order.together = std::min(most, order.units());
+      while (order.units() % order.together != 0)
+        --order.together;
+      if (order.together > 1)
+        consider(order);
+    }
+  }
+  return best;
+}

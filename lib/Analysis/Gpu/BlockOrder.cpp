@@ -1,0 +1,57 @@
+//===- BlockOrder.cpp - Blocks of threads on multiprocessors ----*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// 1. A block begins when the slot that becomes free first is free.
+// 2. Its steps run one after another. A step that adds to a sum hands its values over when the
+//    block's previous addition has ended, because there is one buffer.
+// 3. An addition begins when its values are there and its predecessor has ended.
+//
+// Earlier blocks are scheduled before later ones, so the predecessors of an addition must be known.
+// O(steps + blocks log slots).
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Analysis/Gpu/BlockOrder.h"
+
+using namespace mlir::fsdp;
+
+BlockScheduler::BlockScheduler(int64_t slots, double addCycles)
+    : slots(slots), addCycles(addCycles) {
+  for (int64_t i = 0; i < slots; ++i)
+    free.push(0);
+}
+
+bool BlockScheduler::add(llvm::ArrayRef<BlockStep> steps) {
+  double begin = free.top(), now = begin, added = begin; // with waits for other blocks
+  double alone = 0, addedAlone = 0;                      // without
+  free.pop();
+  for (const BlockStep &step : steps) {
+    now += step.cycles;
+    alone += step.cycles;
+    if (step.sum < 0)
+      continue;
+    if (static_cast<size_t>(step.sum) >= sums.size())
+      sums.resize(step.sum + 1);
+    Sum &sum = sums[step.sum];
+    if (sum.added++ != step.before)
+      return false;
+    now = std::max(now, added);
+    added = sum.end = std::max(now, sum.end) + addCycles;
+    alone = std::max(alone, addedAlone);
+    addedAlone = alone + addCycles;
+  }
+  now = std::max(now, added);
+  alone = std::max(alone, addedAlone);
+  free.push(now);
+  last = std::max(last, now);
+  work += alone;
+  idle += now - begin - alone;
+  return true;
+}
+
+double BlockScheduler::efficiency() const {
+  return last > 0 ? work / (static_cast<double>(slots) * last) : 1;
+}

@@ -1,0 +1,127 @@
+//===- Sm90Orders.cpp - Orders of attention blocks with wgmma ---*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The model of AttentionOrder.h chooses among the orders of BlockOrder.h, with the clocks of
+// AttentionClocks.h. Heads are processed together if what their blocks share fits the L2 cache:
+// keys and values in the forward pass, queries and the sums of their gradients in the backward
+// pass.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Sm90Orders.h"
+#include "AttentionClocks.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::attention;
+
+/// Bytes of the L2 cache for heads that are processed together.
+static constexpr int64_t cacheBytes = INT64_C(32) << 20;
+/// Without a mask, all blocks of keys of a head meet the same queries at about the same time. So
+/// many heads then take less than half of the bandwidth of memory, whatever their length.
+static constexpr int64_t streamedHeads = 16;
+
+namespace {
+/// The attribute "kind:together/parts".
+struct AskedOrder {
+  StringRef kind;
+  int64_t together = 1, parts = 1;
+};
+} // namespace
+
+/// Returns the order that the kernel of `op` asks for, or nothing.
+static std::optional<AskedOrder> readAttribute(Operation *op) {
+  auto text = op->getParentOp()->getAttrOfType<StringAttr>(attentionOrderAttr);
+  if (!text)
+    return std::nullopt;
+  auto [order, parts] = text.getValue().split('/');
+  auto [kind, together] = order.split(':');
+  AskedOrder asked{kind};
+  if ((!together.empty() && together.getAsInteger(10, asked.together)) ||
+      (!parts.empty() && parts.getAsInteger(10, asked.parts)) || asked.together < 1 ||
+      asked.parts < 1)
+    asked.kind = "";
+  return asked;
+}
+
+static InFlightDiagnostic emitBadOrder(Operation *op) {
+  return emitError(op->getLoc()) << attentionOrderAttr << ": found "
+                                 << op->getParentOp()->getAttr(attentionOrderAttr) << ", expected ";
+}
+
+//===----------------------------------------------------------------------===//
+// Forward
+//===----------------------------------------------------------------------===//
+
+SmallVector<double> attention::clocksOfTiles(AttentionOp op, const Sm90Config &config,
+                                             const Shape &shape) {
+  Sm90ForwardClocks clocks = clocksOf(config, shape, workOfFunctions(op));
+  SmallVector<double> tiles;
+  for (const BlockVisits &visits : getVisits(AttentionTiles(op).getKeyTiles(config.blockCols),
+                                             shape.rows, config.blockRows())) {
+    auto free = static_cast<double>(visits.free), all = static_cast<double>(visits.blocks.size());
+    tiles.push_back(clocks.tileClocks + free * clocks.freeStep.clocks +
+                    (all - free) * clocks.maskedStep.clocks);
+  }
+  return tiles;
+}
+
+FailureOr<QueryOrder> attention::chooseSm90Order(AttentionOp op, const Sm90Config &config,
+                                                 const Shape &shape, const GpuTarget &target) {
+  SmallVector<double> tiles = clocksOfTiles(op, config, shape);
+  int64_t heads = shape.batch * shape.heads, rowBlocks = tiles.size(),
+          bytes = shape.cols * (shape.dim + shape.valueDim) * 2,
+          blocks = std::min(heads * rowBlocks, target.multiprocessors);
+  std::optional<AskedOrder> asked = readAttribute(op);
+  if (!asked)
+    return chooseQueryOrder(heads, shape.group, blocks, cacheBytes / bytes * shape.group, tiles);
+  QueryOrder order{heads, rowBlocks, blocks, asked->together, asked->kind == "pairs"};
+  bool isKnown = order.pairs ? heads % 2 == 0 && asked->together == 1
+                             : asked->kind == "sections" && heads % asked->together == 0;
+  if (!isKnown || asked->parts != 1)
+    return emitBadOrder(op) << "\"sections:HEADS\" with a divisor of " << heads
+                            << ", or \"pairs\" if that is even";
+  return order;
+}
+
+//===----------------------------------------------------------------------===//
+// Backward
+//===----------------------------------------------------------------------===//
+
+KeyWork attention::workOfKeys(AttentionGradOp op, const Sm90Keys &config, const Shape &shape) {
+  Sm90KeyClocks clocks = clocksOf(config, shape, workOfFunctions(op));
+  KeyWork work;
+  work.visits = getVisits(AttentionTiles(op).getRowTiles(config.blockQueries), shape.cols,
+                          config.blockKeys());
+  work.queryBlocks = llvm::divideCeil(shape.rows, config.blockQueries);
+  work.group = shape.group;
+  work.freeCycles = clocks.freeStep.clocks;
+  work.maskedCycles = clocks.maskedStep.clocks;
+  work.blockCycles = clocks.blockClocks;
+  work.partCycles = clocks.partClocks;
+  work.adds = config.addsToQ;
+  work.addCycles = clocks.addClocks;
+  return work;
+}
+
+FailureOr<KeyOrder> attention::chooseSm90KeyOrder(AttentionGradOp op, const Sm90Keys &config,
+                                                  const Shape &shape, const GpuTarget &target) {
+  KeyWork work = workOfKeys(op, config, shape);
+  int64_t kvHeads = shape.batch * shape.kvHeads, keyBlocks = work.visits.size(),
+          bytes = shape.rows * ((shape.dim + shape.valueDim) * 2 + shape.dim * 4),
+          together = std::max(cacheBytes / bytes,
+                              AttentionTiles(op).isUnmasked() ? streamedHeads : INT64_C(1));
+  std::optional<AskedOrder> asked = readAttribute(op);
+  if (!asked)
+    return chooseKeyOrder(kvHeads, together, work, target.multiprocessors);
+  KeyOrder order{kvHeads, keyBlocks, asked->parts, asked->kind == "pairs", asked->together};
+  bool isKnown = config.addsToQ && (asked->kind == "single" || asked->kind == "pairs");
+  if (!isKnown || order.units() % order.together != 0 || shape.group % order.parts != 0)
+    return emitBadOrder(op)
+           << "\"single:HEADS/PARTS\" or \"pairs:PAIRS/PARTS\" with divisors HEADS of " << kvHeads
+           << ", PAIRS of " << (kvHeads + 1) / 2 << " and PARTS of " << shape.group;
+  return order;
+}
