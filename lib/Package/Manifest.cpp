@@ -23,6 +23,7 @@
 #include "fsdp/Options/OptionTable.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/Support/Path.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -366,7 +367,8 @@ FailureOr<std::vector<char>> ManifestBuilder::build() {
     isa.push_back(addString(feature));
   auto seed = module->getAttrOfType<IntegerAttr>(FSDPDialect::seedAttr);
   auto constants = module->getAttrOfType<ArrayAttr>(constantsAttr);
-  auto compiler = addString(options.driver.compiler), source = addString(options.driver.input),
+  auto compiler = addString(options.driver.compiler),
+       source = addString(llvm::sys::path::filename(options.driver.input).str()),
        target = addString(options.codegen.target);
   auto axesVector = builder.CreateVector(axes);
   auto unitsVector = builder.CreateVector(units);
