@@ -215,6 +215,21 @@ def test_shapes_that_depend_on_values_are_refused():
         fm.export_torch(Model(), (example(), example()), loss=loss_fn)
 
 
+def test_an_unsupported_op_is_named_with_its_line():
+    class Model(Small):
+        def middle(self, x):
+            return x + torch.linalg.svdvals(x).sum()
+
+    with pytest.raises(fm.ExportError, match="cannot lower 'aten._linalg_svd.default'") as caught:
+        fm.export_torch(Model(), (example(), example()), loss=loss_fn)
+    assert caught.value.file == __file__
+
+
+def test_a_forgotten_loss_is_explained():
+    with pytest.raises(fm.ExportError, match="pass loss= if it needs one"):
+        fm.export_torch(Small(), (example(), example()))
+
+
 @pytest.mark.parametrize("loss, message", [
     (lambda m, x, y: m(x), r"of shape \[2, 6, 16\]; expected one float scalar"),
     (lambda m, x, y: m(x).argmax(), "expected one float scalar"),

@@ -199,6 +199,9 @@ def _located(error: Exception) -> ExportError:
     if "DataDependent" in kind or "UserError" in kind or "data-dependent" in str(error):
         advice = ("; control flow that depends on values of tensors cannot be compiled: use "
                   "torch.where, or decide it before the export")
+    if "positional argument" in text and "forward()" in text:
+        advice = ("; the module is called with the arrays of the batch and must return the loss: pass "
+                  "loss= if it needs one")
     if "is mutated in the forward" in text:
         return ExportError(_MUTATES.format("such as running statistics"), file, line)
     return ExportError(f"torch.export failed: {kind}: {text}{advice}", file, line)
@@ -306,7 +309,14 @@ def _lowering_error(error: Exception, messages: list[str], program) -> ExportErr
         file, line = next((place(node) for node in program.graph.nodes
                            if str(node.target).startswith(wanted)), (None, None))
     reason = re.sub(r".*?error: ", "", re.sub(r"^.*\)\): ", "", text))
+    reason = re.sub(r"^callsite\(.*\): ", "", reason)
     what = op[0].strip("'") if op else "an op"
+    if what == "torch.operator" and file:  # torch-mlir's name of each op that it does not know
+        # Core ops have a lowering.
+        at = {str(node.target) for node in program.graph.nodes
+              if "::" in str(getattr(node.target, "_name", "")) and place(node) == (file, line)
+              and torch.Tag.core not in node.target.tags}
+        what = ", ".join(sorted(at)[:4]) or what
     return ExportError(f"torch-mlir cannot lower '{what}': {reason[:300]}; write it with other ops, "
                        "or add a decomposition with decompositions_={overload: function}",
                        file, line)
