@@ -4,12 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Upstream's parsers of text and bytecode crash on some malformed files
+// Upstream's parsers of text and bytecode crash on some malformed files, and on some do not end
 // (docs/explanation/rationale.md lists them).
 //
 // 1. Compose the message before the file is read: a signal handler must not allocate.
-// 2. Install a handler for the signals of a crash. It runs on its own stack, because the normal
-//    stack may have overflowed.
+// 2. Install a handler for the signals of a crash, and of a timer of CPU time. It runs on its own
+//    stack, because the normal one may have overflowed.
 // 3. The handler writes the message and ends the process with _exit(2).
 //
 // llvm::CrashRecoveryContext, which returns to its caller, is not used. Its handler runs on the
@@ -23,6 +23,7 @@
 #include <cstring>
 #include <iterator>
 #include <string>
+#include <sys/time.h>
 #include <unistd.h>
 
 using namespace mlir::fsdp;
@@ -30,18 +31,20 @@ using namespace mlir::fsdp;
 namespace {
 struct CrashSignal {
   int number;
-  const char *name;
+  const char *what; ///< what the parser did
   struct sigaction previous;
 };
 } // namespace
 
-static CrashSignal crashSignals[] = {{SIGSEGV, "a bad address or a stack overflow", {}},
-                                     {SIGBUS, "a bad address", {}},
-                                     {SIGABRT, "an abort", {}},
-                                     {SIGILL, "an illegal instruction", {}},
-                                     {SIGTRAP, "a trap", {}},
-                                     {SIGFPE, "an arithmetic error", {}}};
-static std::string beforeName, afterName;
+static CrashSignal crashSignals[] = {
+    {SIGSEGV, "crashed on this file (a bad address or a stack overflow)", {}},
+    {SIGBUS, "crashed on this file (a bad address)", {}},
+    {SIGABRT, "crashed on this file (an abort)", {}},
+    {SIGILL, "crashed on this file (an illegal instruction)", {}},
+    {SIGTRAP, "crashed on this file (a trap)", {}},
+    {SIGFPE, "crashed on this file (an arithmetic error)", {}},
+    {SIGPROF, "did not end within the CPU time that a file of this size may take", {}}};
+static std::string beforeWhat, afterWhat;
 alignas(16) static char handlerStack[64 << 10];
 static stack_t previousStack;
 
@@ -50,21 +53,29 @@ static void writeText(const char *text, size_t size) {
 }
 
 static void reportCrash(int number) {
-  const char *name = "a signal";
+  const char *what = "crashed on this file";
   for (const CrashSignal &signal : crashSignals)
     if (signal.number == number)
-      name = signal.name;
-  writeText(beforeName.data(), beforeName.size());
-  writeText(name, std::strlen(name));
-  writeText(afterName.data(), afterName.size());
+      what = signal.what;
+  writeText(beforeWhat.data(), beforeWhat.size());
+  writeText(what, std::strlen(what));
+  writeText(afterWhat.data(), afterWhat.size());
   ::_exit(2);
 }
 
-ParserGuard::ParserGuard(llvm::StringRef tool, llvm::StringRef file) {
+/// Starts the timer of CPU time, or stops it for 0 seconds.
+static void setTimer(uint64_t seconds) {
+  itimerval timer{};
+  timer.it_value.tv_sec = static_cast<time_t>(seconds);
+  ::setitimer(ITIMER_PROF, &timer, nullptr);
+}
+
+ParserGuard::ParserGuard(llvm::StringRef tool, llvm::StringRef file, uint64_t bytes,
+                         unsigned seconds) {
   std::string prefix = tool.empty() ? std::string() : tool.str() + ": ";
-  beforeName = prefix + file.str() + ": error: MLIR's parser crashed on this file (";
-  afterName =
-      "); the file is damaged, or nested too deep\n" + prefix + file.str() +
+  beforeWhat = prefix + file.str() + ": error: MLIR's parser ";
+  afterWhat =
+      "; the file is damaged, or nested too deep\n" + prefix + file.str() +
       ": note: export it again; a bytecode file can be written as text with 'mlir-opt FILE'\n";
   stack_t stack{};
   stack.ss_sp = handlerStack;
@@ -76,12 +87,14 @@ ParserGuard::ParserGuard(llvm::StringRef tool, llvm::StringRef file) {
   sigemptyset(&action.sa_mask);
   for (CrashSignal &signal : crashSignals)
     ::sigaction(signal.number, &action, &signal.previous);
+  setTimer(seconds + (bytes >> 20));
 }
 
 void ParserGuard::release() {
   if (!isActive)
     return;
   isActive = false;
+  setTimer(0);
   for (CrashSignal &signal : crashSignals)
     ::sigaction(signal.number, &signal.previous, nullptr);
   ::sigaltstack(&previousStack, nullptr);

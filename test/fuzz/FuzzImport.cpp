@@ -24,6 +24,7 @@
 #include <csetjmp>
 #include <csignal>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 using namespace mlir;
@@ -43,14 +44,16 @@ namespace {
 class Handlers {
 public:
   Handlers() {
-    for (int number : {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGTRAP, SIGFPE})
+    for (int number : {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGTRAP, SIGFPE, SIGPROF})
       sigaction(number, nullptr, &actions[number]);
     sigaltstack(nullptr, &stack);
   }
   void restore() {
-    for (int number : {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGTRAP, SIGFPE})
+    for (int number : {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGTRAP, SIGFPE, SIGPROF})
       sigaction(number, &actions[number], nullptr);
     sigaltstack(&stack, nullptr);
+    itimerval none{};
+    setitimer(ITIMER_PROF, &none, nullptr);
   }
 
 private:
@@ -94,6 +97,7 @@ static OwningOpRef<ModuleOp> parse(const uint8_t *data, size_t size, MLIRContext
   fsdp::ParseLimits limits;
   limits.nesting = 32;
   limits.ops = 2000;
+  limits.seconds = 3;
   StringRef text(reinterpret_cast<const char *>(data), size);
   static Handlers handlers;
   if (sigsetjmp(afterCrash, /*savemask=*/1)) {

@@ -38,6 +38,7 @@
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
 #include <chrono>
@@ -261,7 +262,9 @@ int main(int argc, char **argv) {
   llvm::SourceMgr sources; // keeps source lines for diagnostics
   SourceMgrDiagnosticHandler handler(sources, &context);
   auto module = [&] {
-    ParserGuard guard("fsdp-kernel-test", options.inputFile);
+    uint64_t bytes = 0;
+    (void)llvm::sys::fs::file_size(options.inputFile, bytes);
+    ParserGuard guard("fsdp-kernel-test", options.inputFile, bytes);
     return parseSourceFile<ModuleOp>(options.inputFile, sources, &context);
   }();
   if (!module)

@@ -98,7 +98,7 @@ static LogicalResult process(StringRef input, StringRef output, const DialectReg
     llvm::errs() << why << "\n";
     return failure();
   }
-  fsdp::ParserGuard guard("fsdp-opt", file->getBufferIdentifier());
+  fsdp::ParserGuard guard("fsdp-opt", file->getBufferIdentifier(), file->getBufferSize());
   MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions(), asked = config;
   config.setPassPipelineSetupFn([&](PassManager &pm) {
     guard.release();

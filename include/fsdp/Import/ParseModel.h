@@ -21,6 +21,8 @@ struct ParseLimits {
   /// have 4 times as many operators.
   int64_t nesting = 256;
   int64_t ops = 1'000'000;
+  /// CPU time of the parser; one second more for each MiB.
+  unsigned seconds = 20;
   /// Whether messages name the options of fsdp-compile that raise the limits.
   bool areOptions = false;
 };

@@ -111,7 +111,7 @@ OwningOpRef<ModuleOp> fsdp::parseModel(std::unique_ptr<llvm::MemoryBuffer> file,
       }
       return failure(); // the outer handlers report the diagnostic
     });
-    ParserGuard guard("", name);
+    ParserGuard guard("", name, text.size(), limits.seconds);
     module = parseSourceFile<ModuleOp>(sources, ParserConfig(context));
   }
   if (!module && !advice.empty())

@@ -1,0 +1,12 @@
+"""endless.py FILE: writes a damaged bytecode file, found by fuzzing, on which MLIR's reader does not end."""
+import base64
+import sys
+
+with open(sys.argv[1], "wb") as file:
+    file.write(base64.b64decode(
+    "TUzvUg1NTElSMjIuMS44AAEhCQEFCQ0JAQMTAwUHFwcDGwNPMw0BMQsLCwsLEwsbHx8TEyMLBxsLCxMTEx8TEwUDxQENExMPBw8b"
+    "AooCBQ8FEQUTBRUFFwMDDQ8FGQMFAxEFEyUBCQAAgD8lAwkBAAAAFwEDAwEFGR8DBxsdBzEJAwUbDwMFBzEJBQ0LBR0XAQUDFwEH"
+    "CxcBCQslBQkAAAAAFwELERcBDQcjZnNkcC5pbml0PGNvbnN0YW50LCAxLjAwMDAwMGUrMDAsIDAuMDAwMDAwZSswMD4AGwMRBxsD"
+    "EQsCAQkHARsCBQUDAQMFBE8FAVEVCwEHBD0DAQUDUCUDBwQpAwcLBQcnAykAB0ItBQMFBQQvAwUGAwEFAQAmAh8PGRkXFQUFJRMP"
+    "Dw0LCxFidWlsdGluAGZ1bmMAZnNkcABhcpeLl/1tb2R1bGUAcmV0dXJuAGNvbnN0YW50AHZlcmlmeS1pbXBvcnRlZC03AGEAYgBm"
+    "c2RwLmluaXQAZnNkcC5wYXJhbQBmc2RwLnZhbHVlcwBmc2RwLmZyb3plbgB2YWx1ZXMACBsHBQEBDS8hAQEjAQMr"))
