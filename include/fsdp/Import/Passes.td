@@ -265,8 +265,8 @@ def RaiseSoftmaxPass : ImportPass<"fsdp-raise-softmax", "::mlir::func::FuncOp"> 
     - Requires: normalised generics, of one op each or fused.
     - Ensures: a softmax over one dimension is `linalg.softmax`, whether it was written as a
       quotient or as exp(x - logsumexp(x)). Intermediate values may have a narrower type, and x may
-      be shifted by its maximum. A guard against rows of -inf is removed if the mask keeps at least one element in
-      every row.
+      be shifted by its maximum. A guard against rows of -inf is removed if the mask keeps at least
+      one element in every row.
     - Keeps: values, up to rounding.
   }];
   let statistics = [Statistic<"numRaised", "num-raised", "Softmaxes raised">,
