@@ -12,6 +12,7 @@
 
 #include "core/SystemCalls.h"
 #include "core/Error.h"
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -116,19 +117,23 @@ static void collectNames() {
     names[number] = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, number); // never freed
 }
 
-static void print(const char *text) {
-  if (text)
-    (void)!::write(STDERR_FILENO, text, std::strlen(text));
-}
-
-/// Names the call and ends the process.
+/// Names the call and ends the process. Other threads that make such a call wait for the end.
 static void refuse(int, siginfo_t *info, void *) {
+  static std::atomic_flag refused = ATOMIC_FLAG_INIT;
+  while (refused.test_and_set())
+    ::sched_yield();
   int number = info->si_syscall;
   const char *name = number >= 0 && number < mostCalls ? names[number] : nullptr;
-  print("fsdp-run: error: --restrict-calls: refused the system call '");
-  print(name ? name : "unknown");
-  print("'\nfsdp-run: note: the artifact's kernels need no such call: find out who compiled the "
-        "artifact\n");
+  const char *const parts[] = {"fsdp-run: error: --restrict-calls: refused the system call '",
+                               name ? name : "unknown",
+                               "'\nfsdp-run: note: the artifact's kernels need no such call: find "
+                               "out who compiled the artifact\n"};
+  char text[256] = "";
+  size_t size = 0;
+  for (const char *part : parts)
+    for (const char *c = part; *c && size < sizeof text; ++c)
+      text[size++] = *c;
+  (void)!::write(STDERR_FILENO, text, size);
   ::_exit(FSDPRT_FAILED);
 }
 
