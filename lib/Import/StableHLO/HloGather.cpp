@@ -33,10 +33,6 @@ struct GatherNumbers {
 };
 } // namespace
 
-static SmallVector<OpFoldResult> indices(OpBuilder &b, ArrayRef<int64_t> values) {
-  return getAsIndexOpFoldResult(b.getContext(), values);
-}
-
 /// Returns a start index as `index`, clamped to [0, limit].
 static Value buildClamped(OpBuilder &b, Location loc, Value start, int64_t limit) {
   Value zero = arith::ConstantIndexOp::create(b, loc, 0);
@@ -49,15 +45,9 @@ static Value buildClamped(OpBuilder &b, Location loc, Value start, int64_t limit
 /// `place` returns.
 static Value buildReads(OpBuilder &b, Location loc, RankedTensorType type, Value x,
                         function_ref<SmallVector<Value>(OpBuilder &, Location)> place) {
-  Value empty = tensor::EmptyOp::create(b, loc, type.getShape(), type.getElementType());
-  SmallVector<utils::IteratorType> loops(type.getRank(), utils::IteratorType::parallel);
-  auto generic = linalg::GenericOp::create(
-      b, loc, TypeRange(type), ValueRange(), empty, b.getMultiDimIdentityMap(type.getRank()), loops,
-      [&](OpBuilder &b, Location loc, ValueRange) {
-        Value element = tensor::ExtractOp::create(b, loc, x, place(b, loc));
-        linalg::YieldOp::create(b, loc, element);
-      });
-  return generic.getResult(0);
+  return buildByIndex(b, loc, type, [&](OpBuilder &b, Location loc) -> Value {
+    return tensor::ExtractOp::create(b, loc, x, place(b, loc));
+  });
 }
 
 /// Verifies the numbers of a gather, and the shape of its result.
@@ -221,8 +211,8 @@ static HloResult insert(OpBuilder &b, Operation *op, Value x, Value update,
   if (failed(checkShape(op, whole.getShape())))
     return failure();
   return SmallVector<Value>{
-      tensor::InsertSliceOp::create(b, op->getLoc(), update, x, indices(b, offsets),
-                                    indices(b, part.getShape()), indices(b, ones))};
+      tensor::InsertSliceOp::create(b, op->getLoc(), update, x, sliceIndices(b, offsets),
+                                    sliceIndices(b, part.getShape()), sliceIndices(b, ones))};
 }
 
 HloResult fsdp::lowerDynamicUpdateSlice(OpBuilder &b, Operation *op) {

@@ -90,6 +90,22 @@ Value fsdp::buildFilled(OpBuilder &b, Location loc, RankedTensorType type, Value
   return linalg::FillOp::create(b, loc, scalar, empty).getResult(0);
 }
 
+SmallVector<OpFoldResult> fsdp::sliceIndices(OpBuilder &b, ArrayRef<int64_t> values) {
+  return getAsIndexOpFoldResult(b.getContext(), values);
+}
+
+Value fsdp::buildByIndex(OpBuilder &b, Location loc, RankedTensorType type,
+                         function_ref<Value(OpBuilder &, Location)> element) {
+  Value empty = tensor::EmptyOp::create(b, loc, type.getShape(), type.getElementType());
+  SmallVector<utils::IteratorType> loops(type.getRank(), utils::IteratorType::parallel);
+  auto generic = linalg::GenericOp::create(b, loc, TypeRange(type), ValueRange(), empty,
+                                           b.getMultiDimIdentityMap(type.getRank()), loops,
+                                           [&](OpBuilder &b, Location loc, ValueRange) {
+                                             linalg::YieldOp::create(b, loc, element(b, loc));
+                                           });
+  return generic.getResult(0);
+}
+
 HloResult fsdp::lowerBody(OpBuilder &b, Operation *op, ValueRange arguments) {
   Region *region = op->getNumRegions() == 1 ? &op->getRegion(0) : nullptr;
   if (!region || !region->hasOneBlock() || region->getNumArguments() != arguments.size())

@@ -42,6 +42,14 @@ Value getScalar(OpBuilder &b, Location loc, Value value);
 /// Returns a tensor of `type` with all elements equal to a scalar.
 Value buildFilled(OpBuilder &b, Location loc, RankedTensorType type, Value scalar);
 
+/// Returns offsets, sizes or strides as constants of a slice.
+SmallVector<OpFoldResult> sliceIndices(OpBuilder &b, ArrayRef<int64_t> values);
+
+/// Builds a tensor of `type`. `element` returns the element at the indices of the loops, which it
+/// reads by `linalg.index`.
+Value buildByIndex(OpBuilder &b, Location loc, RankedTensorType type,
+                   function_ref<Value(OpBuilder &, Location)> element);
+
 /// Returns the op on `operands`, which are tensors or scalars; a null value if the op is not
 /// elementwise. `result` is the type of the result in the same form.
 FailureOr<Value> lowerElementwise(OpBuilder &b, Operation *op, ValueRange operands, Type result);

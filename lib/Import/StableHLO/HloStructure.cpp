@@ -28,10 +28,6 @@ static Value buildEmpty(OpBuilder &b, Location loc, RankedTensorType type) {
   return tensor::EmptyOp::create(b, loc, type.getShape(), type.getElementType());
 }
 
-static SmallVector<OpFoldResult> indices(OpBuilder &b, ArrayRef<int64_t> values) {
-  return getAsIndexOpFoldResult(b.getContext(), values);
-}
-
 HloResult fsdp::lowerBroadcast(OpBuilder &b, Operation *op) {
   if (failed(checkCount(op, "operands", op->getNumOperands(), 1)))
     return failure();
@@ -123,8 +119,7 @@ HloResult fsdp::lowerReverse(OpBuilder &b, Operation *op) {
   if (failed(checkDims(op, "dimensions", dims, type.getRank())) ||
       failed(checkShape(op, type.getShape())))
     return failure();
-  SmallVector<utils::IteratorType> loops(type.getRank(), utils::IteratorType::parallel);
-  auto read = [&](OpBuilder &b, Location loc, ValueRange) {
+  auto read = [&](OpBuilder &b, Location loc) -> Value {
     SmallVector<Value> at;
     for (int64_t dim = 0; dim < type.getRank(); ++dim) {
       Value index = linalg::IndexOp::create(b, loc, dim);
@@ -134,36 +129,26 @@ HloResult fsdp::lowerReverse(OpBuilder &b, Operation *op) {
       }
       at.push_back(index);
     }
-    Value element = tensor::ExtractOp::create(b, loc, x, at);
-    linalg::YieldOp::create(b, loc, element);
+    return tensor::ExtractOp::create(b, loc, x, at);
   };
-  auto generic =
-      linalg::GenericOp::create(b, loc, TypeRange(type), ValueRange(), buildEmpty(b, loc, type),
-                                b.getMultiDimIdentityMap(type.getRank()), loops, read);
-  return SmallVector<Value>{generic.getResult(0)};
+  return SmallVector<Value>{buildByIndex(b, loc, type, read)};
 }
 
 HloResult fsdp::lowerIota(OpBuilder &b, Operation *op) {
-  Location loc = op->getLoc();
   RankedTensorType type = tensorOf(op->getResult(0));
   SmallVector<int64_t> dim = getInts(op, "iota_dimension");
   if (failed(checkCount(op, "iota_dimension", dim.size(), 1)) ||
       failed(checkDims(op, "iota_dimension", dim, type.getRank())))
     return failure();
-  SmallVector<utils::IteratorType> loops(type.getRank(), utils::IteratorType::parallel);
-  auto count = [&](OpBuilder &b, Location loc, ValueRange) {
+  auto count = [&](OpBuilder &b, Location loc) -> Value {
     Value index = linalg::IndexOp::create(b, loc, dim[0]);
     Type element = type.getElementType();
-    Type integer = isa<FloatType>(element) ? b.getI64Type() : element;
-    Value number = arith::IndexCastOp::create(b, loc, integer, index);
-    if (integer != element)
-      number = arith::SIToFPOp::create(b, loc, element, number);
-    linalg::YieldOp::create(b, loc, number);
+    if (!isa<FloatType>(element))
+      return arith::IndexCastOp::create(b, loc, element, index);
+    Value number = arith::IndexCastOp::create(b, loc, b.getI64Type(), index);
+    return arith::SIToFPOp::create(b, loc, element, number);
   };
-  auto generic =
-      linalg::GenericOp::create(b, loc, TypeRange(type), ValueRange(), buildEmpty(b, loc, type),
-                                b.getMultiDimIdentityMap(type.getRank()), loops, count);
-  return SmallVector<Value>{generic.getResult(0)};
+  return SmallVector<Value>{buildByIndex(b, op->getLoc(), type, count)};
 }
 
 HloResult fsdp::lowerSlice(OpBuilder &b, Operation *op) {
@@ -186,9 +171,9 @@ HloResult fsdp::lowerSlice(OpBuilder &b, Operation *op) {
   }
   if (failed(checkShape(op, sizes)))
     return failure();
-  return SmallVector<Value>{
-      tensor::ExtractSliceOp::create(b, op->getLoc(), tensorOf(op->getResult(0)), op->getOperand(0),
-                                     indices(b, starts), indices(b, sizes), indices(b, strides))};
+  return SmallVector<Value>{tensor::ExtractSliceOp::create(
+      b, op->getLoc(), tensorOf(op->getResult(0)), op->getOperand(0), sliceIndices(b, starts),
+      sliceIndices(b, sizes), sliceIndices(b, strides))};
 }
 
 HloResult fsdp::lowerConcatenate(OpBuilder &b, Operation *op) {
@@ -229,8 +214,8 @@ static Value cropNegative(OpBuilder &b, Location loc, Value x, MutableArrayRef<i
   }
   if (ArrayRef(sizes) == type.getShape())
     return x;
-  return tensor::ExtractSliceOp::create(b, loc, type.clone(sizes), x, indices(b, starts),
-                                        indices(b, sizes), indices(b, ones));
+  return tensor::ExtractSliceOp::create(b, loc, type.clone(sizes), x, sliceIndices(b, starts),
+                                        sliceIndices(b, sizes), sliceIndices(b, ones));
 }
 
 HloResult fsdp::lowerPad(OpBuilder &b, Operation *op) {
@@ -269,12 +254,12 @@ HloResult fsdp::lowerPad(OpBuilder &b, Operation *op) {
   if (hasInterior) {
     Value filled = buildFilled(b, loc, from.clone(spread), scalar);
     SmallVector<int64_t> zeros(rank, 0);
-    x = tensor::InsertSliceOp::create(b, loc, x, filled, indices(b, zeros),
-                                      indices(b, from.getShape()), indices(b, strides));
+    x = tensor::InsertSliceOp::create(b, loc, x, filled, sliceIndices(b, zeros),
+                                      sliceIndices(b, from.getShape()), sliceIndices(b, strides));
   }
   x = cropNegative(b, loc, x, low, high);
   if (tensorOf(x).getShape() == to.getShape())
     return SmallVector<Value>{x};
   return SmallVector<Value>{
-      tensor::PadOp::create(b, loc, to, x, indices(b, low), indices(b, high), scalar)};
+      tensor::PadOp::create(b, loc, to, x, sliceIndices(b, low), sliceIndices(b, high), scalar)};
 }
