@@ -103,6 +103,7 @@ private:
     const std::byte *from = nullptr; ///< null: the file, at `offset`
     std::byte *to = nullptr;         ///< null: the file, at `offset`
     uint64_t bytes = 0, offset = 0;
+    bool isVisible = true; ///< the host can address `from` and `to`
     const char *label = "";
   };
 

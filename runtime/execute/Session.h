@@ -35,6 +35,8 @@ public:
                   const void *data, DType type);
   /// Fills `memory` for a rank's shard of state `index`, or for its counterpart in the reference.
   void memoryOf(uint32_t rank, uint64_t index, fsdprt_state_memory &memory) const;
+  /// Fills `memory` for the copy of that shard that the program 'snapshot' makes.
+  void snapshotOf(uint32_t rank, uint64_t index, fsdprt_state_memory &memory) const;
   /// Copies elements [first, first + count) of that shard to `into`. If `into` is null, copies them
   /// from `from`.
   void moveState(uint32_t rank, uint64_t index, uint64_t first, uint64_t count, void *into,
