@@ -133,7 +133,7 @@ STRUCTS = {"fsdprt_error": Error, "fsdprt_artifact_info": ArtifactInfo,
            "fsdprt_resumed": Resumed}
 
 _ERROR = POINTER(Error)
-# Functions that return a status: name, and argument types before the error.
+# Functions that return a status: name, and types of the arguments before the error argument.
 _CALLS = {
     "fsdprt_artifact_open": [c_char_p, POINTER(c_void_p)],
     "fsdprt_session_create": [c_void_p, POINTER(SessionOptions), POINTER(c_void_p)],
@@ -157,7 +157,7 @@ _CALLS = {
                           POINTER(c_void_p)],
     "fsdprt_saver_save": [c_void_p, c_void_p, c_uint64, c_uint64],
 }
-# Functions without an error: name, result type, and argument types.
+# Functions without an error argument: name, result type, and argument types.
 _PLAIN = {
     "fsdprt_abi_version": (c_uint32, []),
     "fsdprt_version": (c_char_p, []),

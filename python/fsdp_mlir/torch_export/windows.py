@@ -4,9 +4,9 @@
 
 These ops are linear, and separable over the dims.
 
-- Where windows vary (interpolation, uneven pools), a dim is a product with a matrix, which depends on
-  the extents alone.
-- Where windows are even (pools), a dim is a mean of a part of its own.
+- If windows vary (interpolation, uneven pools), the values along a dim are multiplied by a matrix
+  that depends only on the extents.
+- If windows are even (pools), a dim is split in two, and the mean over the second is taken.
 - A fold adds blocks, each padded to the extent of the result.
 """
 
@@ -18,7 +18,7 @@ from .entries import entry
 
 
 def _places(n: int, size: int, align: bool, scale: float | None, device) -> torch.Tensor:
-    """Returns where the elements of an interpolated dim of ``size`` lie in one of ``n``, as torch."""
+    """Returns the positions in a dim of ``n`` from which torch interpolates ``size`` elements."""
     at = torch.arange(size, device=device, dtype=torch.float32)
     if align:
         return at * ((n - 1) / (size - 1) if size > 1 else 0.0)
