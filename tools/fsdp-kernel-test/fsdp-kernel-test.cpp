@@ -23,8 +23,7 @@
 // - `fsdp.values = dense<..>` gives an argument its values. For a write-only argument (fsdp.out)
 //   they are the values that kernel and oracle must write.
 // - `fsdp.from = ["kernel", i]` sets an argument to the oracle's result i of an earlier kernel. So
-//   the
-//   kernel of a gradient gets results of its forward kernel.
+//   the kernel of a gradient gets results of its forward kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -245,7 +244,8 @@ static int printGpuKernels(ModuleOp module) {
   CodegenOptions codegen;
   codegen.target = options.target;
   codegen.gemm = options.gemm == "cublaslt" ? GemmSource::CublasLt : GemmSource::Nvptx;
-  codegen.ptxasTimeout = 1200; // seconds; all kernels of a table are one PTX text
+  // In seconds. All kernels of a table are one PTX text, which takes ptxas long to compile.
+  codegen.ptxasTimeout = 1200;
   EmitKind what{};
   (void)readValue(options.emit, what); // parseOptions() has checked the value
   return succeeded(fsdp::printGpuKernels(module, codegen, what, llvm::outs())) ? 0 : 1;
