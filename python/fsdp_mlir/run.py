@@ -598,7 +598,8 @@ def _initial_values(artifact: Artifact, weights: Any) -> dict[str, np.ndarray] |
 
 def _checked_values(artifact: Artifact, arrays: dict[str, np.ndarray], model: Model | None,
                     strict: bool) -> dict[str, np.ndarray]:
-    """Returns the parameters' values in ``arrays``. Raises BadInputError if one does not fit."""
+    """Returns the parameters' values in ``arrays``. Raises BadInputError if a value does not fit
+    its parameter."""
     aliases = model.aliases if model is not None else {}
     buffers = model.buffers if model is not None else frozenset()
     known = {parameter.name: parameter for parameter in artifact.parameters}

@@ -18,8 +18,8 @@ namespace mlir::fsdp {
 struct CommandLine {
   StepOptions options;
   FileOptions file;          ///< options of --config
-  bool listsKeys = false;    ///< --config-keys: only the table of foreign keys is printed
-  bool listsOptions = false; ///< --options-page: only docs/reference/options.md is printed
+  bool listsKeys = false;    ///< print only the table of foreign keys
+  bool listsOptions = false; ///< print only docs/reference/options.md
 };
 
 /// Prints --help or --help-hidden and returns true, if an argument asks for it.

@@ -226,7 +226,7 @@ static int compile(const CommandLine &line, StepOptions &compiled) {
   return finish(step);
 }
 
-/// Compiles for the mesh of --mesh, and for those of --also-mesh. Returns the exit code.
+/// Compiles for the mesh of --mesh, and for the meshes of --also-mesh. Returns the exit code.
 static int compileAll(const CommandLine &line) {
   StepOptions compiled, ignored;
   if (int code = compile(line, compiled); code || line.options.driver.alsoMesh.empty())

@@ -10,7 +10,7 @@
 // 1. The range in one call, in three calls, and with its tiles in reverse order must give equal
 //    bits.
 // 2. The kernel compiled for --also-cpu, if given, must give equal bits.
-// 3. The results must be within a bound per element type of those of the oracle, in f64.
+// 3. The results must equal those of the f64 oracle up to a bound for the element type.
 //
 // With --device=emulate, kernels are compiled to PTX and run in the emulator; 1 and 2 are omitted.
 //

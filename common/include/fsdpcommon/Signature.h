@@ -30,7 +30,7 @@ std::string signHeader(const fsdprt_artifact_header &header, const std::string &
                        Signature &signature);
 
 /// Verifies the signature in the file `file` with the public key in the PEM file `key`. Returns an
-/// error, or an empty text if the signature is that of the header.
+/// error, or an empty text if the signature matches the header.
 std::string verifyHeader(const fsdprt_artifact_header &header, const std::string &file,
                          const std::string &key);
 

@@ -145,9 +145,10 @@ def adaptive_max_pool2d(x, output_size):
 
 
 def _add_windows(x, dim: int, size: int, dilation: int, padding: int, stride: int):
-    """Adds windows into a dim: element (k, i) of dims (dim, dim + 1) to k dilation + i stride - padding.
+    """Adds element (k, i) of dims (dim, dim + 1) to position k dilation + i stride - padding of a
+    dim.
 
-    Returns a tensor in which one dim of extent ``size`` takes the place of the two.
+    Returns a tensor with this dim, of extent ``size``, instead of the two dims.
     """
     kernel, count = x.shape[dim], x.shape[dim + 1]
     total = None
