@@ -190,10 +190,9 @@ void ScheduleProblem::findWindows() {
       for (unsigned later : commands[command].after) {
         if (commands[later].role == Role::fixed)
           transfer.latest = std::min(transfer.latest, commands[later].slot);
-        // If the home differs, it is a later transfer, whose window is known.
         else if (commands[later].home !=
                  commands[transfer.command]
-                     .home)
+                     .home) // the home is a later transfer, whose window is known
           transfer.latest = std::min(transfer.latest, transfers[commands[later].home].latest);
       }
     };

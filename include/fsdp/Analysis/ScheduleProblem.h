@@ -49,7 +49,7 @@ public:
 
     // Derived.
     Role role = Role::fixed;
-    unsigned home = none; // index of the transfer that the command starts or moves with
+    unsigned home = none; ///< index of the transfer that the command starts or moves with
     unsigned slot = 0;    ///< number of fixed commands before the command
     /// Commands that must precede this command, and commands that must follow it.
     llvm::SmallVector<unsigned, 4> before, after;

@@ -23,7 +23,7 @@ namespace mlir::fsdp {
 /// How a CPU forms products of bf16 matrices.
 enum class Bf16Products {
   Widened,  ///< fused multiply-adds in f32 on widened values
-  Dot,  // vdpbf16ps; same bits as Widened, except that denormals become 0
+  Dot,      ///< vdpbf16ps; same bits as Widened, except that denormals become 0
   Tiles,    ///< tdpbf16ps of AMX
   TileLoops ///< the arithmetic of tdpbf16ps as loops for any CPU, used by tests
 };

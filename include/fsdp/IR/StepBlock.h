@@ -30,8 +30,8 @@ enum class StepSlot : int64_t {
   GradNorm = 8,      ///< norm before clipping
   Skipped = 9,       ///< number of steps that were not finite and therefore not applied
   Lookups = 10,      ///< number of ranks with a lookup out of range; if not 0, nothing was updated
-  LookupNumber = 11, // 1 + index of the first lookup out of range on this rank, or 0
-  LookupValue = 12,  // bits 42-63 of the index out of range; slots 13 and 14 have bits 21-41 and 0-20
+  LookupNumber = 11, ///< 1 + index of the first lookup out of range on this rank, or 0
+  LookupValue = 12,  ///< bits 42-63 of that index; slots 13 and 14 hold bits 21-41 and 0-20
 };
 constexpr int64_t kStepBlockSize = 16;
 

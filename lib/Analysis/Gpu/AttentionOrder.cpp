@@ -120,8 +120,8 @@ private:
   bool adds; ///< whether additions are modelled
   /// By block of keys and block of queries: number of later blocks of keys that visit it.
   std::vector<int64_t> later;
-  std::vector<int64_t> visitors; // by block of queries: number of blocks of keys that visit it
-  std::vector<BlockStep> steps;  // steps of the current block of threads
+  std::vector<int64_t> visitors; ///< by block of queries: number of blocks of keys that visit it
+  std::vector<BlockStep> steps;  ///< steps of the current block of threads
 };
 } // namespace
 

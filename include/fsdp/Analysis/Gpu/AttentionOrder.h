@@ -21,7 +21,7 @@ namespace mlir::fsdp {
 /// Blocks of keys that a block of queries visits, or the reverse, in ascending order.
 struct BlockVisits {
   SmallVector<int64_t> blocks;
-  int64_t free = 0; // number of visited blocks without masked elements
+  int64_t free = 0; ///< number of visited blocks without masked elements
 };
 
 /// Returns the visits of each block of `size` queries (or keys); there are `extent` queries (or
@@ -49,13 +49,13 @@ QueryOrder chooseQueryOrder(int64_t heads, int64_t group, int64_t blocks, int64_
 
 /// Work of the blocks of keys of one kv head.
 struct KeyWork {
-  std::vector<BlockVisits> visits; // by block of keys: the blocks of queries that it visits
+  std::vector<BlockVisits> visits; ///< by block of keys: the blocks of queries that it visits
   int64_t queryBlocks = 1, group = 1;
-  double maskedCycles = 0, freeCycles = 0; // cycles per visited block of queries
-  double blockCycles = 0;  // cycles per block of keys, without its visits
-  double partCycles = 0;  // cycles to add the sums of one part to those of other parts
-  bool adds = true;     ///< whether blocks of keys add to the gradients of queries
-  double addCycles = 0; // cycles of one addition
+  double maskedCycles = 0, freeCycles = 0; ///< cycles per visited block of queries
+  double blockCycles = 0;                  ///< cycles per block of keys, without its visits
+  double partCycles = 0; ///< cycles to add the sums of one part to those of other parts
+  bool adds = true;      ///< whether blocks of keys add to the gradients of queries
+  double addCycles = 0;  ///< cycles of one addition
 };
 
 /// Schedules a launch. Leaves additions out if there are more than 2^22. Returns nothing if a block

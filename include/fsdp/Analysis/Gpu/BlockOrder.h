@@ -34,8 +34,8 @@ namespace mlir::fsdp {
 /// A step of a block of threads. The step may add to a sum in memory. The steps that add to a sum
 /// do so in a fixed order.
 struct BlockStep {
-  double cycles = 0;  // cycles of the step without waits
-  int64_t sum = -1;  // index of the sum, or -1 if the step adds to none
+  double cycles = 0;  ///< cycles of the step without waits
+  int64_t sum = -1;   ///< index of the sum, or -1 if the step adds to none
   int64_t before = 0; ///< number of the steps that add to that sum before this one
 };
 
@@ -61,7 +61,7 @@ public:
 private:
   struct Sum {
     int64_t added = 0; ///< number of additions so far
-    double end = 0;  // end of the last addition
+    double end = 0;    ///< end of the last addition
   };
   int64_t slots;
   double addCycles;
@@ -96,8 +96,8 @@ struct Integers {
 ///   pairs     in two consecutive rounds, a block processes row block R - 1 - j of head 2i and row
 ///             block j of head 2i + 1. Under a causal mask all pairs have equal work.
 struct QueryOrder {
-  int64_t heads = 1;  // heads of all batches; query heads that share keys are consecutive
-  int64_t rowBlocks = 1; // row blocks of a head
+  int64_t heads = 1;     ///< heads of all batches; query heads that share keys are consecutive
+  int64_t rowBlocks = 1; ///< row blocks of a head
   int64_t blocks = 1;    ///< blocks of threads, at most one per tile
   int64_t together = 1;  ///< heads of a section; divides `heads`
   bool pairs = false;    ///< requires an even number of heads
@@ -155,12 +155,12 @@ struct QueryOrder {
 /// fewer blocks of a head begin at once. If nothing is added to the gradients of queries, single
 /// blocks may come in ascending order.
 struct KeyOrder {
-  int64_t kvHeads = 1;  // kv heads of all batches
-  int64_t keyBlocks = 1; // blocks of keys of a head
-  int64_t parts = 1;  // parts of the query heads of a kv head
+  int64_t kvHeads = 1;   ///< kv heads of all batches
+  int64_t keyBlocks = 1; ///< blocks of keys of a head
+  int64_t parts = 1;     ///< parts of the query heads of a kv head
   bool pairs = false;
   int64_t together = 1;  ///< divides units()
-  bool reversed = false; // single blocks in ascending order
+  bool reversed = false; ///< single blocks in ascending order
 
   template <typename T>
   struct Place {

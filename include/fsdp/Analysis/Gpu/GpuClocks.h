@@ -36,7 +36,7 @@ struct GpuClocks {
 
 /// Work of a multiprocessor per clock.
 struct GpuRates {
-  double warpgroupMacs; // multiply-adds of bf16 or f16 by wgmma; 0 if the chip has no wgmma
+  double warpgroupMacs; ///< multiply-adds of bf16 or f16 by wgmma; 0 if the chip has no wgmma
   double macs;          ///< multiply-adds of bf16 or f16 by mma.sync
   double tf32Macs;      ///< multiply-adds of tf32 by mma.sync
   double lanes = 128;   ///< lanes of instructions that are issued

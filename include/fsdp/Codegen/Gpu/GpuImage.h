@@ -33,7 +33,7 @@ class TargetInfo;
 /// A tensor that a kernel copies in tiles (cuTensorMapEncodeTiled) with 128-byte swizzle.
 /// Elements outside the tensor read as 0. Dimension 0 is the contiguous one.
 struct GpuTensorMap {
-  int64_t binding = 0;  // index of the binding; the number of bindings means the scratch
+  int64_t binding = 0;          ///< index of the binding; the number of bindings means the scratch
   int64_t offset = 0;           ///< offset of the first element in the binding, in bytes
   bool isBf16 = true;           ///< element type: bf16, or f16 if false
   SmallVector<int64_t> sizes;   ///< sizes of the dimensions, in elements
@@ -51,7 +51,7 @@ struct GpuLaunch {
   std::vector<GpuTensorMap> maps = {};
   int64_t cluster = 1;                    ///< number of blocks per cluster in x; divides `blocks`
   int64_t copyThreads = 0;                ///< threads per block that only copy data
-  std::optional<GpuProduct> product = {}; // product that a library computes instead of an entry
+  std::optional<GpuProduct> product = {}; ///< product that a library computes instead of an entry
 };
 
 /// Launch description of one kernel. The launches run one after another.
