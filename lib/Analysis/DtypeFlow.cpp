@@ -9,7 +9,7 @@
 //                                  gradient, factors  ->  optimizer     -> state
 //
 // 1. Walk back from each result that updates state. The op that computes the result belongs to the
-//   optimizer. Its first tensor operand is the gradient, and its scalar operands are factors.
+//    optimizer. Its first tensor operand is the gradient, and its scalar operands are factors.
 // 2. Walk back from the gradients to the reduce_scatters, through loops.
 // 3. Walk back from the step block to the gradients (norm) and, from its first operand, to the
 //    reductions that compute the loss.

@@ -9,7 +9,7 @@
 //
 // 1. Compose the message before the file is read: a signal handler must not allocate.
 // 2. Install a handler for the signals of a crash, and of a timer of CPU time. The handler runs on
-//   a stack of its own, because the normal stack may have overflowed.
+//    a stack of its own, because the normal stack may have overflowed.
 // 3. The handler writes the message and ends the process with _exit(2).
 //
 // llvm::CrashRecoveryContext, which returns to its caller, is not used. Its handler runs on the

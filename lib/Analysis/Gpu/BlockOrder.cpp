@@ -6,9 +6,9 @@
 //
 // 1. A block of threads begins in the first slot that becomes free.
 // 2. The steps of a block run one after another. A step that adds to a sum hands its values over
-//   when the block's previous addition has ended, because a block has one buffer for such values.
+//    when the block's previous addition has ended, because a block has one buffer for such values.
 // 3. An addition begins when its values are handed over and the previous addition to the same sum
-//   has ended.
+//    has ended.
 //
 // Blocks are scheduled in ascending order, so the previous additions to a sum must be those of
 // blocks that are already scheduled. O(steps + blocks log slots).
