@@ -88,13 +88,13 @@ static LogicalResult chooseTypes(const Problem &problem, Plan &plan, const CpuTa
   return success();
 }
 
-/// Returns true if `tile` consecutive indices of a role never cross a border of its innermost
-/// digit.
+/// Returns true if no tile of `tile` consecutive indices over `digits` crosses a border of the
+/// innermost digit.
 static bool isFlat(const Problem &problem, ArrayRef<int> digits, int64_t tile) {
   return digits.size() == 1 || problem.digits[digits.back()].size % tile == 0;
 }
 
-/// Returns the number of rows (or columns) including padding, over all digits of the role.
+/// Returns the number of rows (or columns) over all of `digits`, including padding.
 static int64_t padded(const Problem &problem, ArrayRef<int> digits, int64_t tile) {
   int64_t all = product(problem, digits), inner = problem.digits[digits.back()].size;
   return isFlat(problem, digits, tile) ? llvm::alignTo(all, tile)
