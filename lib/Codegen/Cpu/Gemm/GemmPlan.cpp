@@ -33,11 +33,11 @@ using namespace mlir::fsdp::gemm;
 static constexpr int64_t lhsWholeBytes = 6 << 20, lhsBlockBytes = 3 << 20;
 /// Size of one panel of rhs, in bytes.
 static constexpr int64_t rhsPanelBytes = 256 << 10;
-/// The same sizes with tile registers, whose products need more bytes per cycle. The panel of rhs
-/// stays in the L1 cache, and the block of lhs in half of an L2 cache of 2 MiB.
+/// Size of a block of lhs and of a panel of rhs with tile registers, whose products need more bytes
+/// per cycle. The panel stays in the L1 cache, and the block in half of an L2 cache of 2 MiB.
 static constexpr int64_t lhsTileBlockBytes = 1 << 20, rhsTilePanelBytes = 64 << 10;
-/// With tile registers, bytes of the panels of rhs that are packed together. The tiles of one row
-/// are finished one after another, so that epilogues read and write whole lines.
+/// With tile registers, size of all panels of rhs that are packed together, in bytes. The tiles of
+/// one row are finished one after another, so that epilogues read and write whole lines.
 static constexpr int64_t rhsTileGroupBytes = 256 << 10;
 /// Minimum number of units to distribute among workers.
 static constexpr int64_t minUnits = 16;
