@@ -92,8 +92,8 @@ struct Integers {
 /// threads run from begin to end of the launch, and each processes one tile per round.
 ///
 ///   sections  The launch processes sections of `together` heads in turn. Each section begins with
-///             the tiles of its heads' last rows, which see the most keys under a causal mask. Every
-///             other round traverses the blocks backwards.
+///             the tiles of its heads' last rows, which see the most keys under a causal mask. All
+///             rounds with an odd number traverse the blocks backwards.
 ///   pairs     block b of two rounds processes row block R - 1 - j of head 2i and row block j of
 ///             head 2i + 1. Under a causal mask all pairs have equal work.
 struct QueryOrder {
