@@ -47,7 +47,7 @@ struct GpuPlan {
   GpuSide lhs, rhs;
   SmallVector<int> outer, kOuter;
   int kInner = -1;
-  int64_t outerCount = 1, k = 1, kBlocks = 1; ///< kBlocks: number of tiles of k, over all its digits
+  int64_t outerCount = 1, k = 1, kBlocks = 1; ///< kBlocks: number of tiles of k over all its digits
   int64_t multiprocessors = 1;
   int64_t splits = 1;    ///< number of parts of k, whose sums a second launch adds in order
   int64_t storeCols = 1; ///< contiguous elements of a result row that one thread computes
