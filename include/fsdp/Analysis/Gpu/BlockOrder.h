@@ -91,9 +91,10 @@ struct Integers {
 /// Order of the tiles of queries. A tile is a block of rows of one head. A launch has `blocks`
 /// blocks of threads, and each of them processes one tile per round.
 ///
-///   sections  `together` heads at a time, in descending order of row blocks, because the last rows
-///             see most keys under a causal mask. Odd rounds traverse the blocks in reverse.
-///   pairs     in two consecutive rounds, a block processes row block R - 1 - j of head 2i and row
+///   sections  The launch processes sections of `together` heads in turn. Each section begins with
+///             the tiles of its heads' last rows, which see the most keys under a causal mask. All
+///             rounds with an odd number traverse the blocks backwards.
+///   pairs     In two consecutive rounds, a block processes row block R - 1 - j of head 2i and row
 ///             block j of head 2i + 1. Under a causal mask all pairs have equal work.
 struct QueryOrder {
   int64_t heads = 1;     ///< heads of all batches; query heads that share keys are consecutive
