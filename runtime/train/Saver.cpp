@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A rank's file holds its step block and its piece of each state, unless a lower rank holds the
-// same piece. Several threads write the files and hash them while writing.
+// The file of a rank holds its step block and its pieces of states. A piece that several ranks have
+// is only in the file of the lowest of them. Files are written and hashed on several threads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -114,11 +114,11 @@ static void writeRank(const SaveIndex &layout, uint32_t rank, uint64_t step,
 
 //===- A save, by all processes -------------------------------------------===//
 
-/// Result of one process's work on a save.
+/// What a process reports to the others after each phase of a save.
 struct Saver::Word {
   int32_t status = FSDPRT_OK;
   char text[1024] = {};
-  char sha256[65] = {}; // hash of the rank's file
+  char sha256[65] = {}; ///< hash of the file of the process's rank
   uint64_t bytes = 0;
 };
 
@@ -144,7 +144,7 @@ std::vector<Saver::Word> Saver::meet(const Word &mine, fsdprt_session *session) 
   return words;
 }
 
-/// Calls part(), and stores an error in the returned word, which meet() sends to all processes.
+/// Calls part(word) and returns `word` with the error of the call, for meet() to send.
 template <typename Word, typename Part>
 static Word tried(Part part) {
   Word word;
