@@ -46,7 +46,7 @@ double mlir::fsdp::getRingSeconds(const Cluster &cluster, double bytes, int64_t 
     return 0;
   double bandwidth = std::numeric_limits<double>::infinity(), latency = 0;
   int64_t inner = 1;         // ranks in one group of the levels below
-  int64_t steps = ranks - 1; // steps of the ring that no level carries yet
+  int64_t steps = ranks - 1; // steps of the ring not yet assigned to a level
   for (const ClusterLink &link : cluster.links) {
     // Members of the ring in one group of the levels below, and in one group of this level.
     int64_t below = std::clamp<int64_t>(inner / stride, 1, ranks);

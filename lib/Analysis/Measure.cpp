@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Exact numbers: bytes come from the buffers and their lifetimes, traffic from the collectives and
-// the trip counts of the loops around them.
+// The numbers are exact: bytes come from the buffers and their lifetimes, traffic from the
+// collectives and the trip counts of the loops around them.
 //
 //   payload     all_gather, reduce_scatter: the whole flat buffer; all_reduce, broadcast: the
 //               tensor
@@ -85,7 +85,8 @@ static void addPeak(MemoryReport &report, ModuleOp module, StringAttr name,
       report.peakCommand = command.op;
 }
 
-/// Adds the bytes of each category to `bytes`: those of buffers that always live, plus the peak of
+/// Adds to `bytes`, for each category, the bytes of persistent buffers and the peak of the bytes of
+/// other buffers.
 /// the bytes of other buffers.
 static void addMost(ArrayRef<BufferOp> buffers, int64_t (&bytes)[numCategories]) {
   llvm::MapVector<std::pair<StringAttr, unsigned>, ProgramBuffers> parts;

@@ -84,7 +84,7 @@ public:
 
 private:
   /// Returns the offset of the lowest or the tightest gap between intervals that overlap `interval`
-  /// in time. The last gap has no end.
+  /// in time. The gap above them has no end.
   int64_t findOffset(const Interval &interval) const {
     int64_t bytes = roundUp(interval.bytes), alignment = getBufferAlignment(interval.bytes);
     int64_t end = 0, best = -1, bestGap = std::numeric_limits<int64_t>::max();

@@ -52,7 +52,7 @@ public:
 
   CrossEntropyOp mean;             ///< the first mean
   CrossEntropyOp unlike;           ///< a mean over other targets
-  std::optional<Location> culprit; ///< the op that breaks the form, nearest to the batch
+  std::optional<Location> culprit; ///< location of the op nearest to the batch that breaks the form
 
 private:
   Form combine(Operation *op, ArrayRef<Form> operands);
@@ -141,7 +141,8 @@ Form LossReader::classify(Value value) {
     auto type = dyn_cast<RankedTensorType>(value.getType());
     bool isOne = !type || (type.hasStaticShape() && type.getNumElements() == 1);
     if (!op)
-      return Form::Other; // the reader of the value breaks the form
+      // The reader of the value reports the error.
+      return Form::Other;
     if (!isOne)
       return blame(value.getLoc());
     if (auto generic = dyn_cast<linalg::GenericOp>(op); generic && generic.getNumLoops() == 0)

@@ -12,11 +12,11 @@
 //   %y = linalg.generic %x, %s               fsdp.yield %y
 //                                          }
 //
-// 1. Auxiliary ops, which are copied into kernels, become dispatches if other ops read them.
+// 1. Auxiliary ops are copied into kernels. If other ops read them, they also become dispatches.
 // 2. Group the ops of each block (Clusters.cpp).
 // 3. For each cluster, clone its members and the auxiliary ops that they need into a dispatch.
-//    Values from outside become operands of the dispatch, in order of first use. The members'
-//    values with uses outside become its results.
+//    Values from outside become operands of the dispatch, in order of first use. Values of members
+//    with uses outside become results of the dispatch.
 // 4. Erase the originals, sort the block topologically, erase dead ops.
 //
 // O(ops · window). Equal clusters become equal dispatches, so that equal layers share their

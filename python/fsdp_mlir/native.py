@@ -134,7 +134,7 @@ STRUCTS = {"fsdprt_error": Error, "fsdprt_artifact_info": ArtifactInfo,
            "fsdprt_resumed": Resumed}
 
 _ERROR = POINTER(Error)
-# Functions that return a status: name, and argument types before the error.
+# Functions that return a status: name, and types of the arguments before the error argument.
 _CALLS = {
     "fsdprt_artifact_open": [c_char_p, POINTER(c_void_p)],
     "fsdprt_session_create": [c_void_p, POINTER(SessionOptions), POINTER(c_void_p)],
@@ -161,7 +161,7 @@ _CALLS = {
     "fsdprt_saver_poll": [c_void_p, c_void_p, POINTER(c_int32)],
     "fsdprt_saver_wait": [c_void_p, c_void_p],
 }
-# Functions without an error: name, result type, and argument types.
+# Functions without an error argument: name, result type, and argument types.
 _PLAIN = {
     "fsdprt_abi_version": (c_uint32, []),
     "fsdprt_version": (c_char_p, []),

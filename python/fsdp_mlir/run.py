@@ -54,15 +54,15 @@ class Run:
 
     ``weights``: initial values by name: a torch module, a mapping of arrays, or the path of a
     .safetensors file or index. With "model" they are the values that the model was exported with
-    (default if there are any). None means values of the artifact, or drawn from ``seed``.
+    (default if there are any). None means the values in the artifact, or random values from
+    ``seed``.
 
-    ``resume``: a save, or a folder of saves, to go on from; weights are then not read. The save may
-    be of another mesh, strategy or storage of the same model; a warning says what differs.
+    ``resume``: a save, or a folder of saves, to go on from; ``weights`` is then ignored. The save
+    may be of another mesh, strategy or storage of the same model; a warning says what differs.
 
     ``on_nonfinite``: the reaction to a step whose loss or norm is not finite; such a step changes
-    no parameter. With "raise" it raises NonFiniteError, "skip" returns the metrics, and a number
-    raises after that many such steps in a row. The default is "raise", or 50 with a dynamic loss
-    scale.
+    no parameter. "raise" raises NonFiniteError, "skip" returns the metrics, and a number N raises
+    after N such steps in a row. The default is "raise", or 50 with a dynamic loss scale.
 
     ``check_against_unsharded``: an unsharded rank runs beside the others. A step raises
     RuntimeFailure unless loss and norm are equal bit for bit. ``compare()`` compares all values.
@@ -528,14 +528,14 @@ class Run:
         if getattr(self, "_session", None) is not None:
             try:
                 self._end(None)
-            except Exception:  # the interpreter may be ending
+            except Exception:  # the interpreter may be shutting down
                 pass
 
 
 # --- Batches
 
 class _BoundInput:
-    """An input of a program, and the ranks whose share of a batch it takes."""
+    """An input of a program, for a batch that has the examples of several ranks."""
 
     def __init__(self, about: StepInput, ranks: Sequence[int]):
         self.about = about
@@ -644,7 +644,8 @@ def _initial_values(artifact: Artifact, weights: Any) -> dict[str, np.ndarray] |
 
 def _checked_values(artifact: Artifact, arrays: dict[str, np.ndarray], model: Model | None,
                     strict: bool) -> dict[str, np.ndarray]:
-    """Returns the parameters' values in ``arrays``. Raises BadInputError if one does not fit."""
+    """Returns the parameters' values in ``arrays``. Raises BadInputError if a value does not fit
+    its parameter."""
     aliases = model.aliases if model is not None else {}
     buffers = model.buffers if model is not None else frozenset()
     known = {parameter.name: parameter for parameter in artifact.parameters}

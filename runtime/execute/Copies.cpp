@@ -4,13 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Copies, fills and initial values, in the arenas and in the rank's file. The executor depends on
-// the command:
+// Executes copies, fills and initialisations in the arenas and in the rank's file:
 //
-//   copy in or between the arenas   the device, concurrently if on a channel
-//   copy from or to the file        the rank; without a GPU, the file worker if on a channel
+//   copy in or between the arenas executed by the device, concurrently if on a channel copy from or
+//   to the file executed by the rank's thread, or by the file worker if the copy
+//                                   is on a channel and there is no GPU
 //
-// Copies to the file read the arena directly. Zeros and initial values pass through a buffer.
+// If the host can address the arena, copies to the file read it directly. Zeros and initial values
+// are written to the file from a buffer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +32,7 @@ AsyncTransferWorker *RankExecutor::workerOf(TransferKind transferKind) const {
     return transferWorker.get();
   case TransferKind::file:
     return fileWorker.get();
-  // The device's own worker executes copies.
+  // The device executes copies.
   case TransferKind::copies:
     return nullptr;
   }
@@ -58,7 +59,7 @@ RankExecutor::AsyncCopy RankExecutor::copyOf(const Instruction &instruction,
   return transfer;
 }
 
-/// Copies between the file and memory that only the GPU can access.
+/// Copies, through `chunk`, between the file and memory that only the GPU can access.
 void RankExecutor::performInChunks(const AsyncCopy &transfer) {
   for (uint64_t done = 0, part; done < transfer.bytes; done += part) {
     part = std::min<uint64_t>(chunk.size(), transfer.bytes - done);
@@ -111,7 +112,7 @@ void RankExecutor::copy(const Instruction &instruction, uint64_t iteration) {
   perform(transfer);
 }
 
-/// Starts a copy. The copy's wait completes it.
+/// Starts a copy on a channel. A later wait completes the copy.
 void RankExecutor::startCopy(const Instruction &instruction, uint64_t iteration) {
   AsyncCopy transfer = copyOf(instruction, iteration);
   if (transfer.from && transfer.to)
@@ -124,7 +125,7 @@ void RankExecutor::startCopy(const Instruction &instruction, uint64_t iteration)
     perform(transfer);
 }
 
-/// Initialises the range of the parameter that this rank's shard covers.
+/// Initialises the elements of a parameter that are in this rank's shard.
 void RankExecutor::initialise(const fb::Initialise &initialise) {
   const fb::State &state = *layout.states()->Get(initialise.state());
   const fb::Param &param = *context.artifact.manifest().params()->Get(initialise.param());
@@ -143,7 +144,7 @@ void RankExecutor::initialise(const fb::Initialise &initialise) {
     stored = {context.artifact.values(*value), value->dtype(),
               value->bytes() == sizeOf(value->dtype())};
   uint64_t stream = streamOf(param.name()->c_str()), size = sizeOf(state.dtype());
-  // Writes elements [from, from + count) of the parameter, on all threads of the rank.
+  // Writes elements [from, from + count) of the parameter to `to`, on all threads of the rank.
   auto generate = [&](uint64_t from, uint64_t count, std::byte *to) {
     pool.run([&](uint32_t worker) {
       uint64_t first, last;

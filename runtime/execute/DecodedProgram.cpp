@@ -13,7 +13,8 @@
 
 using namespace fsdprt;
 
-/// Returns the highest end offset of a slice over all ranks, or 0 for a slice in the file.
+/// Returns the highest end offset of a slice over all ranks and iterations, or 0 for a slice in the
+/// file.
 static uint64_t endOf(const fb::Layout &layout, const fb::Slice *slice, uint64_t iterations,
                       const Mesh &mesh) {
   if (isInFile(layout, slice->offset()))
@@ -43,7 +44,7 @@ size_t fsdprt::mostBindings(const Artifact &artifact) {
   for (uint32_t i = 0; kernels && i < kernels->size(); ++i)
     most = std::max<size_t>(
         most, kernels->Get(i)->binding_bytes() ? kernels->Get(i)->binding_bytes()->size() : 0);
-  // One address is for the shared scratch.
+  // The kernel also gets the address of the scratch memory that its threads share.
   return most + 1;
 }
 
@@ -57,7 +58,7 @@ DecodedProgram ProgramDecoder::decode(const fb::Program &program) {
   return into;
 }
 
-/// Returns true for loops and for launches of the requested kinds.
+/// Returns true for loops, and for launches of kernels whose kind is in `onlyKinds`.
 bool ProgramDecoder::isWanted(const fb::Command &command) const {
   if (command.body_as_Loop())
     return true;
@@ -112,8 +113,8 @@ void ProgramDecoder::decodeBlock(
   }
 }
 
-/// Assigns the transfer number of a collective, of a copy on a channel, or of a wait for one of
-/// them.
+/// Sets the index of a transfer in the last instruction if it is a collective, a copy on a channel
+/// or a wait.
 void ProgramDecoder::decodeChannel(const fb::Command &command, DecodedProgram &into,
                                    std::unordered_map<uint32_t, StartedTransfer> &started) {
   Instruction &instruction = into.instructions.back();

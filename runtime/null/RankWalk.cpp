@@ -152,9 +152,9 @@ void RankWalk::checkClash(const fb::Command &command) {
                 Accesses::nameOf(a).c_str(), Accesses::nameOf(b).c_str()));
 }
 
-/// Checks the memory of each access. All bindings of a kernel must be in one memory, of a GPU
-/// kernel on the device. Collectives must be on the device, and at most one end of a copy in the
-/// file.
+/// Checks the memory of each access. All bindings of a kernel must be in one memory, and those of a
+/// GPU kernel on the device. The ranges of a collective must be on the device. At most one end of a
+/// copy may be in the file.
 void RankWalk::checkMemories(const fb::Command &command) {
   using Memory = Accesses::Memory;
   auto wrong = [&](const Access &access, const char *where, const std::string &why) {

@@ -6,8 +6,7 @@
 //
 //   channel 1   | head |A|   |A|   |A|          Collectives of one channel run one after another.
 //   channel 2        | head|B|   |B|            Collectives of several channels share the links.
-//   level 0            |A |B |A |B |A|          A link carries chunks in the order of their
-//   arrival.
+//   level 0            |A |B |A |B |A|          A link carries chunks in order of arrival.
 //
 //===----------------------------------------------------------------------===//
 

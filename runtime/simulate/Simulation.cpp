@@ -11,8 +11,7 @@
 //  3. Start a collective on its channel. Its wait, or on channel 0 its start, advances the time to
 //     the end of the collective.
 //  4. Run copies on other channels concurrently with launches, in two queues: one for copies
-//  between
-//     the arenas of device and host, one for copies from and to the file.
+//     between the arenas of device and host, one for copies from and to the file.
 //  5. Add the duration of a wait to the exposed time of the collective's kind and unit.
 //
 // The simulation takes time O(commands + chunks), which does not depend on the number of ranks.
@@ -88,8 +87,8 @@ private:
   uint64_t launches = 0;
   std::map<uint32_t, Started> started; // collectives by id
   std::map<uint32_t, Copied> copied;   // copies by id
-  double copierFree[2] = {
-      0, 0}; // end, in seconds, of the last copy between the arenas and of the last file copy
+  // End, in seconds, of the last copy between the arenas and of the last file copy.
+  double copierFree[2] = {0, 0};
   std::optional<size_t> copyRow;
   std::map<std::vector<uint32_t>, CollectiveGroup> groups;
   std::map<std::pair<fb::CollectiveKind, int32_t>, size_t> rows;
@@ -108,7 +107,8 @@ void Simulator::checkRanks() const {
 }
 
 /// Returns the group of a collective. Throws an Error unless the group's span and stride divide the
-/// size of each level of links or are multiples of it. Otherwise ranks would behave differently.
+/// size of each level of links or are multiples of this size, because ranks would otherwise behave
+/// differently.
 CollectiveGroup Simulator::groupOf(const fb::Collective &collective) {
   std::vector<uint32_t> axes;
   if (collective.axes())

@@ -26,7 +26,7 @@ using ull = unsigned long long;
 struct Saver::Word {
   int32_t status = FSDPRT_OK;
   char text[1024] = {};
-  char sha256[65] = {}; // hash of the rank's file
+  char sha256[65] = {}; ///< hash of the file of the process's rank
   uint64_t bytes = 0;
 };
 
@@ -56,7 +56,7 @@ std::vector<Saver::Word> Saver::meet(const Word &mine, fsdprt_session *session) 
   return words;
 }
 
-/// Calls part(), and stores an error in the returned word, which meet() sends to all processes.
+/// Calls part(word) and returns `word` with the error of the call, for meet() to send.
 template <typename Word, typename Part>
 static Word tried(Part part) {
   Word word;

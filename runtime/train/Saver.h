@@ -38,10 +38,10 @@ struct FinishedSave {
 /// Writes saves of one run. Its session must outlive it.
 class Saver {
 public:
-  /// Prepares saving to `folder`. Throws Error if this run cannot save there. `resumed` is the save
-  /// from which the run resumes, or empty. `fellBack` is true if newer saves are damaged. Keeps the
-  /// newest `keep` saves, or all if it is 0. `rank` is set if the process has only one rank of
-  /// several. The process of rank 0 manages the folder.
+  /// Prepares saving to `folder`, which keeps the newest `keep` saves, or all if `keep` is 0.
+  /// Throws Error if this run cannot save there. `resumed` is the save from which the run resumes,
+  /// or empty. `fellBack` is true if newer saves than `resumed` are damaged. `rank` is set if each
+  /// process has one rank. Only the process of rank 0 adds and removes saves.
   void open(const std::string &folder, const std::string &resumed, bool fellBack, uint64_t keep,
             const fsdprt_artifact *artifact, std::optional<uint32_t> rank);
   bool isOpen() const { return !path.empty(); }
@@ -73,7 +73,7 @@ private:
     bool isCommitting = false; ///< all files are written
     uint64_t bytes = 0;        ///< size of the complete save, in the process of rank 0
   };
-  /// Result of one process's work on a save.
+  /// What a process reports to the others after each part of a save.
   struct Word;
 
   SaveIndex describe(const RunState &run, const fsdprt_session *session) const;

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements fsdprt/train.h. Each function calls its C++ counterpart inside guard().
+// Implements fsdprt/train.h. Each function calls its C++ counterpart inside guard(), which turns
+// exceptions into errors of the C interface.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +35,7 @@ static fsdprt_session_info describe(const fsdprt_session *session) {
   return info;
 }
 
-/// Returns the rank of this process if the process has only one rank of several.
+/// Returns the rank of this process, or nullopt if one process has all ranks.
 static std::optional<uint32_t> singleRank(const fsdprt_session *session) {
   fsdprt_session_info info = describe(session);
   return info.processes > 1 ? std::optional(info.first_rank) : std::nullopt;
@@ -50,7 +51,8 @@ static void copyText(char *to, size_t size, const std::string &text) {
 struct fsdprt_launch {
   LaunchOptions options;
   std::string program;
-  int channel = -1; ///< duplicate of the rank's end, which outlives the session; -1 if none
+  /// Duplicate of the descriptor of the rank's channel, or -1. The session closes the original.
+  int channel = -1;
 };
 
 fsdprt_status fsdprt_launch_join(const fsdprt_artifact *artifact,

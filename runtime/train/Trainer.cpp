@@ -50,7 +50,7 @@ Trainer::Trainer(const TrainingOptions &options, fsdprt_artifact *artifact, RunR
   if (!options.init.empty() && !resumed.isOpen())
     initial.open(options.init);
   if (resumed.isOpen() && !isSaveIn(options.save, resumed.getFolder()))
-    stepSaved.reset(); // the new folder has no save of this step
+    stepSaved.reset(); // the folder of --save does not have the save that the run resumes from
   if (!options.save.empty())
     saver.open(options.save, resumed.getFolder(), !resumed.fallback().empty(), options.keep,
                artifact, options.launchedRank);
@@ -146,7 +146,7 @@ void Trainer::initialise() {
 //===- Agreement between processes ----------------------------------------===//
 
 /// Exchanges requests to end the run, so that all processes end after the same step. All processes
-/// call it at the same points.
+/// must call agree() the same number of times.
 void Trainer::agree(double cpu) {
   Word mine = {0, reporter.isUnread(), differs, *spoiled != 0, cpu};
   for (const TrainingObserver *observer : observers)
@@ -170,7 +170,8 @@ bool Trainer::isToEnd() {
   return agreed.signal != 0 || agreed.unread || agreed.spoiled;
 }
 
-/// Ends a run whose input files have changed. All processes report the first reason among them.
+/// Throws Error because an input file has changed. All processes report the change that the lowest
+/// rank has found.
 void Trainer::failSpoiled() {
   std::vector<char> all(sizeof spoiled * run.processes);
   call(fsdprt_session_exchange, run.session.get(), static_cast<const void *>(spoiled),
@@ -199,9 +200,9 @@ void Trainer::writeBlocks(const std::vector<float> &blocks) const {
          &blocks[size_t(rank) * FSDPRT_BLOCK_SIZE]);
 }
 
-/// Writes the inputs of a step or validation batch. Returns false in all processes if a file of any
-/// process has changed since it was opened. Files are checked after they are read, so that only
-/// their original content can affect the states.
+/// Writes the inputs of a step or validation batch. Returns false in all processes if an input file
+/// of any process has changed since it was opened. This check follows the reading, so that changed
+/// content never affects the states.
 bool Trainer::writeInputs(uint64_t number, bool validating) {
   bool reference = check && run.isRoot && !validating;
   if (!data->readsFiles()) {
@@ -234,8 +235,8 @@ bool Trainer::step(uint64_t number) {
   return true;
 }
 
-/// Returns the mean loss over the validation batches, which is invalid if the run must end.
-/// Restores the step blocks.
+/// Returns the mean loss over the validation batches. The result is invalid if isToEnd() is true
+/// afterwards. Leaves the step blocks unchanged.
 double Trainer::validate() {
   readBlocks(savedBlocks);
   double sum = 0;
@@ -253,7 +254,7 @@ double Trainer::validate() {
   return sum / static_cast<double>(data->validationBatches());
 }
 
-/// Validates if this is due after step `number`. Returns true if there is a new validation loss.
+/// Validates if a validation is due after step `number`. Returns true if it set `validationLoss`.
 bool Trainer::validateAfter(uint64_t number) {
   bool last = number == options.steps;
   if (!data->validationBatches() ||
@@ -348,8 +349,8 @@ void Trainer::train() {
 
 //===- The whole run ------------------------------------------------------===//
 
-/// Repeats the last step to find the origin of the non-finite number. The step changed only the
-/// step blocks, which are restored first.
+/// Repeats the last step to find the operation that produced a non-finite number, and throws Error.
+/// Restores the step blocks first; a non-finite step has changed nothing else.
 void Trainer::failNonfinite() {
   writeBlocks(blocksBefore);
   char origin[512] = "";
@@ -368,7 +369,7 @@ int Trainer::execute() {
     return executeSteps();
   } catch (const Error &error) {
     call(fsdprt_session_fail, run.session.get(), error.status);
-    // With several processes, the process that started them writes the flight record.
+    // If ranks are in several processes, their parent process writes the flight record.
     if (error.status != FSDPRT_HUNG || options.launchedRank)
       throw;
     std::string path = flightRecordPath(options), reason = error.what();

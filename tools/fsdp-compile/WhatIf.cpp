@@ -61,7 +61,7 @@ static std::string whyNotAsked(StringRef name) {
   return isOfLlvm || (row && !row->isPlan) ? "'" + name.str() + "' is not part of a plan" : "";
 }
 
-/// Step 1 of the list above.
+/// Parses a question (step 1 of the list above).
 static std::optional<Question> readQuestion(StringRef text) {
   Question question{text.str(), "", {}};
   auto fail = [&](const llvm::Twine &message) {
@@ -95,7 +95,7 @@ static std::optional<Question> readQuestion(StringRef text) {
   return question;
 }
 
-/// Step 2 of the list above.
+/// Builds the command line of a plan (step 2 of the list above).
 static std::vector<std::string> makeCommand(ArrayRef<std::string> arguments, StringRef input,
                                             const Question &question) {
   static constexpr StringRef dropped[] = {"what-if", "explain", "report", "overlap",
@@ -111,7 +111,7 @@ static std::vector<std::string> makeCommand(ArrayRef<std::string> arguments, Str
     bool isDropped = isOption && (isSet || llvm::is_contained(dropped, name));
     const OptionRow *row = findOption(name);
     bool isApart = isOption && !argument.contains('=') && row && !row->alone &&
-                   index + 1 < arguments.size(); // the value is separate, as in --mesh shard=2
+                   index + 1 < arguments.size(); // the value is the next argument
     if (!isDropped)
       command.push_back(argument.str());
     index += isApart;
@@ -128,7 +128,7 @@ static int64_t getInteger(const llvm::json::Object *object, StringRef name) {
   return object ? object->getInteger(name).value_or(0) : 0;
 }
 
-/// Step 3 of the list above, for one plan.
+/// Runs one plan and returns its measures (for step 3 of the list above).
 static Answer plan(StringRef program, ArrayRef<std::string> command) {
   Answer answer;
   llvm::SmallString<128> out, err;

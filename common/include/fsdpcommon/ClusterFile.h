@@ -26,7 +26,7 @@ namespace fsdpcommon {
 /// Cost of a ring on one level of links.
 struct LinkRate {
   double stepSeconds = 0;    ///< latency of one step of the ring
-  double bytesPerSecond = 0; ///< of one rank in one direction
+  double bytesPerSecond = 0; ///< bandwidth of one rank in one direction
 };
 
 /// Round size of a switch: an all-reduce of `fromBytes` or more is sent in rounds of `bytes`.
@@ -47,7 +47,7 @@ struct ClusterLink {
   std::string name;
   /// Number of consecutive ranks that one link joins; fits int64_t.
   uint64_t ranks = std::numeric_limits<int64_t>::max();
-  LinkRate plain; ///< for collectives without a protocol
+  LinkRate plain; ///< rates of collectives without a protocol
   std::map<std::string, LinkRate> protocols;
   SwitchReduce switchReduce;
 };

@@ -19,8 +19,8 @@ inline constexpr unsigned numCategories = getMaxEnumValForCategory() + 1;
 struct MemoryReport {
   /// Peak bytes, indexed by Category.
   int64_t bytes[numCategories] = {};
-  /// Size of the arena, peak of the bytes alive (below which no packing can be), and zeros between
-  /// and after parameters.
+  /// Size of the arena, its lower bound (the peak of the bytes alive), and padding between and
+  /// after parameters.
   int64_t peak = 0, lowerBound = 0, padding = 0;
   /// Size of the arena in host memory, and peak of its live bytes by category.
   int64_t host = 0, hostBytes[numCategories] = {};
@@ -66,8 +66,8 @@ struct CommunicationReport {
 struct UnitReport {
   UnitOp unit;
   int64_t elements = 0, trained = 0;
-  /// Bytes on one rank of its shard of the parameters, of its shard of the optimizer state, and of
-  /// the gathered parameters.
+  /// Bytes on one rank: its shard of the parameters, its shard of the optimizer state, and the
+  /// gathered parameters.
   int64_t shardBytes = 0, optimizerBytes = 0, gatheredBytes = 0;
   /// Zeros after and between parameters, in bytes over all shards.
   int64_t paddingBytes = 0;

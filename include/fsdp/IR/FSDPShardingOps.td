@@ -115,8 +115,8 @@ def FSDP_UnshardOp : FSDP_Op<"unshard", [Pure, DeclareOpInterfaceMethods<SymbolU
   let description = [{
     Gathers the shards of `unit` and returns every parameter, in the unit's order. `site`
     distinguishes gathers of one unit (0: forward, 1: backward), so that CSE does not merge the
-    second gather with the first. The size of the operand determines how many ranks take part: all
-    S ranks if it is 1/S of the unit, and N neighbours if it is 1/N.
+    second gather with the first. The size of the operand determines how many ranks take part: all S
+    ranks if the operand is 1/S of the unit, and N neighbours if it is 1/N.
 
     Constraints:
 
@@ -301,7 +301,8 @@ def FSDP_BroadcastOp : FSDP_CollectiveOp<"broadcast", [SameOperandsAndResultType
 
 def FSDP_Fabric : Resource<"::mlir::fsdp::FabricResource">;
 
-// An op with `channel` and `id`, and with a token instead of the results.
+// An op that starts a collective. It has `channel` and `id`, and returns a token instead of the
+// results.
 class FSDP_StartOp<string mnemonic>
     : FSDP_Op<mnemonic, [DeclareOpInterfaceMethods<SymbolUserOpInterface>, MemoryEffects<[MemWrite<FSDP_Fabric>]>]> {
   let results = (outs FSDP_TokenType:$token);
@@ -385,8 +386,8 @@ def FSDP_AwaitOp : FSDP_Op<"await", [MemoryEffects<[MemWrite<FSDP_Fabric>]>]> {
     After the op, the results are complete, *and* the source may be written. Plan lowers the op to
     the command `fsdp.wait` with the collective's `id`.
 
-    Constraints: (C1) the results have the types of the token; (C2) the token comes from a
-    `_start` op in the same block. The `_start` op checks that it is awaited once.
+    Constraints: (C1) the results have the types of the token; (C2) the token comes from a `_start`
+    op in the same block. The verifier of the `_start` op checks that the token is awaited once.
 
     ```mlir
     %y = fsdp.await %t : !fsdp.token<tensor<8xf32>>

@@ -13,7 +13,7 @@
 
 namespace mlir::fsdp {
 
-/// Most that a model may have. The parser and passes recurse for each level, and take memory for
+/// Limits on a model. The parser and passes recurse for each level of nesting, and take memory for
 /// each op.
 struct ParseLimits {
   int64_t bytes = INT64_C(16) << 30;
@@ -21,7 +21,7 @@ struct ParseLimits {
   /// have 4 times as many operators.
   int64_t nesting = 256;
   int64_t ops = 1'000'000;
-  /// CPU time of the parser; one second more for each MiB.
+  /// CPU seconds of the parser; a file may take one second more for each MiB.
   unsigned seconds = 20;
   /// Whether messages name the options of fsdp-compile that raise the limits.
   bool areOptions = false;
@@ -32,12 +32,12 @@ struct ParseLimits {
 /// export it.
 OwningOpRef<ModuleOp> parseModel(StringRef path, MLIRContext *context,
                                  const ParseLimits &limits = {});
-/// Does the same for a file in memory, whose text is followed by a zero byte.
+/// Reads the model in the same way from the memory `file`, where a zero byte follows the contents.
 OwningOpRef<ModuleOp> parseModel(std::unique_ptr<llvm::MemoryBuffer> file, MLIRContext *context,
                                  const ParseLimits &limits = {});
 
 /// Registers two dialects that parse the text of StableHLO and CHLO, in generic and in custom form.
-/// Their ops are not registered; fsdp-lower-stablehlo reads them.
+/// The dialects register no ops; fsdp-lower-stablehlo reads the parsed ops by name.
 void registerHloDialects(DialectRegistry &registry);
 
 } // namespace mlir::fsdp

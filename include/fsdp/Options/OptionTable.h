@@ -61,7 +61,7 @@ struct OptionRow {
   llvm::StringRef valueName, help;
   llvm::ArrayRef<OptionWord> words = {}; ///< words of an enum
   bool isPlan = true; ///< whether the option changes a plan, so that --what-if may set it
-  /// Value of `--name` without a value; nothing if a value is required.
+  /// Value that `--name` alone sets; nothing if the option requires a value.
   std::optional<llvm::StringRef> alone = {};
   std::vector<OptionCondition> conditions = {};
   /// Functions that return what was expected of the value, or an empty string.
@@ -99,14 +99,15 @@ std::optional<std::string> setOption(StepOptions &options, llvm::StringRef name,
 /// expected ...", or nothing.
 std::optional<std::string> checkValues(const StepOptions &options);
 
-/// Returns an error "--name is of --other, ..." if a given option has no effect, or nothing. Allows
-/// options without effect from a configuration file.
+/// Returns an error "--name is of --other, ..." if a given option has no effect, or nothing. Checks
+/// an option from a configuration file only for conditions with `holdsForFiles`.
 std::optional<std::string> findUnread(const StepOptions &options);
 
-/// Returns the option name nearest to an unknown name, or nothing if no name is near.
+/// Returns the option name most similar to an unknown name, or nothing if no option name is
+/// similar.
 std::optional<std::string> findNearest(llvm::StringRef name);
 
-/// Sets options that are not given but follow from others. (--wrap-file implies manual units.)
+/// Sets options that are not given but follow from others: --wrap-file implies manual units.
 void inferOptions(StepOptions &options);
 
 /// Prints the options by group: common ones with one summary line each, or all with their full

@@ -33,7 +33,7 @@ struct PlacementTexts {
   StringRef mesh, strategy, reshard, root, storage, ignore;
 };
 
-/// Values of the options.
+/// Values that the texts of PlacementTexts select.
 struct PlacementChoice {
   MeshSpec mesh;
   const Strategy *strategy;

@@ -17,12 +17,12 @@ struct NamedParam {
   int64_t rank;
   int64_t elements = 0;
   int64_t bytes = 0;
-  /// Unit that the IR gives (`fsdp.unit = "name"`). If empty, the policy decides.
+  /// Unit that the IR gives (`fsdp.unit = "name"`); nothing if the policy decides.
   std::optional<StringRef> unit = std::nullopt;
 };
 
-/// Finds layers by the numbers in names. Returns for each parameter the prefix of its name that is
-/// its layer; empty for the root unit.
+/// Finds layers by the numbers in names. Returns for each parameter the prefix of its name that
+/// names its layer; empty for the root unit.
 SmallVector<StringRef> findLayers(ArrayRef<NamedParam> params);
 
 /// Returns the layers of parameters by prefix patterns such as `h.*` or

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 //   %s = generic %x {sum over d1}         step 1   row reduction
-//   %c = generic %x, %s {x - s / n}                 in place, twice
+//   %c = generic %x, %s {x - s / n}                 no step: evaluated at both uses
 //   %q = generic %c {sum of squares}      step 2   row reduction
 //   %y = generic %c, %q {c rsqrt(q)}      step 3   map, a result
 //

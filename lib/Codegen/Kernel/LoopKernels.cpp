@@ -7,7 +7,7 @@
 // Lowers any kernel that the other lowerings refuse, without fusing or reordering.
 //
 //  1. Rewrite this project's ops and composite upstream ops as loops or linalg.generic ops.
-//  2. Bufferise. Results go to their destinations. If the kernel reads an in-place operand
+//  2. Bufferise, with results in their destinations. If the kernel reads an in-place operand
 //     after updating it, bufferisation inserts a copy.
 //  3. Move the remaining buffers to the scratch that the workers share. Copies become structured
 //     ops.

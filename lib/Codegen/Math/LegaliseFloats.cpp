@@ -46,7 +46,7 @@ static Value splatInt(OpBuilder &b, Location loc, Type type, int64_t value) {
 }
 
 namespace {
-/// Computes every other op of arith and math in f32: extends operands and truncates results.
+/// Computes ops of arith and math in f32: extends operands and truncates results.
 struct ComputeInSingle : RewritePattern {
   ComputeInSingle(MLIRContext *context) : RewritePattern(MatchAnyOpTypeTag(), 1, context) {}
   LogicalResult matchAndRewrite(Operation *op, PatternRewriter &rewriter) const override {
@@ -91,7 +91,7 @@ struct ExpandExtF : OpRewritePattern<arith::ExtFOp> {
       return success();
     }
     if (!getElementTypeOrSelf(from).isBF16())
-      // The conversion from f16 is a single instruction.
+      // Keeps the conversion from f16, which is a single instruction.
       return failure();
     Type i16 = withElement(from, rewriter.getI16Type()),
          i32 = withElement(from, rewriter.getI32Type());

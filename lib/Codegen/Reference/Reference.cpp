@@ -7,7 +7,7 @@
 // Compiles the same kernels with upstream passes only. Every op is a loop nest over its own buffer,
 // with one worker, libm functions, and no optimisation that changes values. The reference shares no
 // lowering with the rest of Codegen, so that results can be compared independently. It skips LLVM's
-// optimisations, because most oracles run once and should compile fast.
+// optimisations, because most reference images run once and should compile fast.
 //
 //  1. With `widen`, every float becomes f64. Arguments are converted on entry and results on
 //     exit, so that bindings keep their types.
@@ -95,7 +95,7 @@ static Value convert(OpBuilder &b, Location loc, Value value, RankedTensorType t
       .getResult(0);
 }
 
-/// Returns true if the kernel reads the bits of a float. Widening would change them.
+/// Returns true if the kernel reads the bits of a float, which widening would change.
 static bool takesBits(func::FuncOp kernel) {
   return kernel
       .walk([](arith::BitcastOp op) {
@@ -142,7 +142,7 @@ static void widenKernel(func::FuncOp kernel) {
       return use.getOwner() != converted.getDefiningOp() && use.getOwner() != ret;
     });
   }
-  // Some conversions between floats now have equal types.
+  // Removes conversions between floats whose types widening has made equal.
   for (Operation *op : ops)
     if (isa<arith::ExtFOp, arith::TruncFOp>(op) &&
         op->getOperand(0).getType() == op->getResult(0).getType()) {

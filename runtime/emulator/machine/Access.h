@@ -25,7 +25,8 @@ struct Place {
 
 enum class Touch : uint8_t { Reads, Writes, Updates };
 
-/// The accesses to memory of one warp instruction. No thread acquires anything during its lifetime.
+/// The accesses to memory of one warp instruction. While an Access exists, no thread acquires
+/// anything.
 class Access {
 public:
   Access(Warp &warp, Touch touch) : warp(warp), touch(touch) {}
@@ -66,7 +67,7 @@ private:
                                unsigned bytes, unsigned lane) const;
 
   /// The last access that this access was found to be ordered after. Neighbouring cells mostly
-  /// record the same one, so the check is not repeated.
+  /// record the same earlier access, for which the check is not repeated.
   struct Known {
     Cell::Access access;
     uint32_t thread = 0;

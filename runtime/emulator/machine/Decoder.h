@@ -170,7 +170,8 @@ bool decodeMbarrier(Decoder &);
 /// Marks the instructions that share a register with a wgmma, directly or through copies.
 void watchRegisters(Program &program);
 
-/// Sets "meet" of each branch to its immediate post-dominator, or `nowhere` for the program's end.
+/// Sets `meet` of each branch to its immediate post-dominator, or to `nowhere` for the program's
+/// end.
 void findMeetingPoints(std::vector<Instruction> &code);
 
 } // namespace fsdprt::emulate

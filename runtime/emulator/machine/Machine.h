@@ -61,12 +61,12 @@ struct Split {
   bool isReady() const { return !isOver && !children && waiting.kind == Waiting::Nothing; }
 };
 
-/// Groups of cp.async that a thread has not waited for: the agent's time at each group's end.
+/// Groups of cp.async that a thread has not waited for, with the agent's time at each group's end.
 struct AsyncCopies {
   std::deque<Time> groups;
 };
 
-/// Groups of cp.async.bulk. A copy has its agent and the agent's times after reads and writes.
+/// Groups of cp.async.bulk. A copy records its agent and the agent's times after reads and writes.
 struct BulkGroups {
   struct Copy {
     uint32_t agent;
@@ -115,10 +115,10 @@ public:
   Storage local;
   LaneMask fenced = 0;                   ///< lanes that have executed a fence
   std::vector<const uint8_t *> observed; ///< per lane: address of its last relaxed read
-  std::vector<BulkGroups> bulk;          ///< per lane, created at their first use
-  std::vector<AsyncCopies> copies;       ///< per lane, created at their first use
-  LibraryGemm products;                  ///< wgmma in flight
-  /// Per lane: phase of its last barrier.cluster.arrive plus one; 0 if it need not wait.
+  std::vector<BulkGroups> bulk;          ///< groups of each lane, created at first use
+  std::vector<AsyncCopies> copies;       ///< groups of each lane, created at first use
+  LibraryGemm products;                  ///< products of wgmma that the warp has not waited for
+  /// Phase of each lane's last barrier.cluster.arrive plus one; 0 if the lane need not wait.
   uint64_t clusterPhase[warpSize] = {};
   uint32_t currentPc() const { return splits[split].pc; }
 
@@ -188,7 +188,7 @@ public:
   std::vector<std::unique_ptr<Warp>> warps;
   std::vector<Warpgroup> warpgroups; ///< warpgroups up to the last one that has used wgmma
   NamedBarrier barriers[16];
-  std::map<uint64_t, Mbarrier> mbarriers; ///< by their offsets in shared memory
+  std::map<uint64_t, Mbarrier> mbarriers; ///< by offset in shared memory
 };
 
 class Cluster {

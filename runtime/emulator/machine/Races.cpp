@@ -108,7 +108,7 @@ void Access::checkAgainst(const Cell::Access &before, bool wasWrite, const Place
   last = {before, thread};
 }
 
-/// Records a read, and drops earlier reads that it makes redundant.
+/// Records a read, and drops earlier reads that this read makes redundant.
 void Access::noteRead(Cell &cell, const Place &place, const Cell::Access &now, uint32_t thread) {
   Cell::Access &last = cell.read;
   if (last.group == now.group && last.warp == now.warp && last.time == now.time &&

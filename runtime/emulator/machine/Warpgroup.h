@@ -24,8 +24,8 @@ namespace fsdprt::emulate {
 struct RegisterUse {
   uint64_t product = 0;     ///< index of the last product that uses the register, from 1; 0 if none
   uint64_t fences = 0;      ///< number of wgmma.fence instructions before the last access
-  uint32_t instruction = 0; ///< of the last access
-  enum Kind : uint8_t { Ordinary, Accumulator, Fragment } kind = Ordinary; ///< of the last access
+  uint32_t instruction = 0; ///< index of the instruction of the last access
+  enum Kind : uint8_t { Ordinary, Accumulator, Fragment } kind = Ordinary; ///< kind of last access
 };
 
 /// The products of a warp.

@@ -169,8 +169,8 @@ void load(Warp &warp, const Plan &plan, const TensorMap &map, const int32_t *cor
     writeTo(inBlock(shared, rank), inBlock(barrier, rank));
 }
 
-/// Returns the reduction of cp.reduce.async.bulk.tensor. Its type is the tensor map's, or an
-/// integer type for bitwise operations.
+/// Returns the reduction of cp.reduce.async.bulk.tensor. The reduction has the type of the tensor
+/// map, or an integer type for bitwise operations.
 std::optional<Reduction> reductionOf(Warp &warp, const Plan &plan, const TensorMap &map,
                                      unsigned lane) {
   if (!plan.op)

@@ -74,7 +74,7 @@ struct Operation {
   uint32_t stream = 0, time = 0;
   Clock clock;
   std::function<std::vector<Touched>()> body; ///< empty if the operation only orders others
-  /// Set for work that waits for peers. It is called at submission and returns the function
+  /// Set for work that waits for peers. `begin` is called at submission and returns the function
   /// `attempt`, which returns true when the work has ended.
   std::function<std::function<bool()>()> begin;
   std::function<bool()> attempt;
@@ -98,7 +98,7 @@ struct Capture {
 struct Stream {
   Context *context = nullptr;
   uint32_t number = 0;
-  OperationRef last; ///< last operation, of the capture while there is one
+  OperationRef last; ///< last operation of the stream, or of its capture while there is one
   OperationRef lastBefore;
   std::shared_ptr<Capture> capture;
 };
@@ -193,7 +193,7 @@ public:
   OperationRef enqueue(Stream &stream, std::string name, std::function<std::vector<Touched>()> body,
                        OperationRef alsoAfter = nullptr,
                        std::function<std::function<bool()>()> begin = nullptr);
-  /// Returns true if the operation is done, or if it is null, as `last` of an empty stream.
+  /// Returns true if `operation` is done or null. `last` of an empty stream is null.
   bool isOver(const OperationRef &operation) const { return !operation || operation->isDone; }
   /// Executes an operation and the work that precedes it, for at most `limit`. Later work of the
   /// host is then ordered after the operation.
@@ -247,8 +247,8 @@ uint64_t memoryBytes();
 /// string.
 std::string wrongVariable();
 
-/// Runs the body of a driver function. Prints an exception and returns its result code, or
-/// `onError` if it has none.
+/// Runs the body of a driver function. Prints an exception and returns the exception's result code,
+/// or `onError` if the exception has none.
 template <typename Body>
 Result call(Result onError, Body body) {
   Driver &driver = Driver::only();

@@ -131,7 +131,7 @@ Result launchOn(Driver &driver, void *function, void *onStream, Launch launch, v
   return success;
 }
 
-/// Source or target of a copy. `storage` is null for host memory that is not the driver's.
+/// Source or target of a copy. `storage` is null for host memory that the driver did not allocate.
 struct Side {
   Storage *storage;
   uint64_t address;

@@ -21,7 +21,8 @@
 
 namespace fsdprt::emulated {
 
-/// Vector clock of an operation: the number of operations, per stream, that precede or are it.
+/// Vector clock of an operation: for each stream, the number of operations that precede this
+/// operation, including the operation itself.
 class Clock {
 public:
   uint32_t at(uint32_t stream) const { return stream < times.size() ? times[stream] : 0; }

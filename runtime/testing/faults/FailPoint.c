@@ -4,10 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Preloaded with LD_PRELOAD. Counts the calls that change files below the folder FAIL_IN. Before
-// call number FAIL_AT the process is killed (FAIL_HOW=kill), or that call and all later ones that
-// need disk space fail with ENOSPC (FAIL_HOW=full). FAIL_LOG gets a line per call. With
-// FAIL_HOW=replace, files opened to be read are FAIL_OTHER instead. FAIL_RANK limits it to a rank.
+// Preloaded with LD_PRELOAD. Counts the calls that change files below the folder FAIL_IN. With
+// FAIL_HOW=kill, the process is killed before call number FAIL_AT. With FAIL_HOW=full, that call
+// and all later calls that need disk space fail with ENOSPC. With FAIL_HOW=replace, the file
+// FAIL_OTHER replaces all files opened for reading. FAIL_LOG gets a line per call. If FAIL_RANK is
+// set, other ranks are not affected.
 //
 //===----------------------------------------------------------------------===*/
 
@@ -30,7 +31,7 @@ static char names[1024][256]; /* of open files below the folder, by descriptor *
 
 #define NEXT(function) ((__typeof__(&function))dlsym(RTLD_NEXT, #function))
 
-/* Returns 1 if FAIL_RANK is unset, or the rank by --launched-rank or RANK. */
+/* Returns 1 if FAIL_RANK is unset or equals the rank in --launched-rank or RANK. */
 static int isMeant(void) {
   static int known; /* 1 no, 2 yes */
   const char *rank = getenv("FAIL_RANK");

@@ -16,8 +16,8 @@
 namespace fsdprt {
 
 struct InjectedFaults {
-  /// 1 + the rank whose contribution to the first reduce-scatter of the program 'step' (without
-  /// one, to the largest all-reduce) is left out; 0 for none.
+  /// One plus a rank, or 0 for none. The rank's contribution to the first reduce-scatter of the
+  /// program 'step' is left out, or to the largest all-reduce if there is no reduce-scatter.
   uint32_t dropGradientOfRank = 0;
   /// Fault of a rank, in the form of RankFault::parse(); empty for none.
   std::string rankFault;

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A fault for tests of the loss of a rank. The rank fails at a place in the program, not at a time.
+// A fault for tests of the loss of a rank. The rank fails at a given place in the program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ struct RankFault {
     return kind != Kind::none && phase == where && rank == which && step == when;
   }
   /// Injects the fault. If the fault stops the process, returns when the process continues. Does
-  /// nothing for `nan`, because the caller has the gradient.
+  /// nothing for `nan`, because only the caller has the gradient.
   void inject() const;
 };
 

@@ -101,7 +101,8 @@ NcclComm handleOf(Comm *comm) { return reinterpret_cast<NcclComm>(comm); }
 
 thread_local int groupDepth = 0;
 thread_local bool groupHasUnderWay = false;
-thread_local uint64_t groupNumber = 0; // several calls of one group may use one communicator
+// Number of the current group, because several calls of one group may use one communicator.
+thread_local uint64_t groupNumber = 0;
 
 /// Checks a call on a communicator. The communicator must exist, no other thread may be in a call
 /// on it, and, unless `anyTime` is true, no earlier call may be in progress.

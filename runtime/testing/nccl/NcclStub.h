@@ -29,9 +29,9 @@
 //   error           asynchronous error of the rank error_rank
 //   error_rank      rank that gets the asynchronous error
 //   error_at        index, from 1, of the rank's collective with the asynchronous error
-//   hang_at         index, from 1, of a collective that never ends after all its ranks have begun
-//   it late_rank       rank whose collectives reach their stream late late_ms         delay of
-//   these collectives in milliseconds
+//   hang_at         index, from 1, of a collective that never ends after all ranks have begun it
+//   late_rank       rank whose collectives reach their stream late
+//   late_ms         delay of these collectives in milliseconds
 //
 //===----------------------------------------------------------------------===//
 

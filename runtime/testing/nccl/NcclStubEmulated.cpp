@@ -45,7 +45,7 @@ Function *driver(const char *name) {
   return reinterpret_cast<Function *>(found);
 }
 
-/// All work and its executions, never freed because streams may use them until the process ends.
+/// All work and its executions. They are never freed, because streams may use them until the end.
 struct All {
   std::mutex lock;
   std::deque<Work> works;

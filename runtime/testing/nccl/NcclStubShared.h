@@ -61,10 +61,11 @@ struct Member {
 };
 
 struct CommunicatorGroup {
-  uint32_t size, joined, finalized, splits; // all members; members that have made the calls
+  // `size` is the number of members. The other fields count members that have made the call.
+  uint32_t size, joined, finalized, splits;
   uint64_t splitRounds;
   bool isBroken;     // a member has aborted
-  char problem[256]; // how the calls of members differ
+  char problem[256]; // description of how the calls of members differ
   Member members[mostMembers];
   Slot slots[mostUnderWay];
 };
@@ -81,7 +82,7 @@ class World {
 public:
   /// Creates a world. Returns null if there is no memory.
   static std::shared_ptr<World> make();
-  /// Returns the world of an id, mapped once per process. Returns null if it no longer exists.
+  /// Returns the world of an id, mapped once per process, or null if the world no longer exists.
   static std::shared_ptr<World> find(const NcclId &id);
   ~World();
   World(const World &) = delete;

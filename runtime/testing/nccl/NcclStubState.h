@@ -29,8 +29,8 @@ namespace fsdprt::stub {
 
 struct Comm {
   std::shared_ptr<World> world;
-  uint32_t clique = 0, place = 0,
-           worldRank = 0; // rank in the clique; rank in the first communicator
+  // `place` is the rank in the clique, and `worldRank` the rank in the first communicator.
+  uint32_t clique = 0, place = 0, worldRank = 0;
   CudaContext context = nullptr;
   std::atomic<bool> inside{false};
   bool isGone = false;
@@ -63,11 +63,11 @@ bool arrive(Move &move);
 /// Returns the delay, in seconds, with which collectives reach the stream.
 double delayOf(const Comm &comm);
 
-/// A command of a stream: a collective, an event, a wait for an event, or a fill.
-// If there is an event, `number` is the index of the event's record.
+/// A command of a stream: a collective, an event, a wait for an event, or a fill. If there is an
+/// event, `number` is the index of the event's record.
 struct Command : Move {
   Event *event = nullptr;
-  bool waits = false; // waits for that record instead of executing it
+  bool waits = false; // waits for the record of `event` instead of making it
   void *fill = nullptr;
   unsigned char value = 0;
   size_t bytes = 0;

@@ -14,7 +14,7 @@
 
 typedef void *const *Bindings;
 
-/* Not zero throughout, so that they have bytes in the file. */
+/* The records are not all zero, so that they have bytes in the file. */
 #define LAUNCHES(NAME) uint64_t NAME##_launches[48] __asm__(#NAME ".launch") = {0, 1}
 LAUNCHES(toy_gradient);
 LAUNCHES(toy_loss_parts);
@@ -51,7 +51,7 @@ void toy_loss_parts(Bindings b, int64_t begin, int64_t end, void *workspace) {
     for (int i = 0; i < 16; ++i)
       sum += gradient[p * 16 + i] * gradient[p * 16 + i];
     parts[p] = sum;
-    *(float *)workspace = sum; /* its own scratch is writable */
+    *(float *)workspace = sum; /* The worker's scratch must be writable. */
   }
 }
 void toy_loss_sum(Bindings b, int64_t begin, int64_t end, void *workspace) {

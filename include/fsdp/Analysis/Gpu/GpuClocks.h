@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The model by which plans for GPUs are chosen and steps are predicted. A step of a kernel keeps
-// the units of its multiprocessor busy for some clocks each; it takes at least as long as the
-// busiest one. No number is fitted to a measured kernel (docs/explanation/gpu-model.md).
+// Defines the model that chooses plans for GPUs and predicts the time of steps. A step of a kernel
+// keeps each unit of its multiprocessor busy for some clocks. The step takes at least as long as
+// its busiest unit. No number is fitted to a measured kernel (docs/explanation/gpu-model.md).
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,9 +34,9 @@ struct GpuClocks {
   }
 };
 
-/// What a multiprocessor does per clock.
+/// Work of a multiprocessor per clock.
 struct GpuRates {
-  double warpgroupMacs; ///< multiply-adds of bf16 or f16 by wgmma; 0: the chip has none
+  double warpgroupMacs; ///< multiply-adds of bf16 or f16 by wgmma; 0 if the chip has no wgmma
   double macs;          ///< multiply-adds of bf16 or f16 by mma.sync
   double tf32Macs;      ///< multiply-adds of tf32 by mma.sync
   double lanes = 128;   ///< lanes of instructions that are issued

@@ -36,12 +36,12 @@ public:
   tile::Matrix slab(Pointer tensor, Value batch, Value head, int64_t heads, int64_t rows,
                     int64_t cols);
 
-  /// Creates the function of a region and reserves scratch for its row and column values.
+  /// Creates the score function of a region and reserves scratch for its row and column values.
   KeptFunction keep(Region &region, unsigned scores, ValueRange captures);
   void emitUnit(KeptFunction &f, const Head &head);
   void emitRows(KeptFunction &f, const Head &head, Value firstRow, int64_t rows);
   void emitColumns(KeptFunction &f, const Head &head, Value firstCol);
-  /// knownOfRow() returns the values known at row `row` of a tile. known() returns these and the
+  /// knownOfRow() returns the values known at row `row` of a tile. known() returns `ofRow` and the
   /// values of the vector of columns that begins at `col`.
   tile::ScoreFunction::Values knownOfRow(const KeptFunction &f, Value row);
   tile::ScoreFunction::Values known(const KeptFunction &f, const tile::ScoreFunction::Values &ofRow,
@@ -60,8 +60,8 @@ public:
   /// Stores `rows` rows of sums, times `factor`, to `tensor`, beginning at row `firstRow`.
   void storeRows(const tile::Matrix &from, Value factor, const Pointer &tensor,
                  const tile::Matrix &slab, Value firstRow, Value rows, int64_t cols);
-  /// Returns the pointer to the argument in which the kernel returns `result`. Its base is null if
-  /// the result is not returned.
+  /// Returns the pointer to the argument in which the kernel returns `result`. The pointer's base
+  /// is null if the kernel does not return `result`.
   Pointer destination(func::FuncOp kernel, Value result);
 
   tile::CpuTiles &b;

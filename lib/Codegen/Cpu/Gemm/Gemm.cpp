@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Emits one phase. A worker has a range of panels of columns (or of rows, see Plan::splitRows):
+// Emits one phase. A worker processes a range of column panels (or row panels, see
+// Plan::splitRows):
 //
 //   for each value of the outer digits
 //     for each block of nc columns, of mc rows, of kc

@@ -33,11 +33,11 @@ using namespace mlir::fsdp::gemm;
 static constexpr int64_t lhsWholeBytes = 6 << 20, lhsBlockBytes = 3 << 20;
 /// Size of one panel of rhs, in bytes.
 static constexpr int64_t rhsPanelBytes = 256 << 10;
-/// The same sizes with tile registers, whose products need more bytes per cycle. The panel of rhs
-/// stays in the L1 cache, and the block of lhs in half of an L2 cache of 2 MiB.
+/// Size of a block of lhs and of a panel of rhs with tile registers, whose products need more bytes
+/// per cycle. The panel stays in the L1 cache, and the block in half of an L2 cache of 2 MiB.
 static constexpr int64_t lhsTileBlockBytes = 1 << 20, rhsTilePanelBytes = 64 << 10;
-/// With tile registers, bytes of the panels of rhs that are packed together. The tiles of one row
-/// are finished one after another, so that epilogues read and write whole lines.
+/// With tile registers, size of all panels of rhs that are packed together, in bytes. The tiles of
+/// one row are finished one after another, so that epilogues read and write whole lines.
 static constexpr int64_t rhsTileGroupBytes = 256 << 10;
 /// Minimum number of units to distribute among workers.
 static constexpr int64_t minUnits = 16;
@@ -88,13 +88,13 @@ static LogicalResult chooseTypes(const Problem &problem, Plan &plan, const CpuTa
   return success();
 }
 
-/// Returns true if `tile` consecutive indices of a role never cross a border of its innermost
-/// digit.
+/// Returns true if no tile of `tile` consecutive indices over `digits` crosses a border of the
+/// innermost digit.
 static bool isFlat(const Problem &problem, ArrayRef<int> digits, int64_t tile) {
   return digits.size() == 1 || problem.digits[digits.back()].size % tile == 0;
 }
 
-/// Returns the number of rows (or columns) including padding, over all digits of the role.
+/// Returns the number of rows (or columns) over all of `digits`, including padding.
 static int64_t padded(const Problem &problem, ArrayRef<int> digits, int64_t tile) {
   int64_t all = product(problem, digits), inner = problem.digits[digits.back()].size;
   return isFlat(problem, digits, tile) ? llvm::alignTo(all, tile)

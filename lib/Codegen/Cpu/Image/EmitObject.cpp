@@ -65,7 +65,8 @@ static void addWrapper(llvm::Module &module, StringRef symbol) {
   b.CreateRetVoid();
 }
 
-/// Adds the object that says for which launch a phase is compiled.
+/// Adds the launch record of a phase, a constant that describes the launch the phase is compiled
+/// for.
 static void addLaunchRecord(llvm::Module &module, const KernelInfo &info, const PhaseInfo &phase) {
   SmallVector<int64_t> words = {
       /*records=*/1,    phase.extent,

@@ -117,7 +117,7 @@ NestBuilder::Trial NestBuilder::attempt(Phase &phase, function_ref<void()> emit)
 }
 
 /// Chooses between a flat loop and nested loops, and the splits of the inner loop. Emits the body
-/// once for each choice.
+/// on trial for each choice.
 NestBuilder::Columns NestBuilder::chooseColumns(Phase &phase, ArrayRef<const Step *> members,
                                                 ArrayRef<AffineExpr> rowIndices,
                                                 ArrayRef<int64_t> shape, Evaluator &at) {

@@ -18,10 +18,10 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
 
-/// Returns the instructions of an operation and its results of special functions.
+/// Returns the numbers of instructions and of special-function results of an operation.
 static ElementWork workOf(Operation &op) {
   if (isa<FSDPDialect>(op.getDialect())) {
-    // Philox with ten rounds gives four numbers; each element uses one (RandomElementOp).
+    // Philox with ten rounds gives four words, of which an element uses one (RandomElementOp).
     constexpr double philox = 60;
     return {op.hasTrait<OpTrait::IsTerminator>() ? 0.0 : philox, 0};
   }
@@ -56,9 +56,9 @@ static FunctionWork workOfBoth(Op op) {
   FunctionWork work{workOf(op.getScoreMod()), workOf(op.getMaskMod())};
   work.score += workOf(op.getWeightMod());
   if (!op.getMaskMod().empty())
-    work.mask.issue += 1; // the selection
+    work.mask.issue += 1; // one selection
   if (!op.getWeightMod().empty())
-    work.score.issue += 3; // product, comparison and selection
+    work.score.issue += 3; // a product, a comparison and a selection
   return work;
 }
 

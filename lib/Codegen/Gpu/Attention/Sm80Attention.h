@@ -58,7 +58,7 @@ public:
                    ValueRange captures, const Head &head);
 
   bool empty() const { return function.empty(); }
-  /// Return the values that depend only on this row or column, given by its number in the tensor
+  /// Return the values that depend only on a row or a column, given by its number in the tensor
   /// (i32).
   Values ofRow(Value row) const;
   Values ofColumn(Value column) const;

@@ -25,7 +25,7 @@ struct Sm80Gradient : CapturedFloat {
   int64_t contributions = 0; ///< maximum number of contributions to one element
 };
 
-/// Returns, for a value of the region of score_grad, the SSA value at an element.
+/// Maps a value of the region of score_grad to the SSA value that computes it for an element.
 using ValueAt = function_ref<Value(Value)>;
 
 /// Plans and emits the sums of contributions; see Sm80Captures.cpp.
@@ -38,7 +38,7 @@ public:
   /// Returns true if some contributions are added directly to a table.
   bool hasTables() const;
   int64_t scratchBytes() const { return end; }
-  /// Returns the contributions whose indices have this dependence.
+  /// Returns the contributions whose indices have the dependence `where`.
   SmallVector<const Sm80Contribution *> of(Dependence where) const;
 
   /// The launches before and after the kernels of the backward pass. They have 256 threads per

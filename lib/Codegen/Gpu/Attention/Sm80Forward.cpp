@@ -16,10 +16,10 @@
 //     O = O · a + P · V
 //   O / l, lse
 //
-// The barriers have two purposes. After the first, all warps see K[i], and all warps have finished
-// reading the other buffer, which K[i + 1] overwrites. The second barrier does the same for V. The
-// number of block i follows from the ranges of AttentionTiles, and that of block i + 1 is computed
-// one iteration ahead.
+// After the first barrier, all warps see K[i], and all warps have finished reading the other
+// buffer, which K[i + 1] overwrites. The second barrier has the same effects for V. The number of
+// block i follows from the ranges of AttentionTiles. The number of block i + 1 is computed one
+// iteration ahead.
 //
 //===----------------------------------------------------------------------===//
 
@@ -80,7 +80,7 @@ private:
 //===----------------------------------------------------------------------===//
 
 /// Sets the rows and the head of this block. Blocks of the last rows come first, because they have
-/// most keys under a causal mask.
+/// the most keys under a causal mask.
 void Sm80Forward::placeUnit() {
   int64_t rowBlocks = llvm::divideCeil(shape.rows, config.blockRows());
   Value unit = b.block();

@@ -9,7 +9,7 @@
 //   fetch K, V
 //   for each query head that shares the kv head, in order
 //     fetch Q[0], dO[0], lse[0], δ[0]
-//     for each block i of queries that meets the keys
+//     for each block i of queries that is not entirely masked
 //       wait; barrier; fetch Q[i + 1], dO[i + 1], lse[i + 1], δ[i + 1]
 //       Sᵀ = K · Qᵀ;  dPᵀ = V · dOᵀ;  f·P, dS: ScoreGradients.cpp
 //       dV += (f·P)ᵀ · dO;  dK += dSᵀ · Q
@@ -71,7 +71,7 @@ private:
   Layout keyLayout, valueLayout;
 
   GlobalRows qRows, doutRows, kRows, vRows;
-  Pointer lse, delta; ///< norms of the current head
+  Pointer lse, delta; ///< addresses of lse and δ of the current head
   SharedTile kTile, vTile, qTile, doutTile;
   Value lseTile, deltaTile;
 };

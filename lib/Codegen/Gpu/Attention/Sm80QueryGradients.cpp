@@ -14,9 +14,9 @@
 //     dQ += dS · K
 //   scale · dQ
 //
-// This kernel sums contributions to captured tensors whose indices do not depend on the key. Of
-// contributions whose indices depend on both query and key, it records the largest magnitude. The
-// same loop then runs again and adds them to tables (Sm80Captures.cpp).
+// This kernel sums contributions to captured tensors whose indices do not depend on the key. For
+// contributions whose indices depend on both query and key, it records only the largest magnitude.
+// A second run of the loop then adds these contributions to tables (Sm80Captures.cpp).
 //
 // Only one block of threads adds to a row of dQ, so the bits are reproducible. The cost is that S
 // and dP are computed twice, here and in Sm80KeyGradients.cpp: seven products instead of five.
@@ -156,7 +156,7 @@ void QueryGradients::placeQueries() {
     queries.push_back(functions->query(existing, Value(), lse, delta));
     Value place = b.add(b.mul(number, plan.rowStride), b.to64(row));
     exist.push_back(exists);
-    // The first run has stored them.
+    // With `tables`, an earlier run has stored lse and δ.
     if (tables)
       continue;
     b.when(b.both(isFirst, b.isLower(row, plan.rowStride)), [&, lse = lse, delta = delta] {

@@ -4,15 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The first warpgroup of Sm90KeyGradients.cpp. Warp 0 copies. In scratch, lse and δ of each head
-// start at a multiple of a block of queries, so that copies are aligned and queries that do not
-// exist have lse = inf.
+// Emits the first warpgroup of the kernel of Sm90KeyGradients.cpp. Warp 0 copies. In scratch, lse
+// and δ of each head start at a multiple of a block of queries, so that copies are aligned and
+// queries that do not exist have lse = inf.
 //
 // Warp 1 adds the consumers' dQ from shared memory to the sums in a fixed order. For each block of
 // queries, a count in scratch holds the number of blocks of keys that have added. A block of keys
-// waits until all earlier blocks of keys have added. The first one stores instead of adding. The
-// number of earlier blocks follows from the ranges that each of them visits; each lane examines
-// every 32nd block.
+// waits until all earlier blocks of keys have added. The first block of keys stores instead of
+// adding. The number of earlier blocks follows from the ranges of queries that they visit; each
+// lane examines every 32nd block.
 //
 //   wait until the consumers have stored         (named barrier)
 //   wait until count[block] = number of earlier blocks of keys
@@ -22,7 +22,7 @@
 //
 // Blocks of keys add in the order of the blocks of threads (BlockOrder.h): the last keys first, or,
 // in the second turn of a pair, the first keys. With a causal mask, each block of keys then starts
-// with queries to which its predecessor has just added, and all proceed at the same pace.
+// with queries to which its predecessor has just added, and all blocks proceed at the same pace.
 //
 //===----------------------------------------------------------------------===//
 
@@ -82,7 +82,7 @@ void KeyProducer::copyBlock(Value turn, Value number) {
 }
 
 /// Copies the keys and values of the block. In a second turn, waits until the consumers have read
-/// those of the first one.
+/// the keys and values of the first turn.
 void KeyProducer::copyKeys() {
   Value full = barrier(Places::KeysFull),
         number = b.to32(b.add(b.mul(scores.batch, shape.kvHeads), scores.kvHead));
@@ -128,8 +128,8 @@ private:
 };
 } // namespace
 
-/// Returns the number of blocks of keys that add to a block of queries before this one: those of
-/// later keys, or of earlier ones in the second turn, that visit it.
+/// Returns the number of blocks of keys that add to block `block` of queries before this one. These
+/// have later keys, or earlier keys in the second turn, and visit `block`.
 Value QueryAdder::addedBefore(Value block) {
   Value own = b.div(scores.firstKey, config.blockKeys()), from = b.add(own, 1),
         to = b.i32(scores.keyBlocks());
@@ -151,8 +151,8 @@ Value QueryAdder::addedBefore(Value block) {
 /// Adds this block's sums for block `turn` of the queries.
 void QueryAdder::add(Value turn) {
   Value block = scores.blockAt(turn), before = addedBefore(block), isFirst = b.isEqual(b.lane(), 0);
-  // The role has few registers: an index in 32 bits, that no optimisation turns into pointers of
-  // the loop.
+  // Uses an index in 32 bits that no optimisation turns into pointers carried by the loop, because
+  // the role has few registers.
   Value number = b.mul(b.to32(scores.headNumber()), plan.rowStride / config.blockQueries),
         index = b.to64(b.uniform(b.add(number, block)));
   Value count = b.address(b.shift(b.scratch(b.getI32Type()), b.add(index, plan.added)));

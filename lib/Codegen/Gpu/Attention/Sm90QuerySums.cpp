@@ -4,11 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Norms: eight lanes process a query. lse is inf for queries without keys and those that do
-// not exist; δ = Σ O·dO. The same launch clears the counts of additions.
+// Norms: eight lanes compute lse and δ = Σ O·dO of a query. lse is inf for queries without keys and
+// for queries that do not exist. The same launch clears the counts of additions.
 //
-// dQ is the scale times the sums, converted to its type. QuerySums defines the layout of the sums.
-// If no block of keys has added to a block of queries, dQ is 0, because the sums are uninitialised.
+// dQ is the scale times the sums, converted to the type of dQ. QuerySums defines the layout of the
+// sums. If no block of keys has added to a block of queries, dQ is 0 and the sums are
+// uninitialised.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,7 +55,7 @@ static Value emitDelta(GpuBuilder &b, const Sm80Problem &problem, Value row) {
   return delta;
 }
 
-/// Clears the counts of parts that belong to query `number` of `queries`.
+/// Clears the counts of parts `number`, `number` + `queries`, `number` + 2 · `queries`, ..
 static void clearParts(GpuBuilder &b, const Sm80Backward &plan, Value number, int64_t queries) {
   int64_t counts = plan.order.kvHeads * plan.order.keyBlocks;
   b.loop(number, b.constant(counts), queries, [&](Value count) {

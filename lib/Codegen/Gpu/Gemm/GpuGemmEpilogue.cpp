@@ -116,7 +116,8 @@ GpuEpilogue::Row GpuEpilogue::applyMaps(const Operand &operand, Row row) {
   return row;
 }
 
-/// Loads zeros for a strip that does not exist, because another thread may write at its address.
+/// Loads zeros if the strip does not exist, because another thread may write at the strip's
+/// address.
 GpuEpilogue::Row GpuEpilogue::loadExisting(const Operand &operand, const Strip &strip,
                                            const Position &position) {
   if (!strip.exists || operand.access.binding < 0)

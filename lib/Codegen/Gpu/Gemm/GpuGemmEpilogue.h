@@ -15,7 +15,7 @@ namespace mlir::fsdp::gemm {
 /// Contiguous elements of a result row that one thread computes.
 struct Strip {
   Value outer, row, col; ///< position of the first element
-  Value exists;          ///< null if the strip always exists
+  Value exists;          ///< condition that the strip exists; null if it always does
 };
 
 /// Accumulators of a block or warpgroup, staged in shared memory as f32, row by row.

@@ -54,7 +54,7 @@ Value gemm::shiftSwizzled(GpuBuilder &b, int64_t rowBytes, Value pointer, Value 
 //===----------------------------------------------------------------------===//
 
 /// Returns how many elements of the unit that begins at `first` are below `limit`. Without
-/// `inParts` the number is 0 or all.
+/// `inParts` the result is 0 or the size of the unit.
 Value TileLoader::countUnits(Value first, Value limit, bool inParts) {
   Value all = b.i32(side.unit);
   if (!inParts)

@@ -40,7 +40,7 @@ public:
              const Operand &operand, Pointer binding)
       : b(b), problem(problem), plan(plan), side(side), operand(operand), binding(binding) {}
 
-  /// Sets the tile by its first row (or column) of the result and by the outer digits.
+  /// Selects the tile by its first row (or column) of the result and by the outer digits.
   void place(const Position &outer, Value first);
   /// Starts to copy tile `kBlock` of k to `target` with all threads.
   void fetch(Value target, Value kBlock);
@@ -50,8 +50,8 @@ private:
   struct Unit {
     Value target; ///< offset from the start of the tile, in bytes
     Value source; ///< offset in elements, without the terms of k
-    Value rows;   ///< number of its elements that exist; null if all exist
-    Value k;      ///< its first value of k within the tile
+    Value rows;   ///< number of the unit's elements that exist; null if all exist
+    Value k;      ///< first value of k of the unit within the tile
   };
   Unit makeUnit(int64_t number);
   Unit makeUnit(Value number);
@@ -75,7 +75,7 @@ private:
   Pointer binding;
   Position outer;
   Value first, common;
-  SmallVector<Unit> units; ///< precomputed if there are few
+  SmallVector<Unit> units; ///< the units of this thread, precomputed if there are few
 };
 
 } // namespace mlir::fsdp::gemm

@@ -65,8 +65,8 @@ static int becomeProgram(char *const *arguments, rlim_t fileBytes, int output) {
   return errno;
 }
 
-/// Appends available text. Returns true if the pipe is still open. Keeps at most `most` bytes, plus
-/// one that shows that there are more.
+/// Appends available text, up to `most` bytes plus one byte that shows that there is more. Returns
+/// true if the pipe is still open.
 static bool readSome(int pipe, size_t most, std::string &text) {
   char piece[1 << 14];
   ssize_t count = read(pipe, piece, sizeof piece);

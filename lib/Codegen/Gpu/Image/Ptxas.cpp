@@ -167,8 +167,8 @@ static std::string readAll(StringRef path) {
   return buffer ? (*buffer)->getBuffer().str() : std::string();
 }
 
-/// Maximum sizes of files and of logs. Kernels of the largest models have some MiB of machine code
-/// and of text.
+/// Maximum sizes in bytes of files, of logs, and of the notes of a diagnostic. Kernels of the
+/// largest models have some MiB of machine code and of text.
 static constexpr uint64_t mostFileBytes = uint64_t(1) << 30;
 static constexpr size_t mostLogBytes = size_t(16) << 20, mostNoteBytes = size_t(16) << 10;
 

@@ -14,9 +14,9 @@
 //                                 of four bytes, bits 34 .. 81 followed by bits 16 .. 23
 //
 // A loop extends from the target of a backward branch to that branch. A loop is ignored if its
-// target is inside a loop that ends before the branch: this is the code of a retried wait, which is
-// at the end. Of the innermost loops, the main loop has the most matrix instructions, and among
-// equals the fewest instructions.
+// target is inside a loop that ends before the branch: such a branch belongs to the retry of a
+// wait, whose code is at the end. The main loop is the innermost loop with the most matrix
+// instructions and, among equals, with the fewest instructions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,8 +31,8 @@ using namespace mlir::fsdp;
 
 static constexpr size_t instructionBytes = 16;
 static constexpr uint64_t multiplies = 0x23c, multipliesInGroup = 0x1f0, branches = 0x947;
-/// Cycles of the tensor core of one scheduler: for m16n8k16 on sm_80, and for 16 rows, 8 columns
-/// and k = 16 on sm_90.
+/// Cycles of one scheduler's tensor core: for m16n8k16 on sm_80, and for 16 rows, 8 columns and k =
+/// 16 on sm_90.
 static constexpr int64_t cyclesOfMma = 8, cyclesOfGroupCols = 4;
 
 namespace {

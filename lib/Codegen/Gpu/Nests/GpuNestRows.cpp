@@ -206,7 +206,8 @@ void GpuNests::emitScalars(Entry &entry, ArrayRef<Step> group, Evaluator &at,
     if (readsWhatItWrites())
       synchronise(threads.perRow);
     whenFirst(threads, [&] {
-      // A copy is needed: values emitted in the branch are not available after the branch.
+      // Copies the evaluator, because values emitted in the branch are not available after the
+      // branch.
       Evaluator own(at);
       storeAll(entry, step, own, indices, value);
     });
@@ -256,7 +257,8 @@ void GpuNests::emitGroup(Entry &entry, ArrayRef<Step> group, ArrayRef<int64_t> r
     if (readsWhatItWrites())
       synchronise(threads.perRow);
     whenFirst(threads, [&] {
-      // A copy is needed: values emitted in the branch are not available after the branch.
+      // Copies the evaluator, because values emitted in the branch are not available after the
+      // branch.
       Evaluator own(at);
       storeAll(entry, step, own, indices, value);
     });
@@ -268,8 +270,8 @@ void GpuNests::emitGroup(Entry &entry, ArrayRef<Step> group, ArrayRef<int64_t> r
 // Rows
 //===----------------------------------------------------------------------===//
 
-/// Returns the number of threads for a row of `size` columns. It is a fraction of a warp only if
-/// rows then fill blocks evenly.
+/// Returns the number of threads for a row of `size` columns. The number is a fraction of a warp
+/// only if rows then fill blocks evenly.
 static int64_t chooseThreads(int64_t size, int64_t count, int64_t width) {
   int64_t vectors = llvm::divideCeil(size, width);
   if (vectors > 4 * warpThreads || (vectors > warpThreads && count < 1024))

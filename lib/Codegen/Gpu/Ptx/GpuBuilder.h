@@ -39,8 +39,8 @@ public:
   /// Ends the entry.
   void leave();
   Pointer binding(Value tensor) const { return bindings.lookup(tensor); }
-  /// Returns the pointer to the argument in which the kernel returns `result`. Its base is null if
-  /// the result is not returned.
+  /// Returns the pointer to the argument in which the kernel returns `result`. The pointer's base
+  /// is null if the kernel does not return `result`.
   Pointer destination(func::FuncOp kernel, Value result) const;
   Value tensorMap(int64_t number) const { return tensorMaps[number]; }
   Pointer scratch(Type type) { return {scratchBase, type, constant(0)}; }
@@ -54,8 +54,8 @@ public:
   Value block();
   Value lane() { return rem(thread(), 32); }
   Value warp() { return div(thread(), 32); }
-  /// Row l/4 and column 2 (l%4) of lane l: the position of register 0 in the accumulator of mma and
-  /// wgmma.
+  /// Return row l/4 and column 2 (l%4) of lane l, the position of register 0 in the accumulator of
+  /// mma and wgmma.
   Value rowOfLane() { return div(lane(), 4); }
   Value colOfLane() { return mul(rem(lane(), 4), 2); }
   /// Emits 2^x. Results below 2^-126 become 0.

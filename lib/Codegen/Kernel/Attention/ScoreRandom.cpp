@@ -71,8 +71,8 @@ static Value keepBelow(CodeBuilder &b, const RandomDraw &draw, Value words, int6
   return b.select(kept, scale, b.zero(vector));
 }
 
-/// If `element` is x + k with x a multiple of 4, returns x: lanes then begin at a block. Otherwise
-/// returns null.
+/// Returns x if `element` is x + k and x is a multiple of 4, because lanes then begin at a block.
+/// Otherwise returns null.
 static Value getAlignedBase(Value element, Value k) {
   auto add = element.getDefiningOp<arith::AddIOp>();
   if (!add || (add.getLhs() != k && add.getRhs() != k) || add.getLhs() == add.getRhs())

@@ -102,7 +102,7 @@ bool ScoreFunction::isCheap(Value value) const {
 
 void ScoreFunction::stage() {
   llvm::SmallSetVector<Value, 8> all[3];
-  // Stores a value that an element reads, or the stored values from which it is recomputed.
+  // Marks as stored a value that an element reads, or else the values from which it is recomputed.
   std::function<void(Value)> require = [&](Value value) {
     Dependence own = dependenceOf(value);
     Operation *op = value.getDefiningOp();

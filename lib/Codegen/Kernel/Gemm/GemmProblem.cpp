@@ -56,7 +56,7 @@ SmallVector<int> Problem::digitsOf(Role role) const {
 namespace {
 using DigitList = SmallVector<int>;
 
-/// Digits that can be split in two. The number of a split digit then denotes both of its parts.
+/// Digits that can be split in two. The index of a split digit then denotes both halves.
 class DigitTree {
 public:
   int add(int64_t size, Role role) {
@@ -137,7 +137,7 @@ private:
   DigitTree tree;
   SmallVector<int> loopDigits;
   DenseMap<Value, DimDigits> dimsOf;
-  /// Strides per dimension, and the digits of each dimension, until all splits are known.
+  /// Strides and digits of each dimension, kept until all splits are known.
   struct Pending {
     SmallVector<int64_t> dimStrides;
     DimDigits dims;
@@ -321,7 +321,7 @@ LogicalResult Reader::readOp(Operation &op) {
   if (auto ret = dyn_cast<func::ReturnOp>(op))
     return readStores(ret);
   if (!computed)
-    // traceAccess() reads such an op from its users.
+    // traceAccess() follows such an op from the ops that use its result.
     return success();
   if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op))
     return readReshape(expand.getSrc(), expand.getResult(), expand.getReassociationIndices(),

@@ -26,7 +26,7 @@ namespace mlir::fsdp::gemm {
 /// Maps elements of a tensor to a binding: element (i0, i1, ..) is
 /// maps(binding[offset + Σ i_d · dimStrides[d]]).
 struct Access {
-  int binding = -1; ///< number of the kernel argument; -1: every element is `splat`
+  int binding = -1; ///< index of the kernel argument; if -1, every element is `splat`
   TypedAttr splat;  ///< a scalar
   Type elementType; ///< element type of the binding, before the maps
   int64_t offset = 0;
@@ -59,13 +59,13 @@ struct MapStep {
 };
 
 struct StoreStep {
-  Value value; ///< tensor that is stored, after key()
+  Value value; ///< stored tensor, as returned by key()
   Operand dest;
 };
 
 struct Problem {
   linalg::ContractOp contract;
-  SmallVector<Digit> digits; ///< digits of one role: outermost first; k digits: loop order
+  SmallVector<Digit> digits; ///< digits of a role from the outermost; k digits in loop order
   Operand lhs, rhs;          ///< indexed by rows (m) and columns (n) of the result
   Operand init;              ///< initial value of the accumulation
   SmallVector<Operand> loads;
