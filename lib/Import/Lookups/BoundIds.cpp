@@ -15,8 +15,8 @@
 //  1. The range is valid: nothing to do.
 //  2. The ids depend on one argument without a limit: set the greatest limit that makes the range
 //     valid. The least limit over several lookups remains.
-//  3. The ids are an element of an argument whose limit is too large, or an invalid constant:
-//     error.
+//  3. The ids are an element of an argument whose limit is too large, or an invalid constant: emit
+//     an error.
 //  4. Otherwise clamp the ids and check them in each step (CheckLookups.cpp).
 //
 // O(lookups · ops). DropAsserts.cpp handles `tensor.extract` in bodies.

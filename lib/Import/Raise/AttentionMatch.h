@@ -51,8 +51,9 @@ struct AttentionMatch {
   };
   SmallVector<Factor> factors;
 
-  /// Loop parts, outermost first. All tensors have those of `batch`. Q alone has those of `group`
-  /// (the query heads of a kv head). `depth` is the head dimension of Q and K, `width` that of V.
+  /// Loop parts, outermost first. All tensors have the parts of `batch`. Q alone has the parts of
+  /// `group` (the query heads of a kv head). `depth` is the head dimension of Q and K, and `width`
+  /// is the head dimension of V.
   SmallVector<unsigned> batch, group, rows, keys, depth, width;
 };
 

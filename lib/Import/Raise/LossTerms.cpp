@@ -101,7 +101,7 @@ static std::optional<std::pair<Point, Point>> matchPick(const Point &point, Affi
   return std::pair(element, *target);
 }
 
-/// Matches `t == column` where a sum is over the column. Returns t and the column's symbol.
+/// Matches `t == column` in a sum over the column. Returns t and the column's symbol.
 static std::optional<std::pair<Point, AffineExpr>> matchOneHot(const Point &condition) {
   Point p = settle(condition);
   auto cmp = p.op<arith::CmpIOp>();

@@ -12,11 +12,11 @@
 
 namespace mlir::fsdp {
 
-/// The values that replace an op; failure behind an error.
+/// The values that replace an op; failure after an emitted error.
 using HloResult = FailureOr<SmallVector<Value>>;
 
 /// Returns the type of an operand or result as a tensor of static shape. LowerStablehlo.cpp has
-/// checked that it is one.
+/// checked that the type is one.
 RankedTensorType tensorOf(Value value);
 
 /// Returns the integers of an attribute (`array<i64>`, `dense<..>`, a list, or one integer);
