@@ -99,7 +99,8 @@ std::vector<Offset<fb::Axis>> ManifestBuilder::addMesh() {
   return axes;
 }
 
-/// Adds the groups of neighbours. Must run after the programs are added, which number the groups.
+/// Adds the groups of neighbours. Call it after the programs are added, because they number the
+/// groups.
 std::vector<Offset<fb::Neighbours>> ManifestBuilder::addNeighbours() {
   std::vector<Offset<fb::Neighbours>> list;
   for (StringRef name : neighbours)

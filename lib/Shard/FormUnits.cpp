@@ -48,8 +48,8 @@ struct Parameter {
   RankedTensorType type;
   InitAttr init;
   bool frozen;
-  int64_t firstUse;              ///< index of the first op that uses it; INT64_MAX if unused
-  StringRef layer;               ///< empty for the root
+  int64_t firstUse; ///< index of the first op that uses the parameter; INT64_MAX if none
+  StringRef layer;  ///< empty for the root
   std::optional<StringRef> unit; ///< unit that the IR gives
   bool ignored = false;          ///< in ignore-params, so every rank holds it
   int64_t rowSize = 0;           ///< elements per row if lookups exchange rows; else 0
@@ -103,7 +103,7 @@ private:
 
 } // namespace
 
-/// Warns if ignore-params names all parameters, and of param-storage without narrow parameters.
+/// Warns if ignore-params names all parameters, and if param-storage finds no narrow parameters.
 void FormUnitsPass::warnOfParameters(func::FuncOp loss) {
   if (choice.strategy->state > 0 &&
       llvm::all_of(parameters, [](const Parameter &p) { return p.ignored; }))

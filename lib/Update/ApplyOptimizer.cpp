@@ -74,7 +74,7 @@ private:
   Value seed, stepNumber;                     ///< slots of the rank block
   Value sites;                                ///< sites of random numbers, one per unit
   Value shardIndex, replicaIndex;             ///< indices of this rank; null without a mesh
-  DenseMap<Type, SmallVector<Value>> factors; ///< by compute type
+  DenseMap<Type, SmallVector<Value>> factors; ///< factors of the rule, by compute type
 };
 
 struct ApplyOptimizerPass : fsdp::impl::ApplyOptimizerPassBase<ApplyOptimizerPass> {
@@ -90,13 +90,13 @@ private:
   Type getStateType(UnitOp unit, StringRef name);
 
   MeshOp mesh;
-  bool narrow = false;                        ///< state is bf16
+  bool narrow = false;                        ///< whether state is bf16
   std::shared_ptr<const Optimizer> optimizer; // shared, because MLIR copies passes
 };
 
 } // namespace
 
-/// Returns the argument with a unit attribute, or null.
+/// Returns the argument with the unit attribute `attr`, or null.
 static BlockArgument findMarked(func::FuncOp func, StringRef attr) {
   for (BlockArgument arg : func.getArguments())
     if (func.getArgAttr(arg.getArgNumber(), attr))

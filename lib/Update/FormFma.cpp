@@ -19,8 +19,8 @@
 //    left factor changes sign.
 //
 // Only f32 and f64 are rewritten. 16-bit floats are computed in f32 and rounded after every
-// operation, so a rounding is between their product and their sum. Codegen forms the fma in the
-// body of linalg.contract.
+// operation, so a product is rounded before it is added. Codegen forms the fma in the body of
+// linalg.contract.
 //
 // O(ops). Does not distribute or reorder sums.
 //

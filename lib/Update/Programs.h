@@ -19,7 +19,7 @@ enum class ProgramKind { Step, Eval, Reference };
 struct UnitArgument {
   UnitOp unit;
   unsigned index; ///< index of the argument that holds its parameters
-  bool trainable; ///< has trainable parameters
+  bool trainable; ///< whether the unit has trainable parameters
 };
 
 /// A function with `fsdp.program`.

@@ -61,8 +61,8 @@ private:
         : ScheduleProblem::Transfer(transfer) {}
     bool isPlaced = false;
     unsigned start = 0, wait = 0; ///< slots: slot k is before fixed command k
-    bool joins = false;           ///< joins the launch that starts directly before it
-    unsigned bucket = none;       ///< the first transfer of its launch
+    bool joins = false;           ///< whether it joins the launch directly before it
+    unsigned bucket = none;       ///< index of the first transfer of its launch
     llvm::StringRef limit;
   };
   using Event = ScheduleEvent;
