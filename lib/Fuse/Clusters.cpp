@@ -41,7 +41,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-static constexpr int64_t smallElements = 16; // largest number of elements of a small value
+/// Largest number of elements of a small value.
+static constexpr int64_t smallElements = 16;
 /// A broadcast that is at least this many times larger than its inputs is not stored.
 static constexpr int64_t broadcastGain = 4;
 

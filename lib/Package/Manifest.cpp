@@ -239,7 +239,7 @@ FailureOr<Offset<fb::Collective>> ManifestBuilder::addCollective(CollectiveOp op
   FailureOr<fb::DType> dtype = getDType(op.getDtype(), op.getLoc());
   if (failed(dtype))
     return failure();
-  std::vector<uint32_t> axes; // in the order of the mesh
+  std::vector<uint32_t> axes; // indices of the axes, in the order of the mesh
   for (auto [index, axis] : llvm::enumerate(mesh.getAxes().getAsRange<AxisAttr>()))
     if (llvm::is_contained(op.getAxes().getAsValueRange<StringAttr>(), axis.getName()))
       axes.push_back(index);

@@ -45,7 +45,7 @@ private:
 
   SmallVector<UnitOp> units;
   MeshOp mesh;
-  bool noSync = false; ///< gradients of micro-batches are summed before they are reduced
+  bool noSync = false; ///< whether gradients of micro-batches are summed before they are reduced
 };
 } // namespace
 
@@ -77,8 +77,8 @@ LogicalResult InsertUnshardPass::checkArguments(func::FuncOp func) {
   return success();
 }
 
-/// Returns the first op of the function's block that uses one of `values`, directly or in a region;
-/// null if there is none.
+/// Returns the first op of the function's block that uses one of `values`, directly or in a region.
+/// Returns null if there is none.
 static Operation *findFirstUser(ArrayRef<Value> values, Block &body) {
   Operation *first = nullptr;
   for (Value value : values)

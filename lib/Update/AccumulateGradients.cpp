@@ -53,8 +53,8 @@ namespace {
 /// A loop of the nest. The number of a micro-batch is the sum of index · `stride` over all levels.
 struct Level {
   int64_t size, stride;
-  bool crossesRanks;     ///< the step has a collective at this level
-  bool addsRows = false; ///< rows are added to their gradients after this level
+  bool crossesRanks;     ///< whether the step has a collective at this level
+  bool addsRows = false; ///< whether rows are added to their gradients after this level
 };
 
 } // namespace

@@ -50,20 +50,23 @@ public:
     // Derived.
     Role role = Role::fixed;
     unsigned home = none; ///< index of the transfer that the command starts or moves with
-    unsigned slot = 0;    ///< number of fixed commands before the command
+    /// Number of fixed commands before the command.
+    unsigned slot = 0;
     /// Commands that must precede this command, and commands that must follow it.
     llvm::SmallVector<unsigned, 4> before, after;
   };
 
   struct Transfer {
     unsigned command = none;
-    int64_t channel = 0; ///< channel of Analysis/Schedule.h
+    /// Channel of Analysis/Schedule.h.
+    int64_t channel = 0;
     /// Whether the transfer starts as late as possible: true for a gather, and for a copy whose
     /// data a command waits for.
     bool isLate = false;
     bool isBackward = false; ///< whether the gather belongs to the backward
     double seconds = 0, latency = 0;
-    int64_t sentBytes = 0; ///< payload of a collective
+    /// Payload of a collective.
+    int64_t sentBytes = 0;
     /// Device bytes whose lifetime grows when the transfer moves: bytes of the target if `isLate`,
     /// else of the source.
     int64_t bytes = 0;

@@ -117,7 +117,8 @@ private:
   const KeyOrder &order;
   const KeyWork &work;
   BlockScheduler scheduler;
-  bool adds; ///< whether additions are modelled
+  /// Whether additions are modelled.
+  bool adds;
   /// By block of keys and block of queries: number of later blocks of keys that visit it.
   std::vector<int64_t> later;
   std::vector<int64_t> visitors; ///< by block of queries: number of blocks of keys that visit it

@@ -123,7 +123,7 @@ static bool isMaskedScore(Value value) {
   return false;
 }
 
-/// Returns the form that the uses of a mask expect. Follows views, copies and logical not;
+/// Returns the form that the uses of a mask expect. Follows views, copies and logical not.
 /// `flipped` is true after an odd number of negations.
 static CausalForm formFromUses(Value buffer, bool flipped = false, unsigned depth = 0) {
   bool isFloat = isa<FloatType>(getElementTypeOrSelf(buffer.getType()));

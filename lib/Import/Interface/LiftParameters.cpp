@@ -57,7 +57,7 @@ namespace {
 /// The copies of one constant.
 struct Table {
   SmallVector<Operation *> ops;
-  std::string name;                ///< location's name, else the resource key; may be empty
+  std::string name;                ///< name in the location, else the resource key; may be empty
   std::optional<int64_t> position; ///< position among the constants of the file
   SidecarEntry *entry = nullptr;
   bool isNamed = false; ///< whether an option names the table as a parameter

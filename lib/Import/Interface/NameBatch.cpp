@@ -53,8 +53,8 @@ static bool isIds(BlockArgument arg) {
   return type && type.getElementType().isInteger() && type.getElementTypeBitWidth() > 1;
 }
 
-/// Reports a guess. Emits a warning if no lookup reads the input, which may then be a mask;
-/// otherwise a remark.
+/// Reports a guess. Emits a warning if no lookup reads the input, which may then be a mask.
+/// Otherwise emits a remark.
 static void reportGuess(BlockArgument arg, StringRef name) {
   auto func = cast<func::FuncOp>(arg.getOwner()->getParentOp());
   bool isLookedUp = static_cast<bool>(func.getArgAttr(arg.getArgNumber(), FSDPDialect::limitAttr));

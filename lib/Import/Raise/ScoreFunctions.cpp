@@ -174,7 +174,8 @@ std::optional<std::pair<unsigned, double>> ScoreFunctions::lowerBound(const Poin
     return constant ? constant == constantOf(b)
                     : a.isTensor() == b.isTensor() && keyOf(a) == keyOf(b);
   };
-  for (unsigned inner : {0, 1}) { // operand of the comparison with the score
+  // `inner` is the operand of the comparison with the score.
+  for (unsigned inner : {0, 1}) {
     // `x > c ? x : c` and `c < x ? x : c` yield x if the condition holds.
     unsigned scored = isGreater == (inner == 0) ? 1 : 2;
     std::optional<double> bound = constantOf(operandOf(condition, 1 - inner));
@@ -223,7 +224,7 @@ void ScoreFunctions::peelMasks() {
 }
 
 void ScoreFunctions::peelScale() {
-  SmallVector<std::pair<Point, unsigned>> path; // from the softmax to the product
+  SmallVector<std::pair<Point, unsigned>> path; // ops from the softmax to the product
   Point point = settle(m.formula);
   while (!point.isTensor()) {
     std::optional<unsigned> inner = scoredOperand(point);

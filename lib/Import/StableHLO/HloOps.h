@@ -19,8 +19,9 @@ using HloResult = FailureOr<SmallVector<Value>>;
 /// checked that the type is one.
 RankedTensorType tensorOf(Value value);
 
-/// Returns the integers of an attribute (`array<i64>`, `dense<..>`, a list, or one integer);
-/// `missing` if the op has no such attribute. `holder` is null or the dictionary that holds it.
+/// Returns the integers of an attribute (`array<i64>`, `dense<..>`, a list, or one integer).
+/// Returns `missing` if the op has no such attribute. `holder` is null or the dictionary that holds
+/// it.
 SmallVector<int64_t> getInts(Operation *op, StringRef name, ArrayRef<int64_t> missing = {},
                              DictionaryAttr holder = nullptr);
 

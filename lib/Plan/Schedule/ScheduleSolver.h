@@ -93,7 +93,7 @@ private:
   llvm::SmallVector<llvm::SmallVector<Event>> orderEvents() const;
 
   const ScheduleProblem &problem;
-  llvm::SmallVector<Transfer> transfers; ///< in the order of their channels
+  llvm::SmallVector<Transfer> transfers; ///< transfers, sorted by channel
   llvm::SmallVector<int64_t> extra;      ///< by slot: bytes that moved transfers add
 };
 

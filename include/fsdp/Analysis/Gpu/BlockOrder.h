@@ -52,9 +52,10 @@ public:
   /// Schedules the next block, which never waits.
   void add(double cycles) { (void)add(BlockStep{cycles}); }
 
-  double end() const { return last; }   ///< cycles until the last block has ended
-  double busy() const { return work; }  ///< cycles of all blocks, each alone
-  double waits() const { return idle; } ///< cycles for which blocks wait for others
+  double end() const { return last; }  ///< cycles until the last block has ended
+  double busy() const { return work; } ///< cycles of all blocks, each alone
+  /// Returns the cycles for which blocks wait for others.
+  double waits() const { return idle; }
   /// Returns the cycles of an equal distribution over all slots as a fraction of end().
   double efficiency() const;
 
@@ -91,16 +92,16 @@ struct Integers {
 /// Order of the tiles of queries. A tile is a block of rows of one head. A launch has `blocks`
 /// blocks of threads, and each of them processes one tile per round.
 ///
-///   sections  `together` heads at a time, in descending order of row blocks, because the last rows
-///             see most keys under a causal mask. Odd rounds traverse the blocks in reverse.
-///   pairs     in two consecutive rounds, a block processes row block R - 1 - j of head 2i and row
-///             block j of head 2i + 1. Under a causal mask all pairs have equal work.
+///   - sections: `together` heads at a time, in descending order of row blocks, because the last
+///     rows see most keys under a causal mask. Odd rounds traverse the blocks in reverse.
+/// - pairs: in two consecutive rounds, a block processes row block R - 1 - j of head 2i and row
+///   block j of head 2i + 1. Under a causal mask all pairs have equal work.
 struct QueryOrder {
   int64_t heads = 1;     ///< heads of all batches; query heads that share keys are consecutive
   int64_t rowBlocks = 1; ///< row blocks of a head
   int64_t blocks = 1;    ///< blocks of threads, at most one per tile
   int64_t together = 1;  ///< heads of a section; divides `heads`
-  bool pairs = false;    ///< requires an even number of heads
+  bool pairs = false;    ///< whether tiles come in pairs, for an even number of heads
 
   template <typename T>
   struct Tile {
@@ -144,9 +145,9 @@ struct QueryOrder {
 /// with one of `parts` equal parts of these query heads:
 ///
 ///   single    the blocks of keys of a head, in descending order
-///   pairs     block c of a pair of heads first processes block of keys n - 1 - c of one head, then
-///             block c of the other head. Under a causal mask all pairs have equal work.
-///
+///   - single: the blocks of keys of a head, in descending order
+/// - pairs: block c of a pair of heads first processes block of keys n - 1 - c of one head, then
+///   block c of the other head. Under a causal mask all pairs have equal work.
 /// Blocks of keys add to a block of queries in the order of their blocks of threads. The second
 /// block of keys of a pair visits the queries in descending order. Under a causal mask, each block
 /// of keys therefore begins with queries to which its predecessor has just added, and no block
