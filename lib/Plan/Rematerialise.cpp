@@ -7,7 +7,7 @@
 // Activation checkpointing: the backward computes results of the forward again instead of keeping
 // them (RecomputeGraph.cpp).
 //
-//   - none: nothing is computed again.
+// - none: nothing is computed again.
 // - full: all results of a unit are computed again, except those that other units read.
 // - selective=KINDS: like full, but results of these kinds of kernels are kept. KIND/N keeps only
 //   the results of the first of each N calls of that kind in a unit.

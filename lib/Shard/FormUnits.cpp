@@ -61,7 +61,7 @@ struct Draft {
   bool frozen, ignored;
   Type dtype;
   SmallVector<const Parameter *> params;
-  bool isTable = false; ///< whether this is a table whose lookups exchange rows
+  bool isTable = false; ///< whether lookups in this table exchange rows; resharded like the root
   unsigned number = 0;  ///< position in the order of the arguments
   int64_t firstUse = std::numeric_limits<int64_t>::max();
   int64_t size = 0;

@@ -6,10 +6,9 @@
 //
 // Reports located errors with advice, before another pass can fail on the same op:
 //
-//   - In the first pass: ops of unsupported dialects (torch, tm_tensor, scf, memref), random
-//     generators with state, several blocks, arguments of dynamic shape, used arguments without
-//     elements, tensors of more than 2^48 elements, complex numbers, and resources of the wrong
-//     size.
+// - In the first pass: ops of unsupported dialects (torch, tm_tensor, scf, memref), random
+//   generators with state, several blocks, arguments of dynamic shape, used arguments without
+//   elements, tensors of more than 2^48 elements, complex numbers, and resources of the wrong size.
 // - After folding: results whose shape is still dynamic (option `shapes`).
 //
 // Reports at most eight errors.

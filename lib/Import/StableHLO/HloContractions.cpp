@@ -6,7 +6,7 @@
 //
 // Lowers ops with reduction loops to linalg.generic:
 //
-//   - dot_general: loops over result dimensions (batch, left, right) and contracted dimensions
+// - dot_general: loops over result dimensions (batch, left, right) and contracted dimensions
 // - convolution: loops over result dimensions, window dimensions and input features. The input is
 //   padded first, and groups of features have a dimension of their own.
 // - reduce, reduce_window: loops over result dimensions, and over reduced or window dimensions

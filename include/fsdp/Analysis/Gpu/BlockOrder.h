@@ -92,8 +92,8 @@ struct Integers {
 /// Order of the tiles of queries. A tile is a block of rows of one head. A launch has `blocks`
 /// blocks of threads, and each of them processes one tile per round.
 ///
-///   - sections: `together` heads at a time, in descending order of row blocks, because the last
-///     rows see most keys under a causal mask. Odd rounds traverse the blocks in reverse.
+/// - sections: `together` heads at a time, in descending order of row blocks, because the last rows
+///   see most keys under a causal mask. Odd rounds traverse the blocks in reverse.
 /// - pairs: in two consecutive rounds, a block processes row block R - 1 - j of head 2i and row
 ///   block j of head 2i + 1. Under a causal mask all pairs have equal work.
 struct QueryOrder {
@@ -145,7 +145,7 @@ struct QueryOrder {
 /// with one of `parts` equal parts of these query heads:
 ///
 ///   single    the blocks of keys of a head, in descending order
-///   - single: the blocks of keys of a head, in descending order
+/// - single: the blocks of keys of a head, in descending order
 /// - pairs: block c of a pair of heads first processes block of keys n - 1 - c of one head, then
 ///   block c of the other head. Under a causal mask all pairs have equal work.
 /// Blocks of keys add to a block of queries in the order of their blocks of threads. The second
