@@ -40,8 +40,8 @@ using namespace mlir::fsdp;
 
 /// Least elements of a row that is aligned.
 static constexpr int64_t minColumns = 64;
-/// Least reads of each element for which a factor is copied. The copy itself reads and writes it
-/// once.
+/// Least number of reads of each element for which a factor is copied. The copy itself reads and
+/// writes each element once.
 static constexpr int64_t minReads = 512;
 
 static BlockArgument argumentOf(OpOperand &use) {

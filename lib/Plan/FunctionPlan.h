@@ -60,8 +60,8 @@ private:
   /// Returns true if `op` may overwrite `place`: the place is aligned, no value in it is read
   /// later, and it overlaps no place of `taken`.
   bool isFree(const Place &place, Operation *op, ArrayRef<Place> taken = {});
-  /// Returns a place with the content of `value` that `op` may overwrite: the place of the value if
-  /// isFree() allows it, else the place of a new copy.
+  /// Returns a place with the content of `value` that `op` may overwrite. If isFree() rejects the
+  /// place of the value, returns the place of a new copy.
   Place claim(Value value, Operation *op, ArrayRef<Place> taken);
   /// Returns the place of `value` for a kernel. If that place is not aligned, copies the value to a
   /// new buffer.

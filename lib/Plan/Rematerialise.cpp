@@ -14,7 +14,7 @@
 //
 // 1. In each block of the program `step`, find the forward and its results that wait for the
 //    backward.
-// 2. Compute the calls of the policy again.
+// 2. Compute the calls that the policy selects again.
 //
 // O(uses).
 //

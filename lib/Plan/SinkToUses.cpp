@@ -123,7 +123,7 @@ private:
   /// its first gradient.
   bool isGradient(Value value) {
     return llvm::all_of(value.getUsers(), [&](Operation *user) {
-      // The user may be a sum that is accumulated in place.
+      // The user may accumulate the value in place.
       if (auto call = dyn_cast<KernelCallOp>(user))
         return llvm::any_of(call.getResults(), [&](OpResult result) {
           int64_t operand = call.getInplace()[result.getResultNumber()];

@@ -159,8 +159,8 @@ private:
     SmallVector<Access> accesses;
   };
 
-  /// Returns the end of the bytes that a slice covers in all iterations. (Written slices have no
-  /// stride other than their size. Only slices of inputs have other strides.)
+  /// Returns the end of the bytes that a slice covers in all iterations. Written slices have no
+  /// stride other than their size; only slices of inputs have other strides.
   static int64_t getReach(SliceAttr slice, const NumberedCommand &command) {
     return slice.getOffset() + slice.getBytes() + slice.getStride() * (command.turns - 1);
   }

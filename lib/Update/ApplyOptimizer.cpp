@@ -15,10 +15,10 @@
 // 4. If the step is not finite, every new value equals the old value.
 // 5. State in bf16 is computed in f32, then rounded to one of the two nearest bf16 numbers, with
 //    probabilities that keep the mean. Rounding to nearest would lose every change that is small
-//    compared with the moment. The random bits come from Philox: the key is the seed, the counter
-//    (index, index / 2^32, step, 2^31 + number of the unit). The first state uses the low half of
-//    the first word, and the second state the high half. The number of the unit is an operand, so
-//    that equal units share a kernel.
+//    compared with the moment. The random bits come from Philox: the key is the seed, and the
+//    counter is (index, index / 2^32, step, 2^31 + number of the unit). The first state uses the
+//    low half of the first word, and the second state the high half. The number of the unit is an
+//    operand, so that equal units share a kernel.
 //
 // O(units) ops.
 //

@@ -27,8 +27,8 @@ struct Program {
   func::FuncOp func;
   ProgramKind kind;
   SmallVector<UnitArgument> units;
-  /// The last results hold gradients of looked-up rows. For each, the index of the result to which
-  /// it is added after the mean over the axis shard.
+  /// The last results hold gradients of looked-up rows. `rowOwners` holds, for each of them, the
+  /// index of the result to which it is added after the mean over the axis shard.
   SmallVector<unsigned> rowOwners;
   /// Number of results with `fsdp.lookup`. They follow the gradients (in eval, the loss) and
   /// precede the gradients of rows.

@@ -37,8 +37,8 @@ struct ScheduleEvent {
 class ScheduleProblem {
 public:
   static constexpr unsigned none = ~0u;
-  /// Kind of a command, which decides whether it may move with a transfer. Launches and copies may
-  /// move with its wait, and all kinds but loops with its start.
+  /// Kind of a command, which decides whether the command may move with a transfer: launches and
+  /// copies with the wait, and all kinds but loops with the start.
   enum class Kind { launch, copy, loop, other };
   enum class Role { fixed, transfer, prologue, epilogue };
 

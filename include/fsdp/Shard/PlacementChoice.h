@@ -33,7 +33,7 @@ struct PlacementTexts {
   StringRef mesh, strategy, reshard, root, storage, ignore;
 };
 
-/// Values that the texts of PlacementTexts select.
+/// The parsed values of PlacementTexts.
 struct PlacementChoice {
   MeshSpec mesh;
   const Strategy *strategy;

@@ -119,7 +119,8 @@ private:
   BlockScheduler scheduler;
   /// Whether additions are modelled.
   bool adds;
-  /// By block of keys and block of queries: number of later blocks of keys that visit it.
+  /// By block of keys and block of queries: number of later blocks of keys that visit this block of
+  /// queries.
   std::vector<int64_t> later;
   std::vector<int64_t> visitors; ///< by block of queries: number of blocks of keys that visit it
   std::vector<BlockStep> steps;  ///< steps of the current block of threads

@@ -125,7 +125,7 @@ BatchPlace BatchPlaces::ofExpand(tensor::ExpandShapeOp op) const {
   ArrayRef<int64_t> shape = shapeOf(op.getResult());
   if (!hasElements(shape))
     return BatchPlace::unknown();
-  // The accessor returns the groups by value.
+  // Copy the group, because the accessor returns a temporary.
   ReassociationIndices group = op.getReassociationIndices()[place.dim];
   int64_t before = 1; // elements of the group's dimensions so far
   SmallVector<ReassociationIndices> groups = op.getReassociationIndices();

@@ -71,7 +71,6 @@ static const char *findTooDeep(StringRef text, int64_t most) {
 
 /// Returns the operator that exceeds the limit of `most` operators in an affine map or set; null if
 /// there is none.
-/// is none.
 static const char *findTooLong(StringRef text, int64_t most) {
   size_t next = 0;
   auto findBegin = [&] {

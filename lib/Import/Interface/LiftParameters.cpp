@@ -361,7 +361,8 @@ void LiftParametersPass::runOnOperation() {
   unsigned given = func.getNumArguments();
   if (failed(markArguments()))
     return signalPassFailure();
-  // A range of --params must end within the arguments of the file, without those from lifting.
+  // A range of --params must end within the arguments of the file, to which lifting has added
+  // others.
   for (ParameterItem &item : list.items)
     if (item.last >= static_cast<int64_t>(given))
       item.used = false;

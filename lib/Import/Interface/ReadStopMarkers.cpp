@@ -11,8 +11,8 @@
 //
 //  - a call of a function without a body whose name is `fsdp.stop_gradient` or begins with
 //    `fsdp.stop_gradient.` or `fsdp.stop_gradient_`, or that has the attribute
-//    `fsdp.stop_gradient`;
-//  - a `linalg.generic` with the attribute `fsdp.stop_gradient` that yields its one input;
+//    `fsdp.stop_gradient`.
+//  - a `linalg.generic` with the attribute `fsdp.stop_gradient` that yields its one input.
 //  - the op itself.
 //
 // The attribute on any other op is an error, because a transformation must have moved it there. If

@@ -87,7 +87,7 @@ static FailureOr<Positions> analyse(linalg::GenericOp generic, tensor::ExtractOp
         !llvm::is_contained(plain, std::optional<unsigned>(loop.getPosition())))
       plain[dim] = loop.getPosition();
     else if (!isa_and_nonnull<AffineConstantExpr>(expr))
-      // The loop covers a part of the dimension, or indexes two dimensions (a diagonal).
+      // The position moves if the loop covers a part of the dimension or indexes two (a diagonal).
       moves.set(dim);
   }
   if (computed < 2)

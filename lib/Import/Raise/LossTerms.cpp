@@ -9,8 +9,8 @@
 // Matches a term of a loss in which t is the target of a row:
 //
 //  1. Strip signs, constant factors, `select(t == ignore_index, 0, ..)` and sums over further rows.
-//  2. Match the rest with the log-probability of the target. It is the element [row, t] of
-//     log_softmax(x), or of logsumexp(x) minus x.
+//  2. Match the rest with the log-probability of the target: the element at [row, t]
+//     of log_softmax(x), or of logsumexp(x) minus x.
 //  3. The element at t is read by tensor.extract, or by a sum of products with `t == column`
 //     (one-hot).
 //

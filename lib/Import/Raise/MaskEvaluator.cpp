@@ -11,8 +11,7 @@
 //
 // Elements of other tensors are not known, but an element equals itself: if i = j, `ids[b, i]` and
 // `ids[b, j]` are one element. A causal mask of packed documents therefore keeps a key in every
-// row. Unknown values have numbers for this comparison. Equal ops on equal operands get equal
-// numbers.
+// row. Unknown values therefore have numbers; equal ops on equal operands get equal numbers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -70,7 +69,8 @@ private:
 };
 } // namespace
 
-/// Returns an unknown value that equals the results of ops like `o`, or one without a number.
+/// Returns an unknown value whose number all equal ops share, or without a number if an operand has
+/// none.
 MaskValue MaskEvaluator::numberUnknown(Operation &o) {
   auto address = [](const void *p) { return reinterpret_cast<uint64_t>(p); };
   std::vector<uint64_t> key{address(o.getName().getAsOpaquePointer()),

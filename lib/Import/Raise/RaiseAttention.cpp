@@ -56,7 +56,7 @@ public:
   Layouts(AttentionMatch &m, OpBuilder &b) : m(m), b(b), loc(m.mixing.getLoc()) {}
 
   /// Copies the tensor of `source` to a tensor with one dimension per group of loop parts. Repeats
-  /// it along parts on which its position does not depend.
+  /// the tensor along parts on which the position of `source` does not depend.
   Value gather(const Point &source, ArrayRef<SmallVector<unsigned>> groups);
   /// Copies `value`, with one dimension per group, to the layout of the product with V.
   Value scatter(Value value, ArrayRef<SmallVector<unsigned>> groups);

@@ -98,8 +98,8 @@ FailureOr<Attribute> fsdp::parseHloValue(AsmParser &parser) {
   return Attribute(b.getStringAttr(word));
 }
 
-/// Parses one of the three lists of a convolution's dimensions. Sets the numbers of the dimensions
-/// that the two letters name, and of the spatial ones in their order.
+/// Parses one of the three lists of a convolution's dimensions. Sets `named` to the numbers of the
+/// dimensions of the two letters, and `spatial` to the numbers of the spatial dimensions in order.
 static ParseResult parseDimensions(AsmParser &parser, ArrayRef<StringRef> letters,
                                    MutableArrayRef<int64_t> named, SmallVector<int64_t> &spatial) {
   SmallVector<std::pair<int64_t, int64_t>> order;

@@ -38,7 +38,7 @@ HloResult fsdp::lowerBroadcast(OpBuilder &b, Operation *op) {
   if (failed(checkCount(op, "broadcast_dimensions", dims.size(), from.getRank())) ||
       failed(checkDims(op, "broadcast_dimensions", dims, to.getRank())))
     return failure();
-  // The dimensions of the operand that are not repeated, in the order of the result.
+  // Collect the dimensions of the operand that are not repeated, in the order of the result.
   SmallVector<std::pair<int64_t, int64_t>> kept; // dimensions of the result and the operand
   for (auto [i, dim] : llvm::enumerate(dims)) {
     int64_t size = from.getDimSize(i), target = to.getDimSize(dim);

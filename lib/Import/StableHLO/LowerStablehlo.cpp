@@ -52,7 +52,7 @@ static bool isHlo(Operation *op) {
   return dialect == "stablehlo" || dialect == "chlo";
 }
 
-/// Replaces a constant. Its values stay as they are in the text.
+/// Replaces a constant. The values stay as they are in the text.
 static HloResult lowerConstant(OpBuilder &b, Operation *op) {
   auto value = dyn_cast_or_null<TypedAttr>(op->getAttr("value"));
   if (!value || value.getType() != op->getResult(0).getType() || !isa<ElementsAttr>(value))
@@ -178,8 +178,8 @@ void LowerStablehloPass::runOnOperation() {
     ops.push_back(op);
     return WalkResult::skip();
   });
-  // This return also avoids the verifier, which would reject ops of unknown dialects without
-  // advice.
+  // Preserving all analyses also skips the verifier, which would reject ops of unknown dialects
+  // without advice.
   if (ops.empty())
     return markAllAnalysesPreserved();
   // Begin with the last select, so that erfc as a whole is matched before its branches.

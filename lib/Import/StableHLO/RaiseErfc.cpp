@@ -13,8 +13,8 @@
 //  1. The expansion reads |x|, so each operand of an abs before the select is a candidate for x.
 //  2. Collects the elementwise ops between the candidate and the select. Apart from the candidate,
 //     the inputs must be constants.
-//  3. Evaluates them in f64 at points in [-4, 4], and compares with std::erfc: the absolute error
-//     must be at most 2e-6, as it is for the polynomials of f32 but for no other function.
+//  3. Evaluates these ops in f64 at points in [-4, 4], and compares with std::erfc: the absolute
+//     error must be at most 2e-6, as it is for the polynomials of f32 but for no other function.
 //
 // Complexity: O(ops + points x ops) per select; at most `maxOps` ops.
 //

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A tensor.empty has no values; in the arena it holds bytes that an earlier kernel left. An op that
-// reads one has an undefined result.
+// reads such a tensor has an undefined result.
 //
 //   %e = tensor.empty() : tensor<7x11xf32>
 //   %h = linalg.matmul ins(%x, %w) outs(%e)      reads %e: error, needs linalg.fill

@@ -79,8 +79,8 @@ struct Times {
     bound = turns * solver.getLowerBound();
   }
 
-  /// Corrects the times of the block around a loop. So far, they count the scheduled time of the
-  /// loop as compute.
+  /// Corrects the times of the block around a loop. So far, these times count the scheduled time of
+  /// the loop as compute.
   void refine(const Times &loop) {
     compute += loop.compute - loop.scheduled;
     unscheduled += loop.unscheduled - loop.scheduled;

@@ -168,7 +168,8 @@ struct KeyOrder {
     T part, kvHead, keyBlock;
   };
 
-  /// Returns the number of heads, or of pairs. In an odd number of heads, the first has no partner.
+  /// Returns the number of heads, or of pairs. If the number of heads is odd, the first head has no
+  /// partner.
   int64_t units() const { return pairs ? (kvHeads + 1) / 2 : kvHeads; }
   int64_t blocks() const { return parts * units() * keyBlocks; }
   int64_t mostTurns() const { return pairs && kvHeads > 1 ? 2 : 1; }
