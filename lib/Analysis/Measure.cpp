@@ -87,7 +87,6 @@ static void addPeak(MemoryReport &report, ModuleOp module, StringAttr name,
 
 /// Adds to `bytes`, for each category, the bytes of persistent buffers and the peak of the bytes of
 /// other buffers.
-/// the bytes of other buffers.
 static void addMost(ArrayRef<BufferOp> buffers, int64_t (&bytes)[9]) {
   llvm::MapVector<std::pair<StringAttr, unsigned>, ProgramBuffers> parts;
   for (BufferOp buffer : buffers) {

@@ -140,9 +140,9 @@ LogicalResult DispatchBuilder::build() {
   return success();
 }
 
-/// Wraps an auxiliary op (constant, fill, strided view, broadcast) in a separate dispatch. Does so
-/// if a reader is no kernel (a collective, a loop that carries a sum, a view) or is attention,
-/// which reads whole tensors.
+/// Wraps an auxiliary op (constant, fill, strided view, broadcast) in a separate dispatch if a
+/// reader is no kernel (a collective, a loop that carries a sum, a view) or is attention, which
+/// reads whole tensors.
 static LogicalResult wrapLoose(Block &block, int64_t maxOps) {
   auto isLoose = [](OpOperand &use) {
     Operation *user = use.getOwner();

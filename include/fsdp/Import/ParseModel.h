@@ -17,8 +17,8 @@ namespace mlir::fsdp {
 /// each op.
 struct ParseLimits {
   int64_t bytes = INT64_C(16) << 30;
-  /// Levels of brackets in the text, of regions, and of attributes and types. An affine map may
-  /// have 4 times as many operators.
+  /// Largest number of levels of brackets in the text, of regions, and of attributes and types. An
+  /// affine map may have 4 times as many operators.
   int64_t nesting = 256;
   int64_t ops = 1'000'000;
   /// CPU seconds of the parser; a file may take one second more for each MiB.
@@ -32,7 +32,7 @@ struct ParseLimits {
 /// export it.
 OwningOpRef<ModuleOp> parseModel(StringRef path, MLIRContext *context,
                                  const ParseLimits &limits = {});
-/// Reads the model in the same way from the memory `file`, where a zero byte follows the contents.
+/// Reads a model that is already in memory. A zero byte must follow the contents of `file`.
 OwningOpRef<ModuleOp> parseModel(std::unique_ptr<llvm::MemoryBuffer> file, MLIRContext *context,
                                  const ParseLimits &limits = {});
 

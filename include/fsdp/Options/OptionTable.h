@@ -60,7 +60,8 @@ struct OptionRow {
   OptionKind kind;
   llvm::StringRef valueName, help;
   llvm::ArrayRef<OptionWord> words = {}; ///< words of an enum
-  bool isPlan = true; ///< whether the option changes a plan, so that --what-if may set it
+  /// Whether the option changes a plan, so that --what-if may set it.
+  bool isPlan = true;
   /// Value that `--name` alone sets; nothing if the option requires a value.
   std::optional<llvm::StringRef> alone = {};
   std::vector<OptionCondition> conditions = {};

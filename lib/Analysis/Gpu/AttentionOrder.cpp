@@ -117,8 +117,10 @@ private:
   const KeyOrder &order;
   const KeyWork &work;
   BlockScheduler scheduler;
-  bool adds; ///< whether additions are modelled
-  /// By block of keys and block of queries: number of later blocks of keys that visit it.
+  /// Whether additions are modelled.
+  bool adds;
+  /// By block of keys and block of queries: number of later blocks of keys that visit this block of
+  /// queries.
   std::vector<int64_t> later;
   std::vector<int64_t> visitors; ///< by block of queries: number of blocks of keys that visit it
   std::vector<BlockStep> steps;  ///< steps of the current block of threads

@@ -18,9 +18,11 @@ TEST(EmulateMemory, VectorsAndExtensions) {
     ld.global.s8 %r1, [%rd0+24]; st.global.b32 [%rd0+28], %r1;
     ld.global.u8 %r1, [%rd0+24]; st.global.b32 [%rd0+32], %r1;
     ld.global.s8 %h1, [%rd0+24]; st.global.b16 [%rd0+36], %h1;
-    ld.global.v4.b32 {%r1, _, _, %r2}, [%rd0]; st.global.v2.b32 [%rd0+40], {%r2, %r1};)",
-                                                   12, 1);
-  EXPECT_EQ(found, (std::vector<uint32_t>{1, 2, 3, 4, 3, 4, 0x80, 0xffffff80, 0x80, 0xff80, 4, 1}));
+    ld.global.v4.b32 {%r1, _, _, %r2}, [%rd0]; st.global.v2.b32 [%rd0+40], {%r2, %r1};
+    ld.global.v2.b32 {_, %r3}, [%rd0]; st.global.b32 [%rd0+48], %r3;)",
+                                                   13, 1);
+  EXPECT_EQ(found,
+            (std::vector<uint32_t>{1, 2, 3, 4, 3, 4, 0x80, 0xffffff80, 0x80, 0xff80, 4, 1, 2}));
 }
 
 TEST(EmulateMemory, GenericAddressesOfEverySpace) {

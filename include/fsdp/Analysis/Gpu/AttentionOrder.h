@@ -26,8 +26,8 @@ struct BlockVisits {
 
 /// Returns the visits of each block of `size` queries (or keys); there are `extent` queries (or
 /// keys). `ranges` are in blocks of keys (or queries). If a bound depends on data, assumes its
-/// extreme and counts no block as free. If a bound depends on batch or head, takes those with index
-/// 0.
+/// extreme and counts no block as free. If a bound depends on batch or head, assumes batch 0 and
+/// head 0.
 std::vector<BlockVisits> getVisits(ArrayRef<TileRange> ranges, int64_t extent, int64_t size);
 
 //===----------------------------------------------------------------------===//

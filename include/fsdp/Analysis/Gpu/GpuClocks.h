@@ -48,7 +48,7 @@ struct GpuRates {
   static const GpuRates &get(llvm::StringRef chip);
 };
 
-/// Clocks of latencies that a step or a block exposes.
+/// Latencies, in clocks, that no other work of a step or block hides.
 struct GpuLatencies {
   static constexpr double barrier = 40;    ///< threads of a block meet at a barrier
   static constexpr double global = 1000;   ///< a read of global memory that no other work hides

@@ -56,7 +56,7 @@ struct GpuLaunch {
 
 /// Launch description of one kernel. The launches run one after another.
 struct GpuKernel {
-  KernelInfo info; ///< name, bindingBytes and writes; no phases
+  KernelInfo info; ///< only name, bindingBytes and writes are set
   std::vector<GpuLaunch> launches;
   int64_t scratchBytes = 0; ///< scratch in global memory: 256-byte aligned, uninitialised
 };
