@@ -311,8 +311,9 @@ def _lowering_error(error: Exception, messages: list[str], program) -> ExportErr
     reason = re.sub(r".*?error: ", "", re.sub(r"^.*\)\): ", "", text))
     reason = re.sub(r"^callsite\(.*\): ", "", reason)
     what = op[0].strip("'") if op else "an op"
-    if what == "torch.operator" and file:  # torch-mlir's name of each op that it does not know
-        # torch-mlir lowers core ops, so the others at this line are the cause.
+    if what == "torch.operator" and file:
+        # The name is that of each op unknown to torch-mlir. It knows core ops, so the cause is
+        # another op at this line.
         at = {str(node.target) for node in program.graph.nodes
               if "::" in str(getattr(node.target, "_name", "")) and place(node) == (file, line)
               and torch.Tag.core not in node.target.tags}
