@@ -5,9 +5,9 @@
 1. Names, aliases and frozen parameters are read from the module before tracing.
 2. ``torch.export`` traces loss(module, *batch). The module is called through ``functional_call``, so
    that parameters stay inputs.
-3. Gradients that stop and dropout become marker ops (markers.py). 4. Ops are decomposed
-   (decompositions.py, windows.py, routing.py). Complex numbers become pairs (complex_numbers.py).
-   Values that depend on no input are computed (fold.py).
+3. Stopped gradients and dropout become marker ops (markers.py).
+4. Ops are decomposed (decompositions.py, windows.py, routing.py). Complex numbers become pairs
+   (complex_numbers.py). Values that depend on no input are computed (fold.py).
 5. torch-mlir's importer and pipelines, from the package iree-base-compiler, lower to linalg.
 6. Markers become calls, and arguments get ``fsdp.param``, ``fsdp.frozen`` and ``fsdp.batch``.
 """
