@@ -191,7 +191,8 @@ static int compile(const CommandLine &line, StepOptions &compiled) {
   DialectRegistry registry;
   registerDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-  context.printOpOnDiagnostic(false); // users know their model, not the IR
+  // Diagnostics omit ops, because users know their model and not the IR.
+  context.printOpOnDiagnostic(false);
   const DriverOptions &driver = line.options.driver;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diag) {
     printDiagnostic(diag, line.file, driver.remarks);
@@ -238,7 +239,8 @@ static int compileAll(const CommandLine &line) {
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   startTool("fsdp-compile");
-  std::signal(SIGXFSZ, SIG_IGN); // the write then fails at a file-size limit
+  // At a file-size limit, a write then fails instead of ending the process.
+  std::signal(SIGXFSZ, SIG_IGN);
   registerTargets();
   if (printedHelp(ArrayRef(argv, argc)))
     return 0;

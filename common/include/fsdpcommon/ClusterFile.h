@@ -36,7 +36,7 @@ struct RoundSize {
 
 /// A switch that sums what it receives and sends the sum to all ranks.
 struct SwitchReduce {
-  uint64_t leastRanks = 0; ///< fewest ranks for which it is used; 0: no such switch
+  uint64_t leastRanks = 0; ///< Fewest ranks for which the switch is used; 0: no switch.
   /// Fixed seconds, bandwidth counted as for a ring, and seconds per round.
   double seconds = 0, bytesPerSecond = 0, roundSeconds = 0;
   std::vector<RoundSize> rounds; ///< in ascending order of fromBytes
@@ -59,7 +59,7 @@ struct KindRate {
 
 /// A cluster: the device of one rank, and the links between ranks. Rates are per second.
 struct Cluster {
-  std::string file, name; ///< file: empty if the cluster was not read from one
+  std::string file, name; ///< `file` is empty if the cluster was not read from a file.
   /// Multiply-adds of f32, multiply-adds of bf16 and f16, and bytes of device memory.
   double wideMultiplyAdds = 0, narrowMultiplyAdds = 0, memoryBytesPerSecond = 0;
   /// Launch latency of a kernel, and of a collective on an idle channel.
