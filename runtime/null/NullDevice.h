@@ -27,6 +27,7 @@ namespace fsdprt {
 
 struct NullOptions {
   uint64_t steps = 3; // number of steps to walk, at least 1
+
   /// Artifacts of ranks whose artifact differs from that of the other ranks, by rank.
   std::map<uint64_t, std::shared_ptr<const Artifact>> peers;
 };

@@ -87,6 +87,7 @@ private:
   uint64_t launches = 0;
   std::map<uint32_t, Started> started; // collectives by id
   std::map<uint32_t, Copied> copied;   // copies by id
+
   // End, in seconds, of the last copy between the arenas and of the last file copy.
   double copierFree[2] = {0, 0};
   std::optional<size_t> copyRow;

@@ -118,6 +118,7 @@ public:
   std::vector<BulkGroups> bulk;          ///< groups of each lane, created at first use
   std::vector<AsyncCopies> copies;       ///< groups of each lane, created at first use
   LibraryGemm products;                  ///< products of wgmma that the warp has not waited for
+
   /// Phase of each lane's last barrier.cluster.arrive plus one; 0 if the lane need not wait.
   uint64_t clusterPhase[warpSize] = {};
   uint32_t currentPc() const { return splits[split].pc; }

@@ -48,6 +48,7 @@ public:
   uint32_t agent = 0;
   std::deque<IssuedProduct> pending; ///< products that not all warps have issued
   uint64_t executed = 0; ///< number of executed products; the next is the first of `pending`
+
   /// Time of the agent at the end of each executed product that not all warps have waited for.
   std::deque<Time> times;
   uint64_t firstTime = 1; ///< index of the product of times[0]

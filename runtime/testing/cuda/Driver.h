@@ -74,6 +74,7 @@ struct Operation {
   uint32_t stream = 0, time = 0;
   Clock clock;
   std::function<std::vector<Touched>()> body; ///< empty if the operation only orders others
+
   /// Set for work that waits for peers. `begin` is called at submission and returns the function
   /// `attempt`, which returns true when the work has ended.
   std::function<std::function<bool()>()> begin;

@@ -40,6 +40,7 @@ struct Numbers {
   Arithmetic arithmetic = Arithmetic::Fma;
   bool emulatesTiles = false;  ///< loops replace the AMX instructions of Tiles
   bool convertsToBf16 = false; ///< the CPU has vcvtneps2bf16
+
   /// Number of lanes of a register, and of the vectors in which rows are summed (512 bits on every
   /// CPU).
   int64_t lanes, rowLanes;

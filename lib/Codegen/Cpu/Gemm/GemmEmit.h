@@ -31,6 +31,7 @@ struct Side {
   int64_t stride;  ///< distance between rows or columns, in elements
   int64_t kStride; ///< distance between values of k, in elements
   int64_t offset;  ///< offset of the packed panels in a worker's scratch, in bytes
+
   /// True for the left operand of tdpbf16ps: panels consist of tiles of 16 rows by 16 steps with
   /// contiguous rows.
   bool rowTiles = false;

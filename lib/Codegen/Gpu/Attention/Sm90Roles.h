@@ -77,6 +77,7 @@ public:
 
   Value count;       ///< at least 1: one block is processed even if all elements are masked
   Value maskedCount; ///< number of the blocks with masked elements
+
   /// Returns the number of the block at position `turn` of the sequence.
   Value at(Value turn) const;
 
