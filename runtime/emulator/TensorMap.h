@@ -66,7 +66,7 @@ struct TensorMap {
 
 using TensorMapBytes = std::array<uint8_t, 128>;
 
-/// Encodes a tensor map. Throws an Error if the driver or the emulator does not support it.
+/// Encodes a tensor map. Throws an Error if the driver or the emulator does not support the map.
 TensorMapBytes encodeTensorMap(const TensorMap &map);
 /// Decodes a tensor map. Returns nothing if `bytes` were not written by encodeTensorMap().
 std::optional<TensorMap> decodeTensorMap(const uint8_t *bytes);

@@ -179,8 +179,8 @@ SimulatedCollective &Simulator::rowOf(const fb::Collective &collective) {
   return result.collectives[entry->second];
 }
 
-/// Starts a collective. If `joins` is true, it shares the launch of the preceding collective, and
-/// the launch time has already been added.
+/// Starts a collective. If `joins` is true, the collective shares the launch of the preceding
+/// collective, whose launch time has already been added.
 void Simulator::start(const fb::Collective &collective, const char *label, bool joins) {
   uint64_t bytes = std::max(collective.source()->bytes(), collective.target()->bytes());
   Transfer transfer =

@@ -137,7 +137,7 @@ Value Evaluator::inside(Subscript &index, int64_t lo, int64_t hi, bool &always) 
     always = least >= lo && greatest < hi;
     if (always || greatest < lo || least >= hi)
       return {};
-    // Requests a split if the innermost position itself crosses a border.
+    // Requests a split of the innermost loop at a border that its position crosses.
     auto offset =
         column ? dyn_cast<AffineConstantExpr>(simplify(expr - column)) : AffineConstantExpr();
     if (offset) {

@@ -69,7 +69,7 @@ Value Evaluator::broadcast(Value value) {
 // Operations
 //===----------------------------------------------------------------------===//
 
-/// Clones an op on scalars or vectors. The result is a vector if any operand is one.
+/// Clones an op on scalars or vectors. The result is a vector if any operand is a vector.
 Value Evaluator::clone(Operation *op, ValueRange operands) {
   SmallVector<Value> values(operands);
   bool wide = llvm::any_of(values, [](Value v) { return isa<VectorType>(v.getType()); });

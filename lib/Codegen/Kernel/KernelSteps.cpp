@@ -98,7 +98,8 @@ static bool matchCombined(linalg::GenericOp op, Value value, BlockArgument state
   if (name.empty() || (combiner && getCombination(combiner) != name))
     return false;
   combiner = definition;
-  // The operand with the result must be the minuend of a subtraction or the addend of an fma.
+  // The operand with the result so far must be the minuend of a subtraction or the addend of an
+  // fma.
   SmallVector<unsigned> carriers;
   for (auto [i, operand] : llvm::enumerate(definition->getOperands()))
     if (dependsOnOutput(op, operand))

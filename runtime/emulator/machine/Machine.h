@@ -114,7 +114,7 @@ public:
   std::vector<Split> splits; ///< each parent precedes its children
   Storage local;
   LaneMask fenced = 0;                   ///< lanes that have executed a fence
-  std::vector<const uint8_t *> observed; ///< per lane: address of its last relaxed read
+  std::vector<const uint8_t *> observed; ///< address of each lane's last relaxed read
   std::vector<BulkGroups> bulk;          ///< groups of each lane, created at first use
   std::vector<AsyncCopies> copies;       ///< groups of each lane, created at first use
   LibraryGemm products;                  ///< products of wgmma that the warp has not waited for

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For the checks, each byte has a flag that it was written, and Cells record the last accesses.
+// For the checks, a flag per byte records writes, and Cells record the last accesses.
 //
 //===----------------------------------------------------------------------===//
 

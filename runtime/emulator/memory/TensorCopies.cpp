@@ -72,8 +72,8 @@ public:
     }
     return false;
   }
-  /// Returns the number of elements of the current row that are inside of the tensor. Sets the
-  /// index and the address of the first of these elements.
+  /// Returns the number of elements of the current row that are inside of the tensor. Sets `first`
+  /// and `address` to the index and the address of the first such element.
   uint32_t inside(uint32_t &first, uint64_t &address) const {
     address = map.address;
     for (unsigned d = 1; d < map.rank; ++d) {

@@ -327,7 +327,7 @@ bool Captures::hasShared() const {
   });
 }
 
-/// Clears the sums to which units add. Each gradient is one unit of this phase.
+/// Clears the sums to which units add. Each unit of this phase clears the sums of one gradient.
 void Captures::emitClear(Emitter &e) {
   CpuTiles &b = e.b;
   for (auto [number, gradient] : llvm::enumerate(gradients)) {

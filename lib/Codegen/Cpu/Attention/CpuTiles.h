@@ -138,8 +138,8 @@ public:
   /// a multiple of numbers.lanes.
   void packTransposed(const Matrix &from, Extents extents, const Matrix &to, int64_t rows,
                       int64_t cols);
-  /// Emits to(r, s) = from(s, r) for pairs. `to` has `rows` rows of `steps` steps; both are
-  /// multiples of 16.
+  /// Emits to(r, s) = from(s, r) for elements that are pairs. `to` has `rows` rows of `steps`
+  /// steps; both are multiples of 16.
   void transposePairs(const Matrix &from, const Matrix &to, int64_t rows, int64_t steps);
   /// Stores one vector of a row (wide values) as steps along the row, beginning at column `col`.
   void storeAlong(Value vector, const Matrix &to, Value row, Value col);

@@ -203,8 +203,8 @@ static void chooseBlocks(const Problem &problem, Plan &plan) {
     plan.nc = evenBlock(plan.n, sumsBytes / (plan.mc * accBytes), plan.nr);
     kept = plan.mc / plan.mr * (plan.nc / plan.nr);
   }
-  // Every worker packs the whole operand that is not distributed. That is the smaller operand,
-  // unless the larger one has too few units.
+  // Every worker packs the whole operand that is not distributed. This operand is the smaller one,
+  // unless the larger one has too few units to distribute.
   int64_t rowUnits = llvm::divideCeil(plan.m, plan.mr),
           colUnits = llvm::divideCeil(plan.n, plan.nr);
   plan.splitRows = plan.m > plan.n;

@@ -29,7 +29,7 @@ public:
   };
   State start();
   int64_t rowsOfLane() const { return layout.rowsOfLane(); }
-  /// Sets the lane's first row. Its other rows follow at distances of 8.
+  /// Sets the lane's first row. The lane's other rows follow at distances of 8.
   void placeRows(Value first);
   SmallVector<Value> rowNumbers() const;
 

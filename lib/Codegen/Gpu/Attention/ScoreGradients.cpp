@@ -57,7 +57,7 @@ Value ScoreGradients::kept(const Query &query, const Key &key, bool masked) cons
   return keep;
 }
 
-/// Returns P.
+/// Returns the weight P of an element.
 Value ScoreGradients::weightOf(Value x, const Query &query, const Key &key, Value keep) const {
   Value minus = arith::NegFOp::create(b, b.loc, query.lse), factor = b.number(scale), exponent;
   if (score.empty())

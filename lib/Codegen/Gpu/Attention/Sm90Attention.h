@@ -32,8 +32,8 @@ inline int64_t tileBytes(int64_t rows, int64_t cols) {
   return panelsOf(cols) * rows * Sm90Builder::panelBytes;
 }
 
-/// Returns true if tensor maps can copy rows of this type. That requires 16-bit elements and a head
-/// dimension that is a multiple of 8.
+/// Returns true if tensor maps can copy rows of this type. Tensor maps require 16-bit elements and
+/// a head dimension that is a multiple of 8.
 bool hasTensorMap(RankedTensorType type);
 /// Returns the map of a [batch, heads, rows, cols] tensor as [batch · heads, rows, cols].
 /// Boxes are panels of `boxRows` rows.

@@ -128,8 +128,8 @@ private:
 };
 } // namespace
 
-/// Returns the number of blocks of keys that add to block `block` of queries before this one. These
-/// have later keys, or earlier keys in the second turn, and visit `block`.
+/// Returns how many blocks of keys add to block `block` of queries before this block of keys: those
+/// of later keys, or of earlier keys in the second turn, that visit `block`.
 Value QueryAdder::addedBefore(Value block) {
   Value own = b.div(scores.firstKey, config.blockKeys()), from = b.add(own, 1),
         to = b.i32(scores.keyBlocks());

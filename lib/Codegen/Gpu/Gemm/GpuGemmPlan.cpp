@@ -221,7 +221,7 @@ static bool chooseConfig(const Problem &problem, func::FuncOp kernel, const GpuT
     for (int64_t splits : splitCounts) {
       plan.splits = splits;
       if ((asked ? splits != askedSplits : splits > 1 && plan.kBlocks < splits * minSplitBlocks) ||
-          // Warpgroups need parts of equal size.
+          // Warpgroups need parts of k of equal size.
           (config.warpgroups && plan.kBlocks % splits))
         continue;
       double cycles = estimateCycles(plan, target);

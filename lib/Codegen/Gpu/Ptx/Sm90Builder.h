@@ -59,8 +59,8 @@ public:
   /// Returns true in one lane of the warp (elect.sync). All lanes must execute the instruction.
   Value isElected();
   /// Sets the number of registers per thread of the warpgroup from here on (setmaxnreg), a multiple
-  /// of 8 in 24 .. 256. giveRegisters() reduces the number. takeRegisters() raises it and waits for
-  /// free registers. All threads of the warpgroup must execute the instruction.
+  /// of 8 in 24 .. 256. giveRegisters() reduces the number. takeRegisters() raises the number and
+  /// waits for free registers. All threads of the warpgroup must execute the instruction.
   void giveRegisters(int64_t count);
   void takeRegisters(int64_t count);
 
@@ -78,7 +78,7 @@ public:
   /// with the other threads.
   void initBarrier(Value barrier, int64_t count);
   void fenceBarriers();
-  /// Waits until the phase of this parity has ended; the first phase has parity 0. On a new
+  /// Waits until the phase with parity `parity` has ended; the first phase has parity 0. On a new
   /// barrier, a wait for parity 1 returns at once.
   void wait(Value barrier, Value parity);
   /// Arrives and adds `bytes` to the number of bytes for which the phase waits.

@@ -209,7 +209,7 @@ void ScoreFunction::emitOp(CodeBuilder &b, Operation *op, const Site &site, Valu
   state.propertiesAttr = op->getPropertiesAsAttribute();
   Operation *copy = b.create(state);
   for (auto [result, original] : llvm::zip_equal(copy->getResults(), op->getResults()))
-    // Users of the result expect the width that its range allows.
+    // Users of a result expect the width that the result's range allows.
     known[original] =
         isNarrow(original) && is64(original.getType()) ? toWidth(b, result, 32) : result;
 }

@@ -144,7 +144,7 @@ private:
   };
   Pending lhs, rhs, init;
   SmallVector<Pending> loads, stores;
-  // One list per op in problem.maps.
+  // Strides of the linalg.index ops, one list per op in problem.maps.
   SmallVector<SmallVector<Pending>> indices;
 };
 } // namespace

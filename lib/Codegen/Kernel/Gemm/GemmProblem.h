@@ -5,8 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Canonical form of a kernel with one linalg.contract. Its index space is a list of *digits*: the
-// loop dimensions of the contraction, split where a reshape after it splits them. Every tensor of
-// the kernel, seen through any views, then has a base, an offset and one stride per digit.
+// loop dimensions of the contraction, split where a reshape after the contraction splits them.
+// Every tensor of the kernel, seen through any views, then has a base, an offset and one stride per
+// digit.
 //
 //   contract [b, t, n] += x[b, t, k] * w[n, k]      digits   b    t     n    k
 //                                           x       strides  T·K  K     0    1

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The digits of a flat index are computed from the innermost to the outermost. The elementwise ops
-// run in the order of the kernel. Each tensor between them is one SSA value.
+// run in the order of the kernel. Each tensor between two elementwise ops is one SSA value.
 //
 //===----------------------------------------------------------------------===//
 
