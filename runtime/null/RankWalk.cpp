@@ -215,8 +215,8 @@ void RankWalk::wait(uint32_t id) {
   flying.erase(transfer);
 }
 
-/// Reports transfers that a program or an iteration has started without waiting for them. `before`
-/// holds the ids in flight at the begin of the block, in ascending order.
+/// Reports transfers that a program or an iteration has started but not waited for. `before` holds
+/// the ids in flight at the begin of the block, in ascending order.
 void RankWalk::endBlock(const std::vector<uint32_t> &before) {
   for (const auto &[id, transfer] : flying)
     if (!std::binary_search(before.begin(), before.end(), id))

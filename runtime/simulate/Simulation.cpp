@@ -8,7 +8,7 @@
 //     whole groups, or each group contains whole levels.
 //  2. Add the times of launches, fills, and copies on channel 0 to the rank's time
 //     (Cluster::kernelSeconds).
-//  3. Start a collective on its channel. Its wait, or on channel 0 its start, advances the time to
+//  3. Start a collective on its channel. The wait, or on channel 0 the start, advances the time to
 //     the end of the collective.
 //  4. Run copies on other channels concurrently with launches, in two queues: one for copies
 //     between the arenas of device and host, one for copies from and to the file.

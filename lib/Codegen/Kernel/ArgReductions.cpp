@@ -25,7 +25,7 @@
 //  2. Emit the two reductions, and the selection between their results and the initial values.
 //
 // The row is read twice, the second time from cache. The rewrite takes time linear in the number of
-// ops. It covers only positions that are the index of the single reduced loop.
+// ops. Only positions that are the index of the single reduced loop are covered.
 //
 //===----------------------------------------------------------------------===//
 

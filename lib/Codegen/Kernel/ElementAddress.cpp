@@ -223,7 +223,7 @@ void fsdp::interleave(OpBuilder &b, Location loc, SmallVector<Value> &vectors) {
 }
 
 /// Loads lanes that are 2, 4 or 8 elements apart by whole vectors and shuffles. Loads of the other
-/// columns reuse the shuffled vectors. Returns null if the lanes do not have such a stride.
+/// columns reuse the shuffled vectors. Returns null if the lanes have another stride.
 Value Evaluator::loadStrided(Value memory, Type storage, AffineExpr offset) {
   for (int64_t stride : {2, 4, 8}) {
     AffineExpr base = simplify(offset - lane() * stride);

@@ -179,7 +179,8 @@ static LogicalResult bufferise(ModuleOp module, func::FuncOp kernel) {
   };
   bufferization::BufferizationState state;
   LogicalResult placed = bufferization::eliminateEmptyTensors(rewriter, module);
-  // These ops are no longer needed, because storeResults() copies results that are not in place.
+  // Removes MaterializeInDestinationOps, because storeResults() copies results that are not in
+  // place.
   kernel.walk([&](bufferization::MaterializeInDestinationOp op) {
     op.getResult().replaceAllUsesWith(op.getSource());
     op.erase();

@@ -7,7 +7,7 @@
 // An operation is a struct with `static R apply(A, B)`; the templates in this file make handlers
 // from operations. A handler writes results to a separate array first, so that its loop has no
 // aliasing and is vectorised. A second version of the loop, compiled for AVX2 and FMA, runs on
-// hosts that support them.
+// hosts with AVX2 and FMA.
 //
 //===----------------------------------------------------------------------===//
 

@@ -138,8 +138,8 @@ constexpr uint64_t windowShift = 40;
 constexpr uint64_t sharedWindow = uint64_t(1) << windowShift,
                    localWindow = uint64_t(2) << windowShift,
                    parameterWindow = uint64_t(3) << windowShift;
-/// Lowest bit of the rank in a shared::cluster address. The bits from here up hold the rank of the
-/// block plus one, or 0 for the executing block.
+/// Lowest bit of the rank in a shared::cluster address. The bits from this one up hold the rank of
+/// the block plus one, or 0 for the executing block.
 constexpr unsigned rankShift = 24;
 
 } // namespace fsdprt::emulate

@@ -8,7 +8,7 @@
 // cp.reduce.async.bulk.tensor, cp.async.bulk.prefetch.tensor" and "Tensors: Tiled mode, Tensor
 // Swizzling Modes". A box is dense in shared memory, with dimension 0 innermost; a swizzle permutes
 // its 16-byte chunks by the address bits from bit 7 on. A load fills elements outside of the
-// tensor; a store skips them.
+// tensor; a store skips these elements.
 //
 // PTX ISA specifies neither the NaN of fills nor the rounding of TF32. The emulator uses the type's
 // canonical NaN, and rounds to nearest.

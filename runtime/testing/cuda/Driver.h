@@ -126,8 +126,8 @@ struct Entry {
   std::string name;
   uint64_t dynamicShared;
 };
-/// A module. Its code occupies device memory from the first look-up or launch of an entry, as with
-/// CUDA_MODULE_LOADING=LAZY, the default.
+/// A module. The code of a module occupies device memory from the first look-up or launch of an
+/// entry, as with CUDA_MODULE_LOADING=LAZY, the default.
 struct LoadedModule {
   LoadedModule(Context *context, std::string text, std::shared_ptr<Memory> memory)
       : context(context), bytes(text.size()),

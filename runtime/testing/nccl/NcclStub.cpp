@@ -158,7 +158,7 @@ NcclResult standsStill() {
 
 Comm *makeComm(std::shared_ptr<World> world, uint32_t clique, uint32_t place, uint32_t worldRank,
                CudaContext context) {
-  // Communicators are never freed, so that a late call on one of them is detected.
+  // Communicators are never freed, so that a late call on a destroyed communicator is detected.
   static auto &every = *new std::vector<Comm *>;
   Comm *comm = every.emplace_back(new Comm);
   comm->world = std::move(world);

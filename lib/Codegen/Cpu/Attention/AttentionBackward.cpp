@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A unit of work is a chunk of the column blocks of one kv head, with all query heads that share
-// this kv head. If there are few kv heads, each has several chunks:
+// this kv head. If there are few kv heads, each kv head has several chunks:
 //
 //   pack Q and dO of the unit's heads;  δ = Σ O·dO for each row;  dQ = 0
 //   for each block of columns: pack its K and V;  dK = dV = 0
@@ -264,8 +264,8 @@ std::pair<Value, Value> BackwardEmitter::emitVector(const Head &head, const RowC
   // Multiplies by log2(e) after the subtraction, because the rounding error of lse · log2(e) would
   // affect a whole row.
   exponent = b.mulf(exponent, b.number(log2e, lanes));
-  // The exponent is at most 0 apart from rounding. The limit keeps P finite for scores so large
-  // that P is wrong anyway.
+  // Apart from rounding, the exponent is at most 0. If scores are so large that rounding makes P
+  // wrong, the limit still keeps P finite.
   Value most = b.number(127, lanes);
   exponent = b.select(arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OGT, exponent, most),
                       most, exponent);

@@ -192,7 +192,7 @@ void ForwardEmitter::softmax(const Head &head, Value firstRow, Value rows, Value
   Type wide = plan.numbers.wide;
   auto layout = Layout::rowVectors(1, plan.blockCols, lanes);
   // If the scale is not folded into c, a score may be arbitrarily large. Then c is applied after
-  // the subtraction, because exp2 would amplify the rounding error of such a score times c.
+  // the subtraction, because exp2 would amplify the rounding error of a large score times c.
   bool folds = foldsScale();
   Value c = b.number(folds ? op.getScale().convertToDouble() * log2e : log2e, lanes),
         none = b.number(-infinity, lanes);

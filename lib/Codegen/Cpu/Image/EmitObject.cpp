@@ -96,7 +96,8 @@ static void setFunctionAttributes(llvm::Module &module, const CpuTarget &target)
 
 FailureOr<Object> fsdp::emitObject(ModuleOp module, const KernelInfo &info, const CpuTarget &target,
                                    bool optimised) {
-  // Removes this project's argument attributes, because the translation would warn about them.
+  // Removes this project's argument attributes, because the translation would warn about these
+  // attributes.
   module.walk([](FunctionOpInterface function) {
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
       for (NamedAttribute mark : SmallVector<NamedAttribute>(function.getArgAttrs(i)))

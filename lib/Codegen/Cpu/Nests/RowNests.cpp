@@ -14,7 +14,7 @@
 // row the next power of two. Lane l adds elements l, l + 64, ... of the inner loop. Then lanes l
 // and l + 32 are added, then l and l + 16, and so on. The last addition combines the initial value
 // with the result. If the row length is not a multiple of 64, its last elements form vectors whose
-// sizes are powers of two. These vectors are added to lanes 0, 1, ...
+// sizes are powers of two. The vectors of last elements are added to lanes 0, 1, ...
 //
 // Columns are flattened into one loop if consecutive positions of the loop are consecutive in
 // memory. Otherwise the innermost dimension is the vector loop.

@@ -14,7 +14,7 @@
 // RowNests.cpp and has the same bits. Values between steps stay in registers. Results are stored
 // after all values have been computed.
 //
-// This form is used if a trial shows that no load is a gather.
+// Lanes extend across rows only if a trial shows that no load is a gather.
 //
 //===----------------------------------------------------------------------===//
 

@@ -66,8 +66,8 @@ Value ScoreGradients::weightOf(Value x, const Query &query, const Key &key, Valu
     exponent = b.addf(
         score.emit(query.score, key.score, query.number, key.number, {b.mulf(x, factor)}), minus);
   exponent = b.mulf(exponent, b.number(log2e));
-  // The exponent is at most 0 apart from rounding. The limit keeps P finite for scores so large
-  // that P is wrong anyway.
+  // Apart from rounding, the exponent is at most 0. If scores are so large that rounding makes P
+  // wrong, the limit still keeps P finite.
   Value most = b.number(127),
         isMore = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OGT, exponent, most);
   Value p = b.exp2(b.select(isMore, most, exponent));

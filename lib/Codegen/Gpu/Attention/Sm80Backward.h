@@ -14,7 +14,7 @@
 namespace mlir::fsdp::attention {
 
 /// Tiling of dK and dV with wgmma. `groups` warpgroups own 64 keys each, and one more warpgroup
-/// copies. All of them visit blocks of `blockQueries` queries.
+/// copies. All warpgroups visit blocks of `blockQueries` queries.
 struct Sm90Keys {
   int64_t groups, blockQueries;
   int64_t tileQueries; ///< queries whose scores are in registers at once: 64 or blockQueries
@@ -69,7 +69,7 @@ public:
 
   Query query(Value number, Value exists, Value lse, Value delta) const;
   Key key(Value number, Value exists) const;
-  /// Callback for the contributions of an element. Its arguments are a function that returns values
+  /// Callback for the contributions of an element. The arguments are a function that returns values
   /// of score_grad, the position, known values, and the condition that keeps the element (or null).
   using Contribute =
       function_ref<void(ValueAt, const tile::Site &, FragmentFunction::Values &, Value)>;

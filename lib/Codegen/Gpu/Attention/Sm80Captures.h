@@ -41,8 +41,8 @@ public:
   /// Returns the contributions whose indices have the dependence `where`.
   SmallVector<const Sm80Contribution *> of(Dependence where) const;
 
-  /// The launches before and after the kernels of the backward pass. They have 256 threads per
-  /// block.
+  /// The launches before and after the kernels of the backward pass. These launches have 256
+  /// threads per block.
   int64_t clearBlocks() const { return llvm::divideCeil((end - clearFrom) / 8, threads); }
   void emitClear(GpuBuilder &b, func::FuncOp kernel) const;
   int64_t scatterBlocks() const;

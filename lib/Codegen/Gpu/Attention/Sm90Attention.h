@@ -77,7 +77,7 @@ void takeRegisters(Sm90Builder &b, int64_t groups);
 //===----------------------------------------------------------------------===//
 
 /// Tiling of the forward kernel. `groups` warpgroups own 64 rows each, and one more warpgroup
-/// copies. All of them visit blocks of `blockCols` keys.
+/// copies. All warpgroups visit blocks of `blockCols` keys.
 struct Sm90Config {
   int64_t groups, blockCols;
   bool inTurns = false;   ///< warpgroups start products one after another

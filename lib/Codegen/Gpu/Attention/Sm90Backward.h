@@ -120,7 +120,7 @@ protected:
   void place(Value block, Value turn);
   /// Emits body(turn, carried) for each block of keys of this block of threads, and returns the
   /// carried values, which start as `first`. With `unrolls` there is no loop, because a role with
-  /// few registers has none for the loop's variables.
+  /// few registers has no registers for the loop's variables.
   SmallVector<Value> forEachBlock(ValueRange first, bool unrolls,
                                   function_ref<CodeBuilder::Carried(Value, ValueRange)> body);
   /// Emits body(head, carried) for each query head of the part; `head` is its number in the group.

@@ -136,7 +136,7 @@ KeyConsumer::Gradients KeyConsumer::gradientsOf(ArrayRef<Value> s, ArrayRef<Valu
     return words;
   };
   SmallVector<Value> all;
-  // If there are several tiles, a branch prevents that loads for later queries move up.
+  // If there are several tiles, a branch prevents LLVM from moving loads for later queries up.
   bool isOneTile = config.tileQueries == config.blockQueries;
   if (!scores.isEverMasked() || (!scores.isEverFree() && isOneTile)) {
     all = emit(scores.isEverMasked());
@@ -274,7 +274,7 @@ KeyConsumer::Sums KeyConsumer::sumsOf(ValueRange values) {
 }
 
 /// Processes the blocks of queries of a head. Counted over all heads, the block of threads visits
-/// them as blocks `before` to `after` - 1.
+/// these blocks as blocks `before` to `after` - 1.
 KeyConsumer::Sums KeyConsumer::consumeHead(Value before, Value after, Sums sums) {
   sums.columns = scores.emptyColumns();
   sums = sumsOf(b.loop(before, after, 1, flat(sums), [&](Value number, ValueRange state) {

@@ -128,8 +128,8 @@ private:
 };
 } // namespace
 
-/// Returns how many blocks of keys add to block `block` of queries before this block of keys: those
-/// of later keys, or of earlier keys in the second turn, that visit `block`.
+/// Returns how many blocks of keys add to block `block` of queries before this block of keys: the
+/// blocks of later keys, or of earlier keys in the second turn, that visit `block`.
 Value QueryAdder::addedBefore(Value block) {
   Value own = b.div(scores.firstKey, config.blockKeys()), from = b.add(own, 1),
         to = b.i32(scores.keyBlocks());

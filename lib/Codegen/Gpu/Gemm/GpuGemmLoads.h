@@ -23,8 +23,8 @@
 
 namespace mlir::fsdp::gemm {
 
-/// Returns true if elements of a side are read one by one. That holds for f32 if rows are values of
-/// k, because ldmatrix cannot be used.
+/// Returns true if elements of a side are read one by one. Elements of f32 are read one by one if
+/// rows are values of k, because ldmatrix cannot be used.
 bool isReadSingly(const GpuPlan &plan, const GpuSide &side);
 /// Returns the byte offset of chunk `chunk` of row `row` from the start of a tile.
 Value emitSwizzled(GpuBuilder &b, const GpuPlan &plan, const GpuSide &side, Value row, Value chunk);

@@ -332,7 +332,7 @@ bool GpuNests::buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
       emitGroup(entry, group, rows, at, indices, threads);
     entry.state.onRead = nullptr;
   };
-  // Only whole warps have no row, so the other warps need not wait for them.
+  // Only whole warps have no row, so warps with a row need not wait for warps without a row.
   if (count % rowsPerBlock)
     b.when(b.isLess(row, index(count)), emit);
   else

@@ -96,8 +96,8 @@ public:
   /// `target`. `barrier` counts the bytes of the box, including bytes outside the tensor. One
   /// thread runs this code.
   void copyBox(Value target, Value map, ValueRange coordinates, Value barrier);
-  /// Starts to copy `bytes` bytes of global memory to `target`; `barrier` counts them. The size and
-  /// both addresses must be multiples of 16 bytes.
+  /// Starts to copy `bytes` bytes of global memory to `target`; `barrier` counts the bytes. The
+  /// size and both addresses must be multiples of 16 bytes.
   void copyBulk(Value target, Value source, Value bytes, Value barrier);
   /// Stores words of two 16-bit elements as four 8x8 matrices in shared memory (stmatrix). Lane l
   /// provides the address of row l % 8 of matrix l / 8, and holds word l % 4 of row l / 4 of each
@@ -159,13 +159,13 @@ public:
   /// The results must not be used before waitForSums().
   SmallVector<Value> multiply(ArrayRef<Value> sums, const SharedFactor &lhs,
                               const SharedFactor &rhs, int64_t cols, Type element);
-  /// Starts such a product with lhs in registers: four words of two elements per step, as in
-  /// mma.m16n8k16.
+  /// Starts the product sums + lhs · rhs with lhs in registers: four words of two elements per
+  /// step, as in mma.m16n8k16.
   SmallVector<Value> multiply(ArrayRef<Value> sums, ArrayRef<Value> lhs, const SharedFactor &rhs,
                               int64_t cols, Type element);
   /// Waits until at most the latest `pending` groups are incomplete. Returns `values` for use by
-  /// later ops. If other products are in flight, their results must be in `values` too, or stay
-  /// unused until a later wait.
+  /// later ops. If other products are in flight, `values` must also contain their results, or the
+  /// results stay unused until a later wait.
   SmallVector<Value> waitForSums(ArrayRef<Value> values, int64_t pending = 0);
 
 protected:

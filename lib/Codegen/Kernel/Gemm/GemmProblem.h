@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Canonical form of a kernel with one linalg.contract. Its index space is a list of *digits*: the
-// loop dimensions of the contraction, split where a reshape after the contraction splits them.
-// Every tensor of the kernel, seen through any views, then has a base, an offset and one stride per
-// digit.
+// Canonical form of a kernel with one linalg.contract. The index space is a list of *digits*: the
+// loop dimensions of the contraction, split where a reshape after the contraction splits a
+// dimension. Every tensor of the kernel, seen through any views, then has a base, an offset and one
+// stride per digit.
 //
 //   contract [b, t, n] += x[b, t, k] * w[n, k]      digits   b    t     n    k
 //                                           x       strides  T·K  K     0    1
@@ -90,8 +90,8 @@ struct Problem {
 /// contractions does not support the kernel.
 FailureOr<Problem> analyse(func::FuncOp kernel);
 
-/// Follows the definition of a tensor to a kernel argument or a splat. Fails if there is another
-/// source, or if strides cannot express the views.
+/// Follows the definition of a tensor to a kernel argument or a splat. Fails if the tensor has
+/// another source, or if strides cannot express the views.
 FailureOr<Access> traceAccess(Value value);
 /// Returns true if every op in the body is elementwise, so that it can be applied to vectors.
 bool hasVectorBody(linalg::LinalgOp op);
