@@ -25,7 +25,7 @@ struct CollectiveGroup {
 };
 
 struct Transfer {
-  std::string protocol;   // name for reports; empty for a ring at plain rates
+  std::string protocol;   // protocol's name for reports; empty for a ring at plain rates
   double headSeconds = 0; // latency before the first chunk
   uint64_t chunks = 0;    // number of chunks, which have equal sizes
 

@@ -6,7 +6,7 @@
 //
 // Creates and destroys communicators, and checks calls on communicators. NcclStubDevice.cpp
 // implements streams, memory and transfers. One lock protects the state of the process; a holder of
-// this lock may briefly take the lock of the shared state. No call waits for anything else.
+// this lock may briefly take the lock of the shared state. Calls wait only for these two locks.
 // Operations make progress only during calls.
 //
 //===----------------------------------------------------------------------===//

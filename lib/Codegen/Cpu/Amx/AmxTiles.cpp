@@ -17,9 +17,9 @@
 // According to Intel's manual, tdpbf16ps treats denormals as 0 and computes for each row r and
 // column c:
 //
-//      even = odd = 0
-//      for j in 0..15:  even = fma(a[r][2j], b[2j][c], even);  odd likewise with 2j + 1
-//      s[r][c] += even + odd
+//      even = odd = 0;
+//      for j in 0..15:  even = fma(a[r][2j], b[2j][c], even);  odd likewise with 2j + 1;
+//      s[r][c] += even + odd;
 //
 // If `Product::emulated` is set, loops over vectors of columns compute these sums. Only results
 // that are rounded up to the smallest normal number differ: the instruction flushes these to 0.

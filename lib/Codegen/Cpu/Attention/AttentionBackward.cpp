@@ -7,16 +7,16 @@
 // A unit of work is a chunk of the column blocks of one kv head, with all query heads that share
 // this kv head. If there are few kv heads, each kv head has several chunks:
 //
-//   pack Q and dO of the unit's heads;  δ = Σ O·dO for each row;  dQ = 0
-//   for each block of columns: pack its K and V;  dK = dV = 0
-//     for each head of the group, each block of rows that the block of columns meets
+//   pack Q and dO of the unit's heads;  δ = Σ O·dO for each row;  dQ = 0;
+//   for each block of columns: pack its K and V;  dK = dV = 0;
+//     for each head of the group, each block of rows that is not entirely masked
 //       S = Q · Kᵀ;  dP = dO · Vᵀ                              tiles
-//       P = 2^((score_mod(scale · S) - lse) · log2(e)), 0 where masked
-//       f = weight_mod;  dP = f · dP
-//       dS = score_grad(P · (dP - δ)), 0 where masked; contributions: AttentionCaptures.cpp
+//       P = 2^((score_mod(scale · S) - lse) · log2(e)), 0 where masked;
+//       f = weight_mod;  dP = f · dP;
+//       dS = score_grad(P · (dP - δ)), 0 where masked; contributions: AttentionCaptures.cpp;
 //       dV += (f · P)ᵀ · dO;  dK += dSᵀ · Q;  dQ += dS · K           tiles
-//     store scale · dK and dV
-//   store scale · dQ; with several chunks a second phase adds their dQ in order
+//     store scale · dK and dV;
+//   store scale · dQ; with several chunks a second phase adds their dQ in order;
 //
 // Each sum is a fold over rows in order, or over the columns of a chunk in order. Chunks depend
 // only on the shape, so the bits of the results depend neither on the number of workers nor on the

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   P = 2^((score_mod(scale · x) - lse) · log2(e)), 0 where masked
-//   f = weight_mod;  dS = score_grad(P · (f · dp - δ)), 0 where masked
+//   P = 2^((score_mod(scale · x) - lse) · log2(e)), 0 where masked;
+//   f = weight_mod;  dS = score_grad(P · (f · dp - δ)), 0 where masked;
 //
 // AttentionBackward.cpp uses the same formulas in the same order for vectors.
 //

@@ -16,10 +16,10 @@
 //       copy Q[i], lse[i]                         wait for dO;  dPᵀ = V · dOᵀ
 //       wait until its dO is empty                f·P, dS: ScoreGradients.cpp
 //       copy dO[i], δ[i]                          dSᵀ to shared memory
-//                                                 dV += (f·P)ᵀ · dO;  release dO
-//                                                 warpgroup's part of dS · K to shared memory
-//                                                 dK += dSᵀ · Q;  release Q
-//                                             scale · dK, dV
+//                                                 dV += (f·P)ᵀ · dO;  release dO;
+//                                                 warpgroup's part of dS · K to shared memory;
+//                                                 dK += dSᵀ · Q;  release Q;
+//                                             scale · dK, dV;
 //
 // Keys are the rows of Sᵀ and dPᵀ, so Pᵀ and dSᵀ are in registers as the left factors of the later
 // products. For dQ both warpgroups need dS of all keys with queries as rows; descriptors read dSᵀ

@@ -15,10 +15,10 @@
 // lane examines every 32nd block.
 //
 //   wait until the consumers have stored         (named barrier)
-//   wait until count[block] = number of earlier blocks of keys
+//   wait until count[block] = number of earlier blocks of keys;
 //   sums[block] += the consumers' sums           (cp.reduce.async.bulk)
-//   when shared memory has been read: signal the consumers
-//   when the sums have been written: count[block] += 1
+//   when shared memory has been read: signal the consumers;
+//   when the sums have been written: count[block] += 1;
 //
 // Blocks of keys add in the order of the blocks of threads (BlockOrder.h): the last keys first, or,
 // in the second turn of a pair, the first keys. With a causal mask, each block of keys then starts

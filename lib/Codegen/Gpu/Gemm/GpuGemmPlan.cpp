@@ -46,7 +46,7 @@ static const GpuConfig table32[] = {
     {128, 64, 16, 32, 32, 4, 1}, {64, 64, 16, 32, 32, 4, 2}, {32, 32, 16, 16, 16, 4, 4}};
 
 static constexpr int64_t splitCounts[] = {1, 2, 3, 4, 6, 8, 12, 16};
-/// Minimum number of tiles of k per part.
+/// Minimum number of tiles of k per part, if k is split.
 static constexpr int64_t minSplitBlocks = 8;
 /// Cycles of an additional launch, and cycles before and after the loop of a tile.
 static constexpr double launchCycles = 4000, tileCycles = 1500;

@@ -13,9 +13,9 @@
 //     wait until the stage is empty             for each tile of k
 //     expect its bytes                            wait until the stage is full
 //     copy the boxes of both factors              sums += products, four steps of k = 16
-//                                                 release the previous stage
+//                                                 release the previous stage;
 //                                               for each 32 columns: sums to shared memory,
-//                                                 strips of the result
+//                                                 strips of the result;
 //
 // If k is split into equal parts, a tile is processed once per part. The sums are stored in
 // scratch, and a second launch adds the sums and applies the epilogue.

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   row = row of this block, warp or part of a warp
+//   row = row of this block, warp or part of a warp;
 //     for u = number of the thread; u < columns / width; u += threads of the row
 //       a0[j] += x[row, width u + j]                        group 1: reductions
 //     s = tree over j, lanes, warps in order                equal in all threads

@@ -51,8 +51,8 @@ struct Digit {
   Role role;
 };
 
-/// An elementwise op after the contraction. Operand i of `op` is loads[loadOf[i]], or, if loadOf[i]
-/// is -1, a tensor computed before.
+/// An elementwise op after the contraction. Operand i of `op` is loads[loadOf[i]], or a tensor
+/// computed earlier if loadOf[i] is -1.
 struct MapStep {
   linalg::LinalgOp op;
   SmallVector<int> loadOf;
