@@ -183,7 +183,7 @@ static Value fromStorage(OpBuilder &b, Location loc, Value value, Type element) 
   return arith::IndexCastOp::create(b, loc, type, value);
 }
 
-// Rows of 4 in memory: a b c d  a b c d ..   Each round takes the even and the odd lanes of
+// Memory holds rows of 4: a b c d a b c d .. Each round takes the even and the odd lanes of
 // neighbouring vectors, which moves the lowest bit of an element's number to the top. After two
 // rounds vector i holds column i. Interleaving is the inverse.
 

@@ -298,7 +298,7 @@ static bool mayBegin(const Operation &operation) {
                      [](const OperationRef &before) { return before->isDone; });
 }
 
-/// Tries to execute ready operations that wait for peers. Returns true after an operation has
+/// Tries to execute ready operations that wait for peers. Returns true as soon as one operation has
 /// ended.
 bool Driver::executeOther() {
   for (size_t i = 0; i < pending.size(); ++i)

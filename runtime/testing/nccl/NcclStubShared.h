@@ -93,8 +93,8 @@ public:
   /// Adds a clique and returns its index. Returns mostCliques if there is no room for the clique.
   uint32_t addClique(uint32_t size);
 
-  /// leave() writes a member's contribution to a collective. take() reads a part of a contribution.
-  /// leave() and take() return false if the data cannot be moved.
+  /// Write a member's contribution to a collective (leave()), or read a part of a contribution
+  /// (take()). Both functions return false if the data cannot be moved.
   bool leave(uint32_t clique, uint32_t slot, uint32_t member, const void *data, size_t bytes) const;
   bool take(uint32_t clique, uint32_t slot, uint32_t member, size_t from, void *data,
             size_t bytes) const;

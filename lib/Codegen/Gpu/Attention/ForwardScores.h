@@ -22,8 +22,8 @@ public:
   ForwardScores(GpuBuilder &b, AttentionOp op, const Shape &shape, tile::Layout layout,
                 const Head &head);
 
-  /// Running values of a lane's rows while the lane visits the keys. `max` holds values of toMax();
-  /// `sum` holds sums over this lane's columns.
+  /// Running values of a lane's rows while the lane visits the keys. `max` holds values of toMax(),
+  /// and `sum` holds sums over this lane's columns.
   struct State {
     SmallVector<Value> max, sum;
   };

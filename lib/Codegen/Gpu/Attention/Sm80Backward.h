@@ -32,8 +32,8 @@ struct Sm80Backward {
   std::optional<Sm90Keys> keysOfGroups; ///< replaces `keys` if the chip has wgmma
   KeyOrder order;                       ///< order of the blocks of keys, with keysOfGroups
   int64_t lse = 0, delta = 0, scratchBytes = 0;
-  /// Scratch with keysOfGroups->addsToQ: an i32 count of additions per block of queries; sums of
-  /// dQ.
+  /// Scratch if keysOfGroups adds to dQ: an i32 count of additions per block of queries, and sums
+  /// of dQ.
   int64_t added = 0, querySums = 0;
   /// Scratch if query heads are divided into parts: for each block of keys, an i32 count of the
   /// parts that have added their sums; sums of dK and dV.

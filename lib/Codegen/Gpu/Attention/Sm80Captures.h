@@ -54,8 +54,8 @@ public:
   //===--- Inside the backward kernels ---------------------------------------===//
   /// Returns the contribution of an element, or 0 if `keep` is false. `keep` may be null (true).
   Value valueOf(GpuBuilder &b, const Sm80Contribution &c, ValueAt at, Value keep) const;
-  /// storeSum() stores partial sum `index`. noteLargest() updates the largest magnitude with
-  /// `size`.
+  /// Store partial sum `index` (storeSum()), or update the largest magnitude with `size`
+  /// (noteLargest()).
   void storeSum(GpuBuilder &b, const Sm80Contribution &c, Value index, Value sum) const;
   void noteLargest(GpuBuilder &b, const Sm80Contribution &c, Value size) const;
   /// Adds a value to the table at `position`, which has 32 or 64 bits.

@@ -21,8 +21,8 @@ void loadGpuDialects(MLIRContext &context);
 /// diagnostic on failure.
 LogicalResult lowerGpuKernel(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries,
                              GpuKernel &info);
-/// Adds patterns that replace f32 math by the chip's approximate instructions; see GpuMath.cpp. The
-/// benefit of these patterns is higher than in populateExpandMathPatterns().
+/// Adds patterns that replace f32 math by the chip's approximate instructions; see GpuMath.cpp.
+/// These patterns take precedence over the patterns of populateExpandMathPatterns().
 void populateGpuMathPatterns(RewritePatternSet &patterns);
 /// Lowers entries to the LLVM dialect and NVVM.
 LogicalResult lowerToNvvm(ModuleOp entries);

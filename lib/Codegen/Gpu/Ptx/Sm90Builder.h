@@ -66,7 +66,7 @@ public:
 
   //===--- Named barriers (bar, barrier) -----------------------------------===//
 
-  /// arriveNamed() arrives at barrier `number` (1 .. 15). syncNamed() also waits until `threads`
+  /// Arrive at barrier `number` (1 .. 15). After its arrival, syncNamed() waits until `threads`
   /// threads (a multiple of 32) have arrived.
   void syncNamed(Value number, int64_t threads);
   void arriveNamed(Value number, int64_t threads);
@@ -107,8 +107,7 @@ public:
   /// runs this code. All threads that wrote the memory must have called fenceAsync() and passed a
   /// barrier.
   void storeBox(Value map, ValueRange coordinates, Value source);
-  /// Starts to copy `bytes` bytes of shared memory to global memory. Requires the alignment of
-  /// copyBulk().
+  /// Starts to copy `bytes` bytes of shared memory to global memory, aligned as for copyBulk().
   void storeBulk(Value target, Value source, Value bytes);
   /// Starts to add f32 values in shared memory to global memory, each by an atomic addition.
   /// Requires the alignment of copyBulk().
@@ -154,7 +153,7 @@ public:
   /// 64.
   SharedFactor factorAcross(Value place, int64_t rows, int64_t k);
   /// Starts the product sums + lhs · rhs as one group, for 64 rows and `cols` columns (a multiple
-  /// of 8, up to 256). The result has cols / 2 registers; in each warp their layout is
+  /// of 8, up to 256). The result has cols / 2 registers; in each warp they have the layout
   /// Layout::mmaSums(16, cols). Without `sums` the product starts from 0. `element` is bf16 or f16.
   /// The results must not be used before waitForSums().
   SmallVector<Value> multiply(ArrayRef<Value> sums, const SharedFactor &lhs,

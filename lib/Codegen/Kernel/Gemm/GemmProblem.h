@@ -24,8 +24,8 @@
 
 namespace mlir::fsdp::gemm {
 
-/// Maps elements of a tensor to a binding: element (i0, i1, ..) is
-/// maps(binding[offset + Σ i_d · dimStrides[d]]).
+/// Maps elements of a tensor to a binding. Element (i0, i1, ..) is the result of the maps on
+/// element offset + Σ i_d · dimStrides[d] of the binding.
 struct Access {
   int binding = -1; ///< index of the kernel argument; if -1, every element is `splat`
   TypedAttr splat;  ///< a scalar
