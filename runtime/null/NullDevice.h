@@ -8,7 +8,7 @@
 // evaluation between steps, steps after a resume from a save, and the unsharded reference. The walk
 // trusts the artifact's description of what kernels read and write.
 //
-//  1. Check that the collectives of all ranks meet (Order.h).
+//  1. Check that the collectives of all ranks match (Order.h).
 //  2. Group ranks whose commands have equal ranges, and walk one rank per group (RankWalk.h).
 //  3. Walk `init` for each rank that initialises other parts of parameters, and check that it
 //     writes every state completely.

@@ -11,7 +11,7 @@
 // A transfer accesses its source and target at its start, on a stream that is joined at its wait. A
 // conflicting access to these bytes before the wait races with the transfer.
 //
-// The walk takes time O(accesses * (log ranges + ranges met)).
+// The walk takes time O(accesses * (log ranges + ranges per access)).
 //
 //===----------------------------------------------------------------------===//
 

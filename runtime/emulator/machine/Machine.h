@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Clusters run one after another. The warps of a cluster take turns in a fixed order; a turn ends
-// when the warp waits or has executed a number of instructions. Lanes that diverge at a branch form
-// a tree of splits; the parent split waits at the point of reconvergence.
+// when the warp waits or has executed a given number of instructions. Lanes that diverge at a
+// branch form a tree of splits; the parent split waits at the point of reconvergence.
 //
 //===----------------------------------------------------------------------===//
 

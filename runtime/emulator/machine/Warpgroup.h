@@ -47,7 +47,7 @@ struct IssuedProduct {
 class Warpgroup {
 public:
   uint32_t agent = 0;
-  std::deque<IssuedProduct> pending; ///< products that not all warps have issued
+  std::deque<IssuedProduct> pending; ///< products that some warp has not issued yet
   uint64_t executed = 0; ///< number of executed products; the next is the first of `pending`
 
   /// Time of the agent at the end of each executed product that not all warps have waited for.

@@ -211,8 +211,8 @@ Step mapAddress(Warp &warp, const Instruction &i, LaneMask active) {
 
 //===- Decoding -----------------------------------------------------------===//
 
-/// Returns the slots of the elements. All registers have the same size. A sink ("_") counts as a
-/// register with the size of the element.
+/// Returns the slots of the elements. Fails unless all registers have the same size. A sink ("_")
+/// has the size of the register before it, or 8 bytes if it comes first.
 static std::vector<Slot> elementSlots(Decoder &d, const Operand &operand, Plan &plan, bool isLoad) {
   auto elements = Decoder::elements(operand);
   if (elements.size() != plan.count)

@@ -467,7 +467,7 @@ void BackwardEmitter::emitFinish(func::FuncOp phase) {
   captures.emitFinish(*this, *grad, units);
 }
 
-/// Adds dQ of each head over the chunks.
+/// Adds the dQ of all chunks of each head.
 void BackwardEmitter::emitSum(func::FuncOp phase) {
   enter(kernel, phase);
   Pointer out = destination(kernel, op.getDq());

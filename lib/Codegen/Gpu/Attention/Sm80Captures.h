@@ -58,7 +58,7 @@ public:
   /// (noteLargest()).
   void storeSum(GpuBuilder &b, const Sm80Contribution &c, Value index, Value sum) const;
   void noteLargest(GpuBuilder &b, const Sm80Contribution &c, Value size) const;
-  /// Adds a value to the table at `position`, which has 32 or 64 bits.
+  /// Adds a value to the table's element at `position`, an integer of 32 or 64 bits.
   void addToTable(GpuBuilder &b, const Sm80Contribution &c, Value position, Value value) const;
 
 private:

@@ -38,7 +38,8 @@ bool hasTensorMap(RankedTensorType type);
 /// Returns the map of a [batch, heads, rows, cols] tensor as [batch · heads, rows, cols].
 /// Boxes are panels of `boxRows` rows.
 GpuTensorMap mapOfHeads(func::FuncOp kernel, Value tensor, int64_t boxRows);
-/// Returns the map of the argument in which the kernel returns `result`, or nothing without one.
+/// Returns the map of the argument in which the kernel returns `result`, or nothing if there is no
+/// such argument.
 std::optional<GpuTensorMap> mapOfResult(func::FuncOp kernel, Value result, int64_t boxRows);
 
 /// Starts to copy rows of head `number`, from `firstRow` on, to `to`, in panels for `cols` columns.

@@ -60,7 +60,8 @@ void KeyProducer::copyNorms(int64_t place, int64_t from, Value firstRow, const S
              b.i32(places.normsBytes), barrier);
 }
 
-/// Copies block `turn` of the queries of a head. `number` counts the blocks of all heads.
+/// Copies block `turn` of the queries of a head. `number` is the number of the block, counted over
+/// all heads.
 void KeyProducer::copyBlock(Value turn, Value number) {
   Stage stage = stageOf(number);
   Value firstRow = b.mul(scores.blockAt(turn), config.blockQueries),

@@ -10,8 +10,9 @@
 //   bytes of a row   s(r)
 //   32               r / 4 % 2
 //   64               r / 2 % 4
-//   128 and more     r % 8; 2 (r % 4) for elements that are read one by one, because a warp
-//                    then reads eight neighbours in each of four rows
+//   128 and more     r % 8, or 2 (r % 4) for elements that are read one by one
+//
+// A warp that reads elements one by one reads eight neighbours in each of four rows.
 //
 //===----------------------------------------------------------------------===//
 
