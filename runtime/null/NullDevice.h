@@ -33,7 +33,8 @@ struct NullOptions {
 };
 
 struct NullResult {
-  uint64_t ranks = 0, kinds = 0, walked = 0; // groups of ranks with equal ranges, and groups walked
+  // `kinds` counts groups of ranks with equal ranges, and `walked` the groups that were walked.
+  uint64_t ranks = 0, kinds = 0, walked = 0;
   WalkCounts counts;
   OrderCounts order;
   std::vector<Finding> findings;

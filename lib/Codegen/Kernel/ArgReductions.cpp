@@ -19,7 +19,7 @@
 //       v > x | v != v, and for the position  | (v == x & i < k)
 //                                          (emitted by JAX) the first; NaN if there is one
 //
-//     These conditions are also read with < and with integers. If the value is max(x, v) instead
+//     The same conditions with < and with integers are read, too. If the value is max(x, v) instead
 //     of a select, the value is NaN if any element is NaN, and the position is then the initial
 //     one.
 //  2. Emit the two reductions, and the selection between their results and the initial values.

@@ -19,9 +19,9 @@
 namespace fsdprt::emulate {
 
 /// The last write to 16 bytes of memory and the reads since. If an access covers only a part of a
-/// cell, the cell is split into cells of 4 bytes, and these into cells of 1 byte. Two accesses of
-/// which one writes must be ordered unless both are strong: atomic, volatile, relaxed, ... (PTX
-/// ISA, "Memory Consistency Model").
+/// cell, the cell is split into cells of 4 bytes, and a cell of 4 bytes into cells of 1 byte. Two
+/// accesses of which one writes must be ordered unless both are strong: atomic, volatile, relaxed,
+/// ... (PTX ISA, "Memory Consistency Model").
 struct Cell {
   struct Access {
     uint32_t group = 0; ///< Cluster::number; 0 if there is no access

@@ -378,7 +378,8 @@ OperationRef Driver::launchGraph(ExecutableGraph &graph, Stream &stream) {
     copy->stream = number;
     for (OperationRef &before : copy->after)
       before = made.at(before.get());
-    // A first operation follows the stream's earlier work and the graph's last launch.
+    // An operation without predecessors follows the stream's earlier work and the graph's last
+    // launch.
     if (copy->after.empty())
       for (const OperationRef &before : {stream.last, graph.last})
         if (before)

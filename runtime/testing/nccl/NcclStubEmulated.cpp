@@ -46,8 +46,8 @@ Function *driver(const char *name) {
   return reinterpret_cast<Function *>(found);
 }
 
-/// All work and its executions. Streams may use them until the process ends, so they are never
-/// freed.
+/// All work and its executions, which are never freed because streams may use them until the
+/// process ends.
 struct All {
   std::mutex lock;
   std::deque<Work> works;

@@ -68,8 +68,8 @@ struct RoleRegisters {
   int64_t producer, consumer;
 };
 RoleRegisters registersOfRoles(int64_t groups);
-/// Emit the release of the producer's registers, and their use by each of `groups` consumer
-/// warpgroups.
+/// Emit the release of the producer's registers (giveRegisters()), and the growth of each of
+/// `groups` consumer warpgroups by these registers (takeRegisters()).
 void giveRegisters(Sm90Builder &b, int64_t groups);
 void takeRegisters(Sm90Builder &b, int64_t groups);
 
