@@ -8,7 +8,7 @@
 //     whole groups, or each group contains whole levels.
 //  2. Add the times of launches, fills, and copies on channel 0 to the rank's time
 //     (Cluster::kernelSeconds).
-//  3. Start a collective on its channel. Its wait, or on channel 0 its start, advances the time to
+//  3. Start a collective on its channel. The wait, or on channel 0 the start, advances the time to
 //     the end of the collective.
 //  4. Run copies on other channels concurrently with launches, in two queues: one for copies
 //     between the arenas of device and host, one for copies from and to the file.
@@ -87,6 +87,7 @@ private:
   uint64_t launches = 0;
   std::map<uint32_t, Started> started; // collectives by id
   std::map<uint32_t, Copied> copied;   // copies by id
+
   // End, in seconds, of the last copy between the arenas and of the last file copy.
   double copierFree[2] = {0, 0};
   std::optional<size_t> copyRow;
@@ -178,8 +179,8 @@ SimulatedCollective &Simulator::rowOf(const fb::Collective &collective) {
   return result.collectives[entry->second];
 }
 
-/// Starts a collective. If `joins` is true, it shares the launch of the preceding collective, and
-/// the launch time has already been added.
+/// Starts a collective. If `joins` is true, the collective shares the launch of the preceding
+/// collective, whose launch time has already been added.
 void Simulator::start(const fb::Collective &collective, const char *label, bool joins) {
   uint64_t bytes = std::max(collective.source()->bytes(), collective.target()->bytes());
   Transfer transfer =

@@ -26,6 +26,7 @@ namespace fsdprt {
 struct SimulatedCollective {
   std::string kind, unit, protocol;
   uint64_t runs = 0, bytes = 0; // `bytes` adds up the larger of source and target of each run
+
   /// Seconds from begin to end, seconds from begin to end on otherwise idle links, seconds of
   /// waits.
   double inFlight = 0, alone = 0, exposed = 0;
@@ -36,6 +37,7 @@ struct Simulation {
   uint64_t ranks = 0, tokens = 0, arenaBytes = 0, chunks = 0; // `tokens` counts all ranks
   std::vector<double> busy;                                   // busy seconds of each level of links
   std::vector<SimulatedCollective> collectives;               // in descending order of exposed time
+
   /// Events of rank 0, ordered by their ends. The artifact owns their strings.
   std::vector<fsdprt_trace_event> events;
 };

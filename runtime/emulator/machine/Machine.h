@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Clusters run one after another. The warps of a cluster take turns in a fixed order; a turn ends
-// when the warp waits or has executed a number of instructions. Lanes that diverge at a branch form
-// a tree of splits; the parent split waits at the point of reconvergence.
+// when the warp waits or has executed a given number of instructions. Lanes that diverge at a
+// branch form a tree of splits; the parent split waits at the point of reconvergence.
 //
 //===----------------------------------------------------------------------===//
 
@@ -114,10 +114,11 @@ public:
   std::vector<Split> splits; ///< each parent precedes its children
   Storage local;
   LaneMask fenced = 0;                   ///< lanes that have executed a fence
-  std::vector<const uint8_t *> observed; ///< per lane: address of its last relaxed read
+  std::vector<const uint8_t *> observed; ///< address of each lane's last relaxed read
   std::vector<BulkGroups> bulk;          ///< groups of each lane, created at first use
   std::vector<AsyncCopies> copies;       ///< groups of each lane, created at first use
   LibraryGemm products;                  ///< products of wgmma that the warp has not waited for
+
   /// Phase of each lane's last barrier.cluster.arrive plus one; 0 if the lane need not wait.
   uint64_t clusterPhase[warpSize] = {};
   uint32_t currentPc() const { return splits[split].pc; }

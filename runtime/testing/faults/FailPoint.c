@@ -27,7 +27,7 @@
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 static int calls;
-static char names[1024][256]; /* of open files below the folder, by descriptor */
+static char names[1024][256]; /* names of open files below the folder, by descriptor */
 
 #define NEXT(function) ((__typeof__(&function))dlsym(RTLD_NEXT, #function))
 
@@ -130,7 +130,7 @@ int rename(const char *from, const char *to) {
 }
 
 int unlinkat(int folder, const char *path, int flags) {
-  passes("unlinkat", path, 0); /* in any folder: only saving removes files */
+  passes("unlinkat", path, 0); /* Counts files of any folder, because only saving removes files. */
   return NEXT(unlinkat)(folder, path, flags);
 }
 

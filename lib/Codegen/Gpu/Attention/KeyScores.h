@@ -78,7 +78,7 @@ private:
   const Shape &shape;
   AttentionGradOp op;
   const Sm80Captures &captures;
-  SmallVector<const Sm80Contribution *> perColumn; ///< contributions by key; empty without dS
+  SmallVector<const Sm80Contribution *> perColumn; ///< contributions per key; empty without dS
   SmallVector<TileRange> ranges;
   bool checksKeys;
   Value backwards;

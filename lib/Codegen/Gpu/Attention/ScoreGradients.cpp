@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   P = 2^((score_mod(scale · x) - lse) · log2(e)), 0 where masked
-//   f = weight_mod;  dS = score_grad(P · (f · dp - δ)), 0 where masked
+//   P = 2^((score_mod(scale · x) - lse) · log2(e)), 0 where masked;
+//   f = weight_mod;  dS = score_grad(P · (f · dp - δ)), 0 where masked;
 //
 // AttentionBackward.cpp uses the same formulas in the same order for vectors.
 //
@@ -57,7 +57,7 @@ Value ScoreGradients::kept(const Query &query, const Key &key, bool masked) cons
   return keep;
 }
 
-/// Returns P.
+/// Returns the weight P of an element.
 Value ScoreGradients::weightOf(Value x, const Query &query, const Key &key, Value keep) const {
   Value minus = arith::NegFOp::create(b, b.loc, query.lse), factor = b.number(scale), exponent;
   if (score.empty())
@@ -66,8 +66,8 @@ Value ScoreGradients::weightOf(Value x, const Query &query, const Key &key, Valu
     exponent = b.addf(
         score.emit(query.score, key.score, query.number, key.number, {b.mulf(x, factor)}), minus);
   exponent = b.mulf(exponent, b.number(log2e));
-  // The exponent is at most 0 apart from rounding. The limit keeps P finite for scores so large
-  // that P is wrong anyway.
+  // Apart from rounding, the exponent is at most 0. If scores are so large that rounding makes P
+  // wrong, the limit still keeps P finite.
   Value most = b.number(127),
         isMore = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OGT, exponent, most);
   Value p = b.exp2(b.select(isMore, most, exponent));

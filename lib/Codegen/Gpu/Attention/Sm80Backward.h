@@ -14,7 +14,7 @@
 namespace mlir::fsdp::attention {
 
 /// Tiling of dK and dV with wgmma. `groups` warpgroups own 64 keys each, and one more warpgroup
-/// copies. All of them visit blocks of `blockQueries` queries.
+/// copies. All warpgroups visit blocks of `blockQueries` queries.
 struct Sm90Keys {
   int64_t groups, blockQueries;
   int64_t tileQueries; ///< queries whose scores are in registers at once: 64 or blockQueries
@@ -32,8 +32,8 @@ struct Sm80Backward {
   std::optional<Sm90Keys> keysOfGroups; ///< replaces `keys` if the chip has wgmma
   KeyOrder order;                       ///< order of the blocks of keys, with keysOfGroups
   int64_t lse = 0, delta = 0, scratchBytes = 0;
-  /// Scratch with keysOfGroups->addsToQ: an i32 count of additions per block of queries; sums of
-  /// dQ.
+  /// Scratch if keysOfGroups adds to dQ: an i32 count of additions per block of queries, and sums
+  /// of dQ.
   int64_t added = 0, querySums = 0;
   /// Scratch if query heads are divided into parts: for each block of keys, an i32 count of the
   /// parts that have added their sums; sums of dK and dV.
@@ -69,7 +69,7 @@ public:
 
   Query query(Value number, Value exists, Value lse, Value delta) const;
   Key key(Value number, Value exists) const;
-  /// Callback for the contributions of an element. Its arguments are a function that returns values
+  /// Callback for the contributions of an element. The arguments are a function that returns values
   /// of score_grad, the position, known values, and the condition that keeps the element (or null).
   using Contribute =
       function_ref<void(ValueAt, const tile::Site &, FragmentFunction::Values &, Value)>;

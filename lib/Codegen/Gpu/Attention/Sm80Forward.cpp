@@ -8,13 +8,13 @@
 // AttentionForward.cpp explains the computation of a row. K and V have two buffers each, so that
 // copies overlap with products:
 //
-//   fetch Q, K[0]; fetch V[0]
+//   fetch Q, K[0]; fetch V[0];
 //   for each block i of columns that is not entirely masked
-//     wait for K[i]; barrier; fetch K[i + 1]
-//     S = Q · Kᵀ, score_mod, mask; m, P, l as in AttentionForward.cpp
-//     wait for V[i]; barrier; fetch V[i + 1]
-//     O = O · a + P · V
-//   O / l, lse
+//     wait for K[i]; barrier; fetch K[i + 1];
+//     S = Q · Kᵀ, score_mod, mask; m, P, l as in AttentionForward.cpp;
+//     wait for V[i]; barrier; fetch V[i + 1];
+//     O = O · a + P · V;
+//   O / l, lse;
 //
 // After the first barrier, all warps see K[i], and all warps have finished reading the other
 // buffer, which K[i + 1] overwrites. The second barrier has the same effects for V. The number of

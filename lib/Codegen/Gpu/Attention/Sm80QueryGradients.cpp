@@ -6,13 +6,13 @@
 //
 // The first kernel of the backward pass. A block of threads owns a block of queries of one head:
 //
-//   δ = Σ O·dO for each query; δ and lse (inf without keys) to scratch
-//   fetch Q, dO, K[0], V[0]
+//   δ = Σ O·dO for each query; δ and lse (inf without keys) to scratch;
+//   fetch Q, dO, K[0], V[0];
 //   for each block i of keys that is not entirely masked
-//     wait; barrier; fetch K[i + 1], V[i + 1]
-//     S = Q · Kᵀ;  dP = dO · Vᵀ;  dS: ScoreGradients.cpp
-//     dQ += dS · K
-//   scale · dQ
+//     wait; barrier; fetch K[i + 1], V[i + 1];
+//     S = Q · Kᵀ;  dP = dO · Vᵀ;  dS: ScoreGradients.cpp;
+//     dQ += dS · K;
+//   scale · dQ;
 //
 // This kernel sums contributions to captured tensors whose indices do not depend on the key. For
 // contributions whose indices depend on both query and key, it records only the largest magnitude.
@@ -60,7 +60,7 @@ private:
   };
   void contribute(Sums &sums, int64_t row, ValueAt at, const Site &site,
                   FragmentFunction::Values &values, Value keep);
-  /// Returns dS, followed by the sums.
+  /// Returns the registers of dS, followed by the updated `sums`.
   SmallVector<Value> gradientOf(const Fragment &s, const Fragment &dp, Value firstCol, bool masked,
                                 Sums sums);
   SmallVector<Value> processBlock(Value number, ValueRange state);
@@ -116,7 +116,7 @@ void QueryGradients::placeTiles() {
   vTile = {b.sharedAt(v), valuePitch};
 }
 
-/// Returns lse and δ of a query. The four lanes that hold its row compute them.
+/// Returns lse and δ of a query. The four lanes that hold the query's row compute both.
 std::pair<Value, Value> QueryGradients::normOf(Value row, Value exists) {
   Value number = b.add(b.mul(head.batch, shape.heads), head.head);
   Pointer lseOfHead = b.shift(b.binding(op.getLse()), b.mul(number, shape.rows));

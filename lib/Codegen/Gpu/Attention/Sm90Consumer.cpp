@@ -7,13 +7,13 @@
 // The product with a block of keys runs while the softmax of the previous block is computed:
 //
 //   for each block of queries
-//     S = Q · K[0]ᵀ;  P = softmax(S)
+//     S = Q · K[0]ᵀ;  P = softmax(S);
 //     for each further block i of keys
-//       start S = Q · K[i]ᵀ
-//       start O = O + P · V[i - 1]
+//       start S = Q · K[i]ᵀ;
+//       start O = O + P · V[i - 1];
 //       wait for S;  release K[i];  S' = softmax(S)         during the product of O
-//       wait for O;  release V[i - 1];  O = O · a;  P = S'
-//     O = O + P · V[last];  O / l through shared memory, lse
+//       wait for O;  release V[i - 1];  O = O · a;  P = S';
+//     O = O + P · V[last];  O / l through shared memory, lse;
 //
 // Warpgroups start products alternately (named barriers 1 and up), so that the softmax of one
 // warpgroup overlaps with the products of another. A warpgroup that has started its two products

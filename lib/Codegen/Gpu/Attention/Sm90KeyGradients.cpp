@@ -16,10 +16,10 @@
 //       copy Q[i], lse[i]                         wait for dO;  dPᵀ = V · dOᵀ
 //       wait until its dO is empty                f·P, dS: ScoreGradients.cpp
 //       copy dO[i], δ[i]                          dSᵀ to shared memory
-//                                                 dV += (f·P)ᵀ · dO;  release dO
-//                                                 warpgroup's part of dS · K to shared memory
-//                                                 dK += dSᵀ · Q;  release Q
-//                                             scale · dK, dV
+//                                                 dV += (f·P)ᵀ · dO;  release dO;
+//                                                 warpgroup's part of dS · K to shared memory;
+//                                                 dK += dSᵀ · Q;  release Q;
+//                                             scale · dK, dV;
 //
 // Keys are the rows of Sᵀ and dPᵀ, so Pᵀ and dSᵀ are in registers as the left factors of the later
 // products. For dQ both warpgroups need dS of all keys with queries as rows; descriptors read dSᵀ
@@ -136,7 +136,7 @@ KeyConsumer::Gradients KeyConsumer::gradientsOf(ArrayRef<Value> s, ArrayRef<Valu
     return words;
   };
   SmallVector<Value> all;
-  // If there are several tiles, a branch prevents that loads for later queries move up.
+  // If there are several tiles, a branch prevents LLVM from moving loads for later queries up.
   bool isOneTile = config.tileQueries == config.blockQueries;
   if (!scores.isEverMasked() || (!scores.isEverFree() && isOneTile)) {
     all = emit(scores.isEverMasked());
@@ -274,7 +274,7 @@ KeyConsumer::Sums KeyConsumer::sumsOf(ValueRange values) {
 }
 
 /// Processes the blocks of queries of a head. Counted over all heads, the block of threads visits
-/// them as blocks `before` to `after` - 1.
+/// these blocks as blocks `before` to `after` - 1.
 KeyConsumer::Sums KeyConsumer::consumeHead(Value before, Value after, Sums sums) {
   sums.columns = scores.emptyColumns();
   sums = sumsOf(b.loop(before, after, 1, flat(sums), [&](Value number, ValueRange state) {

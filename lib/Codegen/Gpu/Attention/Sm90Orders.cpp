@@ -21,7 +21,7 @@ using namespace mlir::fsdp::attention;
 /// Bytes of the L2 cache for heads that are processed together.
 static constexpr int64_t cacheBytes = INT64_C(32) << 20;
 /// Number of heads that are processed together without a mask, whatever their length. All blocks of
-/// keys of a head then meet the same queries at about the same time, so that these heads take less
+/// keys of a head then read the same queries at about the same time, so that these heads take less
 /// than half of the memory bandwidth.
 static constexpr int64_t streamedHeads = 16;
 

@@ -22,7 +22,7 @@ inline constexpr StringLiteral attentionOrderAttr = "fsdp.attention_order";
 /// kernel's attribute selects. Emits an error if the attribute's order is not possible.
 FailureOr<QueryOrder> chooseSm90Order(AttentionOp op, const Sm90Config &config, const Shape &shape,
                                       const GpuTarget &target);
-/// Returns such an order of the blocks of keys.
+/// Returns the order of the blocks of keys, chosen like chooseSm90Order().
 FailureOr<KeyOrder> chooseSm90KeyOrder(AttentionGradOp op, const Sm90Keys &config,
                                        const Shape &shape, const GpuTarget &target);
 

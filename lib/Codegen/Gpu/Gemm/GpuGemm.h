@@ -109,7 +109,7 @@ void lowerSm80Gemm(func::FuncOp kernel, const Problem &problem, const GpuPlan &p
 void lowerSm90Gemm(func::FuncOp kernel, const Problem &problem, const GpuPlan &plan,
                    std::array<GpuTensorMap, 2> maps, ModuleOp entries, GpuKernel &info);
 
-/// Returns the reason why this contraction has no GPU kernel, or nothing if it has one.
+/// Returns the reason why this contraction has no GPU kernel, or nothing if there is a GPU kernel.
 std::optional<std::string> whyNoGpuGemm(func::FuncOp kernel, const GpuTarget &target);
 LogicalResult lowerGpuGemm(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries,
                            GpuKernel &info);

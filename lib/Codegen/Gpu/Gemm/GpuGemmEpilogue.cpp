@@ -8,8 +8,8 @@
 // ops are loaded for several strips before the first strip is computed. Loads are as wide as their
 // alignment allows. A value shared by a whole strip is loaded once.
 //
-// If k is split, sums are stored in scratch as [part][outer][row][col]. They are added in the
-// order of the parts, so results are reproducible.
+// If k is split, sums are stored in scratch as [part][outer][row][col]. The parts are added in
+// order, so results are reproducible.
 //
 //===----------------------------------------------------------------------===//
 

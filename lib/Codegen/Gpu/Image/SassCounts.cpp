@@ -14,7 +14,7 @@
 //                                 of four bytes, bits 34 .. 81 followed by bits 16 .. 23
 //
 // A loop extends from the target of a backward branch to that branch. A loop is ignored if its
-// target is inside a loop that ends before the branch: such a branch belongs to the retry of a
+// target is inside a loop that ends before the branch: the branch then belongs to the retry of a
 // wait, whose code is at the end. The main loop is the innermost loop with the most matrix
 // instructions and, among equals, with the fewest instructions.
 //

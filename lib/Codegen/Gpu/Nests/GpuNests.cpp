@@ -217,7 +217,7 @@ void GpuNests::dropParts(size_t parts) {
 }
 
 bool GpuNests::build() {
-  // Costly values are recomputed, because that is cheaper on GPUs than storing them.
+  // Costly values are recomputed, because recomputing is cheaper on GPUs than storing.
   llvm::erase_if(steps, [](const Step &step) {
     return step.kind == StepKind::Map && step.destinations.empty();
   });
