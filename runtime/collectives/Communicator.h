@@ -23,29 +23,26 @@
 // (R2) When wait returns, the target is complete and the other members have read the source. The
 //      rank may then read the target and write the source.
 // (R3) The target of an all_gather is the concatenation of the members' sources, in the order of
-// the
-//      group. A source may be the rank's own segment of the target. The target of a broadcast is the
-//      source of member `root`.
+//      the group. A source may be the rank's own segment of the target. The target of a broadcast
+//      is the source of member `root`.
 // (R4) The target of a reduce_scatter is the rank's own segment, of `count` elements, of the sum of
-//      the sources. The target of an all_reduce is the whole sum, of `count` elements. An all_reduce
-//      may be in place (source == target).
+//      the sources. The target of an all_reduce is the whole sum, of `count` elements. An
+//      all_reduce may be in place (source == target).
 // (R5) A sum is ((+0 + x0) + x1) + ... in the order of the group. It is computed in f64 for f64,
-// and
-//      otherwise in f32, and is rounded once at the end. An average multiplies by 1/n before
+//      and otherwise in f32, and is rounded once at the end. An average multiplies by 1/n before
 //      rounding. All backends thus compute equal bits, which are those of Reduce.h.
 // (R6) Counts may be 0, groups may have one member, and any number of collectives may be in flight.
 //      A collective may be started again after its wait has returned.
-// (R7) Neither start nor wait allocates memory. start does not wait for other ranks. (R8) Every
-// wait ends. It returns; or it throws Error, if a member dies (status lost) or makes no
+// (R7) Neither start nor wait allocates memory. start does not wait for other ranks.
+// (R8) Every wait ends. It returns; or it throws Error, if a member dies (status lost) or makes no
 //      progress within the time limit (status hung); or it throws Abandoned, if another rank has
 //      failed or abort() was called. The message of Error names the collective, the missing ranks
 //      and their last known commands.
 // (R9) One thread makes all calls of start for a rank. If allowsTransferWorkers() is true, another
 //      thread may call wait.
 // (R10) If isOnDevice() is true, arenas have queues. start and wait then enqueue marks on the
-// rank's
-//      compute stream. Rules R1 and R2 hold for the commands before and after these marks on the
-//      stream. The host waits only until the other ranks have called start.
+//      rank's compute stream. Rules R1 and R2 hold for the commands before and after these marks on
+//      the stream. The host waits only until the other ranks have called start.
 //
 // runtime/test/collectives/ConformanceTest.cpp checks these rules on every backend.
 //
