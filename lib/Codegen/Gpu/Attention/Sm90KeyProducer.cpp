@@ -20,9 +20,10 @@
 //   when shared memory has been read: signal the consumers;
 //   when the sums have been written: count[block] += 1;
 //
-// Blocks of keys add in the order of the blocks of threads (BlockOrder.h): the last keys first, or,
-// in the second turn of a pair, the first keys. With a causal mask, each block of keys then starts
-// with queries to which its predecessor has just added, and all blocks proceed at the same pace.
+// Blocks of keys add in the order of the blocks of threads (BlockOrder.h). This order begins at the
+// last keys of a head, except in the second round of a pair, which begins at the first keys. With a
+// causal mask, each block of keys then starts with queries to which its predecessor has just added,
+// and all blocks proceed at the same pace.
 //
 //===----------------------------------------------------------------------===//
 
