@@ -12,7 +12,7 @@ KINDS = {"kill -9": signal.SIGKILL, "abort": signal.SIGABRT}
 NAMES = {
     "processes": r"error: rank {r} \(process \d+\) was killed by signal {n} ",
     "env": r"error: rank \d: rank {r} \(process \d+\) is gone; it was killed or ended before the run did",
-    "mpi": r"(process rank {r} with PID|rank {r}).*exited|(error: .*rank {r}\b)",
+    "mpi": r"rank {r} with PID|(error: .*rank {r}\b)",
 }
 
 
@@ -30,8 +30,9 @@ def lost(how, kind, rank):
 def exits(how, rank):
     """A rank ends with exit code 0 in the middle of the run."""
     def run(bench):
-        # The fault is 3000 steps away, so that there is time to find the process.
-        job = Job(bench, how).start(*FOREVER, f"--inject-rank-fault=exit:{rank}:compute:3000").reach()
+        step = 300 if how == "mpi" else 3000
+        # The fault is many steps away, so that there is time to find the process.
+        job = Job(bench, how).start(*FOREVER, f"--inject-rank-fault=exit:{rank}:compute:{step}").reach()
         since = end_of(job.pid(rank))
         pattern = NAMES[how].format(r=rank, n=0) if how != "processes" else \
             rf"error: rank {rank} \(process \d+\) ended with exit code 0 before the run did"

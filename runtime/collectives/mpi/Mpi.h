@@ -31,7 +31,7 @@ public:
   /// mesh, this process is `rank`, and all have an equal `agreement` (Agreement.h). Times are in
   /// seconds.
   MpiCommunicator(Mesh mesh, uint32_t rank, MpiReduce reduce, const std::string &agreement,
-                  double timeoutSeconds, double meetingSeconds);
+                  double timeoutSeconds, double meetingSeconds, double heartbeatSeconds);
   ~MpiCommunicator() override;
 
   const char *name() const override { return "mpi"; }
@@ -58,6 +58,7 @@ private:
   fsdprt_mpi_handle groupOver(const std::vector<uint32_t> &members);
   bool advanceAll(WorkerPool *pool);
   void serve();
+  void checkHeartbeats();
   void endService();
   /// Waits until done() returns true. Calls late() if the result of beats() does not change within
   /// the time limit.
@@ -69,7 +70,7 @@ private:
 
   MpiLibrary &mpi;
   MpiReduce reduce;
-  double meetingSeconds;
+  double meetingSeconds, heartbeatSeconds;
   fsdprt_mpi_handle world;
   std::unique_ptr<MpiHeartbeat> heartbeat;
   MpiLanes lanes;

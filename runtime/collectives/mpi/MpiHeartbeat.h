@@ -15,6 +15,7 @@
 
 #include "collectives/Watchdog.h"
 #include "collectives/mpi/MpiLibrary.h"
+#include <optional>
 
 namespace fsdprt {
 
@@ -27,6 +28,9 @@ public:
   void beat();
   /// Returns the number of messages from the process of a rank, with or without progress.
   uint64_t heard(uint32_t rank) const { return peers[rank].heard.load(std::memory_order_relaxed); }
+  /// Returns a rank whose process has sent no message for `seconds`, though it sent one before and
+  /// has not left. Time counts only while this process calls beat().
+  std::optional<uint32_t> silent(double seconds) const;
   /// Announces that this process sends no more. When all have done so, no message is in flight.
   void leave() { leaving = true; }
   bool haveAllLeft() const;
@@ -44,6 +48,7 @@ private:
     fsdprt_mpi_handle receiving, sending;
     bool left = false, toldLast = false, toldFailure = false;
     std::atomic<uint64_t> heard{0};
+    double still = 0; ///< seconds since the last message
     char program[2][64] = {}, label[2][144] = {}; // double buffer; `turn` is current
     uint32_t turn = 0;
   };
@@ -58,7 +63,7 @@ private:
   fsdprt_mpi_handle over;
   int tag;
   std::vector<Peer> peers;
-  double lastTold = 0;
+  double lastTold = 0, lastBeat = 0;
   bool leaving = false;
 };
 
