@@ -267,7 +267,7 @@ class Bench:
     def call(self, *command, cwd=None, code=0, env=None):
         """Runs a command to its end, and returns its output."""
         done = subprocess.run(command, cwd=cwd or self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, errors="replace", timeout=120,
+                              stderr=subprocess.STDOUT, text=True, errors="replace", timeout=600,
                               env={**(self.env or os.environ), **(env or {})})
         if done.returncode != code:
             raise Failed(f"expected exit code {code} of {' '.join(command)}, found {done.returncode}:\n{done.stdout}")
@@ -277,9 +277,12 @@ class Bench:
         return self.call(self.tool("fsdp-run"), *options, **how)
 
     def prepare(self):
-        """Writes m2.fsdp, m2.shard3.fsdp's siblings and texts, which all rows use."""
-        self.source.mkdir(parents=True)
+        """Compiles artifacts and writes texts, weights and saves, which all rows use."""
         here = self.source
+        if (here / "s2/latest").exists():  # of an earlier run with --work
+            return
+        shutil.rmtree(here, ignore_errors=True)
+        here.mkdir(parents=True)
         self.call(self.tool("fsdp-modelgen"), "llama", "--layers=2", "--hidden=48", "--heads=4", "--kv-heads=2",
                   "--intermediate=80", "--vocab=97", "--seq=11", "--batch=2", "-o", "m.mlir", cwd=here)
         for ranks in (2, 3):

@@ -48,7 +48,7 @@ private:
     fsdprt_mpi_handle receiving, sending;
     bool left = false, toldLast = false, toldFailure = false;
     std::atomic<uint64_t> heard{0};
-    double still = 0; ///< seconds since the last message
+    double still = 0;                             ///< seconds since the last message
     char program[2][64] = {}, label[2][144] = {}; // double buffer; `turn` is current
     uint32_t turn = 0;
   };

@@ -30,10 +30,10 @@ struct alignas(64) CollectiveSlot {
 struct alignas(64) Watcher {
   std::atomic<uint64_t> heartbeat{0}; // 0 until it begins to watch
   uint32_t process = 0;
-  uint32_t startedRanks = 0;           // 1: the ranks end with this process, which prints for them
-  double heartbeatSeconds = 0;         // time limit for its heartbeat and those of ranks
-  char program[32] = {};               // name, for messages
-  std::atomic<uint32_t> isSilent{0};   // 1: a rank has found that the heartbeat stopped
+  uint32_t startedRanks = 0;         // 1: the ranks end with this process, which prints for them
+  double heartbeatSeconds = 0;       // time limit for its heartbeat and those of ranks
+  char program[32] = {};             // name, for messages
+  std::atomic<uint32_t> isSilent{0}; // 1: a rank has found that the heartbeat stopped
 
   /// Returns a text such as "the process that started the ranks (process 42) has sent no heartbeat
   /// for 2 s".

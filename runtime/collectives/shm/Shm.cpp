@@ -88,8 +88,7 @@ void ShmCommunicator::checkWatcher() {
   double now = monotonicSeconds(), since = now - lastLooked;
   uint64_t beats = watcher.heartbeat.load(std::memory_order_acquire);
   bool beatsOn = beats == 0 || beats != watcherBeats || lastLooked == 0;
-  watcherSilent =
-      beatsOn ? 0 : watcherSilent + std::min(since, 2e-3 * heartbeatMilliseconds);
+  watcherSilent = beatsOn ? 0 : watcherSilent + std::min(since, 2e-3 * heartbeatMilliseconds);
   watcherBeats = beats;
   lastLooked = now;
   if (beatsOn || watcherSilent <= watcher.heartbeatSeconds || watcher.isSilent.exchange(1))
@@ -103,8 +102,8 @@ void ShmCommunicator::checkWatcher() {
 
 void ShmCommunicator::poll() {
   if (watchdog->hasFailed() && block->header().watcher.isSilent)
-    throw Error(FSDPRT_HUNG, describeProgress(firstRank()) + ": " +
-                                 block->header().watcher.silence());
+    throw Error(FSDPRT_HUNG,
+                describeProgress(firstRank()) + ": " + block->header().watcher.silence());
   if (watchdog->hasFailed() && channel.isClosed())
     throw Error(FSDPRT_LOST,
                 format("%s: the process that watches the ranks (started by rank 0) is gone",
