@@ -145,7 +145,7 @@ def rows():
                       exits(how, rank), LIMIT[how], needs)
             yield Row(f"stopped/{how}/{rank}", "Stopped ranks", f"SIGSTOP of rank {rank}",
                       "code 4: rank has sent no heartbeat", stopped(how, rank), LIMIT[how], needs,
-                      short=rank == 1 and how == "processes")
+                      short=rank == 1 and how != "env")
     yield Row("lost/env/before-meeting", "Lost ranks", "kill -9 of rank 1 while rank 2 is missing",
               "code 3: rank 1 was lost before all ranks had met", lost_before_all_met, 2.5)
     for name, number in (("kill", signal.SIGKILL), ("abort", signal.SIGABRT)):
@@ -157,13 +157,14 @@ def rows():
     yield Row("launcher/processes/kill", "Launchers and hosts", "kill -9 of the launcher", "the shell names it; ranks end",
               launcher_killed, 2.5, short=True)
     yield Row("launcher/processes/stop", "Launchers and hosts", "SIGSTOP of the launcher",
-              "ranks name the launcher, end it and themselves", launcher_stopped, 2.5)
+              "a rank names the launcher and ends it; ranks end", launcher_stopped, 2.5, short=True)
     gone = r"error: .*the process that watches the ranks \(started by rank 0\) is gone"
     yield Row("host/env/kill", "Launchers and hosts", "kill -9 of the host", "code 3: the process that watches the ranks is gone",
               host(signal.SIGKILL, 3, gone), 2.5)
     still = r"error: .*the process that watches the ranks .* has sent no heartbeat for"
     yield Row("host/env/stop", "Launchers and hosts", "SIGSTOP of the host",
-              "code 4: the process that watches the ranks has sent no heartbeat", host(signal.SIGSTOP, 4, still), 2.5)
+              "code 4: the process that watches the ranks has sent no heartbeat", host(signal.SIGSTOP, 4, still), 2.5,
+              short=True)
     yield Row("launcher/mpi/kill", "Launchers and hosts", "kill -9 of mpirun", "the shell names it; ranks end",
               mpirun_killed, 5, "mpi")
     yield Row("launcher/mpi/stop", "Launchers and hosts", "SIGSTOP of mpirun for 3 s, then SIGTERM to rank 0",

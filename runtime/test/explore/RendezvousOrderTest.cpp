@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Runs the rendezvous of two or three ranks in every order that Interleavings.h describes, with
-// crashes, late ranks, duplicates, strangers and a second job at the same address. After each run:
+// crashes, late ranks, duplicates, foreign processes and a second job at the same address. After each run:
 //
 //  1. Every process has ended, within a limited time and number of turns: it met the others, or
 //     threw an error with a status and a message.
@@ -49,14 +49,14 @@ struct Outcome {
   std::string message;
 };
 
-/// Explores a set of ranks of a job of `ranks`, and strangers.
+/// Explores a set of ranks of a job of `ranks`, and foreign processes.
 class Meeting {
 public:
   Meeting(uint32_t ranks, std::vector<Rank> wanted, unsigned deviations, unsigned crashes)
       : ranks(ranks), wanted(std::move(wanted)), order(deviations, crashes) {}
   /// Adds a process that connects to the address, sends bytes, and closes.
-  Meeting &stranger(std::string bytes) {
-    strangers.push_back(std::move(bytes));
+  Meeting &foreign(std::string bytes) {
+    foreigners.push_back(std::move(bytes));
     return *this;
   }
   /// Requires that all ranks meet if no process crashes.
@@ -84,8 +84,8 @@ private:
     outcomes.resize(wanted.size());
     for (size_t i = 0; i < wanted.size(); ++i)
       add(outcomes[i], wanted[i]);
-    for (const std::string &bytes : strangers)
-      order.add("stranger", [this, bytes] { visit(bytes); });
+    for (const std::string &bytes : foreigners)
+      order.add("foreign process", [this, bytes] { visit(bytes); });
   }
   void add(Outcome &outcome, const Rank &rank) {
     outcome.rank = rank;
@@ -187,7 +187,7 @@ private:
 
   uint32_t ranks;
   std::vector<Rank> wanted;
-  std::vector<std::string> strangers;
+  std::vector<std::string> foreigners;
   bool meets = false;
   Interleavings order;
   std::vector<Outcome> outcomes;
@@ -217,12 +217,12 @@ TEST(RendezvousOrder, AMissingRank) {
   EXPECT_EQ(Meeting(2, {{'A', 1}}, 1, 0).explore(), "");
 }
 
-TEST(RendezvousOrder, Strangers) {
+TEST(RendezvousOrder, ForeignProcesses) {
   Frame half = Frame::make(Frame::hello);
   std::string bytes(reinterpret_cast<const char *>(&half), sizeof half / 2);
   EXPECT_EQ(Meeting(2, {{'A', 0}, {'A', 1}}, 1, 0)
-                .stranger("GET / HTTP/1.1\r\n\r\n")
-                .stranger(bytes)
+                .foreign("GET / HTTP/1.1\r\n\r\n")
+                .foreign(bytes)
                 .mustMeet()
                 .explore(),
             "");

@@ -1,4 +1,4 @@
-"""Strangers that connect to rank 0, and processes that listen in rank 0's place."""
+"""Other programs that connect to rank 0, or that listen in rank 0's place."""
 import socket
 import struct
 import threading
@@ -21,7 +21,7 @@ def connect(port, seconds=20):
             time.sleep(0.02)
 
 
-def stranger(act):
+def visited(act):
     """Rank 0 waits for rank 1, while act(port) connects; then rank 1 starts, and the run has to succeed."""
     def run(bench):
         job = Job(bench, "env").start(TEXT, "--steps=4", only=[0])
@@ -51,7 +51,7 @@ def says(data):
 
 
 def many(port):
-    """More connections than rank 0 keeps; most are closed again without a word."""
+    """More connections than rank 0 keeps; they send nothing."""
     first = connect(port)
     rest = []
     for _ in range(200):
@@ -124,7 +124,7 @@ def rank1_missing(bench):
 
 
 def rows():
-    group = "Strangers at the address of rank 0"
+    group = "Other programs that connect to rank 0"
     fine = "code 0: the connections are ignored"
     for name, planted, act in (
             ("silent", "three connections that send nothing", silent),
@@ -133,7 +133,7 @@ def rows():
             ("cut", "the first half of a frame", says(frame(1, 0, b"")[:700])),
             ("welcome", "a frame that only rank 0 may send", says(frame(3, 0, b"nowhere"))),
             ("many", "200 connections", many)):
-        yield Row(f"stranger/env/{name}", group, planted, fine, stranger(act), short=name in ("silent", "http"))
+        yield Row(f"foreign/env/{name}", group, planted, fine, visited(act), short=name in ("silent", "http"))
     group = "Listeners in the place of rank 0"
     answers = [
         ("silent", "accepts and sends nothing", lambda c: None, 4, r"rank 0 was not found at .*does not answer", 0),
