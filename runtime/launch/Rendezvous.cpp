@@ -20,6 +20,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 using namespace fsdprt;
 

@@ -19,6 +19,7 @@
 #include <cstring>
 #include <poll.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 using namespace fsdprt;
 

@@ -65,8 +65,8 @@ def pipe(how, options, code, pattern):
     def run(bench):
         os.mkfifo(bench.folder / "pipe")
         bench.kept("pipe")
-        job = Job(bench, how).start(*options, "--steps=4", artifact="pipe" if "artifact" in options else None) \
-            if "artifact" not in options else Job(bench, how).start("--text=a.txt", "--steps=4", artifact="pipe")
+        artifact = "pipe" if options == ["artifact"] else None
+        job = Job(bench, how).start(*(["--text=a.txt"] if artifact else options), "--steps=4", artifact=artifact)
         return job.check(code, pattern, max(process.begun for process in job.processes.values()), 1)
     return run
 
@@ -75,11 +75,11 @@ def rows():
     group = "Inputs that change"
     for how in HOWS:
         needs = "mpi" if how == "mpi" else ""
-        ended = r"(error|warning): .*t\.txt: .*changed while it was in use: expected .*, found .*; the run ended after step"
+        ended = r"(error|warning): .*t\.txt: .*changed while it was in use.*; the run ended after step"
         for name, planted, change in (("cut", "the token file is cut", cut), ("rewritten", "the token file is rewritten in place", rewrite),
                                       ("grown", "the token file grows", grow)):
             yield Row(f"input/{how}/{name}", group, planted, "code 1: file changed, with a save",
-                      changed(how, change, 1, ended.replace(": expected .*, found .*", ".*"), 0), 0, needs,
+                      changed(how, change, 1, ended, 0), 0, needs,
                       short=how == "processes" and name != "grown")
         yield Row(f"input/{how}/removed", group, "the token file is removed", "code 0: the weights of the opened file",
                   replaced(how, True), 0, needs)

@@ -85,7 +85,7 @@ def whole_process_killed(bench):
 def failing(how, fault, words, rank=0):
     """Calls of rank `rank` that write below the folder of saves fail from the tenth on."""
     def run(bench):
-        job = Job(bench, how, LD_PRELOAD=bench.library("libfsdprt_failpoint.so"), FAIL_IN="/saves/" if how == "none" else "saves",
+        job = Job(bench, how, LD_PRELOAD=bench.library("libfsdprt_failpoint.so"), FAIL_IN="saves",
                   FAIL_AT="10", FAIL_HOW=fault, **({} if how == "threads" else {"FAIL_RANK": str(rank)}))
         job.start(*SAVING)
         job.named(rf"error: .*step \d could not be saved: .*{words}; earlier saves are untouched", 0, 0)

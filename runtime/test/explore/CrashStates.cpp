@@ -180,17 +180,19 @@ void Disk::perform(const FileOp &op, const std::string &root) {
   }
 }
 
+/// Adds a node and all below it, as processes see it or as it was flushed.
+void Disk::addWhole(const std::string &path, int number, bool durable, Tree &tree) const {
+  const Node &node = nodes[number];
+  if (!path.empty())
+    tree[path] =
+        node.isFolder ? std::nullopt : std::optional(durable ? node.durable : node.content);
+  for (const auto &[name, child] : durable ? node.durableNames : node.names)
+    addWhole(path.empty() ? name : path + "/" + name, child, durable, tree);
+}
+
 Tree Disk::current() const {
   Tree tree;
-  std::function<void(const std::string &, int)> walk = [&](const std::string &prefix, int node) {
-    for (const auto &[name, child] : nodes[node].names) {
-      tree[prefix + name] =
-          nodes[child].isFolder ? std::nullopt : std::optional(nodes[child].content);
-      if (nodes[child].isFolder)
-        walk(prefix + name + "/", child);
-    }
-  };
-  walk("", 0);
+  addWhole("", 0, false, tree);
   return tree;
 }
 
@@ -226,6 +228,16 @@ bool Disk::expand(std::vector<std::pair<std::string, int>> open, Tree tree,
     for (std::string &content : contents(node)) {
       tree[path] = std::move(content);
       if (!expand(open, tree, callback))
+        return false;
+    }
+    return true;
+  }
+  if (std::string name = split(path).second;
+      name.size() > 5 && name[0] == '.' && name.compare(name.size() - 4, 4, ".tmp") == 0) {
+    for (bool durable : {false, true}) {
+      Tree with = tree;
+      addWhole(path, number, durable, with);
+      if (!expand(open, std::move(with), callback))
         return false;
     }
     return true;

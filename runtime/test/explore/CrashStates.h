@@ -15,6 +15,9 @@
 //     half, all but the first, and all with zeros as data. A reader that verifies hashes cannot
 //     distinguish more cases.
 //
+//  5. Of a folder with a temporary name (".*.tmp"), which readers ignore, two cases are tried: all
+//     changes in it are lost, or all are kept.
+//
 // forEachState() calls back with each tree that is possible after a number of operations.
 //
 //===----------------------------------------------------------------------===//
@@ -90,6 +93,7 @@ private:
   int add(bool isFolder);
   void change(const std::string &path, NameChange what);
   std::vector<std::string> contents(const Node &node) const;
+  void addWhole(const std::string &path, int node, bool durable, Tree &tree) const;
   bool expand(std::vector<std::pair<std::string, int>> open, Tree tree,
               const std::function<bool(const Tree &)> &callback) const;
   static void apply(std::string &content, const DataChange &change, bool zeros);

@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Runs the rendezvous of two or three ranks in every order that Interleavings.h describes, with
-// crashes, late ranks, duplicates, foreign processes and a second job at the same address. After each run:
+// crashes, late ranks, duplicates, foreign processes and a second job at the same address. After
+// each run:
 //
 //  1. Every process has ended, within a limited time and number of turns: it met the others, or
 //     threw an error with a status and a message.
