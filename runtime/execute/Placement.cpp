@@ -155,7 +155,8 @@ static std::unique_ptr<Communicator> makeControl(const Artifact &artifact,
     return std::make_unique<MpiCommunicator>(
         mesh, options.rank, options.own_sums ? MpiReduce::library : MpiReduce::ordered,
         agreementOf(artifact, options), timeoutSeconds,
-        options.meeting_seconds > 0 ? options.meeting_seconds : 60);
+        options.meeting_seconds > 0 ? options.meeting_seconds : 60,
+        options.heartbeat_seconds > 0 ? options.heartbeat_seconds : 4);
   return std::make_unique<ShmCommunicator>(mesh, options.rank, options.channel,
                                            agreementOf(artifact, options), timeoutSeconds, spins);
 }

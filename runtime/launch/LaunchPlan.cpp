@@ -93,10 +93,9 @@ void fsdprt::placeProcess(LaunchOptions &options) {
     badInput("--device=cuda: ranks on GPUs are threads of one process, or processes over NCCL: "
              "expected --backend=local or nccl, found '%s'",
              options.control.c_str());
-  if (options.heartbeatGiven && !options.processes && !options.needsRendezvous)
-    badInput("--heartbeat-seconds applies to processes of one machine (--processes, torchrun), but "
-             "this one %s",
-             options.place ? "meets others over MPI" : "has all ranks");
+  if (options.heartbeatGiven && !options.processes && !options.place)
+    badInput("--heartbeat-seconds applies to several processes (--processes, torchrun, mpirun), "
+             "but this one has all ranks");
 }
 
 void fsdprt::checkPlaceOf(const LaunchOptions &options, uint64_t ranks) {

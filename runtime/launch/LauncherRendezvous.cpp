@@ -92,7 +92,7 @@ void Host::findLost() {
 }
 
 void Host::run() {
-  begin();
+  begin(/*startedRanks=*/false);
   while (!allEnded()) {
     host.serve(pollSeconds);
     takeFailures();

@@ -41,7 +41,8 @@ protected:
   /// Tells the ranks the first error.
   virtual void tell(const Error &) {}
 
-  void begin();
+  /// Begins to watch. `startedRanks` is true if the ranks are children and end with this process.
+  void begin(bool startedRanks);
   void takeFailures();
   void checkArrival();
   void checkHeartbeats();

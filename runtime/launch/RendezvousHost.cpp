@@ -12,13 +12,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "core/FutexEvent.h"
+#include "launch/Network.h"
 #include "launch/Rendezvous.h"
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <poll.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 using namespace fsdprt;
 
@@ -29,21 +30,13 @@ static constexpr double occupiedSeconds = 5; // time for which another process m
 static constexpr size_t mostStrangers = 64;  // limit of unidentified connections
 
 static Descriptor listenAt(const MeetingAddress &address, int type) {
-  Descriptor file(socket(address.address.ss_family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  int yes = 1;
-  if (address.address.ss_family != AF_UNIX)
-    setsockopt(file.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  if (!file.isOpen() ||
-      bind(file.get(), reinterpret_cast<const sockaddr *>(&address.address), address.bytes) != 0 ||
-      listen(file.get(), SOMAXCONN) != 0)
-    return Descriptor();
-  return file;
+  return Descriptor(Network::get().listen(address.address, address.bytes, type));
 }
 
 RendezvousHost::RendezvousHost(const LaunchPlace &place, double seconds, bool asks)
-    : place(place), limit(monotonicSeconds() + seconds), seconds(seconds) {
+    : place(place), limit(Network::get().now() + seconds), seconds(seconds) {
   std::string where;
-  for (double deadline = std::min(limit, monotonicSeconds() + occupiedSeconds);
+  for (double deadline = std::min(limit, Network::get().now() + occupiedSeconds);
        !listening.isOpen();) {
     int problem = EAGAIN;
     std::string unknown;
@@ -62,16 +55,16 @@ RendezvousHost::RendezvousHost(const LaunchPlace &place, double seconds, bool as
     if (problem != EADDRINUSE && problem != EAGAIN)
       badInput("rank 0 cannot listen at %s (MASTER_ADDR, MASTER_PORT): %s", where.c_str(),
                strerror(problem));
-    if (monotonicSeconds() > deadline && problem == EADDRINUSE) {
+    if (Network::get().now() > deadline && problem == EADDRINUSE) {
       std::string answer = asks ? askWhoListens(addresses.back(), place) : "";
       badInput("rank 0 cannot listen at %s (MASTER_ADDR, MASTER_PORT): another process uses it; "
                "choose another MASTER_PORT%s%s",
                where.c_str(), answer.empty() ? "" : "; that process reports: ", answer.c_str());
     }
-    if (monotonicSeconds() > limit)
+    if (Network::get().now() > limit)
       badInput("MASTER_ADDR: the name '%s' could not be resolved within %g s: %s",
                printable(place.address).c_str(), seconds, unknown.c_str());
-    usleep(100000);
+    Network::get().sleep(0.1);
   }
 }
 
@@ -114,13 +107,13 @@ void RendezvousHost::await(int extra, double until) {
   std::vector<pollfd> wanted = {{listening.get(), POLLIN, 0}, {extra, POLLIN, 0}};
   for (const auto &guest : guests)
     wanted.push_back({guest->connection.get(), POLLIN, 0});
-  double wait = std::clamp(until - monotonicSeconds(), 0.0, tellSeconds);
-  poll(wanted.data(), wanted.size(), static_cast<int>(wait * 1000) + 1);
+  double wait = std::clamp(until - Network::get().now(), 0.0, tellSeconds);
+  Network::get().poll(wanted.data(), wanted.size(), wait + 0.001);
 }
 
 void RendezvousHost::acceptAll() {
   for (int file;
-       (file = accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0;) {
+       (file = Network::get().accept(listening.get(), SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0;) {
     if (guests.size() - numKnown() >= mostStrangers)
       guests.erase(std::find_if(guests.begin(), guests.end(),
                                 [](const auto &guest) { return !guest->isKnown; }));
@@ -218,8 +211,8 @@ void RendezvousHost::admit(Guest &guest) {
   const Guest *twin = find(hello.rank);
   guest.isKnown = true;
   if (hello.secondsLeft > 0)
-    // The host fails at the earliest time limit of all ranks, so that all ranks fail together.
-    limit = std::min(limit, monotonicSeconds() + hello.secondsLeft);
+    // All ranks fail at the same time.
+    limit = std::min(limit, Network::get().now() + hello.secondsLeft);
   if (hello.interface != fsdprt_abi_version())
     badInput("rank %u (%s) has interface %u.%u of the runtime, rank 0 %u.%u; start all ranks from "
              "one installation",
@@ -258,9 +251,9 @@ void RendezvousHost::checkMachines() const {
 }
 
 void RendezvousHost::tellMissing() {
-  if (monotonicSeconds() - lastTold < tellSeconds)
+  if (Network::get().now() - lastTold < tellSeconds)
     return;
-  lastTold = monotonicSeconds();
+  lastTold = Network::get().now();
   Frame frame = Frame::make(Frame::missing);
   std::strncpy(frame.text, missing().c_str(), sizeof frame.text - 1);
   for (const auto &guest : guests)
@@ -290,9 +283,9 @@ void RendezvousHost::welcome(std::vector<Member> &members) {
       sendFrame(guest->connection.get(), frame);
   members.resize(place.ranks);
   uint32_t joined = 0;
-  for (double until = monotonicSeconds() + joinSeconds; joined < place.ranks;) {
+  for (double until = Network::get().now() + joinSeconds; joined < place.ranks;) {
     await(door.get(), until);
-    for (int file; (file = accept4(door.get(), nullptr, nullptr, SOCK_CLOEXEC)) >= 0;) {
+    for (int file; (file = Network::get().accept(door.get(), SOCK_CLOEXEC)) >= 0;) {
       Channel channel(file);
       std::optional<int> process = processBehind(file);
       int attached;
@@ -306,7 +299,7 @@ void RendezvousHost::welcome(std::vector<Member> &members) {
       ++joined;
     }
     for (uint32_t rank = 0; rank < place.ranks; ++rank)
-      if (!members[rank].channel.isOpen() && monotonicSeconds() > until)
+      if (!members[rank].channel.isOpen() && Network::get().now() > until)
         throw Error(FSDPRT_LOST, format("rank %u (%s) was lost after all ranks had met", rank,
                                         nameOf(find(rank)->hello).c_str()));
   }
@@ -320,7 +313,7 @@ void RendezvousHost::refuse(const Error &reason, std::set<uint32_t> told) {
   frame.status = reason.status;
   std::strncpy(frame.text, reason.what(), sizeof frame.text - 1);
   bool staysTrue = reason.status == FSDPRT_BAD_INPUT;
-  for (double until = monotonicSeconds() + lingerSeconds; monotonicSeconds() < until;) {
+  for (double until = Network::get().now() + lingerSeconds; Network::get().now() < until;) {
     for (auto guest = guests.begin(); guest != guests.end();) {
       Guest &each = **guest;
       FrameReader::State state =
@@ -348,7 +341,7 @@ std::vector<RendezvousHost::Member> RendezvousHost::gather() {
       await(-1, limit);
       acceptAll();
       readAll();
-      if (numKnown() < place.ranks && monotonicSeconds() > limit)
+      if (numKnown() < place.ranks && Network::get().now() > limit)
         throw Error(FSDPRT_HUNG,
                     format("%s did not arrive within %g s", missing().c_str(), seconds));
       if (numKnown() < place.ranks)

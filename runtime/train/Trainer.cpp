@@ -95,6 +95,7 @@ void Trainer::createSession() {
         options.place && options.place->localRank ? *options.place->localRank + 1 : 0;
   }
   wanted.timeout_seconds = options.timeoutSeconds;
+  wanted.heartbeat_seconds = options.heartbeatGiven ? options.heartbeatSeconds : 0;
   wanted.offload_directory =
       options.offloadDirectory.empty() ? nullptr : options.offloadDirectory.c_str();
   wanted.seed = options.seed.value_or(run.info.seed);

@@ -24,9 +24,10 @@ static constexpr size_t pieceBytes = 32 << 20; // size of the largest message of
 
 MpiCommunicator::MpiCommunicator(Mesh newMesh, uint32_t rank, MpiReduce reduce,
                                  const std::string &agreement, double timeoutSeconds,
-                                 double meetingSeconds)
+                                 double meetingSeconds, double heartbeatSeconds)
     : Communicator(std::move(newMesh), LocalRanks{0, 1}, nullptr),
-      mpi(MpiLibrary::get(meetingSeconds)), reduce(reduce), meetingSeconds(meetingSeconds) {
+      mpi(MpiLibrary::get(meetingSeconds)), reduce(reduce), meetingSeconds(meetingSeconds),
+      heartbeatSeconds(heartbeatSeconds) {
   localRange.first = mpi.rank();
   if (mpi.size() != ranks())
     badInput("expected %u processes, one for each rank of mesh %s, found %u from %s; start with "
@@ -188,6 +189,14 @@ bool MpiCommunicator::advanceAll(WorkerPool *pool) {
   return true;
 }
 
+/// Throws Error if the process of another rank is stopped, or if the link to it is cut.
+void MpiCommunicator::checkHeartbeats() {
+  std::optional<uint32_t> rank = heartbeat->silent(heartbeatSeconds);
+  if (rank && !watchdog->hasFailed())
+    throw Error(FSDPRT_HUNG, format("rank %u has sent no heartbeat for %g s: %s", *rank,
+                                    heartbeatSeconds, describeProgress(*rank).c_str()));
+}
+
 void MpiCommunicator::serve() {
   while (!ending) {
     uint32_t seen = endingEvent.read();
@@ -195,6 +204,7 @@ void MpiCommunicator::serve() {
       std::lock_guard<std::mutex> lock(mpi.getMutex());
       if (!problem) {
         heartbeat->beat();
+        checkHeartbeats();
         advanceAll(nullptr);
       }
     } catch (const Error &error) {

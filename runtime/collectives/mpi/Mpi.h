@@ -30,7 +30,7 @@ public:
   /// Connects to the other processes. Throws Error unless there is one process for each rank of the
   /// mesh, this process has rank `rank`, and `agreement` is equal in all processes (Agreement.h).
   MpiCommunicator(Mesh mesh, uint32_t rank, MpiReduce reduce, const std::string &agreement,
-                  double timeoutSeconds, double meetingSeconds);
+                  double timeoutSeconds, double meetingSeconds, double heartbeatSeconds);
   ~MpiCommunicator() override;
 
   const char *name() const override { return "mpi"; }
@@ -57,6 +57,7 @@ private:
   fsdprt_mpi_handle groupOver(const std::vector<uint32_t> &members);
   bool advanceAll(WorkerPool *pool);
   void serve();
+  void checkHeartbeats();
   void endService();
   /// Waits until done() returns true. Calls late() if the result of beats() has not changed within
   /// the progress timeout.
@@ -68,7 +69,7 @@ private:
 
   MpiLibrary &mpi;
   MpiReduce reduce;
-  double meetingSeconds;
+  double meetingSeconds, heartbeatSeconds;
   fsdprt_mpi_handle world;
   std::unique_ptr<MpiHeartbeat> heartbeat;
   MpiLanes lanes;

@@ -15,6 +15,7 @@
 
 #include "collectives/Watchdog.h"
 #include "collectives/mpi/MpiLibrary.h"
+#include <optional>
 
 namespace fsdprt {
 
@@ -28,8 +29,10 @@ public:
   void beat();
   /// Returns the number of messages that the process of a rank has sent.
   uint64_t heard(uint32_t rank) const { return peers[rank].heard.load(std::memory_order_relaxed); }
-  /// Makes the next message to each process the last one. When haveAllLeft() returns true, no
-  /// message is in flight.
+  /// Returns a rank whose process has sent no message for `seconds`, though it sent one before and
+  /// has not left. Time counts only while this process calls beat().
+  std::optional<uint32_t> silent(double seconds) const;
+  /// Announces that this process sends no more. When all have done so, no message is in flight.
   void leave() { leaving = true; }
   bool haveAllLeft() const;
   /// Returns true if messages with the failure have been sent to all other processes.
@@ -46,7 +49,8 @@ private:
     fsdprt_mpi_handle receiving, sending;
     bool left = false, toldLast = false, toldFailure = false;
     std::atomic<uint64_t> heard{0};
-    char program[2][64] = {}, label[2][144] = {}; ///< double buffers; `turn` is the current index
+    double still = 0;                             ///< seconds since the last message
+    char program[2][64] = {}, label[2][144] = {}; // double buffer; `turn` is current
     uint32_t turn = 0;
   };
 
@@ -60,7 +64,7 @@ private:
   fsdprt_mpi_handle over;
   int tag;
   std::vector<Peer> peers;
-  double lastTold = 0;
+  double lastTold = 0, lastBeat = 0;
   bool leaving = false;
 };
 

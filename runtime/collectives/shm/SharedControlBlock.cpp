@@ -73,6 +73,12 @@ SharedControlBlock::~SharedControlBlock() {
     close(file);
 }
 
+std::string Watcher::silence() const {
+  return format("the process that %s (process %u) has sent no heartbeat for %g s",
+                startedRanks ? "started the ranks" : "watches the ranks", process,
+                heartbeatSeconds);
+}
+
 std::unique_ptr<Watchdog> SharedControlBlock::watchdog(double timeoutSeconds) const {
   return std::make_unique<Watchdog>(&rankSlot(0).progress, sizeof(RankSlot), &header().failed,
                                     ranks(), timeoutSeconds);

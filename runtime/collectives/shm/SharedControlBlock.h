@@ -26,6 +26,20 @@ struct alignas(64) CollectiveSlot {
   uint64_t source = 0, target = 0;   ///< offsets of the buffers from the rank's base address
 };
 
+/// The process that watches the ranks. Ranks check its heartbeat as it checks theirs.
+struct alignas(64) Watcher {
+  std::atomic<uint64_t> heartbeat{0}; // 0 until it begins to watch
+  uint32_t process = 0;
+  uint32_t startedRanks = 0;         // 1: the ranks end with this process, which prints for them
+  double heartbeatSeconds = 0;       // time limit for its heartbeat and those of ranks
+  char program[32] = {};             // name, for messages
+  std::atomic<uint32_t> isSilent{0}; // 1: a rank has found that the heartbeat stopped
+
+  /// Returns a text such as "the process that started the ranks (process 42) has sent no heartbeat
+  /// for 2 s".
+  std::string silence() const;
+};
+
 class SharedControlBlock {
 public:
   static constexpr size_t nameBytes = 192, mailboxBytes = 1 << 20;
@@ -34,6 +48,7 @@ public:
     uint64_t magic, bytes;
     uint32_t ranks, collectives;
     alignas(64) std::atomic<uint32_t> failed;
+    Watcher watcher;
   };
   struct alignas(64) RankSlot {
     RankProgress progress;

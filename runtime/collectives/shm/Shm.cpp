@@ -20,6 +20,8 @@
 #include "collectives/shm/Shm.h"
 #include "core/Agreement.h"
 #include <algorithm>
+#include <csignal>
+#include <cstdio>
 #include <cstring>
 
 using namespace fsdprt;
@@ -73,12 +75,36 @@ void ShmCommunicator::beatHeart() {
     // If the channel is closed, the host has ended.
     if (channel.isClosed())
       watchdog->fail();
+    checkWatcher();
     if (!ending)
       endingEvent.sleep(seen, heartbeatMilliseconds);
   }
 }
 
+/// Ends a process that watches the ranks but has no heartbeat: it is stopped, so it would remain
+/// when the ranks have ended. If it has started the ranks, they end with it, so the reason is
+/// printed here. As in ProcessSupervisor, time counts only while this process runs.
+void ShmCommunicator::checkWatcher() {
+  Watcher &watcher = block->header().watcher;
+  double now = monotonicSeconds(), since = now - lastLooked;
+  uint64_t beats = watcher.heartbeat.load(std::memory_order_acquire);
+  bool beatsOn = beats == 0 || beats != watcherBeats || lastLooked == 0;
+  watcherSilent = beatsOn ? 0 : watcherSilent + std::min(since, 2e-3 * heartbeatMilliseconds);
+  watcherBeats = beats;
+  lastLooked = now;
+  if (beatsOn || watcherSilent <= watcher.heartbeatSeconds || watcher.isSilent.exchange(1))
+    return;
+  watchdog->fail(FSDPRT_HUNG);
+  if (watcher.startedRanks)
+    std::fprintf(stderr, "%s: error: %s; ending it and all ranks\n", watcher.program,
+                 watcher.silence().c_str());
+  ::kill(static_cast<pid_t>(watcher.process), SIGKILL);
+}
+
 void ShmCommunicator::poll() {
+  if (watchdog->hasFailed() && block->header().watcher.isSilent)
+    throw Error(FSDPRT_HUNG,
+                describeProgress(firstRank()) + ": " + block->header().watcher.silence());
   if (watchdog->hasFailed() && channel.isClosed())
     throw Error(FSDPRT_LOST,
                 format("%s: the process that watches the ranks (started by rank 0) is gone",

@@ -44,8 +44,9 @@ private:
   void writeNames();
   void beat();
   void beatHeart();
-  /// Waits until ready() returns true, which an action of `rank` causes. Throws Error if the
-  /// process of `rank` sends no heartbeat within the time limit.
+  void checkWatcher();
+  /// Waits until ready(), which `rank` makes true. Throws Error if the process of `rank` sends no
+  /// heartbeat within the time limit.
   template <typename Ready>
   void awaitDesk(uint32_t rank, const char *why, Ready ready);
 
@@ -54,6 +55,8 @@ private:
   ArenaMemory own;
   std::vector<std::unique_ptr<PeerArena>> arenas;
   double timeout;
+  uint64_t watcherBeats = 0;                ///< last value of the watcher's heartbeat
+  double watcherSilent = 0, lastLooked = 0; ///< seconds without a new value; time of the last check
   std::atomic<bool> ending{false};
   FutexEvent endingEvent;
   std::thread heart;
