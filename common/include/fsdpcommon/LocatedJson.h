@@ -61,8 +61,7 @@ struct JsonProblem {
 std::string shortText(std::string_view text, size_t most = 80);
 
 /// Parses a file of at most 16 MiB, nested at most 64 deep, without a name twice in one object.
-/// Returns nothing and sets `problem` on failure. Reading from a pipe fails after 10 seconds
-/// without data.
+/// Returns nothing and sets `problem` on failure. The wait for a pipe is limited (InputStream.h).
 std::optional<JsonValue> readJson(const std::string &path, JsonProblem &problem);
 /// Does the same for a text in memory.
 std::optional<JsonValue> parseJson(std::string_view text, JsonProblem &problem);

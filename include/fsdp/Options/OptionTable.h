@@ -103,6 +103,9 @@ std::optional<std::string> checkValues(const StepOptions &options);
 /// options without effect from a configuration file.
 std::optional<std::string> findUnread(const StepOptions &options);
 
+/// Returns whether all conditions of a row are met, so that its option has an effect.
+bool hasEffect(const OptionRow &row, const StepOptions &options);
+
 /// Returns the option name nearest to an unknown name, or nothing if no name is near.
 std::optional<std::string> findNearest(llvm::StringRef name);
 

@@ -117,7 +117,7 @@ public:
   std::vector<const uint8_t *> observed; ///< per lane: address of its last relaxed read
   std::vector<BulkGroups> bulk;          ///< per lane, created at their first use
   std::vector<AsyncCopies> copies;       ///< per lane, created at their first use
-  LibraryGemm products;                  ///< wgmma in flight
+  WarpProducts products;                 ///< wgmma in flight
   /// Per lane: phase of its last barrier.cluster.arrive plus one; 0 if it need not wait.
   uint64_t clusterPhase[warpSize] = {};
   uint32_t currentPc() const { return splits[split].pc; }
