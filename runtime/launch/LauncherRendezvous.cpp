@@ -155,8 +155,8 @@ void fsdprt::reportToPeers(const LaunchPlace &place, const Error &error) {
                      refusalSeconds);
 }
 
-/// Continues the host if it was stopped. A stopped host would never notice the end of the ranks, and
-/// would stay behind.
+/// Continues the host if it was stopped. A stopped host would never notice the end of the ranks,
+/// and would stay behind.
 static void continueHost(int channel) {
   if (std::optional<int> host = processBehind(channel); host && *host > 0)
     ::kill(*host, SIGCONT);
