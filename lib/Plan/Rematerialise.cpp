@@ -99,7 +99,9 @@ class RematerialisePass : public fsdp::impl::RematerialisePassBase<Rematerialise
       return failure();
     std::string expected;
     std::optional<OffloadKinds> kinds = parseValue<OffloadKinds>(offload, expected);
-    MemorySearchOptions options{memoryLimit,     keepGathers, kinds && kinds->activations,
+    if (!kinds)
+      return getOperation().emitError("offload: ") << expected << ", found '" << offload << "'";
+    MemorySearchOptions options{memoryLimit,     keepGathers, kinds->activations,
                                 offloadMinBytes, schedule,    {}};
     options.addSchedule = [&](OpPassManager &pm, bool atAllCosts) {
       if (offload != "none")

@@ -138,7 +138,11 @@ static std::string agreementOf(const Artifact &artifact, const fsdprt_session_op
   agreement.add("the artifact's SHA-256", hash);
   agreement.add("the list of processor features", features);
   agreement.add("the seed", std::to_string(options.seed));
-  return agreement.text() + (options.agreement ? options.agreement : "");
+  // Callers name their options in lines of their own. The runs to trace come last, because ranks
+  // exchange as many events as they say.
+  Agreement exchanged;
+  exchanged.add("the number of runs to trace", std::to_string(options.trace_runs));
+  return agreement.text() + (options.agreement ? options.agreement : "") + exchanged.text();
 }
 
 static std::unique_ptr<Communicator> makeControl(const Artifact &artifact,

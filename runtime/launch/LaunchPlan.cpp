@@ -17,7 +17,6 @@
 #include "core/Error.h"
 #include "launch/Rendezvous.h"
 #include <cstdlib>
-#include <sys/random.h>
 #include <unistd.h>
 
 using namespace fsdprt;
@@ -110,10 +109,11 @@ void fsdprt::checkPlaceOf(const LaunchOptions &options, uint64_t ranks) {
 std::string fsdprt::flightRecordPath(const LaunchOptions &options) {
   if (!options.flightRecord.empty())
     return options.flightRecord;
-  const char *folder = std::getenv("TMPDIR");
-  // The name is random, because other users can create files in the same folder.
-  uint64_t digits = 0;
-  [[maybe_unused]] ssize_t drawn = getrandom(&digits, sizeof digits, GRND_NONBLOCK);
-  return format("%s/%s-%d-%016llx.flight.json", folder && *folder ? folder : "/tmp",
-                options.program, static_cast<int>(getpid()), (ull)digits);
+  const char *temporary = std::getenv("TMPDIR");
+  std::string folder = format("%s/%s-%d-XXXXXX", temporary && *temporary ? temporary : "/tmp",
+                              options.program, static_cast<int>(getpid()));
+  // The folder is of this user alone, because other users can create files in the temporary folder.
+  // If it cannot be created, writing the record fails with a message that names this path.
+  [[maybe_unused]] char *made = mkdtemp(folder.data());
+  return folder + "/flight.json";
 }

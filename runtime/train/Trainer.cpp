@@ -265,7 +265,8 @@ bool Trainer::validateAfter(uint64_t number) {
   if (isToEnd())
     return false;
   if (!last)
-    reporter.line("step %llu: validation loss %.4f nats per token", (ull)number, validationLoss);
+    reporter.line("step %llu: validation loss %.4f nats per token", (ull)number,
+                  printableNumber(validationLoss));
   return true;
 }
 
@@ -283,7 +284,7 @@ void Trainer::train() {
   if (data->validationBatches() && options.validateEvery) {
     double loss = validate();
     if (!isToEnd())
-      reporter.line("before training: validation loss %.4f nats per token", loss);
+      reporter.line("before training: validation loss %.4f nats per token", printableNumber(loss));
   }
   double began = monotonicSeconds(), firstLoss = 0, lastLoss = 0;
   StepCost all;
@@ -341,8 +342,8 @@ void Trainer::train() {
     return;
   growth.report(run);
   if (uint64_t batches = data->validationBatches(); batches && !isToEnd())
-    reporter.line("validation loss %.4f nats per token (%llu batch%s)", validationLoss,
-                  (ull)batches, batches == 1 ? "" : "es");
+    reporter.line("validation loss %.4f nats per token (%llu batch%s)",
+                  printableNumber(validationLoss), (ull)batches, batches == 1 ? "" : "es");
 }
 
 //===- The whole run ------------------------------------------------------===//

@@ -27,6 +27,11 @@ struct ParseLimits {
   bool areOptions = false;
 };
 
+/// Opens a file or a pipe; "-" is standard input. The wait for a named pipe is limited
+/// (fsdpcommon/InputStream.h). Returns null and sets `why` if that fails, or if a pipe has more
+/// than `most` bytes.
+std::unique_ptr<llvm::MemoryBuffer> openModel(StringRef path, uint64_t most, std::string &why);
+
 /// Reads the model in the file `path`, as text or bytecode. Returns null after an error. If this
 /// version of MLIR cannot parse the file, the error has notes on the expected form and how to
 /// export it.

@@ -125,8 +125,7 @@ void Access::check(const Place &place, unsigned bytes, unsigned lane, uint32_t t
   const Checks &checks = warp.block.cluster.grid.launch.checks;
   if (touch != Touch::Writes && checks.initialised)
     checkWritten(place, bytes, lane);
-  if (checks.races && !isSilent &&
-      (place.isShared || (place.isGlobal && !place.storage->isReadOnly)))
+  if (checks.races && (place.isShared || (place.isGlobal && !place.storage->isReadOnly)))
     checkRaces(place, bytes, lane, thread, value);
   if (place.isShared && place.storage != &warp.block.shared)
     noteVisit(place, thread);

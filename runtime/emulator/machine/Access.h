@@ -32,7 +32,6 @@ public:
   Access(Warp &warp, Touch touch) : warp(warp), touch(touch) {}
   bool isStrong = false; ///< strong access (PTX ISA, "Strong Operations")
   bool isAsync = false;  ///< the access goes through the async proxy
-  bool isSilent = false; ///< the access is not checked for races
 
   /// Resolves an address. Fails if the address is out of bounds or misaligned.
   Place resolve(Space space, uint64_t address, unsigned bytes, unsigned lane,

@@ -114,12 +114,11 @@ public:
   std::vector<Split> splits; ///< each parent precedes its children
   Storage local;
   LaneMask fenced = 0;                   ///< lanes that have executed a fence
-  std::vector<const uint8_t *> observed; ///< address of each lane's last relaxed read
-  std::vector<BulkGroups> bulk;          ///< groups of each lane, created at first use
-  std::vector<AsyncCopies> copies;       ///< groups of each lane, created at first use
-  LibraryGemm products;                  ///< products of wgmma that the warp has not waited for
-
-  /// Phase of each lane's last barrier.cluster.arrive plus one; 0 if the lane need not wait.
+  std::vector<const uint8_t *> observed; ///< per lane: address of its last relaxed read
+  std::vector<BulkGroups> bulk;          ///< per lane, created at their first use
+  std::vector<AsyncCopies> copies;       ///< per lane, created at their first use
+  WarpProducts products;                 ///< wgmma in flight
+  /// Per lane: phase of its last barrier.cluster.arrive plus one; 0 if it need not wait.
   uint64_t clusterPhase[warpSize] = {};
   uint32_t currentPc() const { return splits[split].pc; }
 

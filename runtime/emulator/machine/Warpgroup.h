@@ -30,7 +30,7 @@ struct RegisterUse {
 };
 
 /// The products of a warp.
-struct LibraryGemm {
+struct WarpProducts {
   std::vector<RegisterUse> registers; ///< by slot
   uint64_t fences = 0;
   uint64_t issued = 0, known = 0; ///< indices of the last products issued and waited for

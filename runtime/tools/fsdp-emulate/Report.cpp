@@ -10,10 +10,10 @@
 
 #include "Report.h"
 #include "emulator/machine/Program.h"
+#include "io/OutputFile.h"
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
-#include <fstream>
 
 using namespace fsdprt;
 using namespace fsdprt::emulate;
@@ -107,9 +107,7 @@ Save fsdprt::emulate::parseSave(const std::string &text, const std::vector<Argum
 }
 
 void fsdprt::emulate::saveArgument(const Save &save) {
-  std::ofstream file(save.path, std::ios::binary);
-  file.write(reinterpret_cast<const char *>(save.argument.storage->bytes),
-             static_cast<std::streamsize>(save.argument.storage->size));
-  if (!file.flush())
-    failed("cannot write %s", quoted(save.path).c_str());
+  OutputFile file(save.path, /*atomic=*/false);
+  file.write(save.argument.storage->bytes, save.argument.storage->size);
+  file.commit();
 }

@@ -11,9 +11,11 @@
 
 #include "ConfigFile.h"
 #include "core/Error.h"
+#include "fsdpcommon/InputStream.h"
 #include "fsdpcommon/LocatedJson.h"
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 #include <map>
 #include <numeric>
@@ -59,10 +61,23 @@ public:
   explicit JsonConfig(CLI::App &app) : app(app) {}
   std::string to_config(const CLI::App *, bool, bool, std::string) const override { return ""; }
 
-  std::vector<CLI::ConfigItem> from_config(std::istream &input) const override {
+  /// Reads the file by one open, whose wait for a pipe is limited. Returns the name of the stream
+  /// that CLI11 then opens and from_config() ignores, or the name itself if there is no such file.
+  std::string load(const std::string &name) {
+    std::error_code error;
+    if (name == path || !std::filesystem::exists(name, error) ||
+        std::filesystem::is_directory(name, error))
+      return name == path ? emptyFile : name;
+    std::string problem = fsdpcommon::readInput(name, mostBytes, text);
+    if (!problem.empty())
+      throw CLI::ConfigError("--config=" + name + ": " + problem, CLI::ExitCodes::ConfigError);
+    path = name;
+    return emptyFile;
+  }
+
+  std::vector<CLI::ConfigItem> from_config(std::istream &) const override {
     std::map<std::string, std::string> origins;
     std::vector<CLI::ConfigItem> items;
-    std::string text(std::istreambuf_iterator<char>(input), {});
     fsdpcommon::JsonProblem problem;
     std::optional<JsonValue> root = fsdpcommon::parseJson(text, problem);
     if (!root)
@@ -93,9 +108,7 @@ private:
   [[noreturn]] void refuse(const std::string &why, unsigned line = 0, unsigned column = 0) const {
     std::string place =
         line ? ":" + std::to_string(line) + ":" + std::to_string(column) : std::string();
-    throw CLI::ConfigError("--config=" + app.get_config_ptr()->as<std::string>() + place + ": " +
-                               why,
-                           CLI::ExitCodes::ConfigError);
+    throw CLI::ConfigError("--config=" + path + place + ": " + why, CLI::ExitCodes::ConfigError);
   }
 
   std::string find(const fsdpcommon::JsonMember &member, const std::string &name) const {
@@ -142,15 +155,20 @@ private:
     return value.text;
   }
 
+  static constexpr char emptyFile[] = "/dev/null";
+  static constexpr uint64_t mostBytes = 16 << 20;
   CLI::App &app;
+  std::string path, text;
 };
 
 } // namespace
 
 void fsdprt::addConfigFile(CLI::App &app) {
-  app.config_formatter(std::make_shared<JsonConfig>(app));
+  auto config = std::make_shared<JsonConfig>(app);
+  app.config_formatter(config);
   app.set_config("--config", "",
                  "JSON file of these options, with dashes or underscores; the command line takes "
                  "precedence")
+      ->transform([config](const std::string &name) { return config->load(name); })
       ->type_name("FILE.json");
 }

@@ -58,8 +58,8 @@ void Printer::writeWarning(const char *text) {
 static const char *numbersOf(const StepReport &report, char (&text)[128]) {
   text[0] = '\0';
   if (!report.onlyTimes)
-    std::snprintf(text, sizeof text, "loss %.4f  norm %.3g  lr %.2e  ", report.loss,
-                  report.gradNorm, report.lr);
+    std::snprintf(text, sizeof text, "loss %.4f  norm %.3g  lr %.2e  ",
+                  printableNumber(report.loss), printableNumber(report.gradNorm), report.lr);
   return text;
 }
 

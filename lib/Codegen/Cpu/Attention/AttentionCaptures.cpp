@@ -64,7 +64,7 @@ Units Captures::chooseUnits(int64_t most) {
   auto isOwned = [&](const Contribution &c) {
     return c.where == Dependence::Both && !gradients[c.gradient].isPrivate;
   };
-  for (auto [number, gradient] : llvm::enumerate(gradients))
+  for (Gradient &gradient : gradients)
     gradient.isPrivate =
         gradient.type.getNumElements() * bytesOf(gradient.work) * units.count(shape) <=
         mostPrivateBytes;
