@@ -23,7 +23,6 @@ using namespace mlir::fsdp;
 /// Number of categories that get a note.
 static constexpr unsigned maxCategories = 3;
 
-static constexpr unsigned numCategories = std::extent_v<decltype(MemoryReport::bytes)>;
 
 /// Returns the options that make a category smaller.
 static StringRef advise(Category category, bool severalRanks) {
@@ -54,6 +53,8 @@ static StringRef advise(Category category, bool severalRanks) {
     return "a smaller batch in the model";
   case Category::control:
     return "it steers the step";
+  case Category::snapshot:
+    return "without --async-save there is no copy of the state";
   }
   llvm_unreachable("a category without advice");
 }

@@ -36,6 +36,8 @@ void fsdp::buildPlanPipeline(OpPassManager &pm, const StepOptions &options) {
   if (plan.overlap)
     pm.addPass(configure(createScheduleCollectivesPass(), options, {cluster}));
   pm.addPass(createAddInitProgramsPass());
+  if (plan.asyncSave)
+    pm.addPass(createAddSnapshotProgramPass());
   pm.addPass(createPackArenasPass());
   pm.addPass(createVerifyPlannedPass());
 }

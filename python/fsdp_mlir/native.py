@@ -72,7 +72,8 @@ class ArtifactInfo(_Sized):
                 ("reference_arena_bytes", c_uint64), ("image_bytes", c_uint64),
                 ("threads_per_rank", c_uint32), ("workers", c_uint32), ("lr", c_double),
                 ("sha256", c_uint8 * 32), ("seed", c_uint64), ("host_bytes", c_uint64),
-                ("file_bytes", c_uint64), ("constants", c_uint64), ("loss_scale", c_uint32)]
+                ("file_bytes", c_uint64), ("constants", c_uint64), ("loss_scale", c_uint32),
+                ("snapshot_bytes", c_uint64)]
 
 
 class ParamInfo(_Sized):
@@ -157,6 +158,9 @@ _CALLS = {
     "fsdprt_saver_open": [c_void_p, c_void_p, c_char_p, POINTER(Resumed), c_uint64,
                           POINTER(c_void_p)],
     "fsdprt_saver_save": [c_void_p, c_void_p, c_uint64, c_uint64],
+    "fsdprt_saver_start": [c_void_p, c_void_p, c_uint64, c_uint64],
+    "fsdprt_saver_poll": [c_void_p, c_void_p, POINTER(c_int32)],
+    "fsdprt_saver_wait": [c_void_p, c_void_p],
 }
 # Functions without an error argument: name, result type, and argument types.
 _PLAIN = {

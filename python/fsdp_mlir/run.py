@@ -84,6 +84,7 @@ class Run:
         self.steps = 0
         self._library, self._session, self._launch = artifact._library, None, None
         self._savers: dict[str, ctypes.c_void_p] = {}
+        self._saving: ctypes.c_void_p | None = None  # the saver that has a save in flight
         self._checks = check_against_unsharded
         self._lr, self._nonfinite_in_a_row, self._failed = None, 0, False
         self._resumed = None
@@ -201,9 +202,11 @@ class Run:
         in the first step the artifact's rate.
 
         Raises BadInputError for a batch of another shape or type, or for ids out of range, without
-        changing any state. Raises NonFiniteError according to ``on_nonfinite``.
+        changing any state. Raises NonFiniteError according to ``on_nonfinite``. Raises
+        RuntimeFailure, without running the step, if a ``save(wait=False)`` has failed.
         """
         session = self._open()
+        self._poll_save()
         arrays = _by_input(batch, self._inputs["step"])
         for bound, array in zip(self._inputs["step"], arrays):
             bound.write(self._library, session, array)
@@ -422,13 +425,22 @@ class Run:
         if self.is_root:
             safetensors.write(path, values, {"format": "pt"})
 
-    def save(self, folder: str | os.PathLike, keep: int = 0) -> pathlib.Path:
+    def save(self, folder: str | os.PathLike, keep: int = 0, *, wait: bool = True) -> pathlib.Path:
         """Saves the complete state. A run with ``resume=folder`` continues bit for bit.
 
         Writes folder/step-NNNNNNNN; the save is complete or does not exist. Keeps the newest ``keep``
         saves, or all if ``keep`` is 0. Returns the save's path. Raises BadInputError if
         the folder has saves of another run.
+
+        ``wait=False`` returns when the states are copied, and a thread writes the copy while steps
+        run. The artifact must have been compiled with async_save=True. The next ``step``, ``save``
+        or ``wait_for_saves`` raises RuntimeFailure if the thread fails; earlier saves then remain.
+        A save first waits for the one in flight, and ``close`` waits, too. All processes of a run
+        must call ``save``, ``step`` and ``wait_for_saves`` in one order.
         """
+        if not wait and not self.artifact._info.snapshot_bytes:
+            _refuse(f"wait=False: {self.artifact.path} has no memory for a copy of the state; "
+                    "compile with async_save=True")
         key = os.path.abspath(folder)
         if key not in self._savers:
             handle = ctypes.c_void_p()
@@ -439,13 +451,45 @@ class Run:
             self._library.saver_open(self.artifact._handle, self._open(), key.encode(), resumed,
                                      keep, ctypes.byref(handle))
             self._savers[key] = handle
-        self._library.saver_save(self._savers[key], self._open(), self.steps, self._seed)
+        self.wait_for_saves()
+        if wait:
+            self._library.saver_save(self._savers[key], self._open(), self.steps, self._seed)
+        else:
+            self._library.saver_start(self._savers[key], self._open(), self.steps, self._seed)
+            self._saving = self._savers[key]
         return pathlib.Path(folder) / f"step-{self.steps:08d}"
+
+    def wait_for_saves(self) -> None:
+        """Waits until the last ``save(wait=False)`` is complete.
+
+        Raises RuntimeFailure if it has failed.
+        """
+        saver, self._saving = self._saving, None
+        if saver is not None:
+            self._library.saver_wait(saver, self._open())
+
+    def _poll_save(self) -> None:
+        saver, self._saving = self._saving, None
+        if saver is None:
+            return
+        busy = ctypes.c_int32()
+        self._library.saver_poll(saver, self._open(), ctypes.byref(busy))
+        if busy.value:
+            self._saving = saver
 
     # --- The end
 
     def close(self) -> None:
-        """Ends the run and frees its memory. The context manager calls it."""
+        """Waits for a save in flight, ends the run and frees its memory.
+
+        The context manager calls it.
+        """
+        if self._session is not None:
+            try:
+                self.wait_for_saves()
+            except RuntimeFailure as error:
+                self._end(error)
+                raise
         self._end(None)
 
     def _end(self, error: BaseException | None) -> None:
@@ -475,7 +519,9 @@ class Run:
         return self
 
     def __exit__(self, kind, error, traceback) -> None:
-        if self._session is not None:
+        if error is None:
+            self.close()
+        elif self._session is not None:
             self._end(error)
 
     def __del__(self):

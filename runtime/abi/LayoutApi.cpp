@@ -94,3 +94,13 @@ fsdprt_status fsdprt_session_get_memory(const fsdprt_session *handle, uint32_t r
     giveStruct(filled, memory);
   });
 }
+
+fsdprt_status fsdprt_session_get_snapshot(const fsdprt_session *handle, uint32_t rank,
+                                          uint64_t index, fsdprt_state_memory *memory,
+                                          fsdprt_error *error) {
+  return guard(error, [&] {
+    fsdprt_state_memory filled = {};
+    handle->session->snapshotOf(rank, index, filled);
+    giveStruct(filled, memory);
+  });
+}

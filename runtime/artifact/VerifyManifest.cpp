@@ -446,7 +446,7 @@ void ManifestVerifier::verifyLayout(const fb::Layout &layout, uint32_t index) {
     const fb::Buffer &buffer = *layout.buffers()->Get(i);
     bool fits = rules == Rules::form ||
                 liesInArena(layout, buffer.offset(), buffer.offset(), buffer.bytes());
-    if (buffer.category() > fb::Category::control || !fits)
+    if (buffer.category() > fb::Category::snapshot || !fits)
       refuse("layout %u, buffer %u: expected a category and a range within the arena", index, i);
   }
 }

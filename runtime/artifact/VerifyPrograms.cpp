@@ -24,6 +24,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "artifact/Artifact.h"
+#include "artifact/Snapshot.h"
 #include "artifact/Verifier.h"
 #include "core/DType.h"
 #include "core/Error.h"
@@ -46,8 +47,11 @@ uint32_t count(const flatbuffers::Vector<T> *vector) {
 class ProgramVerifier {
 public:
   ProgramVerifier(const std::string &file, const fb::Manifest &manifest, const fb::Program &program,
-                  const Mesh &mesh, Rules rules, WorkLimit &work)
+                  const Mesh &mesh, Rules rules, WorkLimit &work, const SnapshotRange &snapshot)
       : rules(rules), file(file), manifest(manifest), program(program), work(work),
+        copies(program.layout() == snapshot.layout && program.name()->str() != snapshotProgram
+                   ? snapshot
+                   : SnapshotRange()),
         layout(*manifest.layouts()->Get(program.layout())),
         mesh(isReferenceProgram(program.name()->str()) ? mesh.solo() : mesh) {}
 
@@ -89,6 +93,7 @@ private:
   const fb::Manifest &manifest;
   const fb::Program &program;
   WorkLimit &work;
+  const SnapshotRange copies; ///< bytes that this program must not use
   const fb::Layout &layout;
   Mesh mesh;
   uint32_t number = 0; // index of the command; a loop's body counts once
@@ -201,6 +206,11 @@ const fb::Slice &ProgramVerifier::verifySlice(const fb::Slice *slice, const char
                   "stride %llu, %u times",
                   what, (ull)layout.arena_bytes(), (ull)slice->offset(), (ull)slice->bytes(),
                   (ull)slice->stride(), iterations));
+  if (!isForm && slice->offset() < copies.end && copies.begin < end + slice->bytes()) // (V24)
+    refuse(format("%s: expected no use of the copy of the state for saves at [%llu, %llu), found "
+                  "[%llu, +%llu)",
+                  what, (ull)copies.begin, (ull)copies.end, (ull)slice->offset(),
+                  (ull)slice->bytes()));
   if (!isForm && (slice->offset() % alignment != 0 || slice->stride() % alignment != 0 ||
                   slice->piece() % alignment != 0))
     refuse(format(
@@ -432,6 +442,7 @@ void fsdprt::verifyPrograms(const std::string &file, const fb::Manifest &manifes
                program.layout());
   }
   verifySharing(file, manifest);
+  SnapshotRange snapshot = verifySnapshot(file, manifest, rules, work);
   for (const fb::Program *program : *manifest.programs())
-    ProgramVerifier(file, manifest, *program, mesh, rules, work).verify();
+    ProgramVerifier(file, manifest, *program, mesh, rules, work, snapshot).verify();
 }

@@ -50,6 +50,8 @@ RankExecutor::AsyncCopy RankExecutor::copyOf(const Instruction &instruction,
     transfer.offset = from - fileBegin(layout);
   else
     transfer.from = arena.at(from);
+  transfer.isVisible =
+      (!transfer.from || isHostVisible(from)) && (isInFile(layout, to) || isHostVisible(to));
   if (isInFile(layout, to))
     transfer.offset = to - fileBegin(layout);
   else
@@ -75,7 +77,7 @@ void RankExecutor::performInChunks(const AsyncCopy &transfer) {
 /// Executes a copy from or to the file.
 void RankExecutor::perform(const AsyncCopy &transfer) {
   try {
-    if (!device->isHostVisible())
+    if (!transfer.isVisible)
       performInChunks(transfer);
     else if (transfer.to)
       file->read(transfer.offset, transfer.to, transfer.bytes);

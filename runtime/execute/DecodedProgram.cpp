@@ -7,6 +7,7 @@
 #include "execute/DecodedProgram.h"
 #include "artifact/Arenas.h"
 #include "artifact/Launches.h"
+#include "artifact/Snapshot.h"
 #include "core/DType.h"
 #include <algorithm>
 
@@ -51,7 +52,8 @@ DecodedProgram ProgramDecoder::decode(const fb::Program &program) {
   std::unordered_map<uint32_t, StartedTransfer> started;
   uint32_t number = 0;
   DecodedProgram into;
-  keepsAll = onlyKinds.empty() || program.name()->str() == "init";
+  std::string name = program.name()->str();
+  keepsAll = onlyKinds.empty() || name == "init" || name == snapshotProgram;
   decodeBlock(program.commands(), into, started, number, 1);
   return into;
 }

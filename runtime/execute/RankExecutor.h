@@ -104,6 +104,7 @@ private:
     const std::byte *from = nullptr; ///< source; null for `offset` in the file
     std::byte *to = nullptr;         ///< target; null for `offset` in the file
     uint64_t bytes = 0, offset = 0;
+    bool isVisible = true; ///< the host can address `from` and `to`
     const char *label = "";
   };
 

@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "artifact/Snapshot.h"
 #include "core/Error.h"
 #include "execute/Session.h"
 #include <algorithm>
@@ -57,6 +58,21 @@ void Session::memoryOf(uint32_t rank, uint64_t index, fsdprt_state_memory &memor
   memory.data = on.executor(checkRank(rank)).memoryOf(found);
   memory.dtype = static_cast<fsdprt_dtype>(found.dtype());
   memory.first = on.firstElement(found, checkRank(rank));
+  memory.elements = found.elements();
+}
+
+void Session::snapshotOf(uint32_t rank, uint64_t index, fsdprt_state_memory &memory) const {
+  const fb::Program *program = artifact.program(snapshotProgram);
+  if (!program)
+    badInput("%s: has no memory for asynchronous saves; compile with --async-save",
+             artifact.getFile().c_str());
+  if (rank == FSDPRT_REFERENCE)
+    badInput("the reference has no copy of its states; expected a rank below %u", ranks->ranks());
+  const fb::State &found = stateOf(rank, index);
+  const RankExecutor &executor = ranks->executor(checkRank(rank));
+  memory.data = executor.getArena().at(snapshotOffset(*program, static_cast<uint32_t>(index)));
+  memory.dtype = static_cast<fsdprt_dtype>(found.dtype());
+  memory.first = ranks->firstElement(found, rank);
   memory.elements = found.elements();
 }
 

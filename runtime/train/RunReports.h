@@ -14,6 +14,8 @@
 #include "train/Metrics.h"
 #include "train/TrainingRun.h"
 #include "train/Weights.h"
+#include <optional>
+#include <utility>
 
 namespace fsdprt {
 
@@ -38,7 +40,8 @@ private:
 struct StepCost {
   double seconds = 0, cpuSeconds = 0; ///< wall time, and CPU time of all processes
   uint64_t tokens = 0;
-  uint64_t exchanged[4] = {}; ///< bytes by type of collective, as in fsdprt_session_info
+  uint64_t exchanged[4] = {};      ///< bytes of collectives, by kind
+  std::optional<double> saveStall; ///< seconds for which saves delayed the step; empty without one
 };
 
 /// Writes the metrics of step `number` from its step block. `validation` is the validation loss, or
@@ -48,6 +51,25 @@ void writeMetrics(Metrics &metrics, const TrainingRun &run, uint64_t number, con
 
 /// Reports the cost of all steps.
 void summarise(const TrainingRun &run, const StepCost &cost, double firstLoss, double lastLoss);
+
+/// Measures for how long saves delay the steps.
+class SaveStalls {
+public:
+  /// Adds a save that delayed the next step by `seconds`.
+  void add(double seconds, bool isAsync);
+  /// Adds to the delay by the last save.
+  void extend(double seconds);
+  /// Returns the delay since the last call, or nothing if no save caused one.
+  std::optional<double> take() { return std::exchange(untaken, std::nullopt); }
+  /// Reports the saves that steps did not wait for. `stepSeconds` is the time of all steps.
+  void report(const TrainingRun &run, double stepSeconds) const;
+
+private:
+  uint64_t saves = 0; ///< saves that steps did not wait for; the next members describe them
+  double sum = 0, last = 0, most = 0;
+  bool isAsync = false; ///< of the last save
+  std::optional<double> untaken;
+};
 
 } // namespace fsdprt
 

@@ -141,15 +141,41 @@ fsdprt_status fsdprt_saver_open(const fsdprt_artifact *artifact, const fsdprt_se
 
 void fsdprt_saver_close(fsdprt_saver *saver) { delete saver; }
 
+static RunState stateOf(uint64_t step, uint64_t seed) {
+  RunState state;
+  state.step = step;
+  state.seed = seed;
+  state.source = "caller";
+  return state;
+}
+
 fsdprt_status fsdprt_saver_save(fsdprt_saver *saver, fsdprt_session *session, uint64_t step,
                                 uint64_t seed, fsdprt_error *error) {
   return guard(error, [&] {
-    RunState state;
-    state.step = step;
-    state.seed = seed;
-    state.source = "caller";
-    saver->saver.save(state, session, [] {});
+    saver->saver.wait(session);
+    saver->saver.save(stateOf(step, seed), session, [] {});
   });
+}
+
+fsdprt_status fsdprt_saver_start(fsdprt_saver *saver, fsdprt_session *session, uint64_t step,
+                                 uint64_t seed, fsdprt_error *error) {
+  return guard(error, [&] {
+    saver->saver.wait(session);
+    saver->saver.start(stateOf(step, seed), session, [] {});
+  });
+}
+
+fsdprt_status fsdprt_saver_poll(fsdprt_saver *saver, fsdprt_session *session, int32_t *busy,
+                                fsdprt_error *error) {
+  return guard(error, [&] {
+    *busy = 0;
+    saver->saver.poll(session);
+    *busy = saver->saver.isBusy();
+  });
+}
+
+fsdprt_status fsdprt_saver_wait(fsdprt_saver *saver, fsdprt_session *session, fsdprt_error *error) {
+  return guard(error, [&] { saver->saver.wait(session); });
 }
 
 //===- Resuming -----------------------------------------------------------===//

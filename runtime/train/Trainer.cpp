@@ -323,7 +323,9 @@ void Trainer::train() {
       differs = true;
     agree(cost.cpuSeconds);
     cost.cpuSeconds = agreed.cpu;
+    pollSave();
     bool validated = validateAfter(number);
+    cost.saveStall = stalls.take();
     if (metrics.isOpen())
       writeMetrics(metrics, run, number, block, cost, validated ? &validationLoss : nullptr);
     if (first)
@@ -341,6 +343,7 @@ void Trainer::train() {
   if (!options.onlyKinds.empty())
     return;
   growth.report(run);
+  stalls.report(run, all.seconds);
   if (uint64_t batches = data->validationBatches(); batches && !isToEnd())
     reporter.line("validation loss %.4f nats per token (%llu batch%s)",
                   printableNumber(validationLoss), (ull)batches, batches == 1 ? "" : "es");
@@ -395,8 +398,9 @@ int Trainer::executeSteps() {
     metrics.open(options.metrics, options.tensorboard, run.stepsBefore);
   tell([&](TrainingObserver &observer) { observer.beforeTraining(run); });
   train();
+  pollSave(/*waits=*/true);
   if (saver.isOpen() && !run.differs && !nonFinite.isExceeded() && stepSaved != run.stepsDone)
-    save();
+    save(/*isLast=*/true);
   if (agreed.signal != 0 && run.stepsDone != options.steps)
     reporter.line("interrupted after step %llu of %llu%s", (ull)run.stepsDone, (ull)options.steps,
                   options.exportTo.empty() && !saver.isOpen()

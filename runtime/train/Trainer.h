@@ -48,7 +48,9 @@ private:
   bool writeInputs(uint64_t number, bool validating);
   double validate();
   bool validateAfter(uint64_t number);
-  void save();
+  void save(bool isLast = false);
+  void pollSave(bool waits = false);
+  void announceSave(uint64_t step, uint64_t bytes, double seconds, const char *how) const;
   void agree(double cpu = 0);
   bool isToEnd();
   int executeSteps();
@@ -78,8 +80,9 @@ private:
   std::optional<uint64_t> stepSaved = 0; ///< step of the last save in the folder of --save
   NonFiniteLimit nonFinite;
   MemoryGrowth growth;
-  std::vector<float> savedBlocks, blocksBefore; ///< step blocks before a validation, before a step
-  float lastBlock[FSDPRT_BLOCK_SIZE] = {};      ///< first rank's step block after the last step
+  SaveStalls stalls;
+  std::vector<float> savedBlocks, blocksBefore; ///< blocks before a validation and before a step
+  float lastBlock[FSDPRT_BLOCK_SIZE] = {};      ///< block of the process's first rank after a step
   double validationLoss = -1;
 
   /// Data that processes exchange between steps.

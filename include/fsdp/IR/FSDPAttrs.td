@@ -28,7 +28,8 @@ class FSDP_PlanEnum<string name, string summary, list<I32EnumAttrCase> cases> : 
 def FSDP_Category : FSDP_PlanEnum<"Category", "kind of the content of a buffer", [
     I32EnumAttrCase<"parameters", 0>, I32EnumAttrCase<"gradients", 1>, I32EnumAttrCase<"optimizer", 2>,
     I32EnumAttrCase<"activations", 3>, I32EnumAttrCase<"gathered", 4>, I32EnumAttrCase<"staging", 5>,
-    I32EnumAttrCase<"workspace", 6>, I32EnumAttrCase<"inputs", 7>, I32EnumAttrCase<"control", 8>
+    I32EnumAttrCase<"workspace", 6>, I32EnumAttrCase<"inputs", 7>, I32EnumAttrCase<"control", 8>,
+    I32EnumAttrCase<"snapshot", 9>
   ]>;
 def FSDP_CategoryAttr : EnumAttr<FSDP_Dialect, FSDP_Category, "category">;
 

@@ -219,6 +219,20 @@ def AddInitProgramsPass : Pass<"fsdp-add-init-programs", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numInitialised", "num-initialised", "Parameters and masters that get initial values">];
 }
 
+def AddSnapshotProgramPass : Pass<"fsdp-add-snapshot-program", "::mlir::ModuleOp"> {
+  let summary = "Add the program that copies the state to host memory";
+  let description = [{
+    - Requires: the layout `@arena` with state slots.
+    - Ensures: `fsdp.program @snapshot` copies every state to a buffer of its own in host memory.
+      The buffers always live, and no other program uses them, so that the runtime can write them
+      to a save while training continues.
+    - Keeps: everything else.
+  }];
+  let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
+  let statistics = [Statistic<"numCopied", "num-copied", "States copied">,
+                    Statistic<"snapshotBytes", "snapshot-bytes", "Size of the copies, in bytes">];
+}
+
 def PackArenasPass : Pass<"fsdp-pack-arenas", "::mlir::ModuleOp"> {
   let summary = "Assign an offset in the arena to every buffer";
   let description = [{

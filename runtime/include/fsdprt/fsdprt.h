@@ -142,6 +142,7 @@ typedef struct fsdprt_artifact_info {
   uint64_t constants;             /* number of float tensors of the model that are not parameters */
   /* 2: the step changes the loss scale in the step block; 1: it does not; 0: unknown */
   uint32_t loss_scale;
+  uint64_t snapshot_bytes; /* bytes of host_bytes for the copy of the state; 0: no such copy */
 } fsdprt_artifact_info;
 
 typedef struct fsdprt_param_info {
@@ -428,6 +429,13 @@ typedef struct fsdprt_state_memory {
 FSDPRT_API fsdprt_status fsdprt_session_get_memory(const fsdprt_session *session, uint32_t rank,
                                                    uint64_t state, fsdprt_state_memory *memory,
                                                    fsdprt_error *error);
+
+/* Fills `memory` with the address of the copy of a rank's piece of `state` that the last run of the
+ * program 'snapshot' made. The copy is in host memory and keeps its values while other programs
+ * run. Fails if the artifact was compiled without --async-save. */
+FSDPRT_API fsdprt_status fsdprt_session_get_snapshot(const fsdprt_session *session, uint32_t rank,
+                                                     uint64_t state, fsdprt_state_memory *memory,
+                                                     fsdprt_error *error);
 
 /* Copy elements [first, first + count) of a rank's piece of `state`, in the state's dtype. The
  * state may be in any memory or file. Call them only while no program runs. */

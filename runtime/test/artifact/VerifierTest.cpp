@@ -67,6 +67,23 @@ void moveToFile(fb::ManifestT &m, fb::Slice &slice) {
   slice = moved(slice, (m.layouts[0]->arena_bytes + 4095) / 4096 * 4096);
 }
 
+/// Adds the program 'snapshot' and its host memory.
+fb::ProgramT &addSnapshot(fb::ManifestT &m) {
+  ToyOptions options;
+  options.replicas = m.mesh[0]->factors[0];
+  options.shards = m.mesh[1]->factors[0];
+  options.snapshot = true;
+  fb::ManifestT with = toyManifest(options);
+  m.layouts[0]->host_bytes = with.layouts[0]->host_bytes;
+  for (auto &each : with.programs)
+    if (each->name == "snapshot")
+      m.programs.push_back(std::move(each));
+  return *m.programs.back();
+}
+fb::CopyT &snapshotCopy(fb::ManifestT &m, size_t state) {
+  return *command(m, "snapshot", state).body.AsCopy();
+}
+
 fb::LookupT *addLookup(fb::ManifestT &m) {
   m.lookups.push_back(std::make_unique<fb::LookupT>());
   fb::LookupT *lookup = m.lookups[0].get();
@@ -358,6 +375,31 @@ const Rule rules[] = {
     {"V9Rank", "the rank block and the workspace to be no pieces",
      [](auto &m) { m.layouts[0]->rank = std::make_unique<fb::Slice>(0, 0, 0, 64, huge); }},
     {"V10Threads", "expected 1 to 4 threads per rank, found 0", [](auto &m) { m.threads_per_rank = 0; }},
+    {"V24Missing", "expected a copy of each of 2 states, found 1 commands", [](auto &m) { addSnapshot(m).commands.pop_back(); }},
+    {"V24Command", "command 1: expected a copy of state 1 on no channel", [](auto &m) { addSnapshot(m).commands[1]->body.Set(fb::FillT()); }},
+    {"V24Channel", "command 0: expected a copy of state 0 on no channel", [](auto &m) { addSnapshot(m), snapshotCopy(m, 0).channel = 1; }},
+    {"V24Order", "command 0: expected a copy of state 0 at offset", [](auto &m) { auto &p = addSnapshot(m); std::swap(p.commands[0], p.commands[1]); }},
+    {"V24Part", "of state 0, found", [](auto &m) { addSnapshot(m), *snapshotCopy(m, 0).target = sized(*snapshotCopy(m, 0).target, 64); }},
+    {"V24Device", "expected a target in the host's arena", [](auto &m) { addSnapshot(m), *snapshotCopy(m, 0).target = moved(*snapshotCopy(m, 0).target, 64); }},
+    {"V24Overlap", "two copies overlap",
+     [](auto &m) { addSnapshot(m), *snapshotCopy(m, 1).target = moved(*snapshotCopy(m, 1).target, snapshotCopy(m, 0).target->offset() + 64); }},
+    {"V24State", "state 0 overlaps the copies", // in the gap between two copies
+     [](auto &m) {
+       addSnapshot(m);
+       fb::CopyT &copy = snapshotCopy(m, 0);
+       uint64_t first = copy.target->offset(), bytes = copy.target->bytes();
+       m.layouts[0]->host_bytes += 2 * bytes;
+       *snapshotCopy(m, 1).target = moved(*snapshotCopy(m, 1).target, first + 2 * bytes);
+       *copy.source = moved(*copy.source, first + bytes);
+       m.layouts[0]->states[0]->offset = first + bytes;
+     }},
+    {"V24Used", "expected no use of the copy of the state for saves",
+     [](auto &m) {
+       addSnapshot(m);
+       fb::FillT fill;
+       fill.target = std::make_unique<fb::Slice>(*snapshotCopy(m, 1).target);
+       command(m, "init", 2).body.Set(std::move(fill));
+     }},
     {"V22Location", "location of lookup 0: expected a name", [](auto &m) { addLookup(m)->location = ""; }},
     {"V22What", "description of lookup 0: expected a name", [](auto &m) { addLookup(m)->what = ""; }},
     {"V22Extent", "lookup 0: expected an extent from 1 to 2^63 - 1, found 0", [](auto &m) { addLookup(m)->extent = 0; }},

@@ -25,20 +25,30 @@ struct Result {
   std::string output;
 };
 
-/// A test with a folder that has the toy model for 1 to 4 ranks.
+/// A test with a folder that has the toy model for 1 to 4 ranks: toyN.fsdp, and asyncN.fsdp with
+/// memory for asynchronous saves.
 class Run : public testing::Test {
 protected:
   void SetUp() override {
     folder = root + "/run." + std::to_string(getpid());
     ASSERT_EQ(std::system(("mkdir -p " + folder).c_str()), 0);
-    for (int shards : {1, 2, 3, 4}) {
-      ToyOptions options;
-      options.shards = shards;
-      auto file = pack(toyManifest(options));
-      writeFile(at("toy" + std::to_string(shards) + ".fsdp"), file.data(), file.size());
-    }
+    for (int shards : {1, 2, 3, 4})
+      for (bool snapshot : {false, true}) {
+        ToyOptions options;
+        options.shards = shards;
+        options.snapshot = snapshot;
+        auto file = pack(toyManifest(options));
+        writeFile(at((snapshot ? "async" : "toy") + std::to_string(shards) + ".fsdp"), file.data(),
+                  file.size());
+      }
   }
   void TearDown() override { ASSERT_EQ(std::system(("rm -rf " + folder).c_str()), 0); }
+
+  /// Uses a file system on which flushing is fast, if there is one. Call it before SetUp().
+  void useFastFiles() {
+    if (access("/dev/shm", W_OK) == 0)
+      root = "/dev/shm";
+  }
 
   std::string at(const std::string &name) const { return folder + "/" + name; }
 

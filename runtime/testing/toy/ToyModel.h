@@ -25,7 +25,8 @@ struct ToyOptions {
   uint64_t replicas = 1, shards = 2;
   bool asynchronous = true; // starts and waits instead of synchronous collectives
   uint32_t workers = 4;
-  bool values = false; // initial values (one f64 for w, bf16 for b), extra id -100 and seed 7
+  bool snapshot = false; // the program 'snapshot' and its memory, for asynchronous saves
+  bool values = false;   // initial values (w: one f64, b: bf16), extra id -100, seed 7
 };
 
 /// Returns a manifest that passes every check.

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AllocationHook.h"
+#include "core/AllocationCount.h"
 #include <atomic>
 #include <cerrno>
 
@@ -22,7 +23,7 @@ static std::atomic<size_t> firstSize{0};
 static std::atomic<const void *> firstPlace{nullptr};
 
 static inline void note(size_t size, const void *place) {
-  if (!counting.load(std::memory_order_relaxed))
+  if (!counting.load(std::memory_order_relaxed) || areAllocationsUncounted)
     return;
   if (allocations.fetch_add(1, std::memory_order_relaxed) == 0) {
     firstSize.store(size, std::memory_order_relaxed);

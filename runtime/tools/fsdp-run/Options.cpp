@@ -174,6 +174,9 @@ static void addSaving(CLI::App &app, Options &options) {
       ->check(wholeNumber(1))
       ->needs(save)
       ->type_name("N");
+  app.add_flag("--wait-for-saves", options.waitForSaves,
+               "Write each save before the next step, even if the artifact has --async-save")
+      ->needs(save);
   auto *resume =
       app.add_option("--resume", options.resume,
                      "Resume from a save, or the newest save in a folder, of this or another mesh")
