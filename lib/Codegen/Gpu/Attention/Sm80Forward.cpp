@@ -22,6 +22,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "AttentionClocks.h"
 #include "ForwardScores.h"
 #include "Sm80Blocks.h"
 
@@ -216,7 +217,12 @@ LogicalResult attention::lowerSm80Forward(func::FuncOp kernel, AttentionOp op,
   Sm80Forward(b, *config, shape, op, kernel).emit();
   b.leave();
   int64_t blocks = shape.batch * shape.heads * llvm::divideCeil(shape.rows, config->blockRows());
-  info.launches.push_back({info.info.name, blocks, config->threads(),
-                           forwardNeeds(*config, shape, element).sharedBytes});
+  GpuLaunch launch{info.info.name, blocks, config->threads(),
+                   forwardNeeds(*config, shape, element).sharedBytes};
+  std::vector<BlockVisits> visits =
+      getVisits(AttentionTiles(op).getKeyTiles(config->blockCols), shape.rows, config->blockRows());
+  launch.cost =
+      costOfSm80(Sm80Pass::Forward, *config, shape, element, workOfFunctions(op), visits, target);
+  info.launches.push_back(std::move(launch));
   return success();
 }
