@@ -223,40 +223,90 @@ static StepClocks stepOfSm80(const Sm80Products &products, const Sm80Config &con
   return step;
 }
 
-GpuCost attention::costOfSm80(Sm80Pass pass, const Sm80Config &config, const Shape &shape,
-                              Type element, const FunctionWork &work,
-                              const std::vector<BlockVisits> &visits, const GpuTarget &target) {
+/// Bytes of memory that a kernel moves.
+static double bytesOf(Sm80Pass pass, const TensorBytes &bytes) {
+  double all = bytes.q + bytes.k + bytes.v + bytes.o + bytes.norms;
+  switch (pass) {
+  case Sm80Pass::Forward:
+    return all;
+  case Sm80Pass::Queries:
+    return all + bytes.q + bytes.o + 2 * bytes.norms;
+  case Sm80Pass::Keys:
+    return all + bytes.norms + bytes.k + bytes.v;
+  case Sm80Pass::KeysOfK:
+    return all + bytes.norms + bytes.k;
+  case Sm80Pass::KeysOfV:
+    return all + bytes.norms + bytes.v;
+  }
+  llvm_unreachable("all passes are above");
+}
+
+Sm80Work attention::workOf(Sm80Pass pass, AttentionTiles tiles, const FunctionWork &functions,
+                           const Sm80Config &config, const Shape &shape, Type element,
+                           const GpuTarget &target) {
+  constexpr int64_t cacheBytes = INT64_C(32) << 20;
   const GpuRates &rates = GpuRates::get(target.chip);
   double dim = toDouble(tile::Sm80Tiles::paddedCols(shape.dim)),
          valueDim = toDouble(tile::Sm80Tiles::paddedCols(shape.valueDim));
-  bool isForward = pass == Sm80Pass::Forward, ownsQueries = isForward || pass == Sm80Pass::Queries;
-  OpWork masked = work.score;
-  masked += work.mask;
-  KernelClocks clocks;
+  bool ownsQueries = pass == Sm80Pass::Forward || pass == Sm80Pass::Queries;
   Sm80Products products = productsOf(pass, dim, valueDim);
-  clocks.freeStep =
-      stepOfSm80(products, config, dim + valueDim, element.isF32(), work.score, rates);
-  clocks.maskedStep = stepOfSm80(products, config, dim + valueDim, element.isF32(), masked, rates);
-  clocks.blockClocks = 2 * GpuLatencies::global;
-  int64_t heads = shape.batch * (ownsQueries ? shape.heads : shape.kvHeads),
-          repeats = ownsQueries ? 1 : shape.group;
-  BlockScheduler schedule(target.multiprocessors * config.blocksPerSm);
-  GpuClocks all;
-  for (int64_t head = 0; head < heads; ++head)
-    for (size_t i = 0; i < visits.size(); ++i) {
-      // The last queries first; the first keys first.
-      const BlockVisits &own = visits[ownsQueries ? visits.size() - 1 - i : i];
-      double block = 0;
-      for (int64_t repeat = 0; repeat < repeats; ++repeat)
-        block += clocks.run(own, all);
-      schedule.add(block);
-    }
-  TensorBytes bytes(shape, element);
-  double moved = bytes.q + bytes.k + bytes.v + bytes.o + bytes.norms;
-  if (pass == Sm80Pass::Queries)
-    moved += bytes.q + bytes.o + 2 * bytes.norms;
-  else if (!isForward)
-    moved += bytes.norms + (pass == Sm80Pass::KeysOfV ? 0 : bytes.k) +
-             (pass == Sm80Pass::KeysOfK ? 0 : bytes.v);
-  return getLaunchCost(schedule, all, target.multiprocessors, moved);
+  auto step = [&](const OpWork &work) {
+    return stepOfSm80(products, config, dim + valueDim, element.isF32(), work, rates);
+  };
+  OpWork masked = functions.score;
+  masked += functions.mask;
+  KernelClocks clocks{step(functions.score), step(masked), 2 * GpuLatencies::global};
+  Sm80Work work;
+  work.group = ownsQueries ? shape.group : 1;
+  work.heads = shape.batch * shape.kvHeads * work.group;
+  int64_t repeats = ownsQueries ? 1 : shape.group, length = ownsQueries ? shape.cols : shape.rows;
+  for (const BlockVisits &visits :
+       ownsQueries
+           ? getVisits(tiles.getKeyTiles(config.blockCols), shape.rows, config.blockRows())
+           : getVisits(tiles.getRowTiles(config.blockCols), shape.cols, config.blockRows())) {
+    double block = 0;
+    for (int64_t i = 0; i < repeats; ++i)
+      block += clocks.run(visits, work.units);
+    work.clocks.push_back(block);
+  }
+  work.units = work.units * toDouble(work.heads);
+  work.bytes = bytesOf(pass, TensorBytes(shape, element));
+  work.mostTogether = cacheBytes / (length * (shape.dim + shape.valueDim) * 2) * work.group;
+  work.multiprocessors = target.multiprocessors;
+  work.slots = target.multiprocessors * config.blocksPerSm;
+  return work;
+}
+
+QueryOrder attention::chooseQueryOrder(const Sm80Work &work) {
+  int64_t tiles = work.heads * static_cast<int64_t>(work.clocks.size());
+  return fsdp::chooseQueryOrder(work.heads, work.group, tiles, work.mostTogether, work.clocks,
+                                work.slots);
+}
+
+GpuCost attention::costOf(const Sm80Work &work, const QueryOrder &order) {
+  return getLaunchCost(scheduleQueries(order, work.clocks, work.slots), work.units,
+                       work.multiprocessors, work.bytes);
+}
+
+static BlockScheduler schedule(const Sm80Work &work, const KeyOrder &order) {
+  BlockScheduler scheduler(work.slots);
+  Integers m;
+  for (int64_t block = 0; block < order.blocks(); ++block)
+    scheduler.add(work.clocks[order.placeAt(m, block, int64_t(0)).keyBlock]);
+  return scheduler;
+}
+
+KeyOrder attention::chooseKeyOrder(const Sm80Work &work) {
+  // The first keys first, which most queries meet under a causal mask.
+  KeyOrder order{work.heads, static_cast<int64_t>(work.clocks.size())}, together;
+  order.reversed = true;
+  together = order;
+  together.together = std::clamp<int64_t>(work.mostTogether, 1, work.heads);
+  while (work.heads % together.together != 0)
+    --together.together;
+  return schedule(work, together).end() < schedule(work, order).end() ? together : order;
+}
+
+GpuCost attention::costOf(const Sm80Work &work, const KeyOrder &order) {
+  return getLaunchCost(schedule(work, order), work.units, work.multiprocessors, work.bytes);
 }

@@ -53,17 +53,37 @@ struct Sm90KeyClocks : KernelClocks {
 };
 Sm90KeyClocks clocksOf(const Sm90Keys &config, const Shape &shape, const FunctionWork &work);
 
-/// A kernel with mma.sync. `passes` names the products of each pair: S alone, or with others.
-enum class Sm80Pass { Forward, Queries, Keys, KeysOfK, KeysOfV };
-GpuCost costOfSm80(Sm80Pass pass, const Sm80Config &config, const Shape &shape, Type element,
-                   const FunctionWork &work, const std::vector<BlockVisits> &visits,
-                   const GpuTarget &target);
-
 /// Bytes of tensors in memory.
 struct TensorBytes {
   TensorBytes(const Shape &shape, Type element);
   double q, k, v, o, norms; ///< norms: an f32 per query of all heads
 };
+
+//===----------------------------------------------------------------------===//
+// mma.sync
+//===----------------------------------------------------------------------===//
+
+/// Kernels with mma.sync. Forward and Queries own blocks of queries, the others blocks of keys, for
+/// both gradients or one of them.
+enum class Sm80Pass { Forward, Queries, Keys, KeysOfK, KeysOfV };
+
+/// Work of a launch with a block of threads for each owned block.
+struct Sm80Work {
+  std::vector<double> clocks; ///< of an owned block, by its number in the head
+  GpuClocks units;            ///< of all blocks
+  double bytes = 0;           ///< of memory
+  int64_t heads = 1, group = 1, mostTogether = 1;
+  int64_t multiprocessors = 1, slots = 1;
+};
+Sm80Work workOf(Sm80Pass pass, AttentionTiles tiles, const FunctionWork &functions,
+                const Sm80Config &config, const Shape &shape, Type element,
+                const GpuTarget &target);
+
+/// Return the order that ends first, and the cost of the launch.
+QueryOrder chooseQueryOrder(const Sm80Work &work);
+KeyOrder chooseKeyOrder(const Sm80Work &work);
+GpuCost costOf(const Sm80Work &work, const QueryOrder &order);
+GpuCost costOf(const Sm80Work &work, const KeyOrder &order);
 
 } // namespace mlir::fsdp::attention
 

@@ -54,7 +54,7 @@ private:
   void launch(int64_t threads, int64_t minBlocks, int64_t units, int64_t sharedBytes,
               function_ref<void(Sm80Tiles &)> emit);
 
-  void setCost(Sm80Pass pass, const Sm80Config &config);
+  Sm80Work workOfPass(Sm80Pass pass, const Sm80Config &config);
   void setStreamCost(double issue, double bytes);
 
   const Sm80Problem &problem;
@@ -81,15 +81,9 @@ void BackwardLaunches::launch(int64_t threads, int64_t minBlocks, int64_t units,
   info.launches.push_back({symbol, units, threads, sharedBytes, {}});
 }
 
-/// Sets the cost of the last launch: of a kernel with mma.sync.
-void BackwardLaunches::setCost(Sm80Pass pass, const Sm80Config &config) {
-  AttentionTiles tiles(op);
-  std::vector<BlockVisits> visits =
-      pass == Sm80Pass::Queries
-          ? getVisits(tiles.getKeyTiles(config.blockCols), shape.rows, config.blockRows())
-          : getVisits(tiles.getRowTiles(config.blockCols), shape.cols, config.blockRows());
-  info.launches.back().cost =
-      costOfSm80(pass, config, shape, element, workOfFunctions(op), visits, target);
+/// Returns the work of a kernel with mma.sync.
+Sm80Work BackwardLaunches::workOfPass(Sm80Pass pass, const Sm80Config &config) {
+  return workOf(pass, AttentionTiles(op), workOfFunctions(op), config, shape, element, target);
 }
 
 /// Sets the cost of the last launch, whose threads move `bytes` bytes each.
@@ -105,11 +99,10 @@ void BackwardLaunches::setStreamCost(double issue, double bytes) {
 
 void BackwardLaunches::queries(bool tables) {
   const Sm80Config &rows = plan.queries;
-  launch(rows.threads(), rows.blocksPerSm,
-         shape.batch * shape.heads * llvm::divideCeil(shape.rows, rows.blockRows()),
+  launch(rows.threads(), rows.blocksPerSm, plan.queryOrder.tiles(),
          queryNeeds(rows, shape, element).sharedBytes,
          [&](Sm80Tiles &b) { emitQueryGradients(b, problem, tables); });
-  setCost(Sm80Pass::Queries, rows);
+  info.launches.back().cost = costOf(workOfPass(Sm80Pass::Queries, rows), plan.queryOrder);
 }
 
 void BackwardLaunches::keys() {
@@ -121,13 +114,17 @@ void BackwardLaunches::keys() {
   for (auto [number, config] : llvm::enumerate(plan.keys)) {
     bool alone = plan.keys.size() == 1, wantsK = alone || number == 0,
          wantsV = alone || number == 1;
-    launch(config.threads(), config.blocksPerSm,
-           shape.batch * shape.kvHeads * llvm::divideCeil(shape.cols, config.blockRows()),
+    Sm80Work work = workOfPass(alone    ? Sm80Pass::Keys
+                               : wantsK ? Sm80Pass::KeysOfK
+                                        : Sm80Pass::KeysOfV,
+                               config);
+    KeyOrder order = chooseKeyOrder(work);
+    launch(config.threads(), config.blocksPerSm, order.blocks(),
            keyNeeds(config, shape, element, wantsK, wantsV).sharedBytes,
            [&, &config = config](Sm80Tiles &b) {
-             emitKeyGradients(b, problem, config, wantsK, wantsV);
+             emitKeyGradients(b, problem, config, order, wantsK, wantsV);
            });
-    setCost(alone ? Sm80Pass::Keys : wantsK ? Sm80Pass::KeysOfK : Sm80Pass::KeysOfV, config);
+    info.launches.back().cost = costOf(work, order);
   }
 }
 
@@ -166,6 +163,9 @@ LogicalResult attention::lowerGpuBackward(func::FuncOp kernel, AttentionGradOp o
     plan->order = *order;
     placeSm90Scratch(*plan, shape);
   }
+  plan->queryOrder =
+      attention::chooseQueryOrder(workOf(Sm80Pass::Queries, AttentionTiles(op), workOfFunctions(op),
+                                         plan->queries, shape, element, target));
   Sm80Captures captures(op, shape, plan->queries, plan->scratchBytes);
   info.scratchBytes = captures.scratchBytes();
   Sm80Problem problem{*plan, shape, op, kernel, captures};
