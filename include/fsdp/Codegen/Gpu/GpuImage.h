@@ -52,6 +52,7 @@ struct GpuLaunch {
   int64_t cluster = 1;                    ///< number of blocks per cluster in x; divides `blocks`
   int64_t copyThreads = 0;                ///< threads per block that only copy data
   std::optional<GpuProduct> product = {}; ///< product that a library computes; no entry then
+  GpuCost cost = {};                      ///< by the model of the plan
 };
 
 /// Launch description of one kernel. The launches run one after another.
@@ -115,6 +116,8 @@ std::unique_ptr<TargetInfo> createGpuTargetInfo(const CodegenOptions &options);
 
 /// Prints kernels and their launches as comments.
 void printLaunches(const GpuImage &image, llvm::raw_ostream &os);
+/// Prints a table of the costs by the model of the plan, one line per launch.
+void printCosts(const GpuImage &image, llvm::raw_ostream &os);
 /// Prints a table of the reports of ptxas, one line per launch.
 void printStatistics(const GpuImage &image, llvm::raw_ostream &os);
 

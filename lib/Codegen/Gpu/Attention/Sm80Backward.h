@@ -30,6 +30,7 @@ struct Sm80Backward {
   Sm80Config queries;                   ///< configuration with queries as rows
   SmallVector<Sm80Config> keys;         ///< keys as rows: one kernel for dK and dV, or one each
   std::optional<Sm90Keys> keysOfGroups; ///< replaces `keys` if the chip has wgmma
+  QueryOrder queryOrder;                ///< of the blocks of `queries`
   KeyOrder order;                       ///< of the blocks of keysOfGroups
   int64_t lse = 0, delta = 0, scratchBytes = 0;
   /// With keysOfGroups->addsToQ: an i32 count of additions per block of queries, and sums of dQ.
@@ -100,7 +101,7 @@ struct Sm80Problem {
 void emitQueryGradients(tile::Sm80Tiles &b, const Sm80Problem &problem, bool tables);
 /// Emits dK, dV, or both, as `wantsK` and `wantsV` say.
 void emitKeyGradients(tile::Sm80Tiles &b, const Sm80Problem &problem, const Sm80Config &config,
-                      bool wantsK, bool wantsV);
+                      const KeyOrder &order, bool wantsK, bool wantsV);
 
 } // namespace mlir::fsdp::attention
 

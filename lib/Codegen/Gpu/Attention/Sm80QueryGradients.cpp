@@ -92,9 +92,9 @@ private:
 } // namespace
 
 void QueryGradients::placeUnit() {
-  int64_t rowBlocks = llvm::divideCeil(shape.rows, config.blockRows());
-  Value unit = b.block(), number = b.div(unit, rowBlocks), own = b.rem(number, shape.heads);
-  firstRow = b.mul(b.sub(b.i32(rowBlocks - 1), b.rem(unit, rowBlocks)), config.blockRows());
+  auto [number, rowBlock] = plan.queryOrder.tileAt(b, b.block(), b.i32(0));
+  Value own = b.rem(number, shape.heads);
+  firstRow = b.mul(rowBlock, config.blockRows());
   head = {b.to64(b.div(number, shape.heads)), b.to64(own), b.to64(b.div(own, shape.group))};
   auto slab = [&](Value tensor, Value ownHead, int64_t heads, int64_t rows, int64_t cols) {
     return slabOf(b, b.binding(tensor), head.batch, ownHead, heads, rows, cols);
