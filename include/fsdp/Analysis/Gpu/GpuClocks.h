@@ -6,7 +6,7 @@
 //
 // The model by which plans for GPUs are chosen and steps are predicted. A step of a kernel keeps
 // the units of its multiprocessor busy for some clocks each (GpuClocks); it takes at least as long
-// as the busiest one. No number is fitted to a measured kernel (docs/explanation/gpu-model.md).
+// as the busiest one. No number is fitted to a measured kernel (docs/explanation/simulator.md).
 //
 //===----------------------------------------------------------------------===//
 
