@@ -72,6 +72,10 @@ struct EntryReport {
       loopMma = 0;              ///< number of these instructions that multiply matrices
   /// Cycles for which the `loopMma` instructions occupy the tensor core of one scheduler.
   int64_t loopTensorCycles = 0;
+  /// In one turn of the main loop: exponentials; those that are issued while a product of a
+  /// warpgroup is in flight; all instructions that are issued while none is; barriers of threads.
+  int64_t loopExponentials = 0, loopOverlapped = 0, loopIdle = 0, loopBarriers = 0;
+  int64_t loopFences = 0; ///< fences of all memory of the GPU, in all loops
 };
 
 /// How far kernels for a GPU are compiled, and which texts the image keeps.

@@ -75,7 +75,7 @@ void fsdp::printStatistics(const GpuImage &image, llvm::raw_ostream &os) {
     width = std::max(width, entry.symbol.size());
   os << llvm::left_justify("entry", width)
      << "   blocks threads registers shared stack spills barriers instructions  loop  mma issue "
-        "tensor\n";
+        "tensor  exp2 overlap  idle meets fences\n";
   for (const GpuKernel &kernel : image.kernels)
     for (const GpuLaunch &launch : kernel.launches) {
       auto entry = llvm::find_if(image.reports,
@@ -95,7 +95,12 @@ void fsdp::printStatistics(const GpuImage &image, llvm::raw_ostream &os) {
                                            {entry->loopInstructions, 6},
                                            {entry->loopMma, 5},
                                            {entry->loopInstructions * warps / schedulers, 6},
-                                           {entry->loopTensorCycles * warps / schedulers, 7}};
+                                           {entry->loopTensorCycles * warps / schedulers, 7},
+                                           {entry->loopExponentials, 6},
+                                           {entry->loopOverlapped, 8},
+                                           {entry->loopIdle, 6},
+                                           {entry->loopBarriers, 6},
+                                           {entry->loopFences, 7}};
       for (auto [number, space] : columns)
         os << llvm::right_justify(std::to_string(number), space);
       os << "\n";
