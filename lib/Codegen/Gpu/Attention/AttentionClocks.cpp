@@ -12,16 +12,18 @@
 //
 //   forward    4.5 E      maximum, scale, exponential, sum, half a conversion
 //              O          correction of O, per register
-//   backward   7 E        scale, log2 e, limit, exponential, dP - δ, dS, two halves of a conversion
+//   backward   6 E        scale, limit, exponential, dP - δ, dS, two halves of a conversion
 //              dQ / 4     stores of dQ, per register
 //   both       products, and a fixed number: barriers, maxima across lanes, addresses, lse and δ
 //
 // test/Codegen/Gpu/clocks.test compares their sums with what ptxas generates.
 //
-// Forward with wgmma: products of one warpgroup run beside the exponentials of another. A step
-// takes as long as the busiest unit, or as the products and exponentials of one warpgroup one after
-// the other. Backward with wgmma: all warpgroups meet at barriers between S, dP and the other
-// products, so tensor cores are idle while P and dS are computed. With mma.sync, other warps of the
+// Forward with wgmma: products of one warpgroup run beside the exponentials of another, and its own
+// product for O. A step takes as long as the busiest unit, or as S of one warpgroup and then its
+// exponentials or its product for O, whichever is longer. Backward with wgmma: the product for dP
+// runs while P is computed, if there is neither score_mod nor weight_mod. Tensor cores are idle
+// while dS is computed, because all warpgroups meet at a barrier before the other products. With
+// mma.sync, other warps of the
 // scheduler overlap with those of a warp, which multiplies and computes in turn.
 //
 //===----------------------------------------------------------------------===//
@@ -87,14 +89,14 @@ KernelClocks attention::clocksOf(const Sm90Config &config, const Shape &shape,
   double groups = toDouble(config.groups), cols = toDouble(config.blockCols),
          dim = toDouble(paddedDim(shape)), valueDim = toDouble(paddedValueDim(shape)),
          elements = groupRows * cols / groupThreads;
-  GpuClocks products = productOf(cols, dim, true);
-  products += productOf(valueDim, cols, false);
+  GpuClocks scores = productOf(cols, dim, true), sums = productOf(valueDim, cols, false);
   auto step = [&](OpWork functions) {
     // One warp of each warpgroup per scheduler.
     GpuClocks softmax{0, elements * (perElement + functions.issue) + valueDim / 2 + perStep,
                       groupRows * cols * (1 + functions.special) / rates.special, 0};
     StepClocks step;
-    step.units = products;
+    step.units = scores;
+    step.units += sums;
     step.units += softmax;
     step.units = step.units * groups;
     copyToShared(step.units, cols * (dim + valueDim) * elementBytes);
@@ -102,7 +104,8 @@ KernelClocks attention::clocksOf(const Sm90Config &config, const Shape &shape,
     double alone = std::max(softmax.issue,
                             elements * 1.5 * lanes / rates.compare + rowShuffles + softmax.special);
     step.clocks =
-        std::max(step.units.longest(), products.longest() + alone + GpuLatencies::barrier);
+        std::max(step.units.longest(),
+                 scores.longest() + std::max(sums.longest(), alone) + GpuLatencies::barrier);
     return step;
   };
   KernelClocks clocks;
@@ -121,35 +124,42 @@ KernelClocks attention::clocksOf(const Sm90Config &config, const Shape &shape,
 
 Sm90KeyClocks attention::clocksOf(const Sm90Keys &config, const Shape &shape,
                                   const FunctionWork &work) {
-  constexpr double perElement = 7, perTile = 135;
+  constexpr double perElement = 6, ofGradients = 2.5, perTile = 135; // per element; of dS alone
   const GpuRates &rates = GpuRates::get("sm_90a");
   double groups = toDouble(config.groups), queries = toDouble(config.blockQueries),
          tile = toDouble(config.tileQueries), keys = toDouble(config.blockKeys()),
          dim = toDouble(paddedDim(shape.dim)), valueDim = toDouble(paddedDim(shape.valueDim));
   double sums = config.addsToQ ? toDouble(QuerySums(config, shape).cols) : 0;
-  GpuClocks scores = productOf(tile, dim, true), gradients = productOf(valueDim, queries, false);
-  scores += productOf(tile, valueDim, true);
+  GpuClocks scores = productOf(tile, dim, true), cotangents = productOf(tile, valueDim, true),
+            gradients = productOf(valueDim, queries, false);
   gradients += productOf(dim, queries, false);
   if (config.addsToQ)
     gradients += productOf(sums, keys, true);
   auto step = [&](OpWork functions) {
     double elements = groupRows * tile / groupThreads;
+    // Of these instructions, those of dS follow the product for dP.
+    GpuClocks last{0, work.isPlain ? elements * ofGradients : 0};
     GpuClocks exponentials{0, elements * (perElement + functions.issue) + perTile + sums / 2 / 4,
                            groupRows * tile * (1 + functions.special) / rates.special, 0};
     double tiles = queries / tile;
     StepClocks step;
     step.units = gradients;
     step.units += scores * tiles;
+    step.units += cotangents * tiles;
     step.units += exponentials * tiles;
     step.units = step.units * groups;
     // What one unit does while others wait, tile by tile.
-    double alone = (scores * groups).longest() + (exponentials * groups).longest();
+    double products = (cotangents * groups).longest(), before = (exponentials * groups).longest();
+    double alone = (scores * groups).longest() +
+                   (work.isPlain ? std::max(products, before - (last * groups).longest()) +
+                                       (last * groups).longest()
+                                 : products + before);
     step.clocks = alone * tiles + (gradients * groups).longest();
     copyToShared(step.units, queries * (dim + valueDim) * elementBytes);
     if (config.addsToQ) {
       moveShared(step.units, keys * queries * elementBytes + queries * dim * sumBytes);
       copyToShared(step.units, queries * dim * sumBytes); // to the sums in global memory
-      step.clocks += 3 * GpuLatencies::barrier;
+      step.clocks += 2 * GpuLatencies::barrier;
     }
     step.clocks = std::max(step.clocks, step.units.longest());
     return step;
@@ -181,7 +191,7 @@ struct Sm80Products {
 } // namespace
 
 static Sm80Products productsOf(Sm80Pass pass, double dim, double valueDim) {
-  constexpr double forward = 4.5, backward = 7;
+  constexpr double forward = 4.5, backward = 6;
   switch (pass) {
   case Sm80Pass::Forward:
     return {dim + valueDim, dim + valueDim, valueDim, forward, 80};

@@ -30,6 +30,7 @@ struct StepClocks {
 /// `mask` is for elements that may be masked; `score` for all.
 struct FunctionWork {
   OpWork score, mask;
+  bool isPlain = true; ///< there is neither score_mod nor weight_mod
 };
 FunctionWork workOfFunctions(AttentionOp op);
 FunctionWork workOfFunctions(AttentionGradOp op);

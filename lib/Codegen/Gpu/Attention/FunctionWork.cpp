@@ -31,7 +31,8 @@ workOfElement(Region &region, function_ref<bool(OpWork)> counts = [](OpWork) { r
 
 template <typename Op>
 static FunctionWork workOfBoth(Op op) {
-  FunctionWork work{workOfElement(op.getScoreMod()), workOfElement(op.getMaskMod())};
+  FunctionWork work{workOfElement(op.getScoreMod()), workOfElement(op.getMaskMod()),
+                    op.getScoreMod().empty() && op.getWeightMod().empty()};
   work.score += workOfElement(op.getWeightMod());
   if (!op.getMaskMod().empty())
     work.mask.issue += 1; // the selection

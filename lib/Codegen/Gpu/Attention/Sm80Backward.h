@@ -24,8 +24,8 @@ struct Sm90Keys {
   int64_t threads() const { return 128 * (groups + 1); }
 };
 
-/// Kernels of the backward pass and offsets in their shared scratch, in units of f32. `lse` and
-/// `delta` have one f32 per query of all heads.
+/// Kernels of the backward pass and offsets in their shared scratch, in units of f32. `lse`, which
+/// is multiplied by log2(e), and `delta` have one f32 per query of all heads.
 struct Sm80Backward {
   Sm80Config queries;                   ///< configuration with queries as rows
   SmallVector<Sm80Config> keys;         ///< keys as rows: one kernel for dK and dV, or one each
@@ -50,9 +50,9 @@ Sm80Needs keyNeeds(const Sm80Config &config, const Shape &shape, Type element, b
 
 /// A query of a lane.
 struct Query {
-  Value number; ///< row in the tensor
-  Value exists; ///< null if it need not be checked
-  Value lse, delta;
+  Value number;     ///< row in the tensor
+  Value exists;     ///< null if it need not be checked
+  Value lse, delta; ///< lse: times log2(e)
   FragmentFunction::Values score, mask, weight, grad;
 };
 
@@ -77,6 +77,13 @@ public:
   /// may be masked for a reason other than a missing key.
   std::pair<Value, Value> emit(Value x, Value dp, const Query &query, const Key &key, bool masked,
                                Contribute contribute = nullptr) const;
+
+  /// Returns true if dS is P · (dp - δ), so that P needs no dp.
+  bool isPlain() const { return score.empty() && weight.empty(); }
+  /// Returns P of a plain element.
+  Value weigh(Value x, const Query &query, const Key &key, bool masked) const {
+    return weightOf(x, query, key, kept(query, key, masked));
+  }
 
   FragmentFunction score, mask, weight, grad;
 

@@ -116,7 +116,7 @@ void QueryGradients::placeTiles() {
   vTile = {b.sharedAt(v), valuePitch};
 }
 
-/// Returns lse and δ of a query. The four lanes that hold its row compute them.
+/// Returns lse · log2(e) and δ of a query. The four lanes that hold its row compute them.
 std::pair<Value, Value> QueryGradients::normOf(Value row, Value exists) {
   Value number = b.add(b.mul(head.batch, shape.heads), head.head);
   Pointer lseOfHead = b.shift(b.binding(op.getLse()), b.mul(number, shape.rows));
@@ -140,7 +140,8 @@ std::pair<Value, Value> QueryGradients::normOf(Value row, Value exists) {
   }
   delta = b.overQuad(delta, [&](Value x, Value y) { return b.addf(x, y); });
   isEmpty = b.either(isEmpty, arith::XOrIOp::create(b, b.loc, exists, b.boolean(true)));
-  return {b.select(isEmpty, b.number(infinity), lse), b.select(exists, delta, b.number(0))};
+  return {b.select(isEmpty, b.number(infinity), b.mulf(lse, b.number(log2e))),
+          b.select(exists, delta, b.number(0))};
 }
 
 void QueryGradients::placeQueries() {
