@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Writes attention kernels, forward and backward, for fsdp-kernel-test:
-#   attention-grid.py small|tiles|faulty|rounds|apart|few|blocks|orders|turns|balance|table|shared|full|softcap|long|owned|entries|huge both|forward|backward DTYPE... [--emulated]
+#   attention-grid.py small|tiles|faulty|rounds|apart|few|blocks|orders|turns|balance|table|sizes|shared|full|softcap|long|owned|entries|huge both|forward|backward DTYPE... [--emulated]
 # --emulated: full, softcap and long at sizes that an emulator runs in seconds.
 # With both directions, gradients are computed at O and LSE of the forward kernel's oracle.
 import functools
@@ -363,6 +363,14 @@ def table(dtype):
             yield Case(dtype, 4, 16, 16, 2048, 2048, dim, dim, mod, mask)
 
 
+def sizes(dtype):
+    """Kernels of ptxas-table.test: each head dimension with a tiling of its own, 2,048 and 8,192 rows and keys, with and without a causal mask."""
+    for dim in (64, 96, 128, 192, 256):
+        for batch, length in (4, 2048), (1, 8192):
+            for mask in ("none", "causal"):
+                yield Case(dtype, batch, 16, 16, length, length, dim, dim, "none", mask)
+
+
 def shared(dtype):
     """Kernels of attention-spills.test: four query heads per kv head, masks of one and of several ranges, lengths that fill no block."""
     for dim in (64, 128):
@@ -420,7 +428,7 @@ def huge(dtype):
 def main():
     emulated = "--emulated" in sys.argv
     kind, directions, *dtypes = [argument for argument in sys.argv[1:] if argument != "--emulated"]
-    kinds = {"small": small, "tiles": tiles, "faulty": faulty, "rounds": rounds, "apart": apart, "few": few, "blocks": blocks, "orders": orders, "turns": turns, "balance": balance, "table": table, "shared": shared, "full": functools.partial(full, emulated=emulated),
+    kinds = {"small": small, "tiles": tiles, "faulty": faulty, "rounds": rounds, "apart": apart, "few": few, "blocks": blocks, "orders": orders, "turns": turns, "balance": balance, "table": table, "sizes": sizes, "shared": shared, "full": functools.partial(full, emulated=emulated),
              "softcap": functools.partial(full, softcap=True, emulated=emulated), "long": functools.partial(long, emulated=emulated),
              "owned": owned, "entries": entries, "huge": huge}
     for dtype in dtypes:
