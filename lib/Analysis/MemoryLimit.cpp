@@ -23,7 +23,6 @@ using namespace mlir::fsdp;
 /// Number of categories that get a note.
 static constexpr unsigned maxCategories = 3;
 
-
 /// Returns the options that make a category smaller.
 static StringRef advise(Category category, bool severalRanks) {
   switch (category) {

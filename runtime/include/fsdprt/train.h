@@ -95,10 +95,10 @@ FSDPRT_API fsdprt_status fsdprt_saver_save(fsdprt_saver *saver, fsdprt_session *
                                            uint64_t step, uint64_t seed, fsdprt_error *error);
 
 /* Starts the same save and returns when the states are copied; a thread writes the copy while
- * programs run. Fails if the artifact was compiled without --async-save. Only one saver of a session
- * may have a save in flight, because there is one copy. Call fsdprt_saver_poll between later steps,
- * and fsdprt_saver_wait after the last one. All processes of a run must call these functions at the
- * same points. */
+ * programs run. Fails if the artifact was compiled without --async-save. Only one saver of a
+ * session may have a save in flight, because there is one copy. Call fsdprt_saver_poll between
+ * later steps, and fsdprt_saver_wait after the last one. All processes of a run must call these
+ * functions at the same points. */
 FSDPRT_API fsdprt_status fsdprt_saver_start(fsdprt_saver *saver, fsdprt_session *session,
                                             uint64_t step, uint64_t seed, fsdprt_error *error);
 /* Continues a save in flight, without waiting. Reports its failure, in all processes. Sets *busy to

@@ -317,7 +317,7 @@ TEST_F(AsyncRun, EndsWithTheErrorOfAnotherProcess) {
   // Only rank 1's file of the second save cannot be written.
   Result result = run("async2.fsdp --steps=2000 --save-every=2 --save=s --processes",
                       "LD_PRELOAD=" FSDPRT_FAILPOINT " FAIL_HOW=full FAIL_AT=1 FAIL_IN=s"
-                          "/.step-00000004.tmp/rank-00001");
+                      "/.step-00000004.tmp/rank-00001");
   EXPECT_EQ(result.code, 1) << result.output;
   EXPECT_NE(result.output.find("step 4 could not be saved: rank 1: s/.step-00000004.tmp/"
                                "rank-00001.safetensors: cannot write: No space left on device; "

@@ -123,8 +123,7 @@ TEST_F(Processes, SayOnceWhatIsWrong) {
   EXPECT_EQ(result.output,
             "fsdp-run: error: nothing: cannot open the tokens: No such file or directory\n");
   expect(2, "compiled for 3 ranks", "toy3.fsdp --processes --ranks=2");
-  expect(2, "--heartbeat-seconds applies to several processes",
-         "toy3.fsdp --heartbeat-seconds=3");
+  expect(2, "--heartbeat-seconds applies to several processes", "toy3.fsdp --heartbeat-seconds=3");
   expect(2, "cannot", "toy3.fsdp --processes --export=no/such/folder --steps=2");
 }
 

@@ -444,11 +444,10 @@ TEST(KernelTime, IsBoundByTheLargestPartOfItsClocks) {
   EXPECT_DOUBLE_EQ(fsdpcommon::timeByClocks(cluster, launch).seconds, 10.5);
   EXPECT_DOUBLE_EQ(fsdpcommon::timeByClocks(cluster, launch).tensorSeconds, 6);
   EXPECT_EQ(bound(), Bound::tensor);
-  for (auto [unit, expected] :
-       {std::pair(&fsdpcommon::LaunchClocks::issue, Bound::issue),
-        std::pair(&fsdpcommon::LaunchClocks::special, Bound::special),
-        std::pair(&fsdpcommon::LaunchClocks::shared, Bound::shared),
-        std::pair(&fsdpcommon::LaunchClocks::cache, Bound::cache)}) {
+  for (auto [unit, expected] : {std::pair(&fsdpcommon::LaunchClocks::issue, Bound::issue),
+                                std::pair(&fsdpcommon::LaunchClocks::special, Bound::special),
+                                std::pair(&fsdpcommon::LaunchClocks::shared, Bound::shared),
+                                std::pair(&fsdpcommon::LaunchClocks::cache, Bound::cache)}) {
     launch.*unit = 70;
     EXPECT_EQ(bound(), expected);
     launch.*unit = 0;
