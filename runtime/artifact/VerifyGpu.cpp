@@ -5,13 +5,12 @@
 //===----------------------------------------------------------------------===//
 //
 // (V19) An artifact for a GPU names its chip. Each phase of a kernel is a launch of 1 to 2^31 - 1
-//       blocks (its extent) of 1 to 1024 threads with at most 227 KiB of shared memory. Clusters
-//       have
-//       at most 16 blocks. Each tensor map refers to a binding or the scratch. It has 1 to 5
-//       dimensions, boxes of 1 to 256 elements along each, and offset and strides in multiples of
-//       16 bytes, and lies within the least size of its binding or scratch. No phase of an artifact
-//       for a CPU is a launch
-// (V20) PTX and machine code lie in the image, and there is PTX
+//       blocks, which is its extent, of 1 to 1024 threads with at most 227 KiB of shared memory.
+//       Clusters have at most 16 blocks. Each tensor map refers to a binding or to the scratch
+//       memory, and lies in its least size. A tensor map has 1 to 5 dimensions, boxes of 1 to 256
+//       elements along each dimension, and an offset and strides that are multiples of 16 bytes. No
+//       phase of an artifact for a CPU is a launch.
+// (V20) PTX and machine code lie in the image, and there is PTX.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +30,7 @@ static uint32_t count(const flatbuffers::Vector<T> *vector) {
   return vector ? vector->size() : 0;
 }
 
-/// Returns the error of a tensor map, or an empty text.
+/// Returns the problem of a tensor map, or an empty text.
 static std::string problemOf(const fb::TensorMap &map, uint64_t bindings) {
   uint32_t rank = count(map.sizes());
   if (map.binding() >= bindings)
@@ -85,8 +84,8 @@ std::string fsdprt::problemOfPhase(const fb::Kernel &kernel, const fb::Phase &ph
   return "";
 }
 
-/// Returns the bytes from the beginning of a map's binding to the end of the map's last element.
-/// Returns nothing on overflow.
+/// Returns the end of the last element of a map, as offset in bytes from the beginning of its
+/// binding. Returns nullopt on overflow.
 static std::optional<uint64_t> endOf(const fb::TensorMap &map) {
   uint64_t end = map.offset(), row;
   for (uint32_t i = 0; i < map.sizes()->size(); ++i) {
@@ -94,7 +93,7 @@ static std::optional<uint64_t> endOf(const fb::TensorMap &map) {
     if (size == 0)
       return map.offset();
     uint64_t steps = i == 0 ? size : size - 1,
-             step = i == 0 ? 2 : map.strides()->Get(i - 1); // in bytes; elements have 2
+             step = i == 0 ? 2 : map.strides()->Get(i - 1); // In bytes; an element has 2 bytes.
     if (__builtin_mul_overflow(steps, step, &row) || __builtin_add_overflow(end, row, &end))
       return std::nullopt;
   }
@@ -128,7 +127,7 @@ void fsdprt::verifyGpuImage(const std::string &file, const fb::Gpu &gpu, uint64_
   const char *name = file.c_str();
   if (!gpu.chip() || gpu.chip()->size() == 0)
     badInput("%s: expected the name of the GPU's chip, found none", name);
-  // With --no-code there is no image.
+  // An artifact that was compiled with --no-code has no image.
   if (imageBytes == 0)
     return;
   if (gpu.ptx_bytes() == 0 || !isInside(0, gpu.ptx_bytes(), imageBytes))
