@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reads in chunks, because the size of a pipe is unknown, and stops at the limit, because a device
-// may provide bytes without end.
+// Reads in chunks, because the number of bytes in a pipe is unknown. Stops at the limit, because a
+// device may provide any number of bytes.
 //
 //===----------------------------------------------------------------------===//
 

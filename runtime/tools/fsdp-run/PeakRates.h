@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Measures peak rates of the machine during a run, with as many threads as the run has.
+// Measures peak rates of the machine before training, with as many threads as the run has.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +25,8 @@ struct PeakRates {
   double floor(uint64_t movedBytes, uint64_t products, uint64_t bf16Products) const;
 };
 
-/// Measures with `threads` threads at once and divides the rates by `share`, the number of ranks.
-/// Takes several tenths of a second and 32 MiB of memory per thread.
+/// Measures the rates of `threads` threads together, and divides them by `share`, the number of
+/// ranks. Takes several tenths of a second, and allocates 32 MiB of memory per thread.
 PeakRates measurePeakRates(uint32_t threads, double share);
 
 } // namespace fsdprt

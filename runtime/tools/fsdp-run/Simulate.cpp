@@ -12,8 +12,8 @@
 //      exposed ms  in flight ms   alone ms   runs         bytes  collective
 //           8.112        12.100     12.100      2     1,048,576  all_gather root by Simple
 //
-// "in flight" is the time from begin to end, including delays by other collectives on the links.
-// "alone" is the time without such delays.
+// The column "in flight" is the time from begin to end of a collective, including delays by other
+// collectives on the same links. The column "alone" is this time without such delays.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@
 using namespace fsdprt;
 
 namespace {
-/// Results that are collected during the simulation and printed after its summary.
+/// Results of the callbacks of a simulation, which are printed after its summary.
 struct Found {
   std::vector<std::string> collectives;
   std::vector<std::pair<std::string, double>> busy;
