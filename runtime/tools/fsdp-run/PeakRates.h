@@ -15,13 +15,14 @@
 
 namespace fsdprt {
 
-/// Rates per nanosecond.
+/// Peak rates of one rank, per nanosecond.
 struct PeakRates {
   double bytes = 0;            ///< bytes read or written in memory
   double multiplyAdds = 0;     ///< f32 multiply-adds
-  double bf16MultiplyAdds = 0; ///< multiply-adds of bf16 with an f32 sum
+  double bf16MultiplyAdds = 0; ///< multiply-adds of bf16 values with sums in f32
 
-  /// Returns the least time in nanoseconds that the bytes and multiply-adds need at these rates.
+  /// Returns the least time in nanoseconds for `movedBytes`, `products` and `bf16Products` at these
+  /// rates.
   double floor(uint64_t movedBytes, uint64_t products, uint64_t bf16Products) const;
 };
 
