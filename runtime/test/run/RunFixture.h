@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Writes artifacts to a temporary folder, and runs processes in it.
+// Writes artifacts to a temporary folder, and runs fsdp-run and scripts in it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ struct Result {
   std::string output;
 };
 
-/// A test with a folder that has the toy model for 1 to 4 ranks.
+/// Has a temporary folder with artifacts of the toy model for 1 to 4 ranks.
 class Run : public testing::Test {
 protected:
   void SetUp() override {
@@ -42,7 +42,7 @@ protected:
 
   std::string at(const std::string &name) const { return folder + "/" + name; }
 
-  /// Writes the toy model for 3 ranks twice: with another seed, and with one flipped bit.
+  /// Writes two artifacts for 3 ranks: `other` has another seed, and `damaged` has one flipped bit.
   void writeOtherArtifacts(const std::string &other, const std::string &damaged) {
     ToyOptions options;
     options.shards = 3;

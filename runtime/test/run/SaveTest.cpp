@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests the index; 10 steps compared with 5 steps and 5 more after a resume; kinds of damage to a
-// save; and a killed process, or a full disk, at every system call of a save.
+// Tests the index of a save, and that a run of 10 steps equals a run of 5 steps that is resumed for
+// 5 more. Damages saves in several ways. At every system call of a save, the process is killed or
+// the disk is full.
 //
 //===----------------------------------------------------------------------===//
 
@@ -99,7 +100,7 @@ TEST(SaveIndex, IsRefusedWhenDamaged) {
       << refusal(later);
 }
 
-/// The hash of the index is correct, but the contents are malformed.
+/// Each case makes an index with a correct hash but malformed contents.
 TEST(SaveIndex, IsRefusedWhenMalformed) {
   SaveIndex index = someIndex();
   const std::string text = writeIndex(index);
@@ -124,7 +125,7 @@ namespace {
 class Save : public Run {
 protected:
   Save() {
-    // On this file system, flushing is fast.
+    // In memory, flushing files is fast.
     if (access("/dev/shm", W_OK) == 0)
       root = "/dev/shm";
   }
@@ -159,7 +160,7 @@ TEST_F(Save, GoesOnBitForBit) {
                ranks);
     expect(0, "saved step 5: b" + ranks + "/step-00000005",
            base + " --steps=5 --lr-decay-steps=9 --min-lr=0.01 --metrics=b --save=b" + ranks);
-    // Options that the save contains are not repeated.
+    // The resumed run takes the options that are missing here from the save.
     expect(0, "resumed after step 5 of b" + ranks + "/step-00000005",
            "toy" + ranks +
                ".fsdp --text=book.txt --val-every=3 --steps=10 --metrics=b --export=b.st "
@@ -186,7 +187,7 @@ TEST_F(Save, KeepsWholeStatesOnce) {
   for (int rank = 0; rank < 4; ++rank) {
     SafetensorsFile saved(at("s/step-00000002/" + rankFileName(rank)));
     EXPECT_EQ(saved.getTensors().size(), rank < 2 ? 3u : 1u)
-        << rank; // Replicas save only their step blocks.
+        << rank; // Ranks of the second replica save only their step blocks.
   }
   expect(0, "resumed", "hsdp.fsdp --steps=4 --save=s --resume=s");
   expectSame("s/latest", "t/latest");
@@ -248,7 +249,7 @@ TEST_F(Save, RefusesBadUsage) {
   expect(2, "toy2.fsdp: cannot write to the folder: Not a directory", "toy2.fsdp --save=toy2.fsdp");
   expect(2, "no/such/s: cannot create the folder for saves: No such file",
          "toy2.fsdp --save=no/such/s");
-  expect(2, "compiled for 2 ranks", "toy2.fsdp --ranks=3 --save=new"); // leaves no folder
+  expect(2, "compiled for 2 ranks", "toy2.fsdp --ranks=3 --save=new"); // must not create the folder
   EXPECT_EQ(bash("[ ! -e new ]"), 0);
   write("m", "not metrics\n");
   expect(0, "saved step 1", "toy2.fsdp --steps=1 --save=s");
@@ -262,8 +263,8 @@ TEST_F(Save, RefusesBadUsage) {
       << text("err");
 }
 
-/// From a folder of saves, the newest undamaged save is used, with a warning. A damaged save that
-/// --resume names is refused.
+/// If --resume names a folder of saves, damaged saves cause a warning, and the newest undamaged
+/// save is used. If --resume names a damaged save, this is an error.
 TEST_F(Save, LeavesDamageOut) {
   expect(0, "saved step 4", "toy2.fsdp --steps=4 --save=s --save-every=2");
   const std::string folder = "s/step-00000004/", resume = "toy2.fsdp --steps=5 --resume=s";
@@ -327,7 +328,7 @@ TEST_F(Save, LeavesDamageOut) {
   ASSERT_EQ(bash("mkdir t && cp -r s/step-00000002 s/step-00000004 t"),
             0); // Without 'latest', the newest save is used.
   expect(0, "resumed after step 4 of t/step-00000004", "toy2.fsdp --steps=5 --resume=t");
-  ASSERT_EQ(bash("cp s/step-00000002/rank-00000.safetensors " + folder), 0); // file of another step
+  ASSERT_EQ(bash("cp s/step-00000002/rank-00000.safetensors " + folder), 0); // of another step
   fallsBack(folder + "rank-00000.safetensors: expected SHA-256", 2);
   ASSERT_EQ(bash("for s in s/step-*; do echo >$s/index.json; done"), 0);
   expect(2, "s: all of its 2 saves are damaged: s/step-00000004/index.json: ", resume);
@@ -380,7 +381,7 @@ protected:
     std::getline(file, line);
     return line;
   }
-  /// Resumes from the last save, or starts a new run if there is no save, as a user would.
+  /// Resumes from the newest save, or starts a new run if there is none.
   void goOn(const std::string &where) {
     bool any = !readLatest().empty();
     Result result = run("toy2.fsdp --steps=2 --resume=" + saves + options);
@@ -447,7 +448,7 @@ TEST_F(SaveCalls, MayFindTheDiskFull) {
   for (size_t k = 1; k <= calls.size(); ++k) {
     Result result = run("toy2.fsdp --steps=2" + options, preload("full", k));
     if (result.code == 0) {
-      // Only removals or the flush of a folder follow the failing call.
+      // The run may succeed only if the call is not needed for the save to be complete.
       EXPECT_EQ(readLatest(), golden) << calls[k - 1];
     } else {
       EXPECT_EQ(result.code, k == 1 ? 2 : 1) << calls[k - 1] << "\n"
