@@ -6,9 +6,9 @@
 //
 // If lookups are checked, a program writes these slots of each rank's step block:
 //
-//   slot 10 number of ranks with a lookup out of range, equal on all ranks slot 11 1 + index of the
-//   rank's first failed lookup in the manifest, or 0 slots 12 - 14 the id that this lookup read, in
-//   three parts that f32 represents exactly
+//     slot 10         number of ranks with a lookup out of range, equal on all ranks
+//     slot 11         1 + index of the rank's first failed lookup in the manifest, or 0
+//     slots 12 - 14   the id that this lookup read, in three parts that f32 represents exactly
 //
 // checkLookups() does the following:
 //

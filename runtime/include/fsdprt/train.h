@@ -7,8 +7,8 @@
 // These functions let other programs do what fsdp-run does before and after steps: find the rank of
 // a process, connect to the other ranks, save and resume. The rules of fsdprt.h apply to them.
 //
-//   fsdprt_launch_join(artifact, ..., &launch) launch is NULL if there is no launcher
-//   fsdprt_launch_place(launch, &session_options) sets backend, rank and channel
+//   fsdprt_launch_join(artifact, ..., &launch)       launch is NULL if there is no launcher
+//   fsdprt_launch_place(launch, &session_options)    sets backend, rank and channel
 //   fsdprt_session_create(artifact, &session_options, ...)
 //   fsdprt_saves_resume, fsdprt_session_run per step, fsdprt_saver_save
 //   fsdprt_session_leave or fsdprt_session_fail, fsdprt_session_destroy
