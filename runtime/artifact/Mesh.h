@@ -11,7 +11,7 @@
 //     rank 4 = (1, 1)                      axis replicate:  {0 3} {1 4} {2 5}
 //
 // Groups may also consist of neighbours on one axis: neighbours of size 2 on [shard = 6] are {0 1}
-// {2 3} {4 5}. In a list of axes, indices after those of the axes refer to neighbours.
+// {2 3} {4 5}. In a list of axes, an index that is not below the number of axes selects neighbours.
 //
 //===----------------------------------------------------------------------===//
 

@@ -37,8 +37,8 @@ public:
   bool areConnected() const { return connected; }
   /// Refuses all ranks that are not connected yet, which ends their waits.
   void refuse(const Error &reason);
-  /// Sends all ranks the reason why the run ends, and again to each rank that later reports a
-  /// failure.
+  /// Sends the reason why the run ends to all ranks. Later sends it again to each rank that reports
+  /// a failure.
   void tell(const Error &reason);
   /// Returns true if the rank's end of its channel is closed, because the process has ended.
   bool isGone(uint32_t rank) const { return members[rank].gone; }

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compiled as C, to check that the headers are valid C. Argument: a toy artifact for 2 ranks.
+// This file is compiled as C, to check that the headers are valid C. Its argument is a toy artifact
+// for 2 ranks.
 //
 //===----------------------------------------------------------------------===*/
 

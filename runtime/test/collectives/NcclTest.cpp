@@ -102,8 +102,8 @@ protected:
     communicator.releaseArenas();
   }
 
-  /// Runs all collectives `rounds` times. Returns the errors of the ranks. An error of the set-up
-  /// counts for all ranks.
+  /// Runs all collectives `rounds` times. Returns the errors of the ranks. If the set-up fails, all
+  /// ranks get its error.
   static std::vector<Outcome> run(const Mesh &mesh, const std::vector<CollectiveKey> &keys,
                                   double timeoutSeconds = 60, uint32_t rounds = 3) {
     std::vector<Outcome> outcomes(mesh.ranks());
