@@ -196,7 +196,6 @@ protected:
                      std::byte *target) = 0;
   virtual void finish(uint32_t collective, uint32_t rank, WorkerPool &pool) = 0;
 
-  /// The groups of ranks along some axes of the mesh.
   struct Groups {
     std::vector<uint32_t> axes;
     std::vector<std::vector<uint32_t>> members; ///< by rank: the ranks of its group, in order

@@ -28,7 +28,6 @@ using namespace fsdprt;
 using ull = unsigned long long;
 
 namespace {
-/// The first failed lookup of one process.
 struct FailedLookup {
   uint64_t rank = UINT64_MAX; ///< UINT64_MAX if no lookup has failed
   uint64_t number = 0;

@@ -32,7 +32,6 @@ AsyncTransferWorker *RankExecutor::workerOf(TransferKind transferKind) const {
     return transferWorker.get();
   case TransferKind::file:
     return fileWorker.get();
-  // The device executes copies.
   case TransferKind::copies:
     return nullptr;
   }

@@ -218,7 +218,6 @@ static uint64_t convert(DType from, const std::byte *data, DType to, std::byte *
   return count;
 }
 
-/// Loads one state into one rank.
 struct SavedRun::Loading {
   const SavedRun &save;
   fsdprt_session *session;

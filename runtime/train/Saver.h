@@ -29,7 +29,6 @@ std::map<std::string, uint64_t> statesOf(const SaveIndex &layout, uint64_t rank)
 /// Returns the address and range of the elements of a state that a rank holds.
 fsdprt_state_memory memoryOf(const fsdprt_session *session, uint32_t rank, uint64_t state);
 
-/// Writes saves of one run.
 class Saver {
 public:
   /// Prepares saving to `folder`, which keeps the newest `keep` saves, or all if `keep` is 0.

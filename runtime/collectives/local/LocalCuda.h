@@ -57,7 +57,6 @@ protected:
   const CudaQueue &queueOf(uint32_t rank) const { return *queues[rank]; }
 
 private:
-  /// State of a rank in a collective.
   struct CollectiveSlot {
     explicit CollectiveSlot(const CudaQueue &queue) : begun(queue), summed(queue), done(queue) {}
     CudaPointer source = 0, target = 0;

@@ -153,7 +153,6 @@ void MpiCollective::enter(Phase next) {
     plan();
 }
 
-/// Enters the phase that follows the current one.
 void MpiCollective::goOn() {
   bool spreads = phase == Phase::sum && key.kind == CollectiveKind::all_reduce && !isSmall();
   enter(spreads ? Phase::spread : Phase::done);

@@ -43,7 +43,6 @@ public:
   using Error::Error;
 };
 
-/// Arguments of the NCCL call for a collective.
 struct NcclCall {
   fb::CollectiveKind kind;
   NcclType type;
@@ -92,9 +91,7 @@ public:
   bool isOrdered(uint32_t collective);
   /// Returns the time stamps of a collective on its stream, if the queue has a timeline.
   DeviceSpan spanOf(uint32_t collective) const { return flights[collective].span; }
-  /// Throws the first error that has been reported.
   void check();
-  /// Returns how often a collective has been started.
   uint64_t begun(uint32_t collective) const {
     return flights[collective].begun.load(std::memory_order_acquire);
   }

@@ -70,7 +70,6 @@ void ShmCommunicator::beatHeart() {
   while (!ending) {
     uint32_t seen = endingEvent.read();
     beat();
-    // If the channel is closed, the host has ended.
     if (channel.isClosed())
       watchdog->fail();
     if (!ending)

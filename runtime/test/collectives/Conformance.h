@@ -34,7 +34,6 @@ struct Meeting {
   std::function<void(Communicator &)> prepare = {}; ///< if set, called after add()
 };
 
-/// One rank of a meeting, after connect().
 struct Attendee {
   Communicator &communicator;
   uint32_t rank;

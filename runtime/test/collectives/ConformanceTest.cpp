@@ -210,7 +210,6 @@ protected:
 
 //===- Results ------------------------------------------------------------===//
 
-// Tests rules (R3) to (R6) of Communicator.h.
 TEST_P(Conformance, KindsTypesAndSizes) {
   for (uint64_t ranks = 1; ranks <= 5; ++ranks) {
     Meeting meeting{meshOf({ranks}), {}};
@@ -372,7 +371,6 @@ TEST_P(Conformance, CollectsAtRankZero) {
 
 //===- Failure ------------------------------------------------------------===//
 
-// Tests rule (R8) of Communicator.h.
 TEST_P(Conformance, NamesWhoIsMissing) {
   Meeting meeting{
       meshOf({3}), {keyOf(CollectiveKind::all_reduce, 1)}, 1 << 20, /*timeoutSeconds=*/1};

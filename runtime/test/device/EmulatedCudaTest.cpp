@@ -59,7 +59,6 @@ protected:
       ;
     return result;
   }
-  /// Returns what `body` writes to stderr.
   template <typename Body>
   std::string said(Body body) {
     testing::internal::CaptureStderr();

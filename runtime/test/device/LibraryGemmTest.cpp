@@ -22,7 +22,6 @@ using namespace fsdprt;
 using namespace fsdprt::test;
 
 namespace {
-/// Indices of the bindings of a product's kernel.
 enum Binding : uint32_t {
   lhsBinding,
   rhsBinding,

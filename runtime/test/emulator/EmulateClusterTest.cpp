@@ -33,7 +33,6 @@ TEST(EmulateCluster, BlocksExchange) {
   kernel.run();
   for (unsigned k = 0; k < 64; ++k)
     EXPECT_EQ(kernel.out[k], k ^ 32);
-  // Each lane writes to the other block.
   kernel = pair("st.shared::cluster.b32 [%r12], %r4;" + meet +
                 "ld.shared.b32 %r5, [%r2]; st.global.b32 [%rd1], %r5;");
   kernel.run();

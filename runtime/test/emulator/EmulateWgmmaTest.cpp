@@ -26,7 +26,6 @@ struct ProductCase {
   int scaleA = 1, scaleB = 1;
 };
 
-/// The layout of a matrix in shared memory.
 struct Layout {
   unsigned span, elementBytes;
   bool isMajor;    ///< whether elements are contiguous along M or N instead of K
@@ -77,7 +76,6 @@ static std::string names(const std::string &prefix, unsigned count) {
   return text + "}";
 }
 
-/// Parts of a program that tests may change.
 struct Parts {
   std::string fill = "all", proxy = "fence.proxy.async;", barrier = "bar.sync 0;",
               fence = "wgmma.fence.sync.aligned;", between,

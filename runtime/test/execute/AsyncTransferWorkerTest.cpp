@@ -124,7 +124,6 @@ TEST(AsyncTransferWorker, TakesAsLongAsItsLinksWould) {
 TEST(AsyncTransferWorker, FailsWhereItsRankWaits) {
   Meeting meeting(2, 2, 0.2);
   meeting.start(0, 0, 0);
-  // Rank 1 never arrives.
   meeting.start(0, 1, 0);
   for (uint32_t i : {0u, 1u, 0u})
     try {

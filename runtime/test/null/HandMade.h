@@ -49,7 +49,6 @@ struct HandMade {
   NullResult walk(const NullOptions &options = NullOptions()) const {
     return walkPrograms(*artifact(), options);
   }
-  /// Returns all findings, one per line.
   std::string findings() const;
 
   fb::ManifestT manifest;

@@ -18,7 +18,6 @@ using namespace fsdprt;
 using namespace fsdprt::test;
 
 namespace {
-/// The folder has the toy model for 1 to 4 ranks.
 class Elastic : public Run {
 protected:
   void add(const std::string &name, const fb::ManifestT &manifest) {
@@ -168,7 +167,6 @@ TEST_F(Elastic, ShrinksUntilTheLeast) {
   expectIn(result.output, "on 2 ranks with toy2.fsdp (1 of at most 3)");
 }
 
-/// The test kills two of four ranks.
 TEST_F(Elastic, CountsEachLostRank) {
   EXPECT_EQ(bash("exec 2>&1 >out\n" FSDP_RUN
                  " toy4.fsdp --processes --steps=200000 --save=s --on-failure=restart "

@@ -104,7 +104,6 @@ TEST_F(Faults, HangsInEachPhase) {
                    {"gather", "compute", "reduce"}));
 }
 
-// A slow rank that makes progress is not an error.
 TEST_F(Faults, SlowRanksAreWaitedFor) {
   std::vector<Case> cases;
   for (std::string how : {"", " --processes", " --processes --backend=nccl"})
@@ -129,7 +128,6 @@ TEST_F(Faults, OverNcclBetweenProcesses) {
                    {"gather", "compute", "reduce"}));
 }
 
-// The NCCL stub either reports errors or hangs.
 TEST_F(Faults, NcclFailsBetweenProcesses) {
   std::string toy = at("toy3.fsdp") + " --processes --backend=nccl --steps=4 --timeout-seconds=6";
   check({{"",

@@ -206,7 +206,6 @@ protected:
     writeFile(at(name), file.data(), file.size());
   }
 
-  /// Returns the step blocks of all ranks in a save.
   std::string blocksOf(const std::string &save) {
     std::string blocks;
     for (uint64_t rank = 0; access((at(save) + "/" + rankFileName(rank)).c_str(), R_OK) == 0;

@@ -55,7 +55,6 @@ protected:
     writeFile(at(damaged), second.data(), second.size());
   }
 
-  /// Runs fsdp-run in the folder.
   Result run(const std::string &arguments, const std::string &environment = "") {
     std::string command = "cd " + folder + " && " + environment + " " FSDP_RUN " 2>&1 " + arguments;
     std::FILE *pipe = popen(command.c_str(), "r");

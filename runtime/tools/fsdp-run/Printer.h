@@ -29,7 +29,6 @@ public:
   void raw(const char *text, size_t size);
   /// Draws the bar at most every 0.1 s. Without a bar, prints a line for some of the steps.
   void step(const StepReport &report) override;
-  /// Ends the line of the bar.
   void endSteps() override;
   /// Returns true if stdout is a pipe that its reader has closed.
   bool isUnread() const override { return unread; }

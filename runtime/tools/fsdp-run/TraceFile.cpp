@@ -70,7 +70,6 @@ private:
   uint64_t stepsBefore, start = UINT64_MAX, stepCount = 0;
   bool first = true;
   Overlap overlaps[4];
-  /// Names of threads by rank and thread.
   std::map<uint32_t, std::map<uint64_t, std::string>> names;
   /// End of the last event on each sub-lane (thread) of a lane of a rank.
   std::map<std::pair<uint32_t, fsdprt_lane>, std::vector<uint64_t>> busy;
@@ -134,7 +133,6 @@ void TraceWriter::putEvent(const Event &event) {
   putSlice(event.rank, laneOf(event), event.begin, event.end, name, std::move(arguments));
 }
 
-/// Writes a slice for each step of each rank.
 void TraceWriter::putSteps() {
   std::map<std::pair<uint32_t, uint64_t>, std::pair<uint64_t, uint64_t>> steps;
   for (const Event &event : events) {
