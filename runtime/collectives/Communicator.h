@@ -109,7 +109,7 @@ public:
 
   //===- Set-up -----------------------------------------------------------===//
 
-  /// Adds a collective and returns its index: 0, 1, ...
+  /// Adds a collective. Returns its index, which counts from 0.
   uint32_t add(CollectiveKey key);
   const CollectiveKey &getKey(uint32_t collective) const { return collectives[collective].key; }
   uint64_t numCollectives() const { return collectives.size(); }
@@ -169,8 +169,9 @@ public:
 
   //===- Failure ----------------------------------------------------------===//
 
-  /// Ends all waits of at least this process with Abandoned. Any thread may call abort(), also
-  /// several times. `status` is the status with which this process will end.
+  /// Makes all waits of this process throw Abandoned, and in some backends those of other
+  /// processes. Any thread may call abort(), also several times. `status` is the status with which
+  /// this process will end.
   virtual void abort(fsdprt_status status) { watchdog->fail(status); }
   /// Returns the error that a rank throws if another rank has failed. Over MPI, the error has the
   /// status of the failed rank, because an MPI launcher returns the exit code of the first process
@@ -195,7 +196,6 @@ protected:
                      std::byte *target) = 0;
   virtual void finish(uint32_t collective, uint32_t rank, WorkerPool &pool) = 0;
 
-  /// The groups of ranks along some axes of the mesh.
   struct Groups {
     std::vector<uint32_t> axes;
     std::vector<std::vector<uint32_t>> members; ///< by rank: the ranks of its group, in order

@@ -78,7 +78,6 @@ void Watchdog::endCollective(uint32_t rank, uint32_t collective) {
   }
 }
 
-/// Returns `text` as a JSON string.
 static std::string quoted(const std::string &text) {
   std::string result = "\"";
   for (char c : text) {

@@ -149,7 +149,6 @@ public:
       : Error(status, "stopped because another rank failed") {}
 };
 
-/// The progress timeout of one wait.
 class ProgressTimeout {
 public:
   explicit ProgressTimeout(const Watchdog &watchdog)

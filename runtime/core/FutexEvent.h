@@ -88,7 +88,6 @@ void waitFor(AnyEvent &event, uint32_t spins, uint32_t milliseconds, Ready ready
   }
 }
 
-/// Returns the time of CLOCK_MONOTONIC in seconds.
 inline double monotonicSeconds() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);

@@ -15,7 +15,6 @@ namespace fsdprt {
 
 /// Returns the SHA-256 of `size` bytes as 64 hexadecimal digits.
 std::string sha256Text(const void *data, size_t size);
-/// Returns a SHA-256 as 64 hexadecimal digits.
 std::string hexText(const uint8_t (&digest)[32]);
 
 } // namespace fsdprt

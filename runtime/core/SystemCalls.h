@@ -7,8 +7,8 @@
 // Installs filters of seccomp(2) that restrict the native code of an artifact. A forbidden call
 // ends the process with exit code 1 and a message. A filter cannot be removed.
 //
-//   filter of the process forbids new programs, processes and sockets, tracing, executable memory
-//   filter of a thread permits only calls that kernels, collectives and malloc() need
+//     filter of the process   forbids new programs, processes, sockets, tracing, executable memory
+//     filter of a thread      permits only calls that kernels, collectives and malloc() need
 //
 // The filter of a thread does not isolate the thread: its code can write the memory of other
 // threads, to which only the filter of the process applies.

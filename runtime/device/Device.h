@@ -36,7 +36,6 @@ struct DeviceSpan {
   uint64_t from = 0, to = 0;
 };
 
-/// Time stamps between the commands of a device.
 class DeviceTimeline {
 public:
   virtual ~DeviceTimeline() = default;
@@ -60,7 +59,6 @@ public:
   virtual void end() = 0;
   /// Enqueues the recorded commands of all ranks on the first rank's device.
   virtual void launch() const = 0;
-  /// Ends a recording and discards it.
   virtual void cancel() noexcept = 0;
   virtual bool isReady() const = 0;
 };
@@ -96,9 +94,7 @@ public:
   /// Executes a phase of a kernel. `bindings` has the addresses of the kernel's buffers, and then
   /// of its workspace if it has one.
   virtual void launch(uint32_t kernel, uint32_t phase, void *const *bindings) = 0;
-  /// Fills device memory with zeros.
   virtual void fill(std::byte *to, uint64_t bytes) = 0;
-  /// Copies within the arena.
   virtual void copy(std::byte *to, const std::byte *from, uint64_t bytes) = 0;
   /// Starts a copy that runs concurrently with the following commands until awaitCopy(). `number`
   /// must differ from the numbers of all other copies in flight.

@@ -30,7 +30,6 @@ public:
   RankFile &operator=(const RankFile &) = delete;
 
   uint64_t bytes() const { return size; }
-  /// Returns true if I/O bypasses the page cache.
   bool isDirect() const { return direct; }
 
   /// read() copies a range of the file to memory, and write() copies memory to a range of the file.

@@ -99,7 +99,6 @@ void RankGroup::stop() {
 
 //===- Devices ------------------------------------------------------------===//
 
-/// Creates a device for each rank here.
 std::vector<std::unique_ptr<Device>> RankGroup::makeDevices() const {
   return fsdprt::makeDevices(
       options.device, artifact, layout,

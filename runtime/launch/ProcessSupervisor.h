@@ -53,7 +53,6 @@ protected:
   /// Returns true if the rank has finished or has reported a failure.
   bool hasReported(uint32_t rank);
   std::string describeProgress(uint32_t rank);
-  /// Kills ranks that do not end within graceSeconds.
   void killStragglers();
 
   const LaunchOptions &options;

@@ -161,7 +161,6 @@ std::optional<int> fsdprt::processBehind(int file) {
 //===- A rank -------------------------------------------------------------===//
 
 namespace {
-/// Connects one rank to the host.
 class Attempt {
 public:
   Attempt(const LaunchPlace &place, double seconds)

@@ -35,7 +35,6 @@
 
 namespace fsdprt {
 
-/// Owns a descriptor and closes it.
 class Descriptor {
 public:
   explicit Descriptor(int file = -1) : file(file) {}
@@ -81,7 +80,6 @@ public:
   /// Reads the available bytes without waiting.
   State read(int file);
   const Frame &get() const { return frame; }
-  /// Starts a new frame.
   void clear() { got = 0; }
   bool hasSome() const { return got > 0; }
 
@@ -126,7 +124,6 @@ int attendRendezvous(const LaunchPlace &place, double seconds);
 /// Tells the other ranks that this rank has failed for `reason`. Gives up after `seconds`.
 void refuseRendezvous(const LaunchPlace &place, const Error &reason, double seconds);
 
-/// The rendezvous in the process of the host.
 class RendezvousHost {
 public:
   /// Listens at `place`. Throws Error if this fails. If another process listens there and `asks` is

@@ -10,8 +10,8 @@
 // calls start() enqueues the transfers of all members on their gather or reduce streams, where they
 // follow waits for all these marks:
 //
-//   compute stream | before | mark -------- wait: after the transfers of all members | after gather
-//   stream \-> after the marks of all members: copies | mark
+//     compute stream   | before | mark ------ wait: after the transfers of all members | after
+//     gather stream                  \-> after the marks of all members: copies | mark
 //
 // wait() returns after it has enqueued a wait on the compute stream. Commands that the rank
 // enqueues after wait() thus run when the target is complete and the sources are read (R2). Sums
@@ -57,7 +57,6 @@ protected:
   const CudaQueue &queueOf(uint32_t rank) const { return *queues[rank]; }
 
 private:
-  /// State of a rank in a collective.
   struct CollectiveSlot {
     explicit CollectiveSlot(const CudaQueue &queue) : begun(queue), summed(queue), done(queue) {}
     CudaPointer source = 0, target = 0;

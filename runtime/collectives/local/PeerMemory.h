@@ -59,7 +59,6 @@ private:
   }
   /// Publishes that a rank has reached `progress` in a collective.
   void reach(uint32_t collective, uint32_t rank, uint64_t progress);
-  /// Waits until all members have reached `progress`.
   void await(uint32_t collective, uint32_t rank, uint64_t progress);
   void gather(uint32_t collective, uint32_t rank, WorkerPool &pool);
   void reduce(uint32_t collective, uint32_t rank, WorkerPool &pool, uint64_t first, uint64_t count,

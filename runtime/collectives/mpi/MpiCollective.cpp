@@ -153,7 +153,6 @@ void MpiCollective::enter(Phase next) {
     plan();
 }
 
-/// Enters the phase that follows the current one.
 void MpiCollective::goOn() {
   bool spreads = phase == Phase::sum && key.kind == CollectiveKind::all_reduce && !isSmall();
   enter(spreads ? Phase::spread : Phase::done);
@@ -291,7 +290,7 @@ const std::vector<uint32_t> &MpiCollective::missing() {
     if (waits)
       lacking.push_back(members[j]);
   }
-  // If the library sums, it does not report which members it waits for. Then return all others.
+  // The MPI library does not report which members its own sums wait for, so return all others.
   if (lacking.empty())
     std::copy_if(members.begin(), members.end(), std::back_inserter(lacking),
                  [&](uint32_t member) { return member != members[own]; });

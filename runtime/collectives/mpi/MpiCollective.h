@@ -66,7 +66,6 @@ public:
   /// Returns the ranks of the members whose messages are missing. The caller must hold the mutex of
   /// the library.
   const std::vector<uint32_t> &missing();
-  /// Cancels all receives.
   void abandon();
 
 private:

@@ -99,7 +99,6 @@ static const fsdprt_mpi_table *loadTable() {
 }
 
 MpiLibrary &MpiLibrary::get(double seconds) {
-  // The object is never destroyed.
   static MpiLibrary *library = new MpiLibrary(seconds);
   return *library;
 }

@@ -46,7 +46,6 @@ public:
     if (code != 0)
       fail(code, what);
   }
-  /// Returns true if all requests are complete.
   bool isDone(fsdprt_mpi_handle *requests, size_t count) const {
     int done = 0;
     check(table->test(requests, static_cast<int>(count), &done), "a message");

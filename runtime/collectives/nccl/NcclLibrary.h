@@ -19,7 +19,6 @@
 
 namespace fsdprt {
 
-/// Corresponds to ncclComm_t.
 using NcclComm = struct NcclCommOpaque *;
 
 enum NcclResult : int {

@@ -16,10 +16,10 @@
 //
 // A poll is a call of begin, isComplete, isOrdered or check.
 //
-// If the arena of the rank is on a GPU, it has a queue, and the channels use the streams `gather`
-// and `reduce` of the queue. At begin(), the stream of the channel is made to wait for the work
-// that is on the compute stream. After the collective is issued, isOrdered() makes the compute
-// stream wait for the event.
+// If the arena of the rank is on a GPU, the arena has a queue, and the channels use the streams
+// `gather` and `reduce` of the queue. begin() makes the stream of the channel wait for earlier work
+// on the compute stream. After the collective is issued, isOrdered() makes the compute stream wait
+// for the event.
 //
 // All NCCL calls of a rank are non-blocking and hold `lock`, so that no other thread is inside NCCL
 // during abort().
@@ -37,13 +37,12 @@
 
 namespace fsdprt {
 
-/// An error of NCCL or CUDA, whose message does not name the collective yet.
+/// An error of NCCL or CUDA. Its message does not name the collective.
 class NcclFailure : public Error {
 public:
   using Error::Error;
 };
 
-/// Arguments of the NCCL call for a collective.
 struct NcclCall {
   fb::CollectiveKind kind;
   NcclType type;
@@ -92,9 +91,7 @@ public:
   bool isOrdered(uint32_t collective);
   /// Returns the time stamps of a collective on its stream, if the queue has a timeline.
   DeviceSpan spanOf(uint32_t collective) const { return flights[collective].span; }
-  /// Throws the first error that has been reported.
   void check();
-  /// Returns how often a collective has been started.
   uint64_t begun(uint32_t collective) const {
     return flights[collective].begun.load(std::memory_order_acquire);
   }

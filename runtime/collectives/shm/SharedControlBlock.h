@@ -61,7 +61,6 @@ public:
     alignas(64) std::byte mailbox[mailboxBytes];
   };
 
-  /// Creates a control block.
   SharedControlBlock(uint32_t ranks, uint32_t collectives);
   /// Maps the control block of another process. Takes ownership of the descriptor. Throws Error if
   /// the block is invalid.

@@ -72,7 +72,6 @@ void ShmCommunicator::beatHeart() {
   while (!ending) {
     uint32_t seen = endingEvent.read();
     beat();
-    // If the channel is closed, the host has ended.
     if (channel.isClosed())
       watchdog->fail();
     checkWatcher();

@@ -37,14 +37,12 @@ public:
   bool areConnected() const { return connected; }
   /// Refuses all ranks that are not connected yet, which ends their waits.
   void refuse(const Error &reason);
-  /// Sends all ranks the reason why the run ends, and again to each rank that later reports a
-  /// failure.
+  /// Sends the reason why the run ends to all ranks. Later sends it again to each rank that reports
+  /// a failure.
   void tell(const Error &reason);
   /// Returns true if the rank's end of its channel is closed, because the process has ended.
   bool isGone(uint32_t rank) const { return members[rank].gone; }
-  /// Returns the failure that a rank has reported.
   const std::optional<Error> &failureOf(uint32_t rank) const { return members[rank].failure; }
-  /// Returns the reason why all ranks were refused.
   const std::optional<Error> &getRefusal() const { return refused; }
   /// Returns the ranks that have not sent the expected message yet, as text such as "1, 3".
   std::string missing() const;

@@ -133,7 +133,6 @@ constexpr int cudaJitErrorLog = 5, cudaJitErrorLogBytes = 6; // CU_JIT_ERROR_LOG
 
 #define FSDPRT_MEMBER(NAME, member, ...) std::common_type_t<__VA_ARGS__> member = nullptr;
 
-/// An error that the driver has reported.
 class CudaFailure : public Error {
 public:
   CudaFailure(CudaResult result, std::string message)

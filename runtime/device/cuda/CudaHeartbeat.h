@@ -20,7 +20,6 @@ namespace fsdprt {
 
 class CudaHeartbeat {
 public:
-  /// Number of launches per heartbeat.
   static constexpr uint32_t launches = 32;
   /// Largest number of a heartbeat. The next heartbeat after it has number 1.
   static constexpr uint32_t numbers = 4096;

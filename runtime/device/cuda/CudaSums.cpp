@@ -20,7 +20,6 @@ using namespace fsdprt;
 static constexpr unsigned vectorBytes = 16, atOnce = 4;
 
 namespace {
-/// Properties of a data type.
 struct Form {
   const char *name, *sum; ///< PTX names of the type and of the type of its sums
   unsigned bytes;

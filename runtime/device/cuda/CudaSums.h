@@ -34,7 +34,6 @@ public:
   /// addresses.
   static Shape shapeOf(DType type, uint64_t elements, uint64_t bits);
 
-  /// Loads the kernels into the current context.
   explicit CudaSums(const CudaDriver &cuda);
   ~CudaSums();
   CudaSums(const CudaSums &) = delete;

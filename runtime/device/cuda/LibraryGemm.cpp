@@ -64,7 +64,6 @@ static std::string textOf(const fb::Product &product) {
 
 //===- Descriptors --------------------------------------------------------===//
 
-/// Descriptors of a product.
 struct LibraryGemm::Call {
   Call(const CublasLt &library, const fb::Product &product);
   ~Call();

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A phase of a kernel that has a Product is a call of cuBLASLt. The matrices of cuBLASLt are
+// If a kernel has a Product, cuBLASLt computes its phase. The matrices of cuBLASLt are
 // column-major, and those of the artifact are row-major. The memory of a row-major matrix is that
 // of its transpose in column-major order. cuBLASLt therefore computes the transposed result: the
 // transposed right factor times the transposed left factor.
