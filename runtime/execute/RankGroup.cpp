@@ -223,7 +223,15 @@ void RankGroup::runAgain(const fb::Program &program, std::shared_ptr<RankObserve
   --programs.at(&program).runs;
   observers.push_back(std::move(observer));
   isAgain = true;
-  run(program);
-  isAgain = false;
-  observers.pop_back();
+  auto restore = [this] {
+    isAgain = false;
+    observers.pop_back();
+  };
+  try {
+    run(program);
+  } catch (...) {
+    restore();
+    throw;
+  }
+  restore();
 }

@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. A process that fsdp-run --processes has started gets its rank by the option --launched-rank.
-//  2. If a launcher has started several processes, environment variables give each process its rank.
+//  2. If a launcher has started several processes, environment variables give each process its
+//  rank.
 //     --backend=local, --processes and a different --ranks are then errors. Ranks connect over MPI
 //     if the launcher is an MPI launcher, and otherwise at the address in the environment. With
 //     --backend=nccl, collectives run over NCCL.
