@@ -186,5 +186,6 @@ void fsdp::writeReport(ModuleOp planned, const Cluster &cluster, ArrayRef<DtypeR
     if (!step || program.getSymName() == "step")
       step = program;
   auto [before, after] = StringRef(page).split(mark);
-  os << before << (step ? makeData(planned, step, cluster, dtypes, kernels, title) : "null") << after;
+  os << before << (step ? makeData(planned, step, cluster, dtypes, kernels, title) : "null")
+     << after;
 }

@@ -168,9 +168,8 @@ bool Simulator::hasClocks() const {
 
 static KernelTime timeOfPhase(const Cluster &cluster, const fb::Phase &phase) {
   const fb::Cost &cost = *phase.cost();
-  return timeByClocks(cluster,
-                      {cost.clocks(), cost.tensor(), cost.issue(), cost.special(), cost.shared(),
-                       cost.cache(), cost.bytes(), cost.balance()});
+  return timeByClocks(cluster, {cost.clocks(), cost.tensor(), cost.issue(), cost.special(),
+                                cost.shared(), cost.cache(), cost.bytes(), cost.balance()});
 }
 
 void Simulator::runLaunch(const fb::Launch &launch, const char *label) {
@@ -202,8 +201,7 @@ void Simulator::runLaunch(const fb::Launch &launch, const char *label) {
     }
   }
   row.seconds += seconds;
-  compute(seconds, orEmpty(kernel.name()), orEmpty(kernel.kind()), label,
-          bytes);
+  compute(seconds, orEmpty(kernel.name()), orEmpty(kernel.kind()), label, bytes);
 }
 
 void Simulator::runMemory(const char *name, uint64_t bytes, const char *label) {

@@ -16,8 +16,8 @@
 #define FSDPRT_SIMULATE_SIMULATION_H
 
 #include "artifact/Artifact.h"
-#include "fsdprt/fsdprt.h"
 #include "fsdpcommon/KernelTime.h"
+#include "fsdprt/fsdprt.h"
 #include "simulate/Cluster.h"
 #include <array>
 #include <vector>

@@ -86,8 +86,8 @@ static LogicalResult writePage(const StepCompilation &step) {
     return failure();
   std::string title = "Training step of " + llvm::sys::path::filename(driver.input).str();
   return writeText(planned.getContext(), driver.report, [&](llvm::raw_ostream &os) {
-    writeReport(planned, *cluster, step.dtypes,
-                measureKernels(planned, step.kernels, *cluster), title, os);
+    writeReport(planned, *cluster, step.dtypes, measureKernels(planned, step.kernels, *cluster),
+                title, os);
   });
 }
 
