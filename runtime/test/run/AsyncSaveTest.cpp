@@ -11,6 +11,7 @@
 
 #include "core/AllocationCount.h"
 #include "core/Error.h"
+#include "fsdprt/train.h"
 #include "test/run/RunFixture.h"
 #include "train/BackgroundTask.h"
 #include "train/Handles.h"
