@@ -150,7 +150,7 @@ private:
     bool isKnown = false;
     Frame hello;
   };
-  void await(int extra, double until);
+  void await(double until);
   void acceptAll();
   void readAll();
   std::string otherJob(const Frame &hello) const;
@@ -159,6 +159,8 @@ private:
   [[noreturn]] void takeRefusal(Guest &guest);
   void checkMachines() const;
   void tellMissing();
+  std::set<uint32_t> findEnded(const std::vector<Member> &members);
+  void acceptMembers(int door, std::vector<Member> &members);
   void welcome(std::vector<Member> &members);
   std::string missing() const;
   uint32_t numKnown() const;

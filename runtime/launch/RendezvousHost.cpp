@@ -101,14 +101,18 @@ std::string RendezvousHost::missing() const {
 
 //===- Connections --------------------------------------------------------===//
 
-/// Waits until a descriptor is readable, but not after the time `until` and at most for
-/// tellSeconds. `extra` is one more descriptor, or -1.
-void RendezvousHost::await(int extra, double until) {
-  std::vector<pollfd> wanted = {{listening.get(), POLLIN, 0}, {extra, POLLIN, 0}};
-  for (const auto &guest : guests)
-    wanted.push_back({guest->connection.get(), POLLIN, 0});
+/// Waits until a descriptor is ready, but not after the time `until` and at most for tellSeconds.
+static void awaitAny(std::vector<pollfd> wanted, double until) {
   double wait = std::clamp(until - Network::get().now(), 0.0, tellSeconds);
   Network::get().poll(wanted.data(), wanted.size(), wait + 0.001);
+}
+
+/// Waits until a process connects or sends, or until `until`, at most for tellSeconds.
+void RendezvousHost::await(double until) {
+  std::vector<pollfd> wanted = {{listening.get(), POLLIN, 0}};
+  for (const auto &guest : guests)
+    wanted.push_back({guest->connection.get(), POLLIN, 0});
+  awaitAny(std::move(wanted), until);
 }
 
 void RendezvousHost::acceptAll() {
@@ -270,6 +274,33 @@ static std::string secretName() {
                 static_cast<unsigned long long>(words[1]));
 }
 
+/// Returns the ranks that have ended their connection without a channel. A rank keeps the
+/// connection until it has sent its message to the door, so a rank whose message is not there is
+/// lost.
+std::set<uint32_t> RendezvousHost::findEnded(const std::vector<Member> &members) {
+  std::set<uint32_t> ended;
+  for (const auto &guest : guests)
+    if (guest->isKnown && !members[guest->hello.rank].channel.isOpen() &&
+        guest->reader.read(guest->connection.get()) != FrameReader::State::partial)
+      ended.insert(guest->hello.rank);
+  return ended;
+}
+
+void RendezvousHost::acceptMembers(int door, std::vector<Member> &members) {
+  for (int file; (file = Network::get().accept(door, SOCK_CLOEXEC)) >= 0;) {
+    Channel channel(file);
+    std::optional<int> process = processBehind(file);
+    int attached;
+    Message message;
+    if (!process || channel.receive(message, attached, 1) != Channel::Received::message ||
+        message.kind != Message::join || message.rank >= place.ranks ||
+        members[message.rank].channel.isOpen())
+      continue;
+    members[message.rank].channel = Descriptor(channel.release());
+    members[message.rank].process = *process;
+  }
+}
+
 void RendezvousHost::welcome(std::vector<Member> &members) {
   Frame frame = Frame::make(Frame::welcome);
   frame.introduce(place);
@@ -282,24 +313,19 @@ void RendezvousHost::welcome(std::vector<Member> &members) {
     if (guest->isKnown)
       sendFrame(guest->connection.get(), frame);
   members.resize(place.ranks);
-  uint32_t joined = 0;
-  for (double until = Network::get().now() + joinSeconds; joined < place.ranks;) {
-    await(door.get(), until);
-    for (int file; (file = Network::get().accept(door.get(), SOCK_CLOEXEC)) >= 0;) {
-      Channel channel(file);
-      std::optional<int> process = processBehind(file);
-      int attached;
-      Message message;
-      if (!process || channel.receive(message, attached, 1) != Channel::Received::message ||
-          message.kind != Message::join || message.rank >= place.ranks ||
-          members[message.rank].channel.isOpen())
-        continue;
-      members[message.rank].channel = Descriptor(channel.release());
-      members[message.rank].process = *process;
-      ++joined;
-    }
+  auto hasJoined = [](const Member &member) { return member.channel.isOpen(); };
+  for (double until = Network::get().now() + joinSeconds;
+       !std::all_of(members.begin(), members.end(), hasJoined);) {
+    // Other connections are not read any more, so they must not end the wait.
+    std::vector<pollfd> wanted = {{door.get(), POLLIN, 0}};
+    for (const auto &guest : guests)
+      if (guest->isKnown && !hasJoined(members[guest->hello.rank]))
+        wanted.push_back({guest->connection.get(), POLLIN, 0});
+    awaitAny(std::move(wanted), until);
+    std::set<uint32_t> ended = findEnded(members);
+    acceptMembers(door.get(), members);
     for (uint32_t rank = 0; rank < place.ranks; ++rank)
-      if (!members[rank].channel.isOpen() && Network::get().now() > until)
+      if (!hasJoined(members[rank]) && (ended.count(rank) || Network::get().now() > until))
         throw Error(FSDPRT_LOST, format("rank %u (%s) was lost after all ranks had met", rank,
                                         nameOf(find(rank)->hello).c_str()));
   }
@@ -329,7 +355,7 @@ void RendezvousHost::refuse(const Error &reason, std::set<uint32_t> told) {
     }
     if (told.size() >= place.ranks || !staysTrue)
       return;
-    await(-1, until);
+    await(until);
     acceptAll();
   }
 }
@@ -338,7 +364,7 @@ std::vector<RendezvousHost::Member> RendezvousHost::gather() {
   std::vector<Member> members;
   try {
     while (numKnown() < place.ranks) {
-      await(-1, limit);
+      await(limit);
       acceptAll();
       readAll();
       if (numKnown() < place.ranks && Network::get().now() > limit)
