@@ -342,3 +342,17 @@ TEST_F(Save, FullDisk) {
   EXPECT_EQ(bash("[ \"$(ls -A s)\" = \"latest\nstep-00000001\" ]"), 0);
   expect(0, "saved step 3", "toy2.fsdp --steps=3 --save=s --resume=s");
 }
+
+TEST_F(Save, FlushesTheParentOfANewFolder) {
+  // Without this, a power failure could take the folder, with all saves in it.
+  ASSERT_EQ(bash("mkdir outer"), 0);
+  std::string outer = at("outer");
+  Result result =
+      run("toy2.fsdp --steps=1 --save=" + outer + "/saves",
+          "LD_PRELOAD=" FSDPRT_FAILPOINT " FAIL_IN=" + outer + " FAIL_LOG=" + at("log"));
+  ASSERT_EQ(result.code, 0) << result.output;
+  std::string calls = text("log");
+  size_t flushed = calls.find("fsync " + outer + "\n");
+  ASSERT_NE(flushed, std::string::npos) << calls;
+  EXPECT_LT(flushed, calls.find("rename " + outer)) << calls;
+}
