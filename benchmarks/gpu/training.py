@@ -11,7 +11,7 @@ import math
 import models
 from bundle import read_losses
 
-TOLERANCE = 2e-2  # relative, for bf16, as in the project's tests
+TOLERANCE = 2e-2  # relative tolerance for bf16, as in the project's tests
 
 
 def worst_difference(losses, expected):

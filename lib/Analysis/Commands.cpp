@@ -36,7 +36,7 @@ static SmallVector<Access> getLaunchAccesses(LaunchOp launch, SymbolTableCollect
   return accesses;
 }
 
-/// Returns the write of a state by `fsdp.initialise`.
+/// Returns the access with which `fsdp.initialise` writes a state.
 static SmallVector<Access> getInitialiseAccesses(InitialiseOp op, SymbolTableCollection &tables) {
   auto program = op->getParentOfType<ProgramOp>();
   auto layout = tables.lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr());

@@ -118,7 +118,7 @@ void StepParts::followGradient(Value v, FlatSymbolRefAttr unit) {
   if (isa<tensor::EmptyOp, linalg::FillOp>(def) || !mark(def, StepPart::gradient))
     return;
   units[def] = unit;
-  // The operand of a collective comes from the model, except for a conversion before it.
+  // The model computes the operand of a collective, except for a conversion directly before it.
   if (isa<ReduceScatterOp, AllGatherOp>(def)) {
     for (Value crossing : def->getOperands()) {
       while (isa_and_nonnull<tensor::CollapseShapeOp>(crossing.getDefiningOp()))

@@ -36,7 +36,7 @@ using Kind = TileExpr::Kind;
 RegionDependence::RegionDependence(Region &function) {
   if (function.empty())
     return;
-  // Arguments in order: [cotangent,] [score,] b, h, q, k, captured tensors.
+  // The arguments are, in order: [cotangent,] [score,] b, h, q, k, captured tensors.
   Block &body = function.front();
   unsigned floats = 0;
   while (floats < body.getNumArguments() && isa<FloatType>(body.getArgument(floats).getType()))

@@ -85,8 +85,7 @@ static void addPeak(MemoryReport &report, ModuleOp module, StringAttr name,
       report.peakCommand = command.op;
 }
 
-/// Adds to `bytes`, for each category, the bytes of persistent buffers and the peak of the bytes of
-/// other buffers.
+/// Adds the bytes of each category to `bytes`: those of buffers that always live, plus the peak of
 /// the bytes of other buffers.
 static void addMost(ArrayRef<BufferOp> buffers, int64_t (&bytes)[numCategories]) {
   llvm::MapVector<std::pair<StringAttr, unsigned>, ProgramBuffers> parts;

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   error: a rank's arena takes 8.0 GiB .., --memory-limit allows 6.0 GiB ..; memory peaks at
-//   command .. model.mlir:46:10: note: activations: 6.0 GiB in 210 buffers, the largest 48.0 MiB ..
-//   here; .. note: optimizer: 1.0 GiB in 26 buffers ..
+//   error: a rank's arena takes 8.0 GiB .., --memory-limit allows 6.0 GiB ..;
+//          memory peaks at command ..
+//   note: activations: 6.0 GiB in 210 buffers, the largest 48.0 MiB .. here; ..
 //
 // A layer has many buffers of similar size, so a list of the three largest would say little. The
 // error lists categories instead, at the moment with the most live bytes.

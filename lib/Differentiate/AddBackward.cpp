@@ -18,7 +18,8 @@
 // 4. When the walk reaches the unshard of a unit, all cotangents of its parameters are known. Emit
 //    one reduce_scatter after the last op that computes one of them. Emit one reduce_rows per
 //    lookup of rows in a sharded table.
-// 5. Return the gradients of units, then the gradients of looked-up rows of units that have both.
+// 5. Return the gradients of units, then the gradients of looked-up rows of units that have both
+//    kinds.
 // 6. Erase dead ops. Replace each fsdp.stop_gradient, whose result was not active, by its input.
 //
 // O(ops).
@@ -226,7 +227,7 @@ void Backward::reduceUnit(UnshardOp op) {
     params.push_back(i);
   }
   if (op != first || params.empty())
-    // The gradient of a unit without cotangents is zero, which collectGradients() adds.
+    // collectGradients() adds a zero gradient for a unit without cotangents.
     return;
   auto shard = cast<BlockArgument>(op.getShard());
   reductions[op.getUnitAttr().getAttr()] =

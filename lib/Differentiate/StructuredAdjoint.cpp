@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One rule differentiates every structured op. For a named op, it reads a generalised copy, and the
-// forward keeps the named op. For each active operand x with map A, over the loops of the forward:
+// One rule differentiates every structured op. For a named op, the rule reads a generalised copy,
+// and the forward keeps the named op. For each active operand x with map A, over the loops of the
+// forward:
 //
 //   y[C] (+)= f(x[A], w[B])      x̄[A] (+)= reverse of f, at (x[A], w[B], ȳ[C])
 //

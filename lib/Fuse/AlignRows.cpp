@@ -38,9 +38,10 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-static constexpr int64_t minColumns = 64; ///< least elements of a row that is aligned
-/// Least reads of each element for which a factor is copied. The copy itself reads and writes it
-/// once.
+/// Least elements of a row that is aligned.
+static constexpr int64_t minColumns = 64;
+/// Least number of reads of each element for which a factor is copied. The copy itself reads and
+/// writes each element once.
 static constexpr int64_t minReads = 512;
 
 static BlockArgument argumentOf(OpOperand &use) {

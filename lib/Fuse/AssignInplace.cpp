@@ -8,11 +8,11 @@
 //
 //   %q = fsdp.dispatch (%p, %g) inplace [-1]     =>     inplace [0]      if %p is not read again
 //
-// Result i may overwrite operand j if
-//  1. their types are equal, and no later op, in the block or in a loop around it, reads the
-//     operand or a view of its buffer;
-//  2. an argument of the function is overwritten only by the result that updates it;
-//  3. in the body, linalg ops read the operand and write the result at identity maps only, so that
+// Result i may overwrite operand j under these conditions:
+//  1. Their types are equal, and no later op, in the block or in a loop around it, reads the
+//     operand or a view of its buffer.
+//  2. Only the result that updates an argument of the function overwrites this argument.
+//  3. In the body, linalg ops read the operand and write the result at identity maps only, so that
 //     no element is read after it is overwritten. An accumulator (the init of the op that computes
 //     the result) is always allowed.
 //

@@ -177,6 +177,7 @@ struct ChunkRowsPass : fsdp::impl::ChunkRowsPassBase<ChunkRowsPass> {
   using ChunkRowsPassBase::ChunkRowsPassBase;
 
   bool chunk(linalg::LinalgOp seed);
+  void warnOfLimit(linalg::LinalgOp seed, int64_t rows, int64_t rowBytes);
   void runOnOperation() override;
 };
 } // namespace
@@ -204,13 +205,23 @@ static int64_t chooseChunkRows(int64_t rows, int64_t fitting) {
   return llvm::divideCeil(rows, llvm::divideCeil(rows, fitting));
 }
 
+/// Warns that the smallest chunk, of `rows` rows, exceeds the limit.
+void ChunkRowsPass::warnOfLimit(linalg::LinalgOp seed, int64_t rows, int64_t rowBytes) {
+  if (warnings)
+    seed.emitWarning() << "max-chunk-bytes: the smallest chunk has " << rows << " rows, which take "
+                       << rows * rowBytes << " bytes; expected at least as many, found "
+                       << maxBytes.getValue();
+}
+
 bool ChunkRowsPass::chunk(linalg::LinalgOp seed) {
   for (unsigned loop : getRowLoops(seed)) {
     RowGroup group(seed, loop, maxBytes);
     if (!group.grow() || !group.reduces())
       continue;
-    int64_t rows = group.countRows(),
-            fitting = std::max<int64_t>(maxBytes / group.countRowBytes(), minRows);
+    int64_t rows = group.countRows(), fitting = maxBytes / group.countRowBytes();
+    if (fitting < std::min(rows, minRows.getValue()))
+      warnOfLimit(seed, std::min(rows, minRows.getValue()), group.countRowBytes());
+    fitting = std::max<int64_t>(fitting, minRows);
     if (rows <= fitting)
       continue;
     int64_t chunkRows = chooseChunkRows(rows, fitting);

@@ -12,13 +12,13 @@
 //   %h = contract %y, %w        rows [N,M] cluster 1: {h, g}
 //   %g = gelu(%h + %b)          rows [N,M]
 //
-// An op joins the latest cluster that produces one of its operands if
-//  1. the op and the cluster are at most `window` ops apart;
-//  2. both run over common leading parallel loops: the loops of a reduction before its first
-//     reduced loop, and all loops of a map or as many as the cluster has;
-//  3. the op reads the values of the cluster, and writes its results, at equal rows;
-//  4. no operand of the op depends on the cluster through another kernel;
-//  5. the cluster then has at most `maxOps` ops, including those in bodies.
+// An op joins the latest cluster that produces one of its operands under these conditions:
+//  1. The op and the cluster are at most `window` ops apart.
+//  2. Both run over common leading parallel loops. A reduction has the loops before its first
+//     reduced loop; a map has all its loops, or as many as the cluster.
+//  3. The op reads the values of the cluster, and writes its results, at equal rows.
+//  4. No operand of the op depends on the cluster through another kernel.
+//  5. The cluster then has at most `maxOps` ops, including those in bodies.
 //
 // Otherwise the op opens a cluster.
 //  - Contractions and scatters always open a cluster. Only maps over the whole result join its
@@ -41,7 +41,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-static constexpr int64_t smallElements = 16; // largest number of elements of a small value
+/// Largest number of elements of a small value.
+static constexpr int64_t smallElements = 16;
 /// A broadcast that is at least this many times larger than its inputs is not stored.
 static constexpr int64_t broadcastGain = 4;
 

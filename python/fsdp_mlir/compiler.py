@@ -114,7 +114,7 @@ def run_compiler(arguments: Sequence[str], source: str, quiet: bool = False) -> 
 
 
 class Step(Artifact):
-    """A compiled training step. ``compile`` makes it, or ``Step.load`` from a .fsdp file.
+    """A compiled training step. Made by ``compile``, or by ``Step.load`` from a .fsdp file.
 
     ``path`` is the .fsdp file. A temporary file is removed with the object.
     """

@@ -114,7 +114,7 @@ def _stops_as_calls(count: list[int]):
     mlir.register_lowering(key, lower)
     try:
         # A pass of Shardy at the end of JAX's lowering crashes on functions without a body. The
-        # compiler does not use shardings.
+        # compiler does not use shardings, so Shardy is turned off.
         with config.use_shardy_partitioner(False):
             yield
     finally:

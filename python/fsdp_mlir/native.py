@@ -98,7 +98,8 @@ class SessionOptions(_Sized):
                 ("channel", c_int32), ("steps_before", c_uint64), ("meeting_seconds", c_double),
                 ("agreement", c_char_p), ("own_sums", c_uint32), ("ranks_on_machine", c_uint32),
                 ("control", c_char_p), ("local_rank", c_uint32), ("offload_directory", c_char_p),
-                ("cuda_graph", c_uint32), ("gemm", c_char_p), ("restrict_calls", c_uint32)]
+                ("cuda_graph", c_uint32), ("gemm", c_char_p), ("restrict_calls", c_uint32),
+                ("heartbeat_seconds", c_double)]
 
 
 class SessionInfo(_Sized):

@@ -49,13 +49,12 @@ class Run:
     """Ranks that train an artifact; a context manager.
 
     ``ranks``: the size of the mesh (default). In one process the ranks are threads. If torchrun,
-    mpirun or srun started this process, it has one rank, and all processes must make the calls of
-    this class in the same order.
+    mpirun or srun started this process, the process has one rank, and all processes must make the
+    calls of this class in the same order.
 
     ``weights``: initial values by name: a torch module, a mapping of arrays, or the path of a
-    .safetensors file or index. With "model" they are the values that the model was exported with
-    (default if there are any). None means the values in the artifact, or random values from
-    ``seed``.
+    .safetensors file or index. "model" (default if there are any) means the values with which the
+    model was exported. None means the values in the artifact, or random values from ``seed``.
 
     ``resume``: a save, or a folder of saves, to go on from; ``weights`` is then ignored. The save
     may be of another mesh, strategy or storage of the same model; a warning says what differs.
@@ -199,7 +198,8 @@ class Run:
         ranks of this process: rank 0's examples first, and within a rank micro-batch 0 first.
         Contiguous arrays of the input's own type are not copied.
 
-        ``lr``: learning rate from this step on. By default it is the last rate, or the artifact's.
+        ``lr``: learning rate from this step on. By default it is the rate of the previous step, or
+        in the first step the artifact's rate.
 
         Raises BadInputError for a batch of another shape or type, or for ids out of range, without
         changing any state. Raises NonFiniteError according to ``on_nonfinite``. Raises
@@ -304,7 +304,7 @@ class Run:
             bound.write(self._library, self._session, array)
 
     def _collect(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Returns the batches of all processes, in the order of ranks, in the process of rank 0."""
+        """In the process of rank 0, returns the batches of all processes in the order of ranks."""
         whole = []
         for array in arrays:
             into = np.empty((self.processes, *array.shape), array.dtype)
@@ -371,7 +371,7 @@ class Run:
     def parameters(self) -> Iterator[tuple[str, np.ndarray]]:
         """Yields the name and the current value of each parameter, gathered from its shards.
 
-        If there are masters, the values are theirs. With several processes, all processes must
+        A parameter with a master has the master's value. With several processes, all processes must
         exhaust the iterator; only the process of rank 0 gets the values.
         """
         for parameter in self.artifact.parameters:

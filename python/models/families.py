@@ -69,7 +69,7 @@ def _transformers(name: str, config: dict, head: str, attention: str = "sdpa"):
     torch.manual_seed(0)
     try:
         return getattr(transformers, name + head)(made).train()
-    except ValueError:  # the model has no other implementation
+    except ValueError:  # the model has only the eager implementation
         made._attn_implementation = "eager"
         return getattr(transformers, name + head)(made).train()
 

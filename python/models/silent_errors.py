@@ -23,7 +23,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 MODELS = ("GPT2", "Llama", "OPT", "Gemma2", "Mixtral", "Bert", "T5", "Bart", "LSTM", "nn.Transformer")
 STEPS, RANKS, RATE = 3, 2, 1e-2
-NEAR = 2e-5  # relative difference of losses
+NEAR = 2e-5  # allowed relative difference of losses.
 # Allowed differences of weights, relative to the largest change of the tensor, and to its largest
 # element (for rounding in each step).
 NEAR_WEIGHTS, ROUNDING = 2e-3, 4e-7

@@ -282,7 +282,7 @@ def test_no_code_of_a_tensor_is_run(tmp_path, single, capsys):
     assert len(bad) < len(data)
     source = checkpoint.open_checkpoint(tmp_path / "dcp")
     (_, begin, length) = source._storage["layer.0.weight", (0, 0)]
-    assert len(bad) <= length  # padded in front, because archives are found from their end
+    assert len(bad) <= length  # pads in front, because a zip archive is located from its end
     path.write_bytes(data[:begin] + b"\0" * (length - len(bad)) + bad + data[begin + length:])
     code, text = run(capsys, "verify", tmp_path / "dcp")
     assert code == 1 and "tensor 'layer.0.weight'" in text, text

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Each function calls its C++ counterpart inside guard(), which turns exceptions into a status and
-// a message. Structs are copied in and out up to the struct_size that the caller set.
+// a message. takeStruct() and giveStruct() copy structs from and to the caller.
 //
 //===----------------------------------------------------------------------===//
 

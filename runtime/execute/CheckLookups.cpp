@@ -6,9 +6,9 @@
 //
 // If lookups are checked, a program writes these slots of each rank's step block:
 //
-//   slot 10 number of ranks with a lookup out of range, equal on all ranks slot 11 1 + index of the
-//   rank's first failed lookup in the manifest, or 0 slots 12 - 14 the id that this lookup read, in
-//   three parts that f32 represents exactly
+//     slot 10         number of ranks with a lookup out of range, equal on all ranks
+//     slot 11         1 + index of the rank's first failed lookup in the manifest, or 0
+//     slots 12 - 14   the id that this lookup read, in three parts that f32 represents exactly
 //
 // checkLookups() does the following:
 //
@@ -28,7 +28,6 @@ using namespace fsdprt;
 using ull = unsigned long long;
 
 namespace {
-/// The first failed lookup of one process.
 struct FailedLookup {
   uint64_t rank = UINT64_MAX; ///< UINT64_MAX if no lookup has failed
   uint64_t number = 0;

@@ -6,9 +6,9 @@
 //
 // Executes copies, fills and initialisations in the arenas and in the rank's file:
 //
-//   copy in or between the arenas executed by the device, concurrently if on a channel copy from or
-//   to the file executed by the rank's thread, or by the file worker if the copy
-//                                   is on a channel and there is no GPU
+//     copy in or between the arenas   executed by the device, concurrently if on a channel
+//     copy from or to the file        executed by the rank's thread, or by the file worker if the
+//                                     copy is on a channel and there is no GPU
 //
 // If the host can address the arena, copies to the file read it directly. Zeros and initial values
 // are written to the file from a buffer.
@@ -32,7 +32,6 @@ AsyncTransferWorker *RankExecutor::workerOf(TransferKind transferKind) const {
     return transferWorker.get();
   case TransferKind::file:
     return fileWorker.get();
-  // The device executes copies.
   case TransferKind::copies:
     return nullptr;
   }

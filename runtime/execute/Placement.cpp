@@ -138,7 +138,11 @@ static std::string agreementOf(const Artifact &artifact, const fsdprt_session_op
   agreement.add("the artifact's SHA-256", hash);
   agreement.add("the list of processor features", features);
   agreement.add("the seed", std::to_string(options.seed));
-  return agreement.text() + (options.agreement ? options.agreement : "");
+  // Callers name their options in lines of their own. The runs to trace come last, because ranks
+  // exchange as many events as they say.
+  Agreement exchanged;
+  exchanged.add("the number of runs to trace", std::to_string(options.trace_runs));
+  return agreement.text() + (options.agreement ? options.agreement : "") + exchanged.text();
 }
 
 static std::unique_ptr<Communicator> makeControl(const Artifact &artifact,
@@ -155,7 +159,8 @@ static std::unique_ptr<Communicator> makeControl(const Artifact &artifact,
     return std::make_unique<MpiCommunicator>(
         mesh, options.rank, options.own_sums ? MpiReduce::library : MpiReduce::ordered,
         agreementOf(artifact, options), timeoutSeconds,
-        options.meeting_seconds > 0 ? options.meeting_seconds : 60);
+        options.meeting_seconds > 0 ? options.meeting_seconds : 60,
+        options.heartbeat_seconds > 0 ? options.heartbeat_seconds : 4);
   return std::make_unique<ShmCommunicator>(mesh, options.rank, options.channel,
                                            agreementOf(artifact, options), timeoutSeconds, spins);
 }

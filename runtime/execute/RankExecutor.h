@@ -60,9 +60,7 @@ public:
 
   //===- Execution ----------------------------------------------------------===//
 
-  /// Sets the run that the next calls execute.
   void beginRun(const RankRun &run);
-  /// Writes the number of the step to the rank block.
   void numberStep() const;
   /// Executes the commands of the run. On return, the device may still execute some of them.
   void executeCommands();

@@ -99,7 +99,6 @@ void RankGroup::stop() {
 
 //===- Devices ------------------------------------------------------------===//
 
-/// Creates a device for each rank here.
 std::vector<std::unique_ptr<Device>> RankGroup::makeDevices() const {
   return fsdprt::makeDevices(
       options.device, artifact, layout,
@@ -224,7 +223,15 @@ void RankGroup::runAgain(const fb::Program &program, std::shared_ptr<RankObserve
   --programs.at(&program).runs;
   observers.push_back(std::move(observer));
   isAgain = true;
-  run(program);
-  isAgain = false;
-  observers.pop_back();
+  auto restore = [this] {
+    isAgain = false;
+    observers.pop_back();
+  };
+  try {
+    run(program);
+  } catch (...) {
+    restore();
+    throw;
+  }
+  restore();
 }

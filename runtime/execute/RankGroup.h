@@ -70,7 +70,6 @@ public:
   /// Returns the number of bytes, apart from arenas, in use on the GPUs of the ranks here, or 0.
   uint64_t deviceBytesBeside() const;
 
-  /// Adds an observer of all further runs.
   void attach(std::shared_ptr<RankObserver> observer) { observers.push_back(std::move(observer)); }
   const std::vector<Instruction> &instructionsOf(const fb::Program &program) const {
     return programs.at(&program).instructions;

@@ -26,7 +26,6 @@ namespace fsdprt {
 
 class RankExecutor;
 
-/// One rank's run of a program.
 struct RankRun {
   RankExecutor *executor = nullptr;
   uint32_t rank = 0;

@@ -35,7 +35,6 @@ bool RankGroup::needsHost(const Instruction &instruction) const {
   }
 }
 
-/// Throws Error if the step cannot be recorded.
 void RankGroup::checkRecordable(const DecodedProgram &step) const {
   if (communicator->localRanks() > 1 && std::strcmp(communicator->name(), "nccl") == 0)
     badInput("%s: a CUDA graph over NCCL: expected a process for each rank, found %u ranks in one; "
@@ -56,7 +55,6 @@ void RankGroup::addRecording() {
   recording = devices.front()->makeGraph(devices);
 }
 
-/// Records the current program.
 void RankGroup::record() {
   uint64_t before[4];
   std::copy_n(communicator->exchangedBytes(), 4, before);

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The first byte selects what follows: frames of the rendezvous, in pieces, or messages of
-// channels.
+// The first byte selects either frames of the rendezvous, in pieces, or messages of channels.
 //
 //===----------------------------------------------------------------------===//
 

@@ -26,6 +26,7 @@ namespace fsdprt::fuzz {
 void expectReadable(const std::string &message);
 
 #ifdef __cpp_exceptions // parts of the compiler are built without exceptions
+
 /// Calls `body`. An Error is allowed if its message is readable.
 template <typename Body>
 void tryToRead(Body body) {

@@ -12,10 +12,10 @@
 //
 // The samples of an input come from one of three sources:
 //
-//   window T + 1 consecutive ids of the token file; the first T ids are the tokens, and the last T
-//            ids are the targets
-//   row an element of the leading dimension of a file for this input (SampleFile) random ids below
-//   their limit, or normally distributed floats, for an input without a file
+//     window   T + 1 consecutive ids of the token file; the first T ids are the tokens, and the
+//              last T ids are the targets
+//     row      an element of the leading dimension of a file for this input (SampleFile)
+//     random   ids below their limit, or normally distributed floats, for an input without a file
 //
 // One random number per sample gives both the start of its window and the index of its row. Files
 // of rows have equal numbers of rows, and a sample uses the same row of each file. There is no

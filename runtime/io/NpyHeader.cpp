@@ -26,7 +26,6 @@ bool fsdprt::isNpy(const std::byte *data, uint64_t size) {
 }
 
 namespace {
-/// Parses the Python dictionary of a header.
 class Dictionary {
 public:
   Dictionary(const std::string &path, const char *text, uint64_t size)

@@ -25,7 +25,6 @@
 
 namespace fsdprt {
 
-/// Describes an array in a file.
 struct StoredArray {
   std::string dtype; ///< name of the type in safetensors: "F32", "I64", "BOOL", ...
   std::vector<uint64_t> shape;

@@ -107,7 +107,7 @@ public:
   bool binary(binary_t &) override { refuse("expected text"); }
   bool parse_error(size_t position, const std::string &,
                    const nlohmann::detail::exception &error) override {
-    // Such as "[json.exception...] parse error at line 1, column 7: ...".
+    // The text is for example "[json.exception...] parse error at line 1, column 7: ...".
     std::string why = error.what();
     size_t begin = why.rfind(" - "), colon = why.find(": ");
     why = begin != std::string::npos   ? why.substr(begin + 3)

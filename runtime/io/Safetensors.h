@@ -63,7 +63,6 @@ private:
 /// files that it names, sorted.
 std::vector<std::string> readSafetensorsIndex(const std::string &path);
 
-/// Describes a tensor to be written.
 struct TensorEntry {
   std::string name, dtype;
   std::vector<uint64_t> shape;

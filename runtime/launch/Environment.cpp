@@ -19,7 +19,6 @@
 using namespace fsdprt;
 
 namespace {
-/// Names of a launcher's variables.
 struct Launcher {
   const char *name;
   const char *present; ///< further variable that is set if this launcher is used, or null

@@ -92,7 +92,7 @@ void Host::findLost() {
 }
 
 void Host::run() {
-  begin();
+  begin(/*startedRanks=*/false);
   while (!allEnded()) {
     host.serve(pollSeconds);
     takeFailures();
@@ -155,7 +155,15 @@ void fsdprt::reportToPeers(const LaunchPlace &place, const Error &error) {
                      refusalSeconds);
 }
 
+/// Continues the host if it was stopped. A stopped host would never notice the end of the ranks,
+/// and would stay behind.
+static void continueHost(int channel) {
+  if (std::optional<int> host = processBehind(channel); host && *host > 0)
+    ::kill(*host, SIGCONT);
+}
+
 void fsdprt::leaveRendezvous(const LaunchOptions &options, int channel) {
+  continueHost(channel);
   shutdown(channel, SHUT_RDWR);
   for (double limit = monotonicSeconds() + hostEndSeconds;
        options.place->rank == 0 && monotonicSeconds() < limit; usleep(2000))
@@ -165,6 +173,7 @@ void fsdprt::leaveRendezvous(const LaunchOptions &options, int channel) {
 
 Error fsdprt::askHost(const LaunchOptions &options, int channel, fsdprt_status status,
                       const char *message) {
+  continueHost(channel);
   std::string self = format("rank %u: ", options.place->rank), text = message;
   Channel end(dup(channel));
   bool told = end.send(failureOf(status, (self + text).c_str()));

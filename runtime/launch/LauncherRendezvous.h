@@ -29,8 +29,8 @@ void rendezvous(LaunchOptions &options);
 /// for this rank. May take some seconds.
 void reportToPeers(const LaunchPlace &place, const Error &error);
 
-/// Tells the host that this rank ends with an error. Returns the first error of all ranks, which
-/// the host answers. If the host does not answer, returns the error of this rank.
+/// Tells the host that this rank ends with an error. Returns the host's answer, which is the first
+/// error of all ranks. If the host does not answer, returns the error of this rank.
 Error askHost(const LaunchOptions &options, int channel, fsdprt_status status, const char *message);
 
 /// Calls askHost(), prints the resulting error to stderr, and returns its status, which is the exit

@@ -160,7 +160,7 @@ uint64_t Launcher::countLeft() {
 int Launcher::run() {
   for (uint32_t rank = 0; rank < children.size(); ++rank)
     start(rank);
-  begin();
+  begin(/*startedRanks=*/true);
   while (!allEnded()) {
     host.serve(pollSeconds);
     takeFailures();

@@ -17,6 +17,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <unistd.h>
 
 using namespace fsdprt;
 using ull = unsigned long long;
@@ -68,7 +69,15 @@ ProcessSupervisor::ProcessSupervisor(const LaunchOptions &options, const std::ve
   watch->setStringBase(&artifact->manifest());
 }
 
-void ProcessSupervisor::begin() { lastPoll = lastArrival = monotonicSeconds(); }
+void ProcessSupervisor::begin(bool startedRanks) {
+  lastPoll = lastArrival = monotonicSeconds();
+  Watcher &self = host.getBoard().header().watcher;
+  self.process = static_cast<uint32_t>(getpid());
+  self.startedRanks = startedRanks;
+  self.heartbeatSeconds = options.heartbeatSeconds;
+  std::strncpy(self.program, options.program, sizeof self.program - 1);
+  self.heartbeat.store(1, std::memory_order_release);
+}
 
 bool ProcessSupervisor::allEnded() const {
   for (uint32_t rank = 0; rank < heartbeats.size(); ++rank)
@@ -165,6 +174,7 @@ void ProcessSupervisor::reportMissing(const std::string &missing, double limit) 
 void ProcessSupervisor::checkHeartbeats() {
   double now = monotonicSeconds(), since = std::min(now - lastPoll, 2 * pollSeconds);
   lastPoll = now;
+  host.getBoard().header().watcher.heartbeat.fetch_add(1, std::memory_order_release);
   for (uint32_t rank = 0; rank < heartbeats.size(); ++rank) {
     Heartbeat &heart = heartbeats[rank];
     uint64_t beats = host.getBoard().rankSlot(rank).heartbeat.load(std::memory_order_relaxed);

@@ -41,7 +41,8 @@ protected:
   /// Tells the ranks the first error.
   virtual void tell(const Error &) {}
 
-  void begin();
+  /// Begins to watch. `startedRanks` is true if the ranks are children and end with this process.
+  void begin(bool startedRanks);
   void takeFailures();
   void checkArrival();
   void checkHeartbeats();
@@ -52,7 +53,6 @@ protected:
   /// Returns true if the rank has finished or has reported a failure.
   bool hasReported(uint32_t rank);
   std::string describeProgress(uint32_t rank);
-  /// Kills ranks that do not end within graceSeconds.
   void killStragglers();
 
   const LaunchOptions &options;

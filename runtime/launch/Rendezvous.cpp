@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "launch/Rendezvous.h"
-#include "core/FutexEvent.h"
+#include "launch/Network.h"
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
@@ -21,6 +21,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 using namespace fsdprt;
 
@@ -160,11 +161,10 @@ std::optional<int> fsdprt::processBehind(int file) {
 //===- A rank -------------------------------------------------------------===//
 
 namespace {
-/// Connects one rank to the host.
 class Attempt {
 public:
   Attempt(const LaunchPlace &place, double seconds)
-      : place(place), seconds(seconds), limit(monotonicSeconds() + seconds) {}
+      : place(place), seconds(seconds), limit(Network::get().now() + seconds) {}
   int attend();
   void refuse(const Error &reason);
   Descriptor connectTo(const MeetingAddress &address);
@@ -172,7 +172,7 @@ public:
   bool wasAnswered() const { return answered; }
 
 private:
-  double left() const { return limit - monotonicSeconds(); }
+  double left() const { return limit - Network::get().now(); }
   Descriptor connectToAny();
   int join(const Frame &welcome);
   [[noreturn]] void giveUp() const;
@@ -207,14 +207,14 @@ Descriptor Attempt::connectTo(const MeetingAddress &address) {
   where = address.text;
   int error = 0, yes = 1;
   setsockopt(file.get(), SOL_SOCKET, SO_REUSEADDR, &yes,
-             sizeof yes); // Rank 0 may later listen at the port that this socket gets.
-  if (connect(file.get(), reinterpret_cast<const sockaddr *>(&address.address), address.bytes) != 0)
+             sizeof yes); // Rank 0 of another run may listen at this port.
+  if (Network::get().connect(file.get(), address.address, address.bytes) != 0)
     error = errno;
   if (error == EINPROGRESS) {
     pollfd wanted = {file.get(), POLLOUT, 0};
     double wait = std::clamp(left(), 0.0, connectSeconds);
     socklen_t bytes = sizeof error;
-    if (poll(&wanted, 1, static_cast<int>(wait * 1000)) <= 0)
+    if (Network::get().poll(&wanted, 1, wait) <= 0)
       error = ETIMEDOUT;
     else
       getsockopt(file.get(), SOL_SOCKET, SO_ERROR, &error, &bytes);
@@ -253,7 +253,7 @@ std::optional<Frame> Attempt::askOn(int connection) {
   // Wait one second longer than the limit for the host's refusal, which lists the missing ranks.
   for (bool sent = sendFrame(connection, hello); left() > -1;) {
     pollfd wanted = {connection, POLLIN, 0};
-    poll(&wanted, 1, 100);
+    Network::get().poll(&wanted, 1, 0.1);
     FrameReader::State state = sent ? reader.read(connection) : FrameReader::State::end;
     if (state == FrameReader::State::partial)
       continue;
@@ -287,8 +287,7 @@ std::optional<Frame> Attempt::askOn(int connection) {
 int Attempt::join(const Frame &welcome) {
   MeetingAddress address = MeetingAddress::abstract(welcome.text);
   Descriptor channel(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (connect(channel.get(), reinterpret_cast<const sockaddr *>(&address.address), address.bytes) !=
-      0)
+  if (Network::get().connect(channel.get(), address.address, address.bytes) != 0)
     failed("cannot connect to %s of the rendezvous: %s", address.text.c_str(), strerror(errno));
   if (!processBehind(channel.get()))
     badInput("%s of the rendezvous: expected a process of this user, found one of another user",
@@ -317,7 +316,7 @@ int Attempt::attend() {
         return join(*welcome);
     if (left() <= 0)
       giveUp();
-    usleep(static_cast<useconds_t>(retrySeconds * 1e6));
+    Network::get().sleep(retrySeconds);
   }
 }
 
@@ -326,13 +325,13 @@ void Attempt::refuse(const Error &reason) {
   frame.introduce(place);
   frame.status = reason.status;
   std::strncpy(frame.text, reason.what(), sizeof frame.text - 1);
-  for (; left() > 0; usleep(static_cast<useconds_t>(retrySeconds * 1e6))) {
+  for (; left() > 0; Network::get().sleep(retrySeconds)) {
     Descriptor connection = connectToAny();
     if (!connection.isOpen() || !sendFrame(connection.get(), frame))
       continue;
     // Wait until the host has read the frame. The host then answers or closes the connection.
     pollfd wanted = {connection.get(), POLLIN, 0};
-    poll(&wanted, 1, static_cast<int>(std::max(left(), 0.0) * 1000));
+    Network::get().poll(&wanted, 1, std::max(left(), 0.0));
     return;
   }
 }

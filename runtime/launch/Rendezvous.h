@@ -35,7 +35,6 @@
 
 namespace fsdprt {
 
-/// Owns a descriptor and closes it.
 class Descriptor {
 public:
   explicit Descriptor(int file = -1) : file(file) {}
@@ -81,7 +80,6 @@ public:
   /// Reads the available bytes without waiting.
   State read(int file);
   const Frame &get() const { return frame; }
-  /// Starts a new frame.
   void clear() { got = 0; }
   bool hasSome() const { return got > 0; }
 
@@ -126,7 +124,6 @@ int attendRendezvous(const LaunchPlace &place, double seconds);
 /// Tells the other ranks that this rank has failed for `reason`. Gives up after `seconds`.
 void refuseRendezvous(const LaunchPlace &place, const Error &reason, double seconds);
 
-/// The rendezvous in the process of the host.
 class RendezvousHost {
 public:
   /// Listens at `place`. Throws Error if this fails. If another process listens there and `asks` is
@@ -153,7 +150,7 @@ private:
     bool isKnown = false;
     Frame hello;
   };
-  void await(int extra, double until);
+  void await(double until);
   void acceptAll();
   void readAll();
   std::string otherJob(const Frame &hello) const;
@@ -162,6 +159,8 @@ private:
   [[noreturn]] void takeRefusal(Guest &guest);
   void checkMachines() const;
   void tellMissing();
+  std::set<uint32_t> findEnded(const std::vector<Member> &members);
+  void acceptMembers(int door, std::vector<Member> &members);
   void welcome(std::vector<Member> &members);
   std::string missing() const;
   uint32_t numKnown() const;

@@ -12,13 +12,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "core/FutexEvent.h"
+#include "launch/Network.h"
 #include "launch/Rendezvous.h"
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <poll.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 using namespace fsdprt;
 
@@ -29,21 +30,13 @@ static constexpr double occupiedSeconds = 5; // time for which another process m
 static constexpr size_t mostStrangers = 64;  // limit of unidentified connections
 
 static Descriptor listenAt(const MeetingAddress &address, int type) {
-  Descriptor file(socket(address.address.ss_family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  int yes = 1;
-  if (address.address.ss_family != AF_UNIX)
-    setsockopt(file.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  if (!file.isOpen() ||
-      bind(file.get(), reinterpret_cast<const sockaddr *>(&address.address), address.bytes) != 0 ||
-      listen(file.get(), SOMAXCONN) != 0)
-    return Descriptor();
-  return file;
+  return Descriptor(Network::get().listen(address.address, address.bytes, type));
 }
 
 RendezvousHost::RendezvousHost(const LaunchPlace &place, double seconds, bool asks)
-    : place(place), limit(monotonicSeconds() + seconds), seconds(seconds) {
+    : place(place), limit(Network::get().now() + seconds), seconds(seconds) {
   std::string where;
-  for (double deadline = std::min(limit, monotonicSeconds() + occupiedSeconds);
+  for (double deadline = std::min(limit, Network::get().now() + occupiedSeconds);
        !listening.isOpen();) {
     int problem = EAGAIN;
     std::string unknown;
@@ -62,16 +55,16 @@ RendezvousHost::RendezvousHost(const LaunchPlace &place, double seconds, bool as
     if (problem != EADDRINUSE && problem != EAGAIN)
       badInput("rank 0 cannot listen at %s (MASTER_ADDR, MASTER_PORT): %s", where.c_str(),
                strerror(problem));
-    if (monotonicSeconds() > deadline && problem == EADDRINUSE) {
+    if (Network::get().now() > deadline && problem == EADDRINUSE) {
       std::string answer = asks ? askWhoListens(addresses.back(), place) : "";
       badInput("rank 0 cannot listen at %s (MASTER_ADDR, MASTER_PORT): another process uses it; "
                "choose another MASTER_PORT%s%s",
                where.c_str(), answer.empty() ? "" : "; that process reports: ", answer.c_str());
     }
-    if (monotonicSeconds() > limit)
+    if (Network::get().now() > limit)
       badInput("MASTER_ADDR: the name '%s' could not be resolved within %g s: %s",
                printable(place.address).c_str(), seconds, unknown.c_str());
-    usleep(100000);
+    Network::get().sleep(0.1);
   }
 }
 
@@ -108,19 +101,23 @@ std::string RendezvousHost::missing() const {
 
 //===- Connections --------------------------------------------------------===//
 
-/// Waits until a descriptor is readable, but not after the time `until` and at most for
-/// tellSeconds. `extra` is one more descriptor, or -1.
-void RendezvousHost::await(int extra, double until) {
-  std::vector<pollfd> wanted = {{listening.get(), POLLIN, 0}, {extra, POLLIN, 0}};
+/// Waits until a descriptor is ready, but not after the time `until` and at most for tellSeconds.
+static void awaitAny(std::vector<pollfd> wanted, double until) {
+  double wait = std::clamp(until - Network::get().now(), 0.0, tellSeconds);
+  Network::get().poll(wanted.data(), wanted.size(), wait + 0.001);
+}
+
+/// Waits until a process connects or sends, or until `until`, at most for tellSeconds.
+void RendezvousHost::await(double until) {
+  std::vector<pollfd> wanted = {{listening.get(), POLLIN, 0}};
   for (const auto &guest : guests)
     wanted.push_back({guest->connection.get(), POLLIN, 0});
-  double wait = std::clamp(until - monotonicSeconds(), 0.0, tellSeconds);
-  poll(wanted.data(), wanted.size(), static_cast<int>(wait * 1000) + 1);
+  awaitAny(std::move(wanted), until);
 }
 
 void RendezvousHost::acceptAll() {
   for (int file;
-       (file = accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0;) {
+       (file = Network::get().accept(listening.get(), SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0;) {
     if (guests.size() - numKnown() >= mostStrangers)
       guests.erase(std::find_if(guests.begin(), guests.end(),
                                 [](const auto &guest) { return !guest->isKnown; }));
@@ -218,8 +215,8 @@ void RendezvousHost::admit(Guest &guest) {
   const Guest *twin = find(hello.rank);
   guest.isKnown = true;
   if (hello.secondsLeft > 0)
-    // The host fails at the earliest time limit of all ranks, so that all ranks fail together.
-    limit = std::min(limit, monotonicSeconds() + hello.secondsLeft);
+    // All ranks fail at the same time.
+    limit = std::min(limit, Network::get().now() + hello.secondsLeft);
   if (hello.interface != fsdprt_abi_version())
     badInput("rank %u (%s) has interface %u.%u of the runtime, rank 0 %u.%u; start all ranks from "
              "one installation",
@@ -258,9 +255,9 @@ void RendezvousHost::checkMachines() const {
 }
 
 void RendezvousHost::tellMissing() {
-  if (monotonicSeconds() - lastTold < tellSeconds)
+  if (Network::get().now() - lastTold < tellSeconds)
     return;
-  lastTold = monotonicSeconds();
+  lastTold = Network::get().now();
   Frame frame = Frame::make(Frame::missing);
   std::strncpy(frame.text, missing().c_str(), sizeof frame.text - 1);
   for (const auto &guest : guests)
@@ -277,6 +274,33 @@ static std::string secretName() {
                 static_cast<unsigned long long>(words[1]));
 }
 
+/// Returns the ranks that have ended their connection without a channel. A rank keeps the
+/// connection until it has sent its message to the door, so a rank whose message is not there is
+/// lost.
+std::set<uint32_t> RendezvousHost::findEnded(const std::vector<Member> &members) {
+  std::set<uint32_t> ended;
+  for (const auto &guest : guests)
+    if (guest->isKnown && !members[guest->hello.rank].channel.isOpen() &&
+        guest->reader.read(guest->connection.get()) != FrameReader::State::partial)
+      ended.insert(guest->hello.rank);
+  return ended;
+}
+
+void RendezvousHost::acceptMembers(int door, std::vector<Member> &members) {
+  for (int file; (file = Network::get().accept(door, SOCK_CLOEXEC)) >= 0;) {
+    Channel channel(file);
+    std::optional<int> process = processBehind(file);
+    int attached;
+    Message message;
+    if (!process || channel.receive(message, attached, 1) != Channel::Received::message ||
+        message.kind != Message::join || message.rank >= place.ranks ||
+        members[message.rank].channel.isOpen())
+      continue;
+    members[message.rank].channel = Descriptor(channel.release());
+    members[message.rank].process = *process;
+  }
+}
+
 void RendezvousHost::welcome(std::vector<Member> &members) {
   Frame frame = Frame::make(Frame::welcome);
   frame.introduce(place);
@@ -289,24 +313,19 @@ void RendezvousHost::welcome(std::vector<Member> &members) {
     if (guest->isKnown)
       sendFrame(guest->connection.get(), frame);
   members.resize(place.ranks);
-  uint32_t joined = 0;
-  for (double until = monotonicSeconds() + joinSeconds; joined < place.ranks;) {
-    await(door.get(), until);
-    for (int file; (file = accept4(door.get(), nullptr, nullptr, SOCK_CLOEXEC)) >= 0;) {
-      Channel channel(file);
-      std::optional<int> process = processBehind(file);
-      int attached;
-      Message message;
-      if (!process || channel.receive(message, attached, 1) != Channel::Received::message ||
-          message.kind != Message::join || message.rank >= place.ranks ||
-          members[message.rank].channel.isOpen())
-        continue;
-      members[message.rank].channel = Descriptor(channel.release());
-      members[message.rank].process = *process;
-      ++joined;
-    }
+  auto hasJoined = [](const Member &member) { return member.channel.isOpen(); };
+  for (double until = Network::get().now() + joinSeconds;
+       !std::all_of(members.begin(), members.end(), hasJoined);) {
+    // Other connections are not read any more, so they must not end the wait.
+    std::vector<pollfd> wanted = {{door.get(), POLLIN, 0}};
+    for (const auto &guest : guests)
+      if (guest->isKnown && !hasJoined(members[guest->hello.rank]))
+        wanted.push_back({guest->connection.get(), POLLIN, 0});
+    awaitAny(std::move(wanted), until);
+    std::set<uint32_t> ended = findEnded(members);
+    acceptMembers(door.get(), members);
     for (uint32_t rank = 0; rank < place.ranks; ++rank)
-      if (!members[rank].channel.isOpen() && monotonicSeconds() > until)
+      if (!hasJoined(members[rank]) && (ended.count(rank) || Network::get().now() > until))
         throw Error(FSDPRT_LOST, format("rank %u (%s) was lost after all ranks had met", rank,
                                         nameOf(find(rank)->hello).c_str()));
   }
@@ -320,7 +339,7 @@ void RendezvousHost::refuse(const Error &reason, std::set<uint32_t> told) {
   frame.status = reason.status;
   std::strncpy(frame.text, reason.what(), sizeof frame.text - 1);
   bool staysTrue = reason.status == FSDPRT_BAD_INPUT;
-  for (double until = monotonicSeconds() + lingerSeconds; monotonicSeconds() < until;) {
+  for (double until = Network::get().now() + lingerSeconds; Network::get().now() < until;) {
     for (auto guest = guests.begin(); guest != guests.end();) {
       Guest &each = **guest;
       FrameReader::State state =
@@ -336,7 +355,7 @@ void RendezvousHost::refuse(const Error &reason, std::set<uint32_t> told) {
     }
     if (told.size() >= place.ranks || !staysTrue)
       return;
-    await(-1, until);
+    await(until);
     acceptAll();
   }
 }
@@ -345,10 +364,10 @@ std::vector<RendezvousHost::Member> RendezvousHost::gather() {
   std::vector<Member> members;
   try {
     while (numKnown() < place.ranks) {
-      await(-1, limit);
+      await(limit);
       acceptAll();
       readAll();
-      if (numKnown() < place.ranks && monotonicSeconds() > limit)
+      if (numKnown() < place.ranks && Network::get().now() > limit)
         throw Error(FSDPRT_HUNG,
                     format("%s did not arrive within %g s", missing().c_str(), seconds));
       if (numKnown() < place.ranks)

@@ -6,7 +6,7 @@
 //
 // Derives the accesses of a command from the artifact: the bindings of a kernel with its `reads`
 // and `writes`, its scratch memory, and the source and target of a collective or copy. The ranges
-// are those of one rank in one iteration of a loop.
+// are valid for one rank in one iteration of a loop.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@ struct Access {
   Role role;
   uint32_t index; // index of the binding; 0 for other roles
   bool reads = false, writes = false;
-  bool needsValue = false;     // true if all bytes must have been written before
+  bool needsValue = false;     // true if all bytes must have been written earlier
   bool leavesValue = true;     // false if the written bytes are undefined afterwards
   bool inArena = true;         // if false, `begin` and `end` are invalid
   uint64_t alignment = 1;      // in bytes

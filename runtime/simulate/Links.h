@@ -20,10 +20,10 @@
 
 namespace fsdprt {
 
-/// The links of one rank. They stand for the links of all ranks, because all ranks behave alike.
+/// The links of one rank, which stand for the links of all ranks, because all ranks behave alike.
 class Links {
 public:
-  /// Begin and end of a collective, in seconds. `begin` is the begin of its head.
+  /// Begin and end of a collective, in seconds. `begin` is the begin of the collective's head.
   struct Flight {
     double begin = 0, end = 0;
     bool done = false;

@@ -29,7 +29,6 @@ using ull = unsigned long long;
 namespace fs = std::filesystem;
 
 namespace {
-/// The properties of an artifact that are compared.
 struct Candidate {
   std::string path, target;
   uint64_t ranks = 0, tokens = 0; ///< `tokens`: number of tokens per step, over all ranks

@@ -31,9 +31,7 @@ public:
   void line(const char *text, ...) __attribute__((format(printf, 2, 3)));
   /// Prints a warning about a problem that does not end the run.
   void warning(const char *text, ...) __attribute__((format(printf, 2, 3)));
-  /// Called after each step.
   virtual void step(const StepReport &report) = 0;
-  /// Called after the last step.
   virtual void endSteps() {}
   /// Returns true if the reader of the output is gone, so that the run must end.
   virtual bool isUnread() const { return false; }

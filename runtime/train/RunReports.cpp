@@ -182,7 +182,8 @@ void fsdprt::summarise(const TrainingRun &run, const StepCost &cost, double firs
     return;
   }
   run.reporter.line("%llu step%s in %.2f s, %s tokens/s; loss %.4f -> %.4f", (ull)here,
-                    here == 1 ? "" : "s", cost.seconds, a, firstLoss, lastLoss);
+                    here == 1 ? "" : "s", cost.seconds, a, printableNumber(firstLoss),
+                    printableNumber(lastLoss));
   run.reporter.line(
       "memory measured: %s per rank (%llu bytes, planned %llu), %s resident in %s process",
       shortBytes(placed.peak_bytes, b), (ull)placed.peak_bytes, (ull)run.info.arena_bytes,

@@ -27,7 +27,6 @@ void announceWeights(const TrainingRun &run, const WeightSources &sources);
 /// Measures how many bytes of memory outside the arenas are allocated after the first step.
 class MemoryGrowth {
 public:
-  /// Called after the first step.
   void begin(const TrainingRun &run);
   void report(const TrainingRun &run) const;
 
@@ -36,7 +35,6 @@ private:
   uint64_t onGpus = 0; ///< bytes in use on GPUs apart from arenas
 };
 
-/// Cost of one step, or the sum over all steps.
 struct StepCost {
   double seconds = 0, cpuSeconds = 0; ///< wall time, and CPU time of all processes
   uint64_t tokens = 0;
@@ -49,7 +47,6 @@ struct StepCost {
 void writeMetrics(Metrics &metrics, const TrainingRun &run, uint64_t number, const float *block,
                   const StepCost &cost, const double *validation);
 
-/// Reports the cost of all steps.
 void summarise(const TrainingRun &run, const StepCost &cost, double firstLoss, double lastLoss);
 
 /// Measures for how long saves delay the steps.

@@ -13,8 +13,8 @@
 //  4. Each rank reads its part of the states through the descriptors of the checked files. If a
 //     file has changed by the end of all reads, load() fails.
 //
-// A save of the same artifact is loaded bit for bit, with step blocks and padding. From a save of
-// another artifact, values are converted to the dtypes of this run. All ranks then load the step
+// A save of the same artifact is loaded bit for bit, with step blocks and padding. The values of a
+// save of another artifact are converted to the dtypes of this run. All ranks then load the step
 // block of rank 0, apart from the results of checked lookups and a fixed loss scale.
 //
 //===----------------------------------------------------------------------===//
@@ -218,7 +218,6 @@ static uint64_t convert(DType from, const std::byte *data, DType to, std::byte *
   return count;
 }
 
-/// Loads one state into one rank.
 struct SavedRun::Loading {
   const SavedRun &save;
   fsdprt_session *session;

@@ -18,8 +18,8 @@
 
 namespace fsdprt {
 
-/// A save that a run resumes from. Each file is opened once: its hash is checked, and its data is
-/// loaded, through one file descriptor.
+/// A save that a run resumes from. Each file is opened once. Its hash is checked and its data is
+/// loaded through the same file descriptor.
 class SavedRun {
 public:
   /// Size in bytes of the largest save of which each process checks all files. If a save is larger,

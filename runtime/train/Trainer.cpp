@@ -95,6 +95,7 @@ void Trainer::createSession() {
         options.place && options.place->localRank ? *options.place->localRank + 1 : 0;
   }
   wanted.timeout_seconds = options.timeoutSeconds;
+  wanted.heartbeat_seconds = options.heartbeatGiven ? options.heartbeatSeconds : 0;
   wanted.offload_directory =
       options.offloadDirectory.empty() ? nullptr : options.offloadDirectory.c_str();
   wanted.seed = options.seed.value_or(run.info.seed);
@@ -264,7 +265,8 @@ bool Trainer::validateAfter(uint64_t number) {
   if (isToEnd())
     return false;
   if (!last)
-    reporter.line("step %llu: validation loss %.4f nats per token", (ull)number, validationLoss);
+    reporter.line("step %llu: validation loss %.4f nats per token", (ull)number,
+                  printableNumber(validationLoss));
   return true;
 }
 
@@ -282,7 +284,7 @@ void Trainer::train() {
   if (data->validationBatches() && options.validateEvery) {
     double loss = validate();
     if (!isToEnd())
-      reporter.line("before training: validation loss %.4f nats per token", loss);
+      reporter.line("before training: validation loss %.4f nats per token", printableNumber(loss));
   }
   double began = monotonicSeconds(), firstLoss = 0, lastLoss = 0;
   StepCost all;
@@ -343,8 +345,8 @@ void Trainer::train() {
   growth.report(run);
   stalls.report(run, all.seconds);
   if (uint64_t batches = data->validationBatches(); batches && !isToEnd())
-    reporter.line("validation loss %.4f nats per token (%llu batch%s)", validationLoss,
-                  (ull)batches, batches == 1 ? "" : "es");
+    reporter.line("validation loss %.4f nats per token (%llu batch%s)",
+                  printableNumber(validationLoss), (ull)batches, batches == 1 ? "" : "es");
 }
 
 //===- The whole run ------------------------------------------------------===//

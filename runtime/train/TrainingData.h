@@ -39,7 +39,6 @@ public:
   /// such as "inputs: random for a, b".
   std::string describeRandom(const char *text) const;
 
-  /// Reports the sources of inputs.
   void announce() const;
   /// Reports the files of which ranks compare only parts. They do so if no save needs a hash of the
   /// whole file.
@@ -57,7 +56,6 @@ public:
   /// counted from 0. Writes to the ranks of this process and, with `reference`, to the reference
   /// program. Throws InputChanged if a file has changed. Allocates no memory.
   void writeInputs(uint64_t number, bool validating, bool reference);
-  /// Returns true if inputs come from files.
   bool readsFiles() const { return batches->readFiles(); }
   /// Throws InputChanged if a file has changed since it was opened.
   void expectUnchanged() const { batches->expectUnchanged(); }

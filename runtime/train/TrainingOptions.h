@@ -35,7 +35,6 @@ struct TrainingOptions : LaunchOptions {
   };
   std::vector<InputSource> inputs;
   std::vector<std::string> synthetic; ///< inputs that have random values although others have data
-  /// Returns true if any input has data from a file.
   bool hasData() const { return !data.empty() || !text.empty() || !inputs.empty(); }
   bool overfit = false, otherData = false;
   double extraIds = 0;

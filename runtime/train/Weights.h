@@ -43,7 +43,7 @@ private:
 };
 
 /// Sets the parameters of the ranks and the reference program. A parameter that is missing from the
-/// files keeps its values in the artifact, if it has any there. Throws Error before setting any
+/// files keeps the values that the artifact has for it, if any. Throws Error before setting any
 /// parameter if names, shapes or types do not match, and at the end if a file has changed.
 WeightSources importWeights(const InitialWeights &weights, const fsdprt_artifact *artifact,
                             fsdprt_session *session);

@@ -153,13 +153,14 @@ struct Compiled {
 } // namespace
 
 static bool saveImage(const Image &image) {
-  std::error_code error;
-  llvm::raw_fd_ostream file(options.saveImage, error);
-  if (error) {
-    llvm::errs() << "error: cannot write " << options.saveImage << ": " << error.message() << "\n";
+  std::string why;
+  std::unique_ptr<llvm::ToolOutputFile> file = openOutput(options.saveImage, why);
+  if (!file) {
+    llvm::errs() << "error: " << why << "\n";
     return false;
   }
-  file.write(image.elf.data(), image.elf.size());
+  file->os().write(image.elf.data(), image.elf.size());
+  file->keep();
   return true;
 }
 

@@ -60,9 +60,8 @@ struct JsonProblem {
 /// bytes.
 std::string shortText(std::string_view text, size_t most = 80);
 
-/// Parses a file. Refuses more than 16 MiB, more than 64 nesting levels, and a repeated name in an
-/// object. Returns nothing and sets `problem` on failure. Reading from a pipe fails after 10
-/// seconds without data.
+/// Parses a file of at most 16 MiB, nested at most 64 deep, without a name twice in one object.
+/// Returns nothing and sets `problem` on failure. The wait for a pipe is limited (InputStream.h).
 std::optional<JsonValue> readJson(const std::string &path, JsonProblem &problem);
 /// Does the same for a text in memory.
 std::optional<JsonValue> parseJson(std::string_view text, JsonProblem &problem);

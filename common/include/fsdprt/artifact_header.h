@@ -33,9 +33,10 @@
 #define FSDPRT_ARTIFACT_HASH_SIZE 32u
 #define FSDPRT_ARTIFACT_MANIFEST_ALIGNMENT 64u
 #define FSDPRT_ARTIFACT_IMAGE_ALIGNMENT 4096u
-#define FSDPRT_ARTIFACT_VALUES_ALIGNMENT 4096u /* of the section of values */
-#define FSDPRT_ARTIFACT_VALUE_ALIGNMENT 64u    /* of the values of a parameter */
-#define FSDPRT_BUFFER_ALIGNMENT 64u            /* of a buffer's offset and size in an arena */
+#define FSDPRT_ARTIFACT_VALUES_ALIGNMENT 4096u /* Alignment of the section of values. */
+#define FSDPRT_ARTIFACT_VALUE_ALIGNMENT 64u    /* Alignment of a parameter's values. */
+/* Alignment of a buffer's offset and size in an arena. */
+#define FSDPRT_BUFFER_ALIGNMENT 64u
 /* Alignment of the offset at which the host arena begins, after the device arena. */
 #define FSDPRT_HOST_ARENA_ALIGNMENT 4096u
 

@@ -13,7 +13,7 @@
 
 namespace mlir::fsdp {
 
-/// The axis of a mesh over which units are sharded.
+/// Name of the mesh axis over which units are sharded.
 inline constexpr StringLiteral shardAxis = "shard";
 
 /// Returns the number of ranks in the group of a collective on tensors; 1 if no data leaves the

@@ -36,7 +36,8 @@ namespace mlir::fsdp {
 // Dependence of values on row and column
 //===----------------------------------------------------------------------===//
 
-/// Sides of the score matrix that a value depends on. `|` joins two dependences.
+/// Indices of the score matrix (row and column) on which a value depends. `|` joins two
+/// dependences.
 enum class Dependence : unsigned { None = 0, Row = 1, Column = 2, Both = 3 };
 
 inline Dependence operator|(Dependence a, Dependence b) {

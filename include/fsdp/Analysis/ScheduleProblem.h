@@ -37,8 +37,8 @@ struct ScheduleEvent {
 class ScheduleProblem {
 public:
   static constexpr unsigned none = ~0u;
-  /// Kind of a command, which decides whether it may move with a transfer. Launches and copies may
-  /// move with its wait, and all kinds but loops with its start.
+  /// Kind of a command, which decides whether the command may move with a transfer: launches and
+  /// copies with the wait, and all kinds but loops with the start.
   enum class Kind { launch, copy, loop, other };
   enum class Role { fixed, transfer, prologue, epilogue };
 
@@ -50,20 +50,23 @@ public:
     // Derived.
     Role role = Role::fixed;
     unsigned home = none; ///< index of the transfer that the command starts or moves with
-    unsigned slot = 0;    ///< number of fixed commands before the command
+    /// Number of fixed commands before the command.
+    unsigned slot = 0;
     /// Commands that must precede this command, and commands that must follow it.
     llvm::SmallVector<unsigned, 4> before, after;
   };
 
   struct Transfer {
     unsigned command = none;
-    int64_t channel = 0; ///< channel of Analysis/Schedule.h
+    /// Channel of Analysis/Schedule.h.
+    int64_t channel = 0;
     /// Whether the transfer starts as late as possible: true for a gather, and for a copy whose
     /// data a command waits for.
     bool isLate = false;
     bool isBackward = false; ///< whether the gather belongs to the backward
     double seconds = 0, latency = 0;
-    int64_t sentBytes = 0; ///< payload of a collective
+    /// Payload of a collective.
+    int64_t sentBytes = 0;
     /// Device bytes whose lifetime grows when the transfer moves: bytes of the target if `isLate`,
     /// else of the source.
     int64_t bytes = 0;

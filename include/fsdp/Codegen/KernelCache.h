@@ -44,7 +44,6 @@ public:
 
   /// Emits a warning at `loc` if files could not be written, and another one if files were ignored
   /// because other users could have written them.
-  /// others could have written them.
   void warnOfFiles(Location loc) const;
 
 private:

@@ -20,9 +20,8 @@ def WeighLossPass : Pass<"fsdp-weigh-loss", "::mlir::ModuleOp"> {
     those of one merged batch.
 
     - Requires: functions with `fsdp.program` that are not differentiated yet.
-    - Ensures: if targets may be ignored, the function has one more argument,
-      `{fsdp.loss_weight}`, which multiplies its loss. If not, all weights would be 1, and the
-      function is not changed.
+    - Ensures: if targets may be ignored, the function has one more argument, `{fsdp.loss_weight}`,
+      which multiplies its loss. Otherwise all weights would be 1, and the function is not changed.
     - Keeps: all values before the loss.
 
     It is an error if a loss is not `c + Σ c_i · cross_entropy` with the same targets in all terms
@@ -74,7 +73,7 @@ def AddBackwardPass : Pass<"fsdp-add-backward", "::mlir::ModuleOp"> {
 }
 
 def CloneCheapForwardPass : Pass<"fsdp-clone-cheap-forward", "::mlir::ModuleOp"> {
-  let summary = "Recompute in the backward what is cheaper to recompute than to save";
+  let summary = "Recompute forward values in the backward if that is cheaper than saving them";
   let description = [{
     Clones slices, joins, random numbers and short elementwise maps of the forward before their
     first reader in the backward. An op is cloned only if the bytes that the backward reads in

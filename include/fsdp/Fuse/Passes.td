@@ -46,6 +46,7 @@ def ChunkRowsPass : Pass<"fsdp-chunk-rows", "::mlir::func::FuncOp"> {
     Option<"maxBytes", "max-bytes", "int64_t", /*default=*/"33554432",
            "Largest size of a result, and of a chunk of one, in bytes (default 32 MiB); 0: no limit.">,
     Option<"minRows", "min-rows", "int64_t", /*default=*/"16", "Approximate number of rows of a chunk if max-bytes allows fewer.">,
+    Option<"warnings", "warnings", "bool", /*default=*/"false", "Print a warning for each chunk larger than max-bytes.">,
     Option<"remarks", "remarks", "bool", /*default=*/"false", "Print a remark for each contraction that is computed in chunks.">];
   let statistics = [Statistic<"numGroups", "num-groups", "Contractions computed in chunks">,
                     Statistic<"numChunks", "num-chunks", "Chunks created">];

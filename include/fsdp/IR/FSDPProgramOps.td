@@ -254,7 +254,7 @@ def FSDP_CollectiveOp : FSDP_Command<"collective"> {
 def FSDP_WaitOp : FSDP_Command<"wait"> {
   let summary = "wait for a collective or a copy on a channel";
   let description = [{
-    After the wait, the target is complete. The source may be written, because the peers or the
+    After the wait, the target is complete, and the source may be written, because the peers or the
     copying thread have read it.
 
     Constraints: (C1) a collective or a copy with this id, on a channel, precedes the wait in the

@@ -162,8 +162,8 @@ def FSDP_UnshardRowsOp : FSDP_Op<"unshard_rows", [Pure, DeclareOpInterfaceMethod
   let summary = "rows of a sharded table at ids";
   let description = [{
     `result[i.., :] = 0 + table[ids[i..], :]`. The table is the only parameter of `unit`, and each
-    row is on the rank whose shard contains it. Each rank has its own ids. 0 is added because the
-    sum over ranks adds 0, which turns -0 into 0.
+    row is on the rank whose shard contains it. Each rank has its own ids. The formula adds 0
+    because the sum over ranks adds the zeros of other ranks, which turns -0 into 0.
 
     Constraints:
 
@@ -308,8 +308,8 @@ class FSDP_StartOp<string mnemonic>
   let results = (outs FSDP_TokenType:$token);
   string startDescription = [{
     Only `fsdp.await` takes the token. Before the await, the source must not change, because peers
-    read it in place. `channel` is the queue on which collectives run in order. `id` is the same
-    on all ranks and in every listing of the plan.
+    read it in place. `channel` is a queue whose collectives run in order. `id` is the same on all
+    ranks and in every listing of the plan.
 
     The order of these ops is a schedule. They have memory effects and no canonicalisation, so
     that no pass reorders, merges or erases them. `fsdp-join-collectives` joins a start and an

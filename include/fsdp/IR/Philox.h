@@ -26,8 +26,8 @@ struct RandomDraw {
   Type type;
 };
 
-/// Seed, step and sample, which select the numbers. Each is an i64, or a vector if elements are
-/// vectors.
+/// Seed, step and sample, which select the random numbers. Each is an i64, or a vector if elements
+/// are vectors.
 struct RandomPlace {
   Value seed, step, sample;
 };

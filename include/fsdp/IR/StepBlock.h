@@ -52,7 +52,7 @@ constexpr int64_t kRankBlockSize = 8;
 constexpr llvm::StringLiteral lossScaleAttr = "fsdp.loss_scale";
 /// Argument attribute between Differentiate and Update. The argument is the factor of the loss,
 /// count · n / (sum of counts). `count` is the number of targets in one micro-batch that are not
-/// ignored. All ranks together have n micro-batches, over which the sum goes.
+/// ignored. n is the number of micro-batches of all ranks, over which the sum runs.
 constexpr llvm::StringLiteral lossWeightAttr = "fsdp.loss_weight";
 /// Result attribute between Import and Update. The result, a tensor<i64>, is 0 or the index of a
 /// lookup that is out of range. The attribute is a dictionary of `location` (text), `extent` (valid

@@ -26,8 +26,8 @@ constexpr llvm::StringLiteral stopGradientAttr = "fsdp.stop_gradient";
 /// Attribute of the module or of a function with the number of markers that the exporter wrote.
 constexpr llvm::StringLiteral numStopGradientsAttr = "fsdp.num_stop_gradients";
 
-/// Returns the first value that is not a result of fsdp.stop_gradient in the chain that begins with
-/// `value` and leads to inputs.
+/// Returns the first value, from `value` on along the chain of inputs, that is not a result of
+/// fsdp.stop_gradient.
 Value skipStopGradients(Value value);
 
 } // namespace mlir::fsdp

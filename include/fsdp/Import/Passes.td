@@ -47,7 +47,7 @@ def ReadStopMarkersPass : ImportPass<"fsdp-read-stop-markers", "::mlir::ModuleOp
 }
 
 def RefuseForeignPass : ImportPass<"fsdp-refuse-foreign", "::mlir::ModuleOp"> {
-  let summary = "Report early what Import cannot read";
+  let summary = "Report IR that Import cannot read, before other passes run";
   let description = [{
     - Requires: nothing.
     - Ensures: all ops are known to Import, functions have one block, no number is complex, and
@@ -307,7 +307,7 @@ def RaiseCrossEntropyPass : ImportPass<"fsdp-raise-cross-entropy", "::mlir::func
 }
 
 def ExpandLookupPass : ImportPass<"fsdp-expand-lookup", "::mlir::func::FuncOp"> {
-  let summary = "Rewrite other lookups as masked sums";
+  let summary = "Rewrite lookups that were not raised as masked sums";
   let description = [{
     - Requires: lookups of rows and losses are raised.
     - Ensures: no `tensor.extract` in a generic is left whose only computed index depends on data.

@@ -60,7 +60,8 @@ struct OptionRow {
   OptionKind kind;
   llvm::StringRef valueName, help;
   llvm::ArrayRef<OptionWord> words = {}; ///< words of an enum
-  bool isPlan = true; ///< whether the option changes a plan, so that --what-if may set it
+  /// Whether the option changes a plan, so that --what-if may set it.
+  bool isPlan = true;
   /// Value that `--name` alone sets; nothing if the option requires a value.
   std::optional<llvm::StringRef> alone = {};
   std::vector<OptionCondition> conditions = {};
@@ -103,8 +104,10 @@ std::optional<std::string> checkValues(const StepOptions &options);
 /// an option from a configuration file only for conditions with `holdsForFiles`.
 std::optional<std::string> findUnread(const StepOptions &options);
 
-/// Returns the option name most similar to an unknown name, or nothing if no option name is
-/// similar.
+/// Returns whether all conditions of a row are met, so that its option has an effect.
+bool hasEffect(const OptionRow &row, const StepOptions &options);
+
+/// Returns the option name nearest to an unknown name, or nothing if no name is near.
 std::optional<std::string> findNearest(llvm::StringRef name);
 
 /// Sets options that are not given but follow from others: --wrap-file implies manual units.

@@ -234,7 +234,7 @@ def AddSnapshotProgramPass : Pass<"fsdp-add-snapshot-program", "::mlir::ModuleOp
 }
 
 def PackArenasPass : Pass<"fsdp-pack-arenas", "::mlir::ModuleOp"> {
-  let summary = "Assign every buffer its offset in the arena";
+  let summary = "Assign an offset in the arena to every buffer";
   let description = [{
     - Requires: buffers with lifetimes (`fsdp-assign-buffers`).
     - Ensures: persistent buffers come first, in order. The buffers of each program follow, packed

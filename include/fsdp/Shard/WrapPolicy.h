@@ -45,7 +45,7 @@ struct WrapOptions {
   StringRef policy;       ///< transformer, size, manual or none
   StringRef layerPattern; ///< for policy transformer
   StringRef wrapFile;     ///< for policy manual
-  int64_t minNumParams;   ///< for policies size and transformer; 0 for the default
+  int64_t minNumParams; ///< least elements of a unit, for policies size and transformer; 0: default
 };
 
 /// Default of min-num-params for policy size, equal to the default of FSDP's

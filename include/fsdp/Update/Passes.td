@@ -14,8 +14,8 @@ def AccumulateGradientsPass : Pass<"fsdp-accumulate-gradients", "::mlir::ModuleO
   let summary = "Average loss and gradients over micro-batches and ranks";
   let description = [{
     The mean over a global batch is computed in levels: over the S ranks of the axis `shard`, over
-    the A micro-batches of a rank, and over the R ranks of the axis `replicate`. Each level adds
-    its n terms in order, starting from +0, and multiplies the sum by 1/n.
+    the A micro-batches of a rank, and over the R ranks of the axis `replicate`. A level with n
+    terms adds them in order, starting from +0, and multiplies the sum by 1/n.
 
     | program | shard | micro-batches | replicate |
     |---|---|---|---|
@@ -190,7 +190,7 @@ def FormFmaPass : Pass<"fsdp-form-fma"> {
 }
 
 def VerifyDtypesPass : Pass<"fsdp-verify-dtypes", "::mlir::ModuleOp"> {
-  let summary = "Check that nothing is computed in a narrower type than asked for";
+  let summary = "Check that no value is computed in a narrower type than requested";
   let description = [{
     In the program `step`:
 

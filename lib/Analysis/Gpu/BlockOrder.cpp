@@ -26,7 +26,7 @@ BlockScheduler::BlockScheduler(int64_t slots, double addCycles)
 }
 
 bool BlockScheduler::add(llvm::ArrayRef<BlockStep> steps) {
-  // Times with waits for other blocks, and times without (`alone`).
+  // `now` and `added` include waits for other blocks; `alone` and `addedAlone` do not.
   double begin = free.top(), now = begin, added = begin;
   double alone = 0, addedAlone = 0;
   free.pop();

@@ -19,13 +19,13 @@
 //       v > x | v != v, and for the position  | (v == x & i < k)
 //                                          (emitted by JAX) the first; NaN if there is one
 //
-//     These conditions are also read with < and with integers. If the value is max(x, v) instead
+//     The same conditions with < and with integers are read, too. If the value is max(x, v) instead
 //     of a select, the value is NaN if any element is NaN, and the position is then the initial
 //     one.
 //  2. Emit the two reductions, and the selection between their results and the initial values.
 //
 // The row is read twice, the second time from cache. The rewrite takes time linear in the number of
-// ops. It does not cover positions other than the index of the single reduced loop.
+// ops. Only positions that are the index of the single reduced loop are covered.
 //
 //===----------------------------------------------------------------------===//
 
@@ -249,7 +249,7 @@ Value ArgReductionWriter::reduce(ValueRange more, TypedAttr init, unsigned resul
         unsigned inputs = op.getNumDpsInputs();
         for (auto [old, now] : llvm::zip(op.getRegionInputArgs(), args.take_front(inputs)))
           mapping.map(old, now);
-        // Output arguments are read only by ops that become dead.
+        // Any constant may replace an output argument, because only ops that become dead read it.
         for (BlockArgument old : op.getRegionOutputArgs()) {
           TypedAttr any = cast<TypedAttr>(nested.getZeroAttr(old.getType()));
           mapping.map(old, arith::ConstantOp::create(nested, loc, any).getResult());

@@ -137,7 +137,7 @@ Value Evaluator::inside(Subscript &index, int64_t lo, int64_t hi, bool &always) 
     always = least >= lo && greatest < hi;
     if (always || greatest < lo || least >= hi)
       return {};
-    // Requests a split if the innermost position itself crosses a border.
+    // Requests a split of the innermost loop at a border that its position crosses.
     auto offset =
         column ? dyn_cast<AffineConstantExpr>(simplify(expr - column)) : AffineConstantExpr();
     if (offset) {
@@ -183,7 +183,7 @@ static Value fromStorage(OpBuilder &b, Location loc, Value value, Type element) 
   return arith::IndexCastOp::create(b, loc, type, value);
 }
 
-// Rows of 4 in memory: a b c d  a b c d ..   Each round takes the even and the odd lanes of
+// Memory holds rows of 4: a b c d a b c d .. Each round takes the even and the odd lanes of
 // neighbouring vectors, which moves the lowest bit of an element's number to the top. After two
 // rounds vector i holds column i. Interleaving is the inverse.
 
@@ -223,7 +223,7 @@ void fsdp::interleave(OpBuilder &b, Location loc, SmallVector<Value> &vectors) {
 }
 
 /// Loads lanes that are 2, 4 or 8 elements apart by whole vectors and shuffles. Loads of the other
-/// columns reuse the shuffled vectors. Returns null if the lanes do not have such a stride.
+/// columns reuse the shuffled vectors. Returns null if the lanes have another stride.
 Value Evaluator::loadStrided(Value memory, Type storage, AffineExpr offset) {
   for (int64_t stride : {2, 4, 8}) {
     AffineExpr base = simplify(offset - lane() * stride);

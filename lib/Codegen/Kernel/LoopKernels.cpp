@@ -179,7 +179,8 @@ static LogicalResult bufferise(ModuleOp module, func::FuncOp kernel) {
   };
   bufferization::BufferizationState state;
   LogicalResult placed = bufferization::eliminateEmptyTensors(rewriter, module);
-  // These ops are no longer needed, because storeResults() copies results that are not in place.
+  // Removes MaterializeInDestinationOps, because storeResults() copies results that are not in
+  // place.
   kernel.walk([&](bufferization::MaterializeInDestinationOp op) {
     op.getResult().replaceAllUsesWith(op.getSource());
     op.erase();
@@ -306,7 +307,7 @@ LogicalResult fsdp::lowerLoopKernel(func::FuncOp kernel, KernelInfo &info) {
     work->removeAttr(name);
 
   // Constant tensors have become globals next to the function. The kernel's name becomes a prefix
-  // of their names, so that kernels of one module do not clash.
+  // of the globals' names, so that kernels of one module do not clash.
   unsigned number = 0;
   for (auto global : llvm::make_early_inc_range(scratchModule->getOps<memref::GlobalOp>())) {
     auto name = b.getStringAttr(info.name + ".table" + std::to_string(number++));

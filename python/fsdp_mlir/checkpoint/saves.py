@@ -35,7 +35,7 @@ def _save_folder(folder: pathlib.Path) -> tuple[pathlib.Path, str | None]:
 
 
 def _members(where: pathlib.Path, found: object, kinds: dict[str, type]) -> list[Any]:
-    """Returns members of an object of the index. Raises CheckpointError for other types."""
+    """Returns the members ``kinds`` of an object. Raises CheckpointError if a type differs."""
     values = []
     for name, kind in kinds.items():
         value = found.get(name) if isinstance(found, dict) else None

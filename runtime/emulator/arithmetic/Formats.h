@@ -89,8 +89,8 @@ struct Brain {
   }
 };
 
-/// Returns a sum whose last bit is odd if it is inexact. Rounding it again to at most 51 bits gives
-/// the correctly rounded exact sum.
+/// Returns a + b, with the last bit set if the sum is inexact. Rounding the result to at most 51
+/// bits then gives the correctly rounded exact sum.
 FSDPRT_INLINE double addToOdd(double a, double b) {
   double sum = a + b, shadow = sum - a, error = (a - (sum - shadow)) + (b - shadow);
   uint64_t bits = bitsAs<uint64_t>(sum);

@@ -32,9 +32,8 @@ public:
   Access(Warp &warp, Touch touch) : warp(warp), touch(touch) {}
   bool isStrong = false; ///< strong access (PTX ISA, "Strong Operations")
   bool isAsync = false;  ///< the access goes through the async proxy
-  bool isSilent = false; ///< the access is not checked for races
 
-  /// Resolves an address. Fails if it is out of bounds or misaligned.
+  /// Resolves an address. Fails if the address is out of bounds or misaligned.
   Place resolve(Space space, uint64_t address, unsigned bytes, unsigned lane,
                 unsigned alignment = 0) const;
   /// Checks an access of a lane. `thread` is the lane's thread or its agent. A write must be

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Clusters run one after another. The warps of a cluster take turns in a fixed order; a turn ends
-// when the warp waits or has executed a number of instructions. Lanes that diverge at a branch form
-// a tree of splits; the parent split waits at the point of reconvergence.
+// when the warp waits or has executed a given number of instructions. Lanes that diverge at a
+// branch form a tree of splits; the parent split waits at the point of reconvergence.
 //
 //===----------------------------------------------------------------------===//
 
@@ -115,10 +115,10 @@ public:
   Storage local;
   LaneMask fenced = 0;                   ///< lanes that have executed a fence
   std::vector<const uint8_t *> observed; ///< per lane: address of its last relaxed read
-  std::vector<BulkGroups> bulk;          ///< groups of each lane, created at first use
-  std::vector<AsyncCopies> copies;       ///< groups of each lane, created at first use
-  LibraryGemm products;                  ///< products of wgmma that the warp has not waited for
-  /// Phase of each lane's last barrier.cluster.arrive plus one; 0 if the lane need not wait.
+  std::vector<BulkGroups> bulk;          ///< per lane, created at their first use
+  std::vector<AsyncCopies> copies;       ///< per lane, created at their first use
+  WarpProducts products;                 ///< wgmma in flight
+  /// Per lane: phase of its last barrier.cluster.arrive plus one; 0 if it need not wait.
   uint64_t clusterPhase[warpSize] = {};
   uint32_t currentPc() const { return splits[split].pc; }
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For the checks, each byte has a flag that it was written, and Cells record the last accesses.
+// For the checks, a flag per byte records writes, and Cells record the last accesses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,9 +19,9 @@
 namespace fsdprt::emulate {
 
 /// The last write to 16 bytes of memory and the reads since. If an access covers only a part of a
-/// cell, the cell is split into cells of 4 bytes, and these into cells of 1 byte. Two accesses of
-/// which one writes must be ordered unless both are strong: atomic, volatile, relaxed, ... (PTX
-/// ISA, "Memory Consistency Model").
+/// cell, the cell is split into cells of 4 bytes, and a cell of 4 bytes into cells of 1 byte. Two
+/// accesses of which one writes must be ordered unless both are strong: atomic, volatile, relaxed,
+/// ... (PTX ISA, "Memory Consistency Model").
 struct Cell {
   struct Access {
     uint32_t group = 0; ///< Cluster::number; 0 if there is no access
@@ -138,8 +138,8 @@ constexpr uint64_t windowShift = 40;
 constexpr uint64_t sharedWindow = uint64_t(1) << windowShift,
                    localWindow = uint64_t(2) << windowShift,
                    parameterWindow = uint64_t(3) << windowShift;
-/// Lowest bit of the rank in a shared::cluster address. The bits from here up hold the rank of the
-/// block plus one, or 0 for the executing block.
+/// Lowest bit of the rank in a shared::cluster address. The bits from this one up hold the rank of
+/// the block plus one, or 0 for the executing block.
 constexpr unsigned rankShift = 24;
 
 } // namespace fsdprt::emulate

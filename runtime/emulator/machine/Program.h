@@ -61,7 +61,7 @@ struct Instruction {
   uint32_t target = nowhere;
   uint32_t meet = nowhere; ///< instruction where lanes that diverge at a branch reconverge
   const Slot *in = nullptr, *out = nullptr;
-  int64_t immediate = 0;      ///< for the handler, for example an offset added to addresses
+  int64_t immediate = 0;      ///< data for the handler, for example an offset of addresses
   uint64_t payload = 0;       ///< data for the handler
   const void *plan = nullptr; ///< further data for the handler, owned by the program
   Location at;

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An agent makes the accesses of a copy when the copy is issued. These accesses precede later
-// accesses of threads that see the end of the copy's mbarrier phase or wait for the copy's group.
-// Copies use the async proxy, which sees ordinary stores only after fence.proxy.async.
+// An agent makes the accesses of a copy when the copy is issued. The copy is ordered before later
+// accesses of threads that see the end of its mbarrier's phase or wait for its group. Copies use
+// the async proxy, which sees ordinary stores only after fence.proxy.async.
 //
 //===----------------------------------------------------------------------===//
 

@@ -8,7 +8,7 @@
 // cp.reduce.async.bulk.tensor, cp.async.bulk.prefetch.tensor" and "Tensors: Tiled mode, Tensor
 // Swizzling Modes". A box is dense in shared memory, with dimension 0 innermost; a swizzle permutes
 // its 16-byte chunks by the address bits from bit 7 on. A load fills elements outside of the
-// tensor; a store skips them.
+// tensor; a store skips these elements.
 //
 // PTX ISA specifies neither the NaN of fills nor the rounding of TF32. The emulator uses the type's
 // canonical NaN, and rounds to nearest.
@@ -72,8 +72,8 @@ public:
     }
     return false;
   }
-  /// Returns the number of elements of the current row that are inside of the tensor. Sets the
-  /// index and the address of the first of these elements.
+  /// Returns the number of elements of the current row that are inside of the tensor. Sets `first`
+  /// and `address` to the index and the address of the first such element.
   uint32_t inside(uint32_t &first, uint64_t &address) const {
     address = map.address;
     for (unsigned d = 1; d < map.rank; ++d) {

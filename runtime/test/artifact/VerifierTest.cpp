@@ -4,12 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests, for each rule of the verifier, a manifest that breaks only this rule, and the message.
+// For each rule of the verifier, tests the message for a manifest that breaks only this rule.
 //
 //===----------------------------------------------------------------------===//
 
 #include "test/artifact/Refusal.h"
 #include "testing/toy/ToyModel.h"
+#include <cmath>
 #include <functional>
 
 using namespace fsdprt;
@@ -61,7 +62,7 @@ void moveToHost(fb::ManifestT &m, fb::Slice &slice) {
   slice = moved(slice, (m.layouts[0]->arena_bytes + 4095) / 4096 * 4096);
 }
 
-/// Adds a file of a rank and moves the range of a binding or an operand into it.
+/// Adds an offload file per rank and moves the range of a binding or an operand into it.
 void moveToFile(fb::ManifestT &m, fb::Slice &slice) {
   m.layouts[0]->file_bytes = 1 << 20;
   slice = moved(slice, (m.layouts[0]->arena_bytes + 4095) / 4096 * 4096);
@@ -93,7 +94,7 @@ fb::LookupT *addLookup(fb::ManifestT &m) {
   return lookup;
 }
 
-/// Changes all parameters to integers. States keep their float types.
+/// Changes the types of all parameters to integers. States keep their float types.
 void makeIntegers(fb::ManifestT &m) {
   m.units[0]->dtype = fb::DType::i16;
   for (auto &param : m.params) {
@@ -112,7 +113,7 @@ fb::CopyT copyOf(const fb::Slice &source, const fb::Slice &target) {
   return copy;
 }
 
-/// Returns an asynchronous copy, which needs a wait.
+/// Returns an asynchronous copy, which a later command must wait for.
 fb::CopyT startedCopy(const fb::Slice &source = {0, 64, 0, 0, 0},
                       const fb::Slice &target = {64, 64, 0, 0, 0}) {
   fb::CopyT copy = copyOf(source, target);
@@ -121,6 +122,10 @@ fb::CopyT startedCopy(const fb::Slice &source = {0, 64, 0, 0, 0},
   return copy;
 }
 
+fb::CostT &cost(fb::ManifestT &m) {
+  m.kernels[0]->phases[0]->cost = std::make_unique<fb::CostT>();
+  return *m.kernels[0]->phases[0]->cost;
+}
 fb::GridT &grid(fb::ManifestT &m) { return *m.kernels[0]->phases[0]->grid; }
 
 fb::TensorMapT &addMaps(fb::ManifestT &m, int count) {
@@ -257,6 +262,11 @@ const Rule rules[] = {
        addMaps(m, 1).strides = {24};
        grid(m).maps[0]->sizes = {1, 1};
      }},
+    {"V19Cost", "expected clocks and bytes of a cost from 0 to 1e18, found -1", [](auto &m) { makeGpu(m), cost(m).tensor = -1; }},
+    {"V19CostNan", "expected clocks and bytes of a cost from 0 to 1e18, found ", [](auto &m) { makeGpu(m), cost(m).clocks = std::nan(""); }},
+    {"V19CostLarge", "expected clocks and bytes of a cost from 0 to 1e18, found 1e+19", [](auto &m) { makeGpu(m), cost(m).bytes = 1e19; }},
+    {"V19CostBalance", "expected the balance of a cost above 0 and at most 1, found 0", [](auto &m) { makeGpu(m), cost(m).balance = 0; }},
+    {"V19CostCpu", "expected a function of a CPU, found the cost", [](auto &m) { cost(m); }},
     {"V19Chip", "expected the name of the GPU's chip", [](auto &m) { makeGpu(m), m.gpu->chip = ""; }},
     {"V20Text", "expected PTX within the image's", [](auto &m) { makeGpu(m), m.gpu->ptx_bytes = 0; }},
     {"V20TextEnd", "expected PTX within the image's", [](auto &m) { makeGpu(m), m.gpu->ptx_bytes = huge; }},
@@ -533,13 +543,13 @@ const Rule rules[] = {
        command(m, "init", 2).body.Set(std::move(fill));
      }},
     {"V15CopyRaceInALoop", "reads a range that copy 500, which has not been waited for, receives",
-     [](auto &m) { // The copy reaches the target in the fourth iteration.
+     [](auto &m) { // The second copy reads the first one's target in iteration 4.
        loop(m).count = 4;
        loop(m).body[0]->body.Set(startedCopy({0, 64, 0, 0, 0}, {256, 64, 0, 0, 0}));
        loop(m).body[1]->body.Set(copyOf({64, 64, 64, 0, 0}, {512, 64, 0, 0, 0}));
      }},
     {"V15CopySourceInALoop", "writes a range that copy 500, which has not been waited for, sends",
-     [](auto &m) { // The source of the copy has a larger stride than the fill.
+     [](auto &m) { // The source has a larger stride than the fill.
        loop(m).count = 3;
        loop(m).body[0]->body.Set(startedCopy({0, 64, 192, 0, 0}, {1024, 64, 0, 0, 0}));
        fb::FillT fill;
@@ -553,9 +563,9 @@ const Rule rules[] = {
      }},
     {"V16Sizes", "of one size", [](auto &m) { command(m, "init", 2).body.Set(copyOf({0, 64, 0, 0, 0}, {64, 32, 0, 0, 0})); }},
     {"V16Overlap", "overlap", [](auto &m) { command(m, "init", 2).body.Set(copyOf({0, 64, 0, 0, 0}, {32, 64, 0, 0, 0})); }},
-    {"V16OverlapInALoop", "its source and its target overlap", // in the third iteration
+    {"V16OverlapInALoop", "its source and its target overlap", // they meet in the third iteration
      [](auto &m) { loop(m).count = 3, loop(m).body[0]->body.Set(copyOf({0, 64, 64, 0, 0}, {128, 64, 0, 0, 0})); }},
-    {"V16OverlapOfPieces", "its source and its target overlap", // on the ranks of the second shard
+    {"V16OverlapOfPieces", "its source and its target overlap", // on ranks of the second shard
      [](auto &m) { command(m, "init", 2).body.Set(copyOf({0, 64, 0, 64, 1}, {64, 64, 0, 0, 0})); }},
     {"V14OverlapOfPieces", "its source and its target overlap", // only the target moves in the loop
      [](auto &m) {

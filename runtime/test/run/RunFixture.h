@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Writes artifacts to a temporary folder, and runs processes in it.
+// Writes artifacts to a temporary folder, and runs fsdp-run and scripts in it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,7 +52,7 @@ protected:
 
   std::string at(const std::string &name) const { return folder + "/" + name; }
 
-  /// Writes the toy model for 3 ranks twice: with another seed, and with one flipped bit.
+  /// Writes two artifacts for 3 ranks: `other` has another seed, and `damaged` has one flipped bit.
   void writeOtherArtifacts(const std::string &other, const std::string &damaged) {
     ToyOptions options;
     options.shards = 3;
@@ -65,7 +65,6 @@ protected:
     writeFile(at(damaged), second.data(), second.size());
   }
 
-  /// Runs fsdp-run in the folder.
   Result run(const std::string &arguments, const std::string &environment = "") {
     std::string command = "cd " + folder + " && " + environment + " " FSDP_RUN " 2>&1 " + arguments;
     std::FILE *pipe = popen(command.c_str(), "r");

@@ -97,7 +97,7 @@ TEST(SaveIndex, IsRefusedWhenDamaged) {
       << refusal(later);
 }
 
-/// The hash of the index is correct, but the contents are malformed.
+/// Each case makes an index with a correct hash but malformed contents.
 TEST(SaveIndex, IsRefusedWhenMalformed) {
   SaveIndex index = someIndex();
   const std::string text = writeIndex(index);
@@ -153,7 +153,7 @@ TEST_F(Save, GoesOnBitForBit) {
                ranks);
     expect(0, "saved step 5: b" + ranks + "/step-00000005",
            base + " --steps=5 --lr-decay-steps=9 --min-lr=0.01 --metrics=b --save=b" + ranks);
-    // Options that the save contains are not repeated.
+    // The resumed run takes the options that are missing here from the save.
     expect(0, "resumed after step 5 of b" + ranks + "/step-00000005",
            "toy" + ranks +
                ".fsdp --text=book.txt --val-every=3 --steps=10 --metrics=b --export=b.st "
@@ -180,7 +180,7 @@ TEST_F(Save, KeepsWholeStatesOnce) {
   for (int rank = 0; rank < 4; ++rank) {
     SafetensorsFile saved(at("s/step-00000002/" + rankFileName(rank)));
     EXPECT_EQ(saved.getTensors().size(), rank < 2 ? 3u : 1u)
-        << rank; // Replicas save only their step blocks.
+        << rank; // Ranks of the second replica save only their step blocks.
   }
   expect(0, "resumed", "hsdp.fsdp --steps=4 --save=s --resume=s");
   expectSame("s/latest", "t/latest");
@@ -242,7 +242,7 @@ TEST_F(Save, RefusesBadUsage) {
   expect(2, "toy2.fsdp: cannot write to the folder: Not a directory", "toy2.fsdp --save=toy2.fsdp");
   expect(2, "no/such/s: cannot create the folder for saves: No such file",
          "toy2.fsdp --save=no/such/s");
-  expect(2, "compiled for 2 ranks", "toy2.fsdp --ranks=3 --save=new"); // leaves no folder
+  expect(2, "compiled for 2 ranks", "toy2.fsdp --ranks=3 --save=new"); // must not create the folder
   EXPECT_EQ(bash("[ ! -e new ]"), 0);
   write("m", "not metrics\n");
   expect(0, "saved step 1", "toy2.fsdp --steps=1 --save=s");
@@ -256,8 +256,8 @@ TEST_F(Save, RefusesBadUsage) {
       << text("err");
 }
 
-/// From a folder of saves, the newest undamaged save is used, with a warning. A damaged save that
-/// --resume names is refused.
+/// If --resume names a folder of saves, damaged saves cause a warning, and the newest undamaged
+/// save is used. If --resume names a damaged save, this is an error.
 TEST_F(Save, LeavesDamageOut) {
   expect(0, "saved step 4", "toy2.fsdp --steps=4 --save=s --save-every=2");
   const std::string folder = "s/step-00000004/", resume = "toy2.fsdp --steps=5 --resume=s";
@@ -321,7 +321,7 @@ TEST_F(Save, LeavesDamageOut) {
   ASSERT_EQ(bash("mkdir t && cp -r s/step-00000002 s/step-00000004 t"),
             0); // Without 'latest', the newest save is used.
   expect(0, "resumed after step 4 of t/step-00000004", "toy2.fsdp --steps=5 --resume=t");
-  ASSERT_EQ(bash("cp s/step-00000002/rank-00000.safetensors " + folder), 0); // file of another step
+  ASSERT_EQ(bash("cp s/step-00000002/rank-00000.safetensors " + folder), 0); // of another step
   fallsBack(folder + "rank-00000.safetensors: expected SHA-256", 2);
   ASSERT_EQ(bash("for s in s/step-*; do echo >$s/index.json; done"), 0);
   expect(2, "s: all of its 2 saves are damaged: s/step-00000004/index.json: ", resume);
@@ -341,4 +341,18 @@ TEST_F(Save, FullDisk) {
   EXPECT_NE(text("log").find("earlier saves are untouched"), std::string::npos) << text("log");
   EXPECT_EQ(bash("[ \"$(ls -A s)\" = \"latest\nstep-00000001\" ]"), 0);
   expect(0, "saved step 3", "toy2.fsdp --steps=3 --save=s --resume=s");
+}
+
+TEST_F(Save, FlushesTheParentOfANewFolder) {
+  // Without this, a power failure could take the folder, with all saves in it.
+  ASSERT_EQ(bash("mkdir outer"), 0);
+  std::string outer = at("outer");
+  Result result =
+      run("toy2.fsdp --steps=1 --save=" + outer + "/saves",
+          "LD_PRELOAD=" FSDPRT_FAILPOINT " FAIL_IN=" + outer + " FAIL_LOG=" + at("log"));
+  ASSERT_EQ(result.code, 0) << result.output;
+  std::string calls = text("log");
+  size_t flushed = calls.find("fsync " + outer + "\n");
+  ASSERT_NE(flushed, std::string::npos) << calls;
+  EXPECT_LT(flushed, calls.find("rename " + outer)) << calls;
 }

@@ -46,8 +46,8 @@ struct Stamp {
 
 class Footprints {
 public:
-  /// Adds the accesses of an operation. Throws an Error if an earlier access conflicts with them
-  /// and is not ordered before them.
+  /// Adds the accesses of an operation. Throws an Error if an earlier access conflicts with one of
+  /// these accesses and is not ordered before it.
   void add(const Stamp &stamp, const Clock &clock, const std::vector<Touched> &touched);
   /// Drops the recorded accesses to freed memory.
   void forget(uint64_t begin, uint64_t end);

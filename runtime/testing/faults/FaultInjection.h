@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Injects faults for tests and hidden options of tools. This is not part of the C interface.
+// Injects faults for tests and hidden options of tools. The functions are not part of the C
+// interface.
 //
 //===----------------------------------------------------------------------===//
 

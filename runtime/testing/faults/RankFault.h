@@ -25,7 +25,7 @@ struct RankFault {
   uint32_t rank = 0;
   uint64_t step = 0;
 
-  /// Parses a text such as "kill:1:gather:3". Throws an Error if it is invalid.
+  /// Parses a text such as "kill:1:gather:3". Throws an Error if the text is invalid.
   static RankFault parse(const std::string &text);
   bool isAt(Phase where, uint32_t which, uint64_t when) const {
     return kind != Kind::none && phase == where && rank == which && step == when;

@@ -6,7 +6,7 @@
 //
 // Creates and destroys communicators, and checks calls on communicators. NcclStubDevice.cpp
 // implements streams, memory and transfers. One lock protects the state of the process; a holder of
-// this lock may briefly take the lock of the shared state. No call waits for anything else.
+// this lock may briefly take the lock of the shared state. Calls wait only for these two locks.
 // Operations make progress only during calls.
 //
 //===----------------------------------------------------------------------===//
@@ -158,7 +158,7 @@ NcclResult standsStill() {
 
 Comm *makeComm(std::shared_ptr<World> world, uint32_t clique, uint32_t place, uint32_t worldRank,
                CudaContext context) {
-  // Communicators are never freed, so that a late call on one of them is detected.
+  // Communicators are never freed, so that a late call on a destroyed communicator is detected.
   static auto &every = *new std::vector<Comm *>;
   Comm *comm = every.emplace_back(new Comm);
   comm->world = std::move(world);

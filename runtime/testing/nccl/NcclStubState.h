@@ -36,7 +36,7 @@ struct Comm {
   bool isGone = false;
   uint64_t group = 0;          // group that contains the call in progress; 0 for none
   int looks = 0;               // number of polls until the call in progress ends
-  NcclComm *splitTo = nullptr; // where the split of round `splitRound` stores its result
+  NcclComm *splitTo = nullptr; // target of the result of the split of round `splitRound`
   uint64_t splitRound = 0;
   uint64_t submitted = 0, registrations = 0;
 

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The executable defines malloc, calloc, ..., which replace the C library's functions for every
-// caller, including operator new. They count calls and then call the C library's functions by
-// internal names. With a sanitizer, which has its own allocator, the sanitizer's hooks count.
+// The executable defines malloc, calloc, ..., which replace the functions of the C library for
+// every caller, including operator new. These definitions count their calls, and call the functions
+// of the C library by internal names. A sanitizer has its own allocator, whose hooks count calls
+// instead.
 //
 //===----------------------------------------------------------------------===//
 

@@ -31,8 +31,8 @@ struct GpuTarget {
   /// Shared memory that the system reserves in each block, in bytes.
   int64_t sharedReserved = 1024;
   /// Implementation of matrix products. Auto means generated kernels: they cover every contraction
-  /// and run wherever the artifact runs, including the emulator. For which shapes a library is
-  /// faster is not yet known.
+  /// and run wherever the artifact runs, including the emulator. It is not yet known for which
+  /// shapes a library is faster.
   GemmSource gemm = GemmSource::Auto;
   int64_t gemmWorkspace = 0; ///< workspace for a library's product, in bytes
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A tile register has 16 rows of 64 bytes. It holds 16 x 16 sums of type f32, or elements of an
-// operand for 32 values of k. With 2 x 2 tiles of sums, an iteration over 32 values of k loads four
+// A tile register has 16 rows of 64 bytes, for 16 x 16 sums of type f32 or for elements of an
+// operand at 32 values of k. With 2 x 2 tiles of sums, an iteration over 32 values of k loads four
 // operands and forms four products:
 //
 //                  rhs  | b0 | b1 |      16 pairs of k x 16 columns each
@@ -17,13 +17,12 @@
 // According to Intel's manual, tdpbf16ps treats denormals as 0 and computes for each row r and
 // column c:
 //
-//      even = odd = 0
-//      for j in 0..15:  even = fma(a[r][2j], b[2j][c], even);  odd likewise with 2j + 1
-//      s[r][c] += even + odd
+//      even = odd = 0;
+//      for j in 0..15:  even = fma(a[r][2j], b[2j][c], even);  odd likewise with 2j + 1;
+//      s[r][c] += even + odd;
 //
-// If `Product::emulated` is set, loops over vectors of columns compute these sums. Their result
-// differs from the instruction's only where it is rounded up to the smallest normal number: the
-// instruction flushes such a result to 0.
+// If `Product::emulated` is set, loops over vectors of columns compute these sums. Only results
+// that are rounded up to the smallest normal number differ: the instruction flushes these to 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -144,8 +143,8 @@ void TileRegisters::step(Value step) {
   Value leftStride = b.constant(places.product.leftRow * 4),
         rightStride = b.constant(places.product.rightStep * 4);
   bool oneRow = places.product.rowTiles == 1;
-  // The operand with fewer tiles stays in registers; tiles of the other one alternate between two
-  // registers.
+  // The operand with fewer tiles stays in registers; tiles of the other operand alternate between
+  // two registers.
   int64_t held = oneRow ? 1 : places.product.colTiles,
           passing = oneRow ? places.product.colTiles : places.product.rowTiles;
   auto load = [&](bool isLeft, int64_t index, int64_t reg) {

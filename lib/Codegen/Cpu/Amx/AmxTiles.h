@@ -28,7 +28,7 @@ struct Product {
   int64_t rightStep = 0; ///< distance between steps; columns of a step are contiguous
   Pointer sums;
   Value sumRow;          ///< distance between rows of sums
-  bool emulated = false; ///< emit loops with the same arithmetic, for any CPU
+  bool emulated = false; ///< emit loops with the arithmetic of AMX, for any CPU
 };
 
 /// Emits sums = start + Σ over `steps` of left · right. `start` is the sums in memory if

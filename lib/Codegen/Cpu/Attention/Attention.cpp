@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The passes of lib/Fuse give attention on whole tensors a dispatch of its own, so that the kernel
-// has a single op. This file lowers such kernels tile by tile. In other kernels attention is
-// decomposed.
+// has a single op. This file lowers kernels with a single attention op tile by tile. In other
+// kernels attention is decomposed.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,18 +5,18 @@
 //===----------------------------------------------------------------------===//
 //
 // A unit of work is a chunk of the column blocks of one kv head, with all query heads that share
-// this kv head. If there are few kv heads, each has several chunks:
+// this kv head. If there are few kv heads, each kv head has several chunks:
 //
-//   pack Q and dO of the unit's heads;  δ = Σ O·dO for each row;  dQ = 0
-//   for each block of columns: pack its K and V;  dK = dV = 0
-//     for each head of the group, each block of rows that the block of columns meets
+//   pack Q and dO of the unit's heads;  δ = Σ O·dO for each row;  dQ = 0;
+//   for each block of columns: pack its K and V;  dK = dV = 0;
+//     for each head of the group, each block of rows that is not entirely masked
 //       S = Q · Kᵀ;  dP = dO · Vᵀ                              tiles
-//       P = 2^((score_mod(scale · S) - lse) · log2(e)), 0 where masked
-//       f = weight_mod;  dP = f · dP
-//       dS = score_grad(P · (dP - δ)), 0 where masked; contributions: AttentionCaptures.cpp
+//       P = 2^((score_mod(scale · S) - lse) · log2(e)), 0 where masked;
+//       f = weight_mod;  dP = f · dP;
+//       dS = score_grad(P · (dP - δ)), 0 where masked; contributions: AttentionCaptures.cpp;
 //       dV += (f · P)ᵀ · dO;  dK += dSᵀ · Q;  dQ += dS · K           tiles
-//     store scale · dK and dV
-//   store scale · dQ; with several chunks a second phase adds their dQ in order
+//     store scale · dK and dV;
+//   store scale · dQ; with several chunks a second phase adds their dQ in order;
 //
 // Each sum is a fold over rows in order, or over the columns of a chunk in order. Chunks depend
 // only on the shape, so the bits of the results depend neither on the number of workers nor on the
@@ -264,8 +264,8 @@ std::pair<Value, Value> BackwardEmitter::emitVector(const Head &head, const RowC
   // Multiplies by log2(e) after the subtraction, because the rounding error of lse · log2(e) would
   // affect a whole row.
   exponent = b.mulf(exponent, b.number(log2e, lanes));
-  // The exponent is at most 0 apart from rounding. The limit keeps P finite for scores so large
-  // that P is wrong anyway.
+  // Apart from rounding, the exponent is at most 0. If scores are so large that rounding makes P
+  // wrong, the limit still keeps P finite.
   Value most = b.number(127, lanes);
   exponent = b.select(arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OGT, exponent, most),
                       most, exponent);
@@ -467,7 +467,7 @@ void BackwardEmitter::emitFinish(func::FuncOp phase) {
   captures.emitFinish(*this, *grad, units);
 }
 
-/// Adds dQ of each head over the chunks.
+/// Adds the dQ of all chunks of each head.
 void BackwardEmitter::emitSum(func::FuncOp phase) {
   enter(kernel, phase);
   Pointer out = destination(kernel, op.getDq());

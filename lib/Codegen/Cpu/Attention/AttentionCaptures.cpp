@@ -12,7 +12,7 @@
 //   k                lanes of columns, over all rows          one per column
 //   q and k          directly in a table                      private or owned (see below)
 //
-// Sums of heads, rows and columns are kept in shared scratch. A last phase adds them to the
+// Sums of heads, rows and columns are kept in shared scratch. A last phase adds these sums to the
 // elements that the indices name, in the order of (b, h, q or k, chunk). A table is private to a
 // unit if that costs little memory; the last phase then adds the units' tables in order. Otherwise
 // no two units may write the same element: units are divided only along an argument (b, h or k)
@@ -64,7 +64,7 @@ Units Captures::chooseUnits(int64_t most) {
   auto isOwned = [&](const Contribution &c) {
     return c.where == Dependence::Both && !gradients[c.gradient].isPrivate;
   };
-  for (auto [number, gradient] : llvm::enumerate(gradients))
+  for (Gradient &gradient : gradients)
     gradient.isPrivate =
         gradient.type.getNumElements() * bytesOf(gradient.work) * units.count(shape) <=
         mostPrivateBytes;
@@ -327,7 +327,7 @@ bool Captures::hasShared() const {
   });
 }
 
-/// Clears the sums to which units add. Each gradient is one unit of this phase.
+/// Clears the sums to which units add. Each unit of this phase clears the sums of one gradient.
 void Captures::emitClear(Emitter &e) {
   CpuTiles &b = e.b;
   for (auto [number, gradient] : llvm::enumerate(gradients)) {

@@ -41,16 +41,16 @@ public:
   void emitUnit(KeptFunction &f, const Head &head);
   void emitRows(KeptFunction &f, const Head &head, Value firstRow, int64_t rows);
   void emitColumns(KeptFunction &f, const Head &head, Value firstCol);
-  /// knownOfRow() returns the values known at row `row` of a tile. known() returns `ofRow` and the
-  /// values of the vector of columns that begins at `col`.
+  /// Return the values known at row `row` of a tile (knownOfRow()), or the values `ofRow` and those
+  /// of the vector of columns that begins at `col` (known()).
   tile::ScoreFunction::Values knownOfRow(const KeptFunction &f, Value row);
   tile::ScoreFunction::Values known(const KeptFunction &f, const tile::ScoreFunction::Values &ofRow,
                                     Value col);
   Value splatted(Value value) {
     return isa<VectorType>(value.getType()) ? value : b.splat(value, plan.numbers.rowLanes);
   }
-  /// Emits body(block, isFree) for each block of `ranges` that the tile [first, last) meets. isFree
-  /// means that no element of the block is masked. `part` holds the bounds of each range.
+  /// Emits body(block, isFree) for each block that is in `ranges` for the tile [first, last).
+  /// isFree means that no element of the block is masked. `part` holds the bounds of each range.
   void forBlocks(ArrayRef<TileRange> ranges, Part part, KeptFunction &mask, const Head &head,
                  Value first, Value last, function_ref<void(Value, Value)> body);
   /// Returns the mask of the lanes of a site that exist and that the mask function keeps. Null

@@ -15,7 +15,7 @@
 //     P = 2^(S · c - m');  l = l · a + Σ P;  m = m'     with one: max S, c (m - m'), c (S - m')
 //     P = P · weight_mod                                after the sums, if weight_mod exists
 //     O = O · a + P · V                                 tile
-//   O / l, lse = ln2 · m + ln(l), or m + ln(l) with score_mod;  0 and -inf where l = 0
+//   O / l, lse = ln2 · m + ln(l), or m + ln(l) with score_mod;  0 and -inf where l = 0;
 //
 // Arrays hold m and l of each row of a tile; l of a row is a vector of 512 bits of partial sums.
 // Blocks of rows are taken alternately from both ends, so that each range of units has a similar
@@ -192,7 +192,7 @@ void ForwardEmitter::softmax(const Head &head, Value firstRow, Value rows, Value
   Type wide = plan.numbers.wide;
   auto layout = Layout::rowVectors(1, plan.blockCols, lanes);
   // If the scale is not folded into c, a score may be arbitrarily large. Then c is applied after
-  // the subtraction, because exp2 would amplify the rounding error of such a score times c.
+  // the subtraction, because exp2 would amplify the rounding error of a large score times c.
   bool folds = foldsScale();
   Value c = b.number(folds ? op.getScale().convertToDouble() * log2e : log2e, lanes),
         none = b.number(-infinity, lanes);

@@ -12,7 +12,7 @@
 //
 // Each sum is a fold over k in order, whatever the fragment's shape. The bits therefore depend
 // neither on the number of registers nor on the number of lanes. Sums and maxima of rows use
-// vectors of the same length on every CPU, whose lanes are combined by halves.
+// vectors of the same length on every CPU, and combine their lanes by halves.
 //
 //===----------------------------------------------------------------------===//
 

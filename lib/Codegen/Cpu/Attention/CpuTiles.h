@@ -7,7 +7,7 @@
 // Declares the tile builder for CPUs. Fragments are vectors. Tiles are in the scratch of a worker,
 // which stays in the caches. This header is private to Codegen.
 //
-// A product advances in steps along k. A step is one value of k or a pair of them. The arithmetic
+// A product advances in steps along k. A step is one value of k or a pair of values. The arithmetic
 // determines how packing arranges the elements of a matrix x in steps:
 //
 //              along a row (k = column)      across rows (k = row)
@@ -40,6 +40,7 @@ struct Numbers {
   Arithmetic arithmetic = Arithmetic::Fma;
   bool emulatesTiles = false;  ///< loops replace the AMX instructions of Tiles
   bool convertsToBf16 = false; ///< the CPU has vcvtneps2bf16
+
   /// Number of lanes of a register, and of the vectors in which rows are summed (512 bits on every
   /// CPU).
   int64_t lanes, rowLanes;
@@ -113,7 +114,7 @@ public:
   enum class Sums { Zero, Kept };
   // Emits c = s + a · b, fragment by fragment. If `start` is Zero, s is 0; otherwise s is c, times
   // the row's factor (a vector of equal lanes) if `factor` is given. The number of rows is rounded
-  // up to rowsOf(rows, cols): `a` must be readable and `c` writable up to there. With
+  // up to rowsOf(rows, cols): `a` must be readable and `c` writable up to this row. With
   // Arithmetic::Tiles, the steps of a row of `a` must be contiguous.
   void gemm(const Matrix &c, const Matrix &a, const Matrix &b, int64_t rows, int64_t cols,
             int64_t steps, Sums start, function_ref<Value(Value)> factor = nullptr);
@@ -137,8 +138,8 @@ public:
   /// a multiple of numbers.lanes.
   void packTransposed(const Matrix &from, Extents extents, const Matrix &to, int64_t rows,
                       int64_t cols);
-  /// Emits to(r, s) = from(s, r) for pairs. `to` has `rows` rows of `steps` steps; both are
-  /// multiples of 16.
+  /// Emits to(r, s) = from(s, r) for elements that are pairs. `to` has `rows` rows of `steps`
+  /// steps; both are multiples of 16.
   void transposePairs(const Matrix &from, const Matrix &to, int64_t rows, int64_t steps);
   /// Stores one vector of a row (wide values) as steps along the row, beginning at column `col`.
   void storeAlong(Value vector, const Matrix &to, Value row, Value col);

@@ -9,11 +9,11 @@
 //
 //   for each value of the outer digits
 //     for each block of nc columns, of mc rows, of kc
-//       pack mc × kc of lhs
+//       pack mc × kc of lhs;
 //       for each group of panels of columns
-//         pack kc × nr of rhs for each panel
+//         pack kc × nr of rhs for each panel;
 //         for each panel of rows, for each panel of the group
-//           tile += lhs · rhs; after the last k: finish the tile
+//           tile += lhs · rhs; after the last k: finish the tile;
 //
 // If a tile is whole and needs no epilogue, its sums are in the result's buffer, otherwise in the
 // worker's scratch. The scratch has space for mc × nc sums if partial sums must be kept until the

@@ -31,14 +31,15 @@ struct Side {
   int64_t stride;  ///< distance between rows or columns, in elements
   int64_t kStride; ///< distance between values of k, in elements
   int64_t offset;  ///< offset of the packed panels in a worker's scratch, in bytes
+
   /// True for the left operand of tdpbf16ps: panels consist of tiles of 16 rows by 16 steps with
   /// contiguous rows.
   bool rowTiles = false;
 };
 
 /// Packs rows (or columns) [first, end) for `kCount` values of k. `first` is the first row of a
-/// panel. Step `step` of row i of a panel is stored in to[step · width + i], or with `rowTiles` in
-/// to[(step / 16 · width + i) · 16 + step % 16]. Rows beyond `end` have unspecified values.
+/// panel. Step s of row i of a panel is stored at index s · width + i of `to`, or with `rowTiles`
+/// at index (s / 16 · width + i) · 16 + s % 16. Rows beyond `end` have unspecified values.
 void emitPackPanels(CodeBuilder &b, const Kernel &kernel, const Side &side,
                     const Position &position, Value first, Value end, Value kCount, Pointer to);
 

@@ -42,8 +42,9 @@ static constexpr int64_t rhsTileGroupBytes = 256 << 10;
 /// Minimum number of units to distribute among workers.
 static constexpr int64_t minUnits = 16;
 /// The micro-kernels of a panel of rhs prefetch the next panel if the number of panels of rows is
-/// within these limits. Fewer micro-kernels have no time for the prefetches; with more of them,
-/// reading rhs costs little. An rhs smaller than rhsInMemoryBytes is in a cache anyway.
+/// within these limits. Fewer micro-kernels have no time for the prefetches; with more
+/// micro-kernels, reading rhs costs little. An rhs smaller than rhsInMemoryBytes is in a cache
+/// anyway.
 static constexpr int64_t minTilesBeside = 4, maxTilesBeside = 24, rhsInMemoryBytes = 4 << 20;
 /// Maximum size of the partial sums kept in scratch, in bytes.
 static constexpr int64_t sumsBytes = 2 << 20;
@@ -203,8 +204,8 @@ static void chooseBlocks(const Problem &problem, Plan &plan) {
     plan.nc = evenBlock(plan.n, sumsBytes / (plan.mc * accBytes), plan.nr);
     kept = plan.mc / plan.mr * (plan.nc / plan.nr);
   }
-  // Every worker packs the whole operand that is not distributed. That is the smaller operand,
-  // unless the larger one has too few units.
+  // Distributes the larger operand, unless it has too few units. Every worker packs the whole other
+  // operand.
   int64_t rowUnits = llvm::divideCeil(plan.m, plan.mr),
           colUnits = llvm::divideCeil(plan.n, plan.nr);
   plan.splitRows = plan.m > plan.n;

@@ -6,7 +6,7 @@
 //
 // The epilogue of a tile reads and writes a few columns of many rows. The lines of these elements
 // are not in the caches and are prefetched before the tile's last product. The hardware does not
-// predict them, because the columns of one row are only one or two lines.
+// predict these lines, because the columns of one row are only one or two lines.
 //
 // If there are few rows, a panel of rhs is used only a few times, and reading it from memory takes
 // a large part of the time. Therefore each micro-kernel of a panel prefetches a part of the next

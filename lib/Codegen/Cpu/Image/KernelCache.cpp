@@ -16,7 +16,7 @@
 //
 //  1. Read the file. A file counts as missing if its hash is wrong, if it has another key, if it is
 //     a symbolic link, or if another user than this one and root owns it or can write it.
-//  2. Otherwise compile, write a temporary file and rename it. If two compilers do so at
+//  2. If it is missing, compile, write a temporary file and rename it. If two compilers do this at
 //     once, both write the same bytes.
 //  3. At the end, LLVM's pruning deletes files that were not used for a week, and the least
 //     recently used ones above 4 GiB.

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The last steps of all kernels: lowers phase functions to the LLVM dialect, with one pointer per
-// memref. Their input uses memref, scf, vector, affine, linalg on buffers, arith and math. No
+// memref. Phase functions use memref, scf, vector, affine, linalg on buffers, arith and math. No
 // library function is called, and no flag allows a floating-point operation to change its result.
 //
 //===----------------------------------------------------------------------===//

@@ -22,14 +22,14 @@ public:
   ForwardScores(GpuBuilder &b, AttentionOp op, const Shape &shape, tile::Layout layout,
                 const Head &head);
 
-  /// Running values of a lane's rows while the lane visits the keys. `max` holds values of toMax();
-  /// `sum` holds sums over this lane's columns.
+  /// Running values of a lane's rows while the lane visits the keys. `max` holds values of toMax(),
+  /// and `sum` holds sums over this lane's columns.
   struct State {
     SmallVector<Value> max, sum;
   };
   State start();
   int64_t rowsOfLane() const { return layout.rowsOfLane(); }
-  /// Sets the lane's first row. Its other rows follow at distances of 8.
+  /// Sets the lane's first row. The lane's other rows follow at distances of 8.
   void placeRows(Value first);
   SmallVector<Value> rowNumbers() const;
 

@@ -32,6 +32,7 @@ public:
                 const Head &head, Value first, Value last);
 
   Value count; ///< number of blocks
+
   /// Returns the number of the block at position `turn` of the sequence.
   Value at(Value turn) const;
   /// Returns true if the sequence contains `block`.

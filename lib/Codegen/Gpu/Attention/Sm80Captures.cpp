@@ -11,9 +11,9 @@
 //   k                by the threads that have the key           one per head and key
 //   q and k          a second run computes the scores again and adds to a table
 //
-// Thousands of threads add to a table in unknown order. They add integers, whose sum does not
-// depend on the order: each value is multiplied by a power of two and rounded. The power is such
-// that the largest possible sum of one element fits 62 bits. It depends on the largest
+// Thousands of threads add to a table in unknown order. The threads add integers, whose sum does
+// not depend on the order: each value is multiplied by a power of two and rounded. The power is
+// such that the largest possible sum of one element fits 62 bits. The power depends on the largest
 // contribution, which the kernels compute before anything is added. The rounding error of a
 // contribution is below 2^-(61 - log2(contributions)) of the largest one.
 //
@@ -136,7 +136,7 @@ void Sm80Captures::addToTable(GpuBuilder &b, const Sm80Contribution &c, Value po
 }
 
 //===----------------------------------------------------------------------===//
-// Launches before and after these kernels
+// Launches before and after the backward kernels
 //===----------------------------------------------------------------------===//
 
 static Value indexOfThread(GpuBuilder &b, int64_t firstBlock) {

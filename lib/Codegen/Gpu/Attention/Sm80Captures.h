@@ -41,8 +41,8 @@ public:
   /// Returns the contributions whose indices have the dependence `where`.
   SmallVector<const Sm80Contribution *> of(Dependence where) const;
 
-  /// The launches before and after the kernels of the backward pass. They have 256 threads per
-  /// block.
+  /// The launches before and after the kernels of the backward pass. These launches have 256
+  /// threads per block.
   int64_t clearBlocks() const { return llvm::divideCeil((end - clearFrom) / 8, threads); }
   void emitClear(GpuBuilder &b, func::FuncOp kernel) const;
   int64_t scatterBlocks() const;
@@ -54,11 +54,11 @@ public:
   //===--- Inside the backward kernels ---------------------------------------===//
   /// Returns the contribution of an element, or 0 if `keep` is false. `keep` may be null (true).
   Value valueOf(GpuBuilder &b, const Sm80Contribution &c, ValueAt at, Value keep) const;
-  /// storeSum() stores partial sum `index`. noteLargest() updates the largest magnitude with
-  /// `size`.
+  /// Store partial sum `index` (storeSum()), or update the largest magnitude with `size`
+  /// (noteLargest()).
   void storeSum(GpuBuilder &b, const Sm80Contribution &c, Value index, Value sum) const;
   void noteLargest(GpuBuilder &b, const Sm80Contribution &c, Value size) const;
-  /// Adds a value to the table at `position`, which has 32 or 64 bits.
+  /// Adds a value to the table's element at `position`, an integer of 32 or 64 bits.
   void addToTable(GpuBuilder &b, const Sm80Contribution &c, Value position, Value value) const;
 
 private:

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Accumulators have the layout of mma, which is also that of stmatrix. stmatrix stores two groups
-// of 8 columns as four 8x8 matrices. Lane l provides the address of one row:
+// Accumulators have the layout of mma, in which stmatrix expects its operands. stmatrix stores two
+// groups of 8 columns as four 8x8 matrices. Lane l provides the address of one row:
 //
 //   matrix   0              1               2               3
 //   rows     0 .. 7         8 .. 15         0 .. 7          8 .. 15        row l % 16

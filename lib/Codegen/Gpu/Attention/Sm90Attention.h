@@ -32,13 +32,14 @@ inline int64_t tileBytes(int64_t rows, int64_t cols) {
   return panelsOf(cols) * rows * Sm90Builder::panelBytes;
 }
 
-/// Returns true if tensor maps can copy rows of this type. That requires 16-bit elements and a head
-/// dimension that is a multiple of 8.
+/// Returns true if tensor maps can copy rows of this type. Tensor maps require 16-bit elements and
+/// a head dimension that is a multiple of 8.
 bool hasTensorMap(RankedTensorType type);
 /// Returns the map of a [batch, heads, rows, cols] tensor as [batch · heads, rows, cols].
 /// Boxes are panels of `boxRows` rows.
 GpuTensorMap mapOfHeads(func::FuncOp kernel, Value tensor, int64_t boxRows);
-/// Returns the map of the argument in which the kernel returns `result`, or nothing without one.
+/// Returns the map of the argument in which the kernel returns `result`, or nothing if there is no
+/// such argument.
 std::optional<GpuTensorMap> mapOfResult(func::FuncOp kernel, Value result, int64_t boxRows);
 
 /// Starts to copy rows of head `number`, from `firstRow` on, to `to`, in panels for `cols` columns.
@@ -67,8 +68,8 @@ struct RoleRegisters {
   int64_t producer, consumer;
 };
 RoleRegisters registersOfRoles(int64_t groups);
-/// Emit the release of the producer's registers, and their use by each of `groups` consumer
-/// warpgroups.
+/// Emit the release of the producer's registers (giveRegisters()), and the growth of each of
+/// `groups` consumer warpgroups by these registers (takeRegisters()).
 void giveRegisters(Sm90Builder &b, int64_t groups);
 void takeRegisters(Sm90Builder &b, int64_t groups);
 
@@ -77,7 +78,7 @@ void takeRegisters(Sm90Builder &b, int64_t groups);
 //===----------------------------------------------------------------------===//
 
 /// Tiling of the forward kernel. `groups` warpgroups own 64 rows each, and one more warpgroup
-/// copies. All of them visit blocks of `blockCols` keys.
+/// copies. All warpgroups visit blocks of `blockCols` keys.
 struct Sm90Config {
   int64_t groups, blockCols;
   bool inTurns = false;   ///< warpgroups start products one after another

@@ -28,7 +28,8 @@ Sm80Needs sm90KeyNeeds(const Sm90Keys &config, const Shape &shape, bool hasMask)
 /// Sets the scratch offsets of `plan`, whose keysOfGroups and order are set.
 void placeSm90Scratch(Sm80Backward &plan, const Shape &shape);
 
-/// Emits the entry of dK and dV, and its launch. With config.addsToQ the entry also sums dQ.
+/// Emits the entry that computes dK and dV, and the launch of the entry. With config.addsToQ the
+/// entry also sums dQ.
 void lowerSm90Keys(const Sm80Problem &problem, const Sm90Keys &config, StringRef symbol,
                    ModuleOp entries, GpuKernel &info);
 
@@ -80,7 +81,7 @@ struct Sm90KeyPlaces {
 
   Sm90KeyPlaces(const Sm90Keys &config, const Shape &shape);
 
-  int64_t queryBytes, doutBytes, normsBytes; ///< size of one stage
+  int64_t queryBytes, doutBytes, normsBytes, gradientBytes; ///< size of one stage
   int64_t keys = 0, values, queries, douts, gradients, sums, lse, delta, barriers;
   int64_t bytes() const { return barriers + NumBarriers * Sm90Builder::barrierBytes; }
 };
@@ -119,7 +120,7 @@ protected:
   void place(Value block, Value turn);
   /// Emits body(turn, carried) for each block of keys of this block of threads, and returns the
   /// carried values, which start as `first`. With `unrolls` there is no loop, because a role with
-  /// few registers has none for the loop's variables.
+  /// few registers has no registers for the loop's variables.
   SmallVector<Value> forEachBlock(ValueRange first, bool unrolls,
                                   function_ref<CodeBuilder::Carried(Value, ValueRange)> body);
   /// Emits body(head, carried) for each query head of the part; `head` is its number in the group.
@@ -145,7 +146,7 @@ protected:
 /// Emits the copies for the consumers. One thread runs them.
 void emitKeyProducer(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config,
                      KeyScores &scores);
-/// Emits the additions of the consumers' dQ to its sums. One warp runs them.
+/// Emits the additions of the consumers' dQ to the sums of dQ in scratch. One warp runs them.
 void emitQueryAdder(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config,
                     KeyScores &scores);
 /// Emits the code of consumer warpgroup `group`.

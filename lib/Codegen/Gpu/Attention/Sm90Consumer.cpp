@@ -7,13 +7,13 @@
 // The product with a block of keys runs while the softmax of the previous block is computed:
 //
 //   for each block of queries
-//     S = Q · K[0]ᵀ;  P = softmax(S)
+//     S = Q · K[0]ᵀ;  P = softmax(S);
 //     for each further block i of keys
-//       start S = Q · K[i]ᵀ
-//       start O = O + P · V[i - 1]
+//       start S = Q · K[i]ᵀ;
+//       start O = O + P · V[i - 1];
 //       wait for S;  release K[i];  S' = softmax(S)         during the product of O
-//       wait for O;  release V[i - 1];  O = O · a;  P = S'
-//     O = O + P · V[last];  O / l through shared memory, lse
+//       wait for O;  release V[i - 1];  O = O · a;  P = S';
+//     O = O + P · V[last];  O / l through shared memory, lse;
 //
 // Warpgroups start products alternately (named barriers 1 and up), so that the softmax of one
 // warpgroup overlaps with the products of another. A warpgroup that has started its two products
@@ -232,6 +232,9 @@ Consumer::State Consumer::processBlock(Value turn, Value met, State state) {
   sums = b.waitForSums(sums, 1);
   release(barrier(Sm90Places::KeysEmpty, stage));
   Fragment weights = weightsOf(sums, turn, state.rows, correction, masked);
+  // ptxas moves a wait for products up within its basic block, to before the exponentials. A second
+  // wait for values that have already come takes no time, and ends the block.
+  b.wait(barrier(Sm90Places::ValuesFull, before), before.parity);
   state.o.registers = b.waitForSums(state.o.registers);
   release(barrier(Sm90Places::ValuesEmpty, before));
   correct(state.o, correction);

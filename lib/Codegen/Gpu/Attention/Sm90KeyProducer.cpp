@@ -15,14 +15,15 @@
 // lane examines every 32nd block.
 //
 //   wait until the consumers have stored         (named barrier)
-//   wait until count[block] = number of earlier blocks of keys
+//   wait until count[block] = number of earlier blocks of keys;
 //   sums[block] += the consumers' sums           (cp.reduce.async.bulk)
-//   when shared memory has been read: signal the consumers
-//   when the sums have been written: count[block] += 1
+//   when shared memory has been read: signal the consumers;
+//   when the sums have been written: count[block] += 1;
 //
-// Blocks of keys add in the order of the blocks of threads (BlockOrder.h): the last keys first, or,
-// in the second turn of a pair, the first keys. With a causal mask, each block of keys then starts
-// with queries to which its predecessor has just added, and all blocks proceed at the same pace.
+// Blocks of keys add in the order of the blocks of threads (BlockOrder.h). This order begins at the
+// last keys of a head, except in the second round of a pair, which begins at the first keys. With a
+// causal mask, each block of keys then starts with queries to which its predecessor has just added,
+// and all blocks proceed at the same pace.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,7 +61,8 @@ void KeyProducer::copyNorms(int64_t place, int64_t from, Value firstRow, const S
              b.i32(places.normsBytes), barrier);
 }
 
-/// Copies block `turn` of the queries of a head. `number` counts the blocks of all heads.
+/// Copies block `turn` of the queries of a head. `number` is the number of the block, counted over
+/// all heads.
 void KeyProducer::copyBlock(Value turn, Value number) {
   Stage stage = stageOf(number);
   Value firstRow = b.mul(scores.blockAt(turn), config.blockQueries),
@@ -128,8 +130,8 @@ private:
 };
 } // namespace
 
-/// Returns the number of blocks of keys that add to block `block` of queries before this one. These
-/// have later keys, or earlier keys in the second turn, and visit `block`.
+/// Returns how many blocks of keys add to block `block` of queries before this block of keys: the
+/// blocks of later keys, or of earlier keys in the second turn, that visit `block`.
 Value QueryAdder::addedBefore(Value block) {
   Value own = b.div(scores.firstKey, config.blockKeys()), from = b.add(own, 1),
         to = b.i32(scores.keyBlocks());

@@ -28,7 +28,7 @@ class Sm90Places {
 public:
   static constexpr int64_t stages = 2;
   /// mbarriers, of which each kind has one, or one per stage. A Full phase ends when the bytes have
-  /// arrived, and an Empty phase when all consumers have read them.
+  /// arrived, and an Empty phase when all consumers have read the bytes.
   enum Barrier {
     QueriesFull = 0,
     QueriesEmpty = 1,
@@ -77,6 +77,7 @@ public:
 
   Value count;       ///< at least 1: one block is processed even if all elements are masked
   Value maskedCount; ///< number of the blocks with masked elements
+
   /// Returns the number of the block at position `turn` of the sequence.
   Value at(Value turn) const;
 

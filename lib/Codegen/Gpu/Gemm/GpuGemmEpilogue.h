@@ -45,7 +45,7 @@ public:
   SmallVector<Value> compute(const Strip &strip, ArrayRef<Value> sums);
   /// Calls finish(), or, if k is split, stores the sums of the strips in scratch as part `split`.
   void finishOrKeep(ArrayRef<Strip> strips, Value split, SumsOf sums);
-  /// Returns the sum of all parts, added in order.
+  /// Returns the sums of a strip over all parts of k, added in order.
   SmallVector<Value> collect(const Strip &strip);
 
 private:

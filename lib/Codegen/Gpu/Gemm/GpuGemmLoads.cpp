@@ -151,7 +151,7 @@ void TileLoader::copy(const Unit &unit, Value target, Value kFirst, Value kOffse
   Value count = unit.rows;
   if (plan.k % plan.config.blockK) {
     Value ofK = countUnits(b.add(kFirst, unit.k), b.i32(plan.k), side.alongK && plan.k % side.unit);
-    // A row of k exists entirely or not at all.
+    // If rows are values of k, a row exists entirely or not at all.
     if (!side.alongK)
       ofK = b.select(b.isLess(b.add(kFirst, unit.k), b.i32(plan.k)), b.i32(side.unit), b.i32(0));
     count = count ? b.min(count, ofK) : ofK;

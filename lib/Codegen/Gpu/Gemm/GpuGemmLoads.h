@@ -10,8 +10,9 @@
 //   bytes of a row   s(r)
 //   32               r / 4 % 2
 //   64               r / 2 % 4
-//   128 and more     r % 8; 2 (r % 4) for elements that are read one by one, because a warp
-//                    then reads eight neighbours in each of four rows
+//   128 and more     r % 8, or 2 (r % 4) for elements that are read one by one
+//
+// A warp that reads elements one by one reads eight neighbours in each of four rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +24,8 @@
 
 namespace mlir::fsdp::gemm {
 
-/// Returns true if elements of a side are read one by one. That holds for f32 if rows are values of
-/// k, because ldmatrix cannot be used.
+/// Returns true if elements of a side are read one by one. Elements of f32 are read one by one if
+/// rows are values of k, because ldmatrix cannot be used.
 bool isReadSingly(const GpuPlan &plan, const GpuSide &side);
 /// Returns the byte offset of chunk `chunk` of row `row` from the start of a tile.
 Value emitSwizzled(GpuBuilder &b, const GpuPlan &plan, const GpuSide &side, Value row, Value chunk);

@@ -46,7 +46,7 @@ static const GpuConfig table32[] = {
     {128, 64, 16, 32, 32, 4, 1}, {64, 64, 16, 32, 32, 4, 2}, {32, 32, 16, 16, 16, 4, 4}};
 
 static constexpr int64_t splitCounts[] = {1, 2, 3, 4, 6, 8, 12, 16};
-/// Minimum number of tiles of k per part.
+/// Minimum number of tiles of k per part, if k is split.
 static constexpr int64_t minSplitBlocks = 8;
 /// Cycles of an additional launch, and cycles before and after the loop of a tile.
 static constexpr double launchCycles = 4000, tileCycles = 1500;
@@ -221,7 +221,7 @@ static bool chooseConfig(const Problem &problem, func::FuncOp kernel, const GpuT
     for (int64_t splits : splitCounts) {
       plan.splits = splits;
       if ((asked ? splits != askedSplits : splits > 1 && plan.kBlocks < splits * minSplitBlocks) ||
-          // Warpgroups need parts of equal size.
+          // Warpgroups need parts of k of equal size.
           (config.warpgroups && plan.kBlocks % splits))
         continue;
       double cycles = estimateCycles(plan, target);
@@ -255,6 +255,7 @@ FailureOr<GpuPlan> gemm::makeGpuPlan(Problem &problem, func::FuncOp kernel, cons
     return failure();
   orient(problem);
   GpuPlan plan;
+  plan.chip = target.chip;
   plan.element = *element;
   plan.multiprocessors = target.multiprocessors;
   plan.lhs.digits = problem.digitsOf(Role::M);

@@ -6,7 +6,7 @@
 //
 //  1. Factors and result must be matrices: rows, columns and k have one digit each, and one of the
 //     two digits of a matrix is contiguous.
-//  2. All other inputs must be matrices of the result's shape, or one row of it.
+//  2. All other inputs must be matrices of the result's shape, or rows of its width.
 //  3. Identify the epilogue by evaluating it at some points, in f64 and without intermediate
 //     rounding. The epilogue consists of sums, products, quotients and exponentials, so two
 //     epilogues that agree at these points are equal. Supported are the sum of all inputs, the GELU
@@ -403,6 +403,11 @@ void gemm::lowerToLibraryProduct(func::FuncOp kernel, const GpuProduct &product,
   GpuLaunch launch;
   launch.symbol = kernel.getName().str();
   launch.product = product;
+  // The library's kernel is taken to cost as much as the generated one.
+  std::string reason;
+  if (FailureOr<Problem> problem = analyseTileable(kernel); succeeded(problem))
+    if (FailureOr<GpuPlan> plan = makeGpuPlan(*problem, kernel, target, reason); succeeded(plan))
+      launch.cost = costOf(*problem, *plan);
   info.launches.push_back(launch);
   info.scratchBytes = target.gemmWorkspace;
 }

@@ -4,13 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   fetch the first stages - 1 tiles of k
+//   fetch the first stages - 1 tiles of k;
 //   for each tile of k
-//     wait for this tile; barrier
-//     fetch the tile that is stages - 1 ahead into the buffer of the previous tile
-//     sums += products of this tile
-//   barrier; sums to shared memory; barrier
-//   for each strip of the block's tile: load all other inputs, compute, store
+//     wait for this tile; barrier;
+//     fetch the tile that is stages - 1 ahead into the buffer of the previous tile;
+//     sums += products of this tile;
+//   barrier; sums to shared memory; barrier;
+//   for each strip of the block's tile: load all other inputs, compute, store;
 //
 // After the barrier in the loop, all warps see the tile, and all warps have finished the previous
 // tile. If k is split, blocks store sums in scratch, and a second launch adds the sums and applies
@@ -289,6 +289,8 @@ void gemm::lowerSm80Gemm(func::FuncOp kernel, const Problem &problem, const GpuP
   b.enter(entries, kernel, symbol, config.blocksPerSm, info.scratchBytes > 0);
   Sm80Gemm(b, problem, plan, kernel).emit();
   b.leave();
-  info.launches.push_back({symbol, plan.blocks(), config.threads(), plan.sharedBytes()});
+  GpuLaunch launch{symbol, plan.blocks(), config.threads(), plan.sharedBytes()};
+  launch.cost = costOf(problem, plan);
+  info.launches.push_back(std::move(launch));
   addPartSums(kernel, problem, plan, entries, info);
 }

@@ -13,12 +13,12 @@
 //     wait until the stage is empty             for each tile of k
 //     expect its bytes                            wait until the stage is full
 //     copy the boxes of both factors              sums += products, four steps of k = 16
-//                                                 release the previous stage
+//                                                 release the previous stage;
 //                                               for each 32 columns: sums to shared memory,
-//                                                 strips of the result
+//                                                 strips of the result;
 //
 // If k is split into equal parts, a tile is processed once per part. The sums are stored in
-// scratch, and a second launch adds them and applies the epilogue.
+// scratch, and a second launch adds the sums and applies the epilogue.
 //
 // The two blocks of a cluster have consecutive row tiles, which need the same tile of rhs. Each
 // block copies half of the tile to both blocks, after the consumers of both blocks have released
@@ -256,7 +256,7 @@ SmallVector<Value> Sm90Gemm::computeWords(ArrayRef<Value> sums, int64_t from) {
 }
 
 /// Applies the epilogue to the tile and stores the results in boxes. One panel is written to shared
-/// memory while the previous panel is copied from there to global memory.
+/// memory while the previous panel is copied from shared to global memory.
 void Sm90Gemm::finishInBoxes(ArrayRef<Value> sums) {
   const Operand &dest = problem.stores.front().dest;
   int first = plan.rhs.digits.back(), second = plan.lhs.digits.back();
@@ -362,6 +362,7 @@ void gemm::lowerSm90Gemm(func::FuncOp kernel, const Problem &problem, const GpuP
   Sm90Gemm(b, problem, plan, kernel, blocks, resultMap.has_value()).emit();
   b.leave();
   launch.cluster = cluster;
+  launch.cost = costOf(problem, plan);
   launch.copyThreads = groupThreads;
   info.launches.push_back(launch);
   addPartSums(kernel, problem, plan, entries, info);

@@ -87,7 +87,7 @@ static ProcessEnd::Kind readWithin(pid_t child, int output, const ProcessLimits 
     poll(&ready, 1, turn);
     siginfo_t ended = {};
     waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT);
-    // Everything that the program wrote before it ended is in the pipe now.
+    // The pipe now contains everything that the program wrote before it ended.
     while (isOpen && text.size() <= limits.textBytes && poll(&ready, 1, 0) > 0)
       isOpen = readSome(output, limits.textBytes, text);
     if (text.size() > limits.textBytes)

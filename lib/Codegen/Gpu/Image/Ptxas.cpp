@@ -53,7 +53,7 @@ std::string fsdp::findPtxas() {
 // The log
 //===----------------------------------------------------------------------===//
 
-/// Returns the number before `what`, or 0 if there is none.
+/// Returns the number before the text `what` in a line, or 0 if there is none.
 static int64_t numberBefore(StringRef line, StringRef what) {
   SmallVector<StringRef> found;
   int64_t number = 0;

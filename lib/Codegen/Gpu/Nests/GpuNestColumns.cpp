@@ -16,8 +16,8 @@
 // with their id and exit. A warp examines 32 ids at a time:
 //
 //   for base = 32 (t / 32); base < tokens; base += 32
-//     found = ballot(base + lane >= t and ids[base + lane] == id)
-//     for each bit of found: sum += updates[base + bit]
+//     found = ballot(base + lane >= t and ids[base + lane] == id);
+//     for each bit of found: sum += updates[base + bit];
 //
 //===----------------------------------------------------------------------===//
 

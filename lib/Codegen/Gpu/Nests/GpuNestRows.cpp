@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   row = row of this block, warp or part of a warp
+//   row = row of this block, warp or part of a warp;
 //     for u = number of the thread; u < columns / width; u += threads of the row
 //       a0[j] += x[row, width u + j]                        group 1: reductions
 //     s = tree over j, lanes, warps in order                equal in all threads
@@ -332,7 +332,7 @@ bool GpuNests::buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
       emitGroup(entry, group, rows, at, indices, threads);
     entry.state.onRead = nullptr;
   };
-  // Only whole warps have no row, so the other warps need not wait for them.
+  // Only whole warps have no row, so warps with a row need not wait for warps without a row.
   if (count % rowsPerBlock)
     b.when(b.isLess(row, index(count)), emit);
   else

@@ -217,7 +217,7 @@ void GpuNests::dropParts(size_t parts) {
 }
 
 bool GpuNests::build() {
-  // Costly values are recomputed, because that is cheaper on GPUs than storing them.
+  // Costly values are recomputed, because recomputing is cheaper on GPUs than storing.
   llvm::erase_if(steps, [](const Step &step) {
     return step.kind == StepKind::Map && step.destinations.empty();
   });
@@ -282,6 +282,9 @@ LogicalResult fsdp::lowerGpuNestKernel(func::FuncOp kernel, const GpuTarget &tar
     return failure();
   for (auto function : own->getOps<func::FuncOp>())
     cleanUp(function);
+  for (GpuLaunch &launch : info.launches)
+    launch.cost = costOfNestEntry(own->lookupSymbol<func::FuncOp>(launch.symbol), launch.blocks,
+                                  launch.threads, target);
   entries.getBody()->getOperations().splice(entries.getBody()->end(),
                                             own->getBody()->getOperations());
   return success();

@@ -31,7 +31,7 @@ public:
 
   //===--- Entries ---------------------------------------------------------===//
 
-  /// Creates an entry and sets the insertion point in it. Its arguments are the bindings of
+  /// Creates an entry and sets the insertion point in it. The entry's arguments are the bindings of
   /// `kernel`, a scratch argument if `scratch`, and `maps` tensor maps. At least `minBlocks` blocks
   /// must fit a multiprocessor. `cluster` is the number of blocks per cluster.
   void enter(ModuleOp entries, func::FuncOp kernel, StringRef symbol, int64_t minBlocks,
@@ -82,7 +82,7 @@ public:
   /// Packs two f32 values as 16-bit floats into one 32-bit word, `low` in the low half.
   Value pack(Value low, Value high, Type element);
   /// Stores two f32 values as adjacent elements of the pointer's type. The address is aligned to
-  /// the pair.
+  /// the size of the pair.
   void storePair(Value first, Value second, const Pointer &place);
 
 private:

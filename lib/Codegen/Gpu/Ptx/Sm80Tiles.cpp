@@ -12,7 +12,7 @@
 //
 // so that they are the operands of mma. The accumulator of a product is the left factor of the next
 // product without data movement: two 8-column parts, rounded in pairs, form a step of k = 16. In
-// tf32 a step is one such part. A lane then holds columns 2 (l%4) and 2 (l%4) + 1, where mma
+// tf32 a step is one 8-column part. A lane then holds columns 2 (l%4) and 2 (l%4) + 1, where mma
 // expects columns l%4 and l%4 + 4. Any order of k is correct if the rows of the right factor have
 // the same order.
 //
@@ -247,7 +247,7 @@ void Sm80Tiles::copyAsync(const SharedTile &to, const GlobalRows &from, Value fi
     total % threads ? when(isLower(number, total), copy) : copy();
   };
   Value own = thread();
-  // Each thread copies chunks with one number `unit`.
+  // A thread copies the chunk at one column position, `unit`, of each of its rows.
   if (threads % units == 0) {
     Value row = div(own, units), unit = rem(own, units);
     for (int64_t from = 0; from < total; from += threads)

@@ -59,14 +59,14 @@ public:
   /// Returns true in one lane of the warp (elect.sync). All lanes must execute the instruction.
   Value isElected();
   /// Sets the number of registers per thread of the warpgroup from here on (setmaxnreg), a multiple
-  /// of 8 in 24 .. 256. giveRegisters() reduces the number. takeRegisters() raises it and waits for
-  /// free registers. All threads of the warpgroup must execute the instruction.
+  /// of 8 in 24 .. 256. giveRegisters() reduces the number. takeRegisters() raises the number and
+  /// waits for free registers. All threads of the warpgroup must execute the instruction.
   void giveRegisters(int64_t count);
   void takeRegisters(int64_t count);
 
   //===--- Named barriers (bar, barrier) -----------------------------------===//
 
-  /// arriveNamed() arrives at barrier `number` (1 .. 15). syncNamed() also waits until `threads`
+  /// Arrive at barrier `number` (1 .. 15). After its arrival, syncNamed() waits until `threads`
   /// threads (a multiple of 32) have arrived.
   void syncNamed(Value number, int64_t threads);
   void arriveNamed(Value number, int64_t threads);
@@ -78,7 +78,7 @@ public:
   /// with the other threads.
   void initBarrier(Value barrier, int64_t count);
   void fenceBarriers();
-  /// Waits until the phase of this parity has ended; the first phase has parity 0. On a new
+  /// Waits until the phase with parity `parity` has ended; the first phase has parity 0. On a new
   /// barrier, a wait for parity 1 returns at once.
   void wait(Value barrier, Value parity);
   /// Arrives and adds `bytes` to the number of bytes for which the phase waits.
@@ -96,8 +96,8 @@ public:
   /// `target`. `barrier` counts the bytes of the box, including bytes outside the tensor. One
   /// thread runs this code.
   void copyBox(Value target, Value map, ValueRange coordinates, Value barrier);
-  /// Starts to copy `bytes` bytes of global memory to `target`; `barrier` counts them. The size and
-  /// both addresses must be multiples of 16 bytes.
+  /// Starts to copy `bytes` bytes of global memory to `target`; `barrier` counts the bytes. The
+  /// size and both addresses must be multiples of 16 bytes.
   void copyBulk(Value target, Value source, Value bytes, Value barrier);
   /// Stores words of two 16-bit elements as four 8x8 matrices in shared memory (stmatrix). Lane l
   /// provides the address of row l % 8 of matrix l / 8, and holds word l % 4 of row l / 4 of each
@@ -107,8 +107,7 @@ public:
   /// runs this code. All threads that wrote the memory must have called fenceAsync() and passed a
   /// barrier.
   void storeBox(Value map, ValueRange coordinates, Value source);
-  /// Starts to copy `bytes` bytes of shared memory to global memory. Requires the alignment of
-  /// copyBulk().
+  /// Starts to copy `bytes` bytes of shared memory to global memory, aligned as for copyBulk().
   void storeBulk(Value target, Value source, Value bytes);
   /// Starts to add f32 values in shared memory to global memory, each by an atomic addition.
   /// Requires the alignment of copyBulk().
@@ -154,18 +153,18 @@ public:
   /// 64.
   SharedFactor factorAcross(Value place, int64_t rows, int64_t k);
   /// Starts the product sums + lhs · rhs as one group, for 64 rows and `cols` columns (a multiple
-  /// of 8, up to 256). The result has cols / 2 registers; in each warp their layout is
+  /// of 8, up to 256). The result has cols / 2 registers; in each warp they have the layout
   /// Layout::mmaSums(16, cols). Without `sums` the product starts from 0. `element` is bf16 or f16.
   /// The results must not be used before waitForSums().
   SmallVector<Value> multiply(ArrayRef<Value> sums, const SharedFactor &lhs,
                               const SharedFactor &rhs, int64_t cols, Type element);
-  /// Starts such a product with lhs in registers: four words of two elements per step, as in
-  /// mma.m16n8k16.
+  /// Starts the product sums + lhs · rhs with lhs in registers: four words of two elements per
+  /// step, as in mma.m16n8k16.
   SmallVector<Value> multiply(ArrayRef<Value> sums, ArrayRef<Value> lhs, const SharedFactor &rhs,
                               int64_t cols, Type element);
   /// Waits until at most the latest `pending` groups are incomplete. Returns `values` for use by
-  /// later ops. If other products are in flight, their results must be in `values` too, or stay
-  /// unused until a later wait.
+  /// later ops. If other products are in flight, `values` must also contain their results, or the
+  /// results stay unused until a later wait.
   SmallVector<Value> waitForSums(ArrayRef<Value> values, int64_t pending = 0);
 
 protected:

@@ -115,7 +115,7 @@ void ScoreFunction::stage() {
     llvm::for_each(op->getOperands(), require);
   };
   for (Operation &op : region.front()) {
-    // The value and the indices of a contribution may depend on any arguments.
+    // An op without results is a contribution, whose operands may depend on any arguments.
     Dependence by = op.getNumResults() ? dependences.of(&op) : Dependence::Both;
     for (Value operand : op.getOperands())
       if (!isa<RankedTensorType>(operand.getType()) &&

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Each loop of the contraction becomes a digit. Its role is batch (in both inputs and the
-//     result), m (in lhs and the result), n (in rhs and the result) or k (not in the result).
+//  1. Each loop of the contraction becomes a digit. The role of a digit is batch (in both inputs
+//     and the result), m (in lhs and the result), n (in rhs and the result) or k (not in the
+//     result).
 //  2. Visit the ops after the contraction. A reshape splits digits where necessary; split digits
 //     form a tree, so that lists recorded earlier stay valid. An elementwise op is recorded; any
 //     other op is refused. Each tensor has a list of digits per dimension.
@@ -144,7 +145,7 @@ private:
   };
   Pending lhs, rhs, init;
   SmallVector<Pending> loads, stores;
-  // One list per op in problem.maps.
+  // Strides of the linalg.index ops, one list per op in problem.maps.
   SmallVector<SmallVector<Pending>> indices;
 };
 } // namespace

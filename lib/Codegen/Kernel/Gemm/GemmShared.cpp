@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The digits of a flat index are computed from the innermost to the outermost. The elementwise ops
-// run in the order of the kernel. Each tensor between them is one SSA value.
+// run in the order of the kernel. Each tensor between two elementwise ops is one SSA value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,7 +46,7 @@ static void dropExtensions(Access &access) {
 }
 
 /// Returns false if a written buffer is also a factor, or if other elements of a written buffer are
-/// read than are written. Such kernels cannot be computed tile by tile.
+/// read than are written. Then the kernel cannot be computed tile by tile.
 static bool isSafeInPlace(const Problem &problem) {
   for (const StoreStep &store : problem.stores) {
     int written = store.dest.access.binding;
