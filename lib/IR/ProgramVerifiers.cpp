@@ -362,6 +362,8 @@ static FailureOr<int64_t> countRanks(CollectiveOp op, SymbolTableCollection &tab
                   ? tables.lookupNearestSymbolFrom<MeshOp>(program, program.getMeshAttr())
                   : MeshOp();
   int64_t ranks = 1;
+  if (!op.getAxes().empty() && !program.getMeshAttr()) // (C1)
+    return op.emitOpError("has the axes ") << op.getAxes() << ", but the program names no mesh";
   if (!op.getAxes().empty() && !areAxes(mesh, op.getAxes())) // (C1)
     return op.emitOpError("expected axes of the program's mesh, or one group of neighbours such as "
                           "\"shard:2\", found ")

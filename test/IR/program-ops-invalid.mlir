@@ -720,6 +720,17 @@ fsdp.program @step layout @arena mesh @mesh {
 
 // -----
 
+// (collective C1)
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
+}
+fsdp.program @step layout @arena {
+  // expected-error @below {{has the axes ["shard"], but the program names no mesh}}
+  fsdp.collective 0 broadcast @g[0, 8] -> @g[8, 8] of 2 x f32 over ["shard"]
+}
+
+// -----
+
 // (initialise C1)
 fsdp.layout @arena arena 512 {
 }

@@ -43,7 +43,7 @@ REFUSED = [
      "--reshard-after-forward=true contradicts --sharding-strategy=shard_grad_op, which keeps parameters whole until the backward"),
     ("--reshard-after-forward --sharding-strategy=no_shard --mesh=shard=2", "contradicts --sharding-strategy=no_shard"),
     ("--reshard-after-forward=2 --sharding-strategy=shard_grad_op --mesh=shard=4",
-     "--reshard-after-forward=2 contradicts --sharding-strategy=shard_grad_op, .*: full_shard, hybrid_shard and hfsdp gather them again"),
+     "--reshard-after-forward=2 contradicts --sharding-strategy=shard_grad_op, .*; use full_shard, hybrid_shard or hfsdp, which gather them again"),
     ("--reshard-after-forward=2 --sharding-strategy=no_shard --mesh=shard=2", "--reshard-after-forward=2 contradicts --sharding-strategy=no_shard"),
     ("--reshard-root=never", "--reshard-root=never: expected forward, backward or step"),
     # Wrapping
