@@ -30,7 +30,8 @@ class Metrics:
 
     ``loss`` is the mean loss, ``grad_norm`` the global gradient norm before clipping, ``lr`` the
     learning rate, and ``tokens`` the number of tokens. ``finite`` is False if loss or norm is not
-    finite; such a step changes nothing.
+    finite; such a step changes nothing. ``loss_scale`` is the loss scale of the next step, or 0 if
+    the model has none.
     """
 
     step: int
