@@ -86,8 +86,8 @@ FailureOr<QueryOrder> attention::chooseSm90Order(AttentionOp op, const Sm90Confi
           blocks = std::min(heads * rowBlocks, target.multiprocessors);
   std::optional<AskedOrder> asked = readAttribute(op);
   if (!asked)
-    return chooseQueryOrder(heads, shape.group, blocks, cacheBytes / bytes * shape.group, tiles,
-                            target.multiprocessors);
+    return fsdp::chooseQueryOrder(heads, shape.group, blocks, cacheBytes / bytes * shape.group,
+                                  tiles, target.multiprocessors);
   QueryOrder order{heads, rowBlocks, blocks, asked->together, asked->kind == "pairs"};
   bool isKnown = order.pairs ? heads % 2 == 0 && asked->together == 1
                              : asked->kind == "sections" && heads % asked->together == 0;
