@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Each read function returns false on an error; `problem` keeps the first one.
+// Each read function returns false on an error; `problem` keeps the first error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +35,8 @@ private:
 
   bool fail(const JsonValue &at, const Text &message) {
     if (problem.message.empty())
-      problem = {at.line, at.column, shortText(message, 1000)}; // names in it are the file's
+      // The message may contain names from the file, so its length is limited.
+      problem = {at.line, at.column, shortText(message, 1000)};
     return false;
   }
   bool isObject(const JsonValue &value, const Text &what, const std::vector<Member> &known);

@@ -254,6 +254,11 @@ static std::string fillIn(StringRef text, const StepOptions &options) {
   return filled;
 }
 
+bool mlir::fsdp::hasEffect(const OptionRow &row, const StepOptions &options) {
+  return llvm::all_of(row.conditions,
+                      [&](const OptionCondition &condition) { return condition.isMet(options); });
+}
+
 std::optional<std::string> mlir::fsdp::findUnread(const StepOptions &options) {
   for (const OptionRow &row : getOptionRows())
     for (const OptionCondition &condition : row.conditions) {

@@ -33,7 +33,7 @@ static uint32_t count(const flatbuffers::Vector<T> *vector) {
   return vector ? vector->size() : 0;
 }
 
-/// Returns the error of a tensor map, or an empty text.
+/// Returns the problem of a tensor map, or an empty text.
 static std::string problemOf(const fb::TensorMap &map, uint64_t bindings) {
   uint32_t rank = count(map.sizes());
   if (map.binding() >= bindings)
@@ -102,8 +102,8 @@ std::string fsdprt::problemOfPhase(const fb::Kernel &kernel, const fb::Phase &ph
   return "";
 }
 
-/// Returns the bytes from the beginning of a map's binding to the end of the map's last element.
-/// Returns nothing on overflow.
+/// Returns the end of the last element of a map, as offset in bytes from the beginning of its
+/// binding. Returns nullopt on overflow.
 static std::optional<uint64_t> endOf(const fb::TensorMap &map) {
   uint64_t end = map.offset(), row;
   for (uint32_t i = 0; i < map.sizes()->size(); ++i) {
@@ -111,7 +111,7 @@ static std::optional<uint64_t> endOf(const fb::TensorMap &map) {
     if (size == 0)
       return map.offset();
     uint64_t steps = i == 0 ? size : size - 1,
-             step = i == 0 ? 2 : map.strides()->Get(i - 1); // in bytes; elements have 2
+             step = i == 0 ? 2 : map.strides()->Get(i - 1); // In bytes; an element has 2 bytes.
     if (__builtin_mul_overflow(steps, step, &row) || __builtin_add_overflow(end, row, &end))
       return std::nullopt;
   }
@@ -145,7 +145,7 @@ void fsdprt::verifyGpuImage(const std::string &file, const fb::Gpu &gpu, uint64_
   const char *name = file.c_str();
   if (!gpu.chip() || gpu.chip()->size() == 0)
     badInput("%s: expected the name of the GPU's chip, found none", name);
-  // With --no-code there is no image.
+  // An artifact that was compiled with --no-code has no image.
   if (imageBytes == 0)
     return;
   if (gpu.ptx_bytes() == 0 || !isInside(0, gpu.ptx_bytes(), imageBytes))

@@ -90,8 +90,9 @@ private:
   uint64_t launches = 0;
   std::map<uint32_t, Started> started; // collectives by id
   std::map<uint32_t, Copied> copied;   // copies by id
-  double copierFree[2] = {
-      0, 0}; // end, in seconds, of the last copy between the arenas and of the last file copy
+
+  // End, in seconds, of the last copy between the arenas and of the last file copy.
+  double copierFree[2] = {0, 0};
   std::optional<size_t> copyRow;
   std::map<std::vector<uint32_t>, CollectiveGroup> groups;
   std::map<std::pair<fb::CollectiveKind, int32_t>, size_t> rows;
@@ -111,7 +112,8 @@ void Simulator::checkRanks() const {
 }
 
 /// Returns the group of a collective. Throws an Error unless the group's span and stride divide the
-/// size of each level of links or are multiples of it. Otherwise ranks would behave differently.
+/// size of each level of links or are multiples of this size, because ranks would otherwise behave
+/// differently.
 CollectiveGroup Simulator::groupOf(const fb::Collective &collective) {
   std::vector<uint32_t> axes;
   if (collective.axes())
@@ -223,8 +225,8 @@ SimulatedCollective &Simulator::rowOf(const fb::Collective &collective) {
   return result.collectives[entry->second];
 }
 
-/// Starts a collective. If `joins` is true, it shares the launch of the preceding collective, and
-/// the launch time has already been added.
+/// Starts a collective. If `joins` is true, the collective shares the launch of the preceding
+/// collective, whose launch time has already been added.
 void Simulator::start(const fb::Collective &collective, const char *label, bool joins) {
   uint64_t bytes = std::max(collective.source()->bytes(), collective.target()->bytes());
   Transfer transfer =

@@ -28,7 +28,9 @@ namespace fsdprt {
 struct SimulatedCollective {
   std::string kind, unit, protocol;
   uint64_t runs = 0, bytes = 0; // `bytes` adds up the larger of source and target of each run
-  /// Seconds from begin to end, the same if the links were otherwise idle, and seconds of waits.
+
+  /// Seconds from begin to end, seconds from begin to end on otherwise idle links, seconds of
+  /// waits.
   double inFlight = 0, alone = 0, exposed = 0;
 };
 
@@ -45,7 +47,7 @@ enum class KernelModel { rates, clocks };
 
 struct Simulation {
   double seconds = 0, compute = 0, exposed = 0;
-  uint64_t ranks = 0, tokens = 0, arenaBytes = 0, chunks = 0; // `tokens` of all ranks
+  uint64_t ranks = 0, tokens = 0, arenaBytes = 0, chunks = 0; // `tokens` counts all ranks
   std::vector<double> busy;                                   // busy seconds of each level of links
   std::vector<SimulatedCollective> collectives;               // in descending order of exposed time
   KernelModel model = KernelModel::rates;

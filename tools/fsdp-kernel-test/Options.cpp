@@ -139,7 +139,8 @@ static std::optional<std::string> checkUnread(const CommandLine &line) {
 }
 
 Options fsdp::parseOptions(int argc, char **argv) {
-  static CommandLine line; // static: the linker in this process resets registered options
+  // The options are static, because the linker in this process resets registered options.
+  static CommandLine line;
   cl::HideUnrelatedOptions(line.category);
   if (!cl::ParseCommandLineOptions(argc, argv, overview, &llvm::errs()))
     std::exit(2);

@@ -32,7 +32,7 @@
 using namespace fsdprt;
 
 namespace {
-/// Results that are collected during the simulation and printed after its summary.
+/// Results of the callbacks of a simulation, which are printed after its summary.
 struct Found {
   std::vector<std::string> collectives, kernels;
   std::string bounds; // seconds by bound, such as ": tensor 1.000 ms"

@@ -20,7 +20,7 @@ namespace mlir::fsdp {
 
 /// What a multiprocessor does per clock.
 struct GpuRates {
-  double warpgroupMacs; ///< multiply-adds of bf16 or f16 by wgmma; 0: the chip has none
+  double warpgroupMacs; ///< multiply-adds of bf16 or f16 by wgmma; 0 if the chip has no wgmma
   double macs;          ///< multiply-adds of bf16 or f16 by mma.sync
   double tf32Macs;      ///< multiply-adds of tf32 by mma.sync
   double cache;         ///< bytes from and to the L2 cache, if all multiprocessors use it

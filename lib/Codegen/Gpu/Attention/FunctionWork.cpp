@@ -35,9 +35,9 @@ static FunctionWork workOfBoth(Op op) {
                     op.getScoreMod().empty() && op.getWeightMod().empty()};
   work.score += workOfElement(op.getWeightMod());
   if (!op.getMaskMod().empty())
-    work.mask.issue += 1; // the selection
+    work.mask.issue += 1; // one selection
   if (!op.getWeightMod().empty())
-    work.score.issue += 3; // product, comparison and selection
+    work.score.issue += 3; // a product, a comparison and a selection
   return work;
 }
 

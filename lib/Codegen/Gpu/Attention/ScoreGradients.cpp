@@ -58,7 +58,7 @@ Value ScoreGradients::kept(const Query &query, const Key &key, bool masked) cons
   return keep;
 }
 
-/// Returns P.
+/// Returns the weight P of an element.
 Value ScoreGradients::weightOf(Value x, const Query &query, const Key &key, Value keep) const {
   Value y = x, factor = b.number((score.empty() ? scale : 1) * log2e);
   if (!score.empty())

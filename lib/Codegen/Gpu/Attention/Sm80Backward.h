@@ -14,10 +14,10 @@
 namespace mlir::fsdp::attention {
 
 /// Tiling of dK and dV with wgmma. `groups` warpgroups own 64 keys each, and one more warpgroup
-/// copies. They visit blocks of `blockQueries` queries.
+/// copies. All warpgroups visit blocks of `blockQueries` queries.
 struct Sm90Keys {
   int64_t groups, blockQueries;
-  int64_t tileQueries; ///< number of queries whose scores are in registers at once: 64 or all
+  int64_t tileQueries; ///< queries whose scores are in registers at once: 64 or blockQueries
   bool addsToQ;        ///< true if the kernel also computes the sums of dQ
 
   int64_t blockKeys() const { return 64 * groups; }
@@ -33,12 +33,13 @@ struct Sm80Backward {
   QueryOrder queryOrder;                ///< of the blocks of `queries`
   KeyOrder order;                       ///< of the blocks of keysOfGroups
   int64_t lse = 0, delta = 0, scratchBytes = 0;
-  /// With keysOfGroups->addsToQ: an i32 count of additions per block of queries, and sums of dQ.
+  /// Scratch if keysOfGroups adds to dQ: an i32 count of additions per block of queries, and sums
+  /// of dQ.
   int64_t added = 0, querySums = 0;
-  /// With several parts: per block of keys an i32 count of the parts that have added their sums,
-  /// and sums of dK and dV.
+  /// Scratch if query heads are divided into parts: for each block of keys, an i32 count of the
+  /// parts that have added their sums; sums of dK and dV.
   int64_t addedParts = 0, keySums = 0;
-  int64_t rowStride = 0; ///< distance between heads; at least the number of queries
+  int64_t rowStride = 0; ///< distance between heads, at least the number of queries
 
   void placeNorms(const Shape &shape, int64_t stride);
 };
@@ -69,8 +70,8 @@ public:
 
   Query query(Value number, Value exists, Value lse, Value delta) const;
   Key key(Value number, Value exists) const;
-  /// Callback for the contributions of an element. Its arguments return values of score_grad, give
-  /// the position, and give the condition that keeps the element (or null).
+  /// Callback for the contributions of an element. The arguments are a function that returns values
+  /// of score_grad, the position, known values, and the condition that keeps the element (or null).
   using Contribute =
       function_ref<void(ValueAt, const tile::Site &, FragmentFunction::Values &, Value)>;
   /// Returns weight_mod · P, and dS, for x = q · k and dp = dO · v. `masked` means that the pair
@@ -106,7 +107,7 @@ struct Sm80Problem {
 /// Emits dQ, and stores lse and δ of each query for the other kernels. With `tables`, only adds
 /// contributions to the tables of captured tensors.
 void emitQueryGradients(tile::Sm80Tiles &b, const Sm80Problem &problem, bool tables);
-/// Emits dK, dV, or both, as `wantsK` and `wantsV` say.
+/// Emits dK if `wantsK`, and dV if `wantsV`.
 void emitKeyGradients(tile::Sm80Tiles &b, const Sm80Problem &problem, const Sm80Config &config,
                       const KeyOrder &order, bool wantsK, bool wantsV);
 

@@ -8,18 +8,18 @@
 // AttentionForward.cpp explains the computation of a row. K and V have two buffers each, so that
 // copies overlap with products:
 //
-//   fetch Q, K[0]; fetch V[0]
+//   fetch Q, K[0]; fetch V[0];
 //   for each block i of columns that is not entirely masked
-//     wait for K[i]; barrier; fetch K[i + 1]
-//     S = Q · Kᵀ, score_mod, mask; m, P, l as in AttentionForward.cpp
-//     wait for V[i]; barrier; fetch V[i + 1]
-//     O = O · a + P · V
-//   O / l, lse
+//     wait for K[i]; barrier; fetch K[i + 1];
+//     S = Q · Kᵀ, score_mod, mask; m, P, l as in AttentionForward.cpp;
+//     wait for V[i]; barrier; fetch V[i + 1];
+//     O = O · a + P · V;
+//   O / l, lse;
 //
-// The barriers have two purposes. After the first, all warps see K[i], and all warps have finished
-// reading the other buffer, which K[i + 1] overwrites. The second barrier does the same for V. The
-// number of block i follows from the ranges of AttentionTiles, and that of block i + 1 is computed
-// one iteration ahead.
+// After the first barrier, all warps see K[i], and all warps have finished reading the other
+// buffer, which K[i + 1] overwrites. The second barrier has the same effects for V. The number of
+// block i follows from the ranges of AttentionTiles. The number of block i + 1 is computed one
+// iteration ahead.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,14 +6,14 @@
 //
 // The second kernel of the backward pass. A block of threads owns a block of keys of one kv head:
 //
-//   fetch K, V
+//   fetch K, V;
 //   for each query head that shares the kv head, in order
-//     fetch Q[0], dO[0], lse[0], δ[0]
-//     for each block i of queries that meets the keys
-//       wait; barrier; fetch Q[i + 1], dO[i + 1], lse[i + 1], δ[i + 1]
-//       Sᵀ = K · Qᵀ;  dPᵀ = V · dOᵀ;  f·P, dS: ScoreGradients.cpp
-//       dV += (f·P)ᵀ · dO;  dK += dSᵀ · Q
-//   scale · dK, dV
+//     fetch Q[0], dO[0], lse[0], δ[0];
+//     for each block i of queries that is not entirely masked
+//       wait; barrier; fetch Q[i + 1], dO[i + 1], lse[i + 1], δ[i + 1];
+//       Sᵀ = K · Qᵀ;  dPᵀ = V · dOᵀ;  f·P, dS: ScoreGradients.cpp;
+//       dV += (f·P)ᵀ · dO;  dK += dSᵀ · Q;
+//   scale · dK, dV;
 //
 // Keys are the rows of Pᵀ and dSᵀ, so both are in registers as the left factors of the later
 // products. If the sums of dK and dV do not fit the registers together, each has its own kernel.
@@ -72,7 +72,7 @@ private:
   Layout keyLayout, valueLayout;
 
   GlobalRows qRows, doutRows, kRows, vRows;
-  Pointer lse, delta; ///< norms of the current head
+  Pointer lse, delta; ///< addresses of lse and δ of the current head
   SharedTile kTile, vTile, qTile, doutTile;
   Value lseTile, deltaTile;
 };

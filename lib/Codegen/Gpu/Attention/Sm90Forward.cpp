@@ -7,7 +7,7 @@
 // Each multiprocessor has one block of threads, which visits blocks of queries. One warpgroup
 // copies (Sm90Producer.cpp). Two or three warpgroups with 64 rows each compute (Sm90Consumer.cpp).
 //
-// Sm90Orders.cpp chooses the order of the blocks of queries; Sm90Roles.cpp defines that of the
+// Sm90Orders.cpp chooses the order of the blocks of queries. Sm90Roles.cpp defines the order of the
 // blocks of keys.
 //
 //===----------------------------------------------------------------------===//

@@ -27,14 +27,14 @@
 // Only one block of threads adds to a row of dK and dV, in the order of heads and queries. All
 // blocks add to a row of dQ, in a fixed order (Sm90KeyProducer.cpp).
 //
-// If query heads are divided into parts, each part adds its dK and dV to the sums of the parts
-// before it, in scratch; the last one converts them:
+// If query heads are divided into parts, each part adds its dK and dV to the sums of the earlier
+// parts in scratch. The last part converts the sums to results:
 //
 //   wait until count[block] = part;  dK, dV += sums[block]       (not the first part)
 //   sums[block] = dK, dV;  count[block] += 1                     (not the last part)
 //
-// A block of threads with two blocks of keys processes them one after the other; the producer
-// copies the second one's K and V when the consumers have read the first one's.
+// A block of threads with two blocks of keys processes them one after the other. The producer
+// copies K and V of the second block when the consumers have read K and V of the first.
 //
 // If captured tensors require dS in another order, Sm80QueryGradients.cpp computes dQ.
 //
@@ -313,8 +313,8 @@ KeyConsumer::Sums KeyConsumer::sumsOf(ValueRange values) {
           llvm::to_vector(values.drop_front(dk + dv))};
 }
 
-/// Processes the blocks of queries of a head, whose numbers of all that the block of threads meets
-/// are before .. after - 1.
+/// Processes the blocks of queries of a head. Counted over all heads, the block of threads visits
+/// these blocks as blocks `before` to `after` - 1.
 KeyConsumer::Sums KeyConsumer::consumeHead(Value before, Value after, Sums sums) {
   sums.columns = scores.emptyColumns();
   sums = sumsOf(b.loop(before, after, 1, flat(sums), [&](Value number, ValueRange state) {
@@ -349,7 +349,8 @@ Value KeyConsumer::indexOfKeys() {
   return b.add(b.mul(head, scores.keyBlocks()), b.to64(b.div(scores.firstKey, config.blockKeys())));
 }
 
-/// Returns where a consuming thread's `sums` sums begin: four at a time, 4 · threads apart.
+/// Returns the address of the first of a consuming thread's `sums` sums, which are stored in groups
+/// of four. The groups are 4 · threads elements apart.
 static Pointer sumsOfThread(Sm90Builder &b, const Sm80Backward &plan, Value index, int64_t sums,
                             int64_t threads) {
   Value thread = b.sub(b.thread(), b.i32(Sm90Builder::groupThreads));
@@ -357,7 +358,7 @@ static Pointer sumsOfThread(Sm90Builder &b, const Sm80Backward &plan, Value inde
   return b.shift(b.scratch(b.getF32Type()), place);
 }
 
-/// Adds the sums of the earlier parts to those of this one.
+/// Adds the sums of the earlier parts to the sums of this part.
 KeyConsumer::Sums KeyConsumer::addParts(const Sums &sums) {
   SmallVector<Value> own = flat(sums);
   int64_t count = own.size();
@@ -379,7 +380,7 @@ KeyConsumer::Sums KeyConsumer::addParts(const Sums &sums) {
       b.choose(b.isEqual(part, 0), ValueRange(own).getTypes(), [&] { return own; }, addOthers));
 }
 
-/// Stores the sums for the next part, and counts this one.
+/// Stores the sums for the next part, and increments the count of parts.
 void KeyConsumer::storePart(const Sums &sums) {
   SmallVector<Value> own = flat(sums);
   int64_t count = own.size();
@@ -424,7 +425,8 @@ void KeyConsumer::emit() {
                  });
                  if (plan.order.mostTurns() > 1) {
                    release(barrier(Places::KeysEmpty));
-                   // Compute the place again, so that it takes no registers during the loop.
+                   // Computes the position of the block again, so that it takes no registers during
+                   // the loop.
                    place(b.blockAgain(), turn);
                    scores.placeLane(warp);
                  }

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The model of AttentionOrder.h chooses among the orders of BlockOrder.h, with the clocks of
-// AttentionClocks.h. Heads are processed together if what their blocks share fits the L2 cache:
-// keys and values in the forward pass, queries and the sums of their gradients in the backward
-// pass.
+// AttentionClocks.h. Heads are processed together if the data that their blocks share fits the L2
+// cache: keys and values in the forward pass, queries and the sums of their gradients in the
+// backward pass.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,12 +20,13 @@ using namespace mlir::fsdp::attention;
 
 /// Bytes of the L2 cache for heads that are processed together.
 static constexpr int64_t cacheBytes = INT64_C(32) << 20;
-/// Without a mask, all blocks of keys of a head meet the same queries at about the same time. So
-/// many heads then take less than half of the bandwidth of memory, whatever their length.
+/// Number of heads that are processed together without a mask, whatever their length. All blocks of
+/// keys of a head then read the same queries at about the same time, so that these heads take less
+/// than half of the memory bandwidth.
 static constexpr int64_t streamedHeads = 16;
 
 namespace {
-/// The attribute "kind:together/parts".
+/// The parsed attribute "kind:together/parts".
 struct AskedOrder {
   StringRef kind;
   int64_t together = 1, parts = 1;

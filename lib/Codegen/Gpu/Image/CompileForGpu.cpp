@@ -7,8 +7,9 @@
 //     0                        64-byte aligned
 //     | PTX of all kernels     | cubin, if ptxas is found |
 //
-// A launch becomes a phase over its blocks. The kernel's scratch becomes the shared scratch of the
-// launch. The driver of the chip loads the cubin; the driver of a newer chip compiles the PTX.
+// A launch becomes a phase over its blocks of threads. The kernel's scratch becomes the shared
+// scratch of the launch. The driver of the chip loads the cubin; the driver of a newer chip
+// compiles the PTX.
 //
 //===----------------------------------------------------------------------===//
 

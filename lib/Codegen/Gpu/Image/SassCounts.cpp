@@ -19,9 +19,9 @@
 //                                 of four bytes, bits 34 .. 81 followed by bits 16 .. 23
 //
 // A loop extends from the target of a backward branch to that branch. A loop is ignored if its
-// target is inside a loop that ends before the branch: this is the code of a retried wait, which is
-// at the end. Of the innermost loops, the main loop has the most matrix instructions, and among
-// equals the fewest instructions.
+// target is inside a loop that ends before the branch: the branch then belongs to the retry of a
+// wait, whose code is at the end. The main loop is the innermost loop with the most matrix
+// instructions and, among equals, with the fewest instructions.
 //
 // Products in flight are followed through two turns of the main loop, in the order of its
 // instructions, and the second turn is counted.
