@@ -50,7 +50,7 @@ std::optional<uint64_t> JsonValue::asUnsigned() const {
 std::optional<double> JsonValue::asDouble() const {
   if (!is(Kind::integer) && !is(Kind::number))
     return std::nullopt;
-  // The parser has refused numbers that are too large, so one out of range is almost 0.
+  // The parser has refused numbers that are too large, so a number out of range is almost 0.
   return readNumber<double>(*this).value_or(0);
 }
 
@@ -174,7 +174,7 @@ public:
     size_t begin = what.find(": ");
     auto [line, column] = locate(position ? position - 1 : 0);
     what = what.substr(begin == std::string_view::npos ? 0 : begin + 2);
-    // Its end, "last read: '...'", is as long as the string or number in the text.
+    // DETAILS may end in "last read: '...'" with a long string or number, which is shortened.
     size_t last = what.find("; last read: ");
     problem = {line, column, "not JSON: " + std::string(what.substr(0, last))};
     if (last != std::string_view::npos)
@@ -247,7 +247,7 @@ private:
   size_t offset = 0;         ///< bytes read so far
   JsonValue root;
   std::vector<JsonValue *> stack;
-  std::vector<std::set<std::string>> names; ///< of members, for each value on the stack
+  std::vector<std::set<std::string>> names; ///< of the members of each value on the stack
 };
 
 } // namespace

@@ -16,7 +16,8 @@
 //                                              %l, %dx = concatenations of %lc, %dxc
 //
 // 1. A seed is a contraction whose result exceeds the limit. The rows are a parallel loop of the
-//    result and the left operand, but not of the right operand. The longest is tried first.
+//    result and the left operand, but not of the right operand. The longest such loop is tried
+//    first.
 // 2. The group consists of the seed, the readers of every wide result, and ops between members.
 //    - Each member must be a linalg op, in which the rows, if present, are a loop.
 //    - The attempt fails if an op that is no member reads a wide result, or if a member needs a sum
@@ -73,7 +74,7 @@ static Value slice(OpBuilder &b, Location loc, Value v, int64_t dim, int64_t beg
   return tensor::ExtractSliceOp::create(b, loc, v, offsets, sizes, strides);
 }
 
-/// Adds `begin` to the row index in the body, except where it indexes a value of the chunk.
+/// Adds `begin` to the row index in the body, except where the index selects a value of the chunk.
 static void shiftRowIndices(linalg::LinalgOp op, unsigned loop, int64_t begin,
                             llvm::function_ref<bool(OpOperand &)> isLocal) {
   if (begin == 0)

@@ -15,7 +15,7 @@ using namespace mlir;
 void fsdp::buildFusePipeline(OpPassManager &pm, const StepOptions &options) {
   std::shared_ptr<const TargetInfo> target = getTargetInfo(options.codegen);
   pm.addNestedPass<func::FuncOp>(configure(createDecomposeNamedOpsPass(target), options));
-  // Merge the chains that a loss and its gradient share. This may also merge fills, because each
+  // Merge the chains that a loss and its gradient share. Fills may be merged too, because each
   // dispatch gets its own copy.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());

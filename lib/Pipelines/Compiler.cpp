@@ -38,8 +38,7 @@ static LogicalResult runPipeline(StepCompilation &step) {
   return pm.run(*step.module);
 }
 
-/// Compiles the kernels and adds their workspace. After this the plan is exact, and is verified
-/// again.
+/// Compiles the kernels and adds their workspace. The plan is then exact, and is verified again.
 static LogicalResult compileKernels(StepCompilation &step) {
   PassManager pm(step.module->getContext(), ModuleOp::getOperationName());
   auto kernels = std::make_shared<CompiledKernels>();
@@ -192,7 +191,7 @@ LogicalResult fsdp::planWithinLimit(StepCompilation &step) {
     ofBest = std::move(diagnostics);
     if (peak <= asked)
       break;
-    // The workspace begins on a page.
+    // The workspace begins on a page, so round the limit down to a page.
     limit = std::min<int64_t>(llvm::alignDown(std::max<int64_t>(left, 0), pageAlignment),
                               limit - (peak - asked));
   }

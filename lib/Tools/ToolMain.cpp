@@ -39,7 +39,8 @@ void fsdp::startTool(const char *name) {
   llvm::install_fatal_error_handler(reportFatal, const_cast<char *>(name));
   // After --help, llvm::cl ends the process itself, so stdout is flushed at exit.
   static const char *tool = name;
-  llvm::outs(); // constructed first, so that it outlives the exit handler
+  // Construct llvm::outs() first, so that it outlives the exit handler.
+  llvm::outs();
   std::atexit([] {
     llvm::outs().flush();
     if (!llvm::outs().has_error())

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Formats bytes in the largest unit in which the value is at least 1, and integers with digits in
-// groups of three. Allocates no memory.
+// Formats numbers of bytes in the largest unit in which the value is at least 1, and integers with
+// a comma after groups of three digits. Allocates no memory.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Names of devices and backends, and the combinations that are supported.
+// Checks which devices, backends and artifacts can be combined, and creates communicators.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,8 +29,7 @@ static bool isBackend(const fsdprt_session_options &options, const char *name) {
   return std::strcmp(options.backend ? options.backend : "local", name) == 0;
 }
 
-/// Returns the backend that connects ranks. With NCCL, that backend does everything except
-/// collectives.
+/// Returns the backend that connects the ranks. With NCCL, it does everything except collectives.
 static const char *controlOf(const fsdprt_session_options &options) {
   if (isBackend(options, "nccl"))
     return options.control ? options.control : "local";
@@ -61,7 +60,7 @@ bool fsdprt::isDevice(const fsdprt_session_options &options, const char *name) {
   return std::strcmp(options.device ? options.device : "cpu", name) == 0;
 }
 
-/// Checks that the artifact's GEMM backend is the requested one.
+/// Throws Error unless the artifact uses the GEMM backend that the options require.
 static void checkLibraryGemm(const Artifact &artifact, const fsdprt_session_options &options) {
   const char *file = artifact.getFile().c_str();
   std::string wanted = options.gemm ? options.gemm : "auto";
@@ -121,7 +120,8 @@ void fsdprt::checkPlace(const Artifact &artifact, const fsdprt_session_options &
              (ull)options.ranks, (ull)ranks);
 }
 
-/// Returns the values that processes compare when they connect, before they allocate memory.
+/// Returns a text with the values that must be equal in all processes. Processes compare the text
+/// when they connect, before they allocate memory.
 static std::string agreementOf(const Artifact &artifact, const fsdprt_session_options &options) {
   Agreement agreement;
   std::string hash, features;
@@ -159,7 +159,8 @@ static std::unique_ptr<Communicator> makeControl(const Artifact &artifact,
     return std::make_unique<MpiCommunicator>(
         mesh, options.rank, options.own_sums ? MpiReduce::library : MpiReduce::ordered,
         agreementOf(artifact, options), timeoutSeconds,
-        options.meeting_seconds > 0 ? options.meeting_seconds : 60);
+        options.meeting_seconds > 0 ? options.meeting_seconds : 60,
+        options.heartbeat_seconds > 0 ? options.heartbeat_seconds : 4);
   return std::make_unique<ShmCommunicator>(mesh, options.rank, options.channel,
                                            agreementOf(artifact, options), timeoutSeconds, spins);
 }

@@ -4,12 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. A process started by fsdp-run --processes knows its rank.
-//  2. If a launcher's environment names more than one process, each process has the rank given
-//     there. --backend=local, --processes and a different --ranks contradict it and are errors.
-//     Ranks connect over MPI if the launcher is an MPI launcher, else at the given address. With
+//  1. A process that fsdp-run --processes has started gets its rank by the option --launched-rank.
+//  2. If a launcher has started several processes, environment variables give each process its
+//  rank.
+//     --backend=local, --processes and a different --ranks are then errors. Ranks connect over MPI
+//     if the launcher is an MPI launcher, and otherwise at the address in the environment. With
 //     --backend=nccl, collectives run over NCCL.
-//  3. Otherwise this process has all ranks, or starts a process for each.
+//  3. Otherwise this process has all ranks or, with --processes, starts a process for each rank.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +39,7 @@ static void refuseContradictions(const LaunchOptions &options) {
              (ull)options.ranks, place.c_str());
 }
 
-/// Checks the address of ranks that connect without MPI.
+/// Throws Error if ranks have no address at which they can connect without MPI.
 static void checkMeeting(const LaunchOptions &options) {
   const LaunchPlace &place = *options.place;
   if (!place.saysWhere())
@@ -55,8 +56,8 @@ static void checkMeeting(const LaunchOptions &options) {
              place.text().c_str());
 }
 
-/// Checks that the process at the other end of the channel, which gave these options, is the
-/// parent.
+/// Throws Error unless the other end of `launchedChannel` belongs to the parent process, so that
+/// users cannot set the --launched options.
 static void checkLaunched(const LaunchOptions &options) {
   bool isLaunched =
       options.launchedChannel >= 0 && processBehind(options.launchedChannel) == getppid();
@@ -92,10 +93,9 @@ void fsdprt::placeProcess(LaunchOptions &options) {
     badInput("--device=cuda: ranks on GPUs are threads of one process, or processes over NCCL: "
              "expected --backend=local or nccl, found '%s'",
              options.control.c_str());
-  if (options.heartbeatGiven && !options.processes && !options.needsRendezvous)
-    badInput("--heartbeat-seconds applies to processes of one machine (--processes, torchrun), but "
-             "this one %s",
-             options.place ? "meets others over MPI" : "has all ranks");
+  if (options.heartbeatGiven && !options.processes && !options.place)
+    badInput("--heartbeat-seconds applies to several processes (--processes, torchrun, mpirun), "
+             "but this one has all ranks");
 }
 
 void fsdprt::checkPlaceOf(const LaunchOptions &options, uint64_t ranks) {

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The measured age of a heartbeat grows only while this process observes it, so that no rank is
-// blamed if the whole machine was suspended.
+// The age of a heartbeat grows by at most 100 ms per poll, so that the heartbeats are not stale
+// after the whole machine was suspended.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,6 +17,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <unistd.h>
 
 using namespace fsdprt;
 using ull = unsigned long long;
@@ -68,7 +69,15 @@ ProcessSupervisor::ProcessSupervisor(const LaunchOptions &options, const std::ve
   watch->setStringBase(&artifact->manifest());
 }
 
-void ProcessSupervisor::begin() { lastPoll = lastArrival = monotonicSeconds(); }
+void ProcessSupervisor::begin(bool startedRanks) {
+  lastPoll = lastArrival = monotonicSeconds();
+  Watcher &self = host.getBoard().header().watcher;
+  self.process = static_cast<uint32_t>(getpid());
+  self.startedRanks = startedRanks;
+  self.heartbeatSeconds = options.heartbeatSeconds;
+  std::strncpy(self.program, options.program, sizeof self.program - 1);
+  self.heartbeat.store(1, std::memory_order_release);
+}
 
 bool ProcessSupervisor::allEnded() const {
   for (uint32_t rank = 0; rank < heartbeats.size(); ++rank)
@@ -110,7 +119,7 @@ void ProcessSupervisor::setReason(Error error) {
   tell(*reason);
 }
 
-/// Writes the flight record. Returns a text for the end of a message that names its path.
+/// Writes the flight record. Returns a text with its path to append to a message.
 std::string ProcessSupervisor::writeFlightRecord() {
   const SharedControlBlock &board = host.getBoard();
   std::string path = flightRecordPath(options);
@@ -135,8 +144,8 @@ void ProcessSupervisor::takeFailures() {
       setReason(*failure);
 }
 
-/// Checks that ranks connect in time. Each arrival restarts the time limit; the first arrival has
-/// ten times the limit.
+/// Ends the run if no further rank connects within `timeoutSeconds` after the last one that did.
+/// For the first rank, the limit is ten times as long.
 void ProcessSupervisor::checkArrival() {
   if (host.areConnected() || reason)
     return;
@@ -159,12 +168,13 @@ void ProcessSupervisor::reportMissing(const std::string &missing, double limit) 
                            missing.find(',') == missing.npos ? "" : "s", missing.c_str(), limit)});
   for (uint32_t rank = 0; rank < heartbeats.size(); ++rank)
     if ((", " + missing + ",").find(", " + std::to_string(rank) + ",") != std::string::npos)
-      kill(rank, SIGKILL); // A stopped process handles no other signal.
+      kill(rank, SIGKILL); // A stopped process (SIGSTOP) handles no other signal.
 }
 
 void ProcessSupervisor::checkHeartbeats() {
   double now = monotonicSeconds(), since = std::min(now - lastPoll, 2 * pollSeconds);
   lastPoll = now;
+  host.getBoard().header().watcher.heartbeat.fetch_add(1, std::memory_order_release);
   for (uint32_t rank = 0; rank < heartbeats.size(); ++rank) {
     Heartbeat &heart = heartbeats[rank];
     uint64_t beats = host.getBoard().rankSlot(rank).heartbeat.load(std::memory_order_relaxed);
@@ -176,6 +186,6 @@ void ProcessSupervisor::checkHeartbeats() {
     std::string where = describeProgress(rank);
     setReason({FSDPRT_HUNG, format("rank %u (process %d) has sent no heartbeat for %.1f s: %s",
                                    rank, processOf(rank), heart.still, where.c_str())});
-    kill(rank, SIGKILL); // A stopped process handles no other signal.
+    kill(rank, SIGKILL); // A stopped process (SIGSTOP) handles no other signal.
   }
 }

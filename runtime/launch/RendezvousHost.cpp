@@ -4,46 +4,39 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One loop serves all connections. A connection that sends nothing, or no frame, is ignored or
-// closed, without effect on the others. The rendezvous fails if a rank is lost before all ranks
-// have connected, or contradicts the others. The ranks that have connected are then told why; for
-// some seconds, so are ranks that connect later. A process of another job is told so and rejected;
-// it cannot make this job's rendezvous fail.
+// One loop serves all connections. A connection that sends nothing is ignored, and a connection
+// that sends anything but frames is closed. The rendezvous fails if a rank is lost before all ranks
+// have connected, or if the frames of two ranks contradict each other. The host then tells the
+// connected ranks the reason and, for some seconds, ranks that connect later. A process of another
+// job is rejected with a message and cannot make the rendezvous fail.
 //
 //===----------------------------------------------------------------------===//
 
-#include "core/FutexEvent.h"
+#include "launch/Network.h"
 #include "launch/Rendezvous.h"
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <poll.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 using namespace fsdprt;
 
 static constexpr double tellSeconds = 0.5;
-static constexpr double joinSeconds = 10;    // limit from the welcome to the channel
-static constexpr double lingerSeconds = 3;   // time for ranks that connect after a refusal
-static constexpr double occupiedSeconds = 5; // a refused rendezvous may hold the port so long
+static constexpr double joinSeconds = 10;    // time limit for channels after the welcome
+static constexpr double lingerSeconds = 3;   // time for which refuse() waits for further ranks
+static constexpr double occupiedSeconds = 5; // time for which another process may hold the port
 static constexpr size_t mostStrangers = 64;  // limit of unidentified connections
 
 static Descriptor listenAt(const MeetingAddress &address, int type) {
-  Descriptor file(socket(address.address.ss_family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  int yes = 1;
-  if (address.address.ss_family != AF_UNIX)
-    setsockopt(file.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  if (!file.isOpen() ||
-      bind(file.get(), reinterpret_cast<const sockaddr *>(&address.address), address.bytes) != 0 ||
-      listen(file.get(), SOMAXCONN) != 0)
-    return Descriptor();
-  return file;
+  return Descriptor(Network::get().listen(address.address, address.bytes, type));
 }
 
 RendezvousHost::RendezvousHost(const LaunchPlace &place, double seconds, bool asks)
-    : place(place), limit(monotonicSeconds() + seconds), seconds(seconds) {
+    : place(place), limit(Network::get().now() + seconds), seconds(seconds) {
   std::string where;
-  for (double deadline = std::min(limit, monotonicSeconds() + occupiedSeconds);
+  for (double deadline = std::min(limit, Network::get().now() + occupiedSeconds);
        !listening.isOpen();) {
     int problem = EAGAIN;
     std::string unknown;
@@ -62,16 +55,16 @@ RendezvousHost::RendezvousHost(const LaunchPlace &place, double seconds, bool as
     if (problem != EADDRINUSE && problem != EAGAIN)
       badInput("rank 0 cannot listen at %s (MASTER_ADDR, MASTER_PORT): %s", where.c_str(),
                strerror(problem));
-    if (monotonicSeconds() > deadline && problem == EADDRINUSE) {
+    if (Network::get().now() > deadline && problem == EADDRINUSE) {
       std::string answer = asks ? askWhoListens(addresses.back(), place) : "";
       badInput("rank 0 cannot listen at %s (MASTER_ADDR, MASTER_PORT): another process uses it; "
                "choose another MASTER_PORT%s%s",
                where.c_str(), answer.empty() ? "" : "; that process reports: ", answer.c_str());
     }
-    if (monotonicSeconds() > limit)
+    if (Network::get().now() > limit)
       badInput("MASTER_ADDR: the name '%s' could not be resolved within %g s: %s",
                printable(place.address).c_str(), seconds, unknown.c_str());
-    usleep(100000);
+    Network::get().sleep(0.1);
   }
 }
 
@@ -87,8 +80,8 @@ uint32_t RendezvousHost::numKnown() const {
                                              [](const auto &guest) { return guest->isKnown; }));
 }
 
-/// Returns the missing ranks, as "rank 1 of 4" or "ranks 1, 3 of 4", and the number of unidentified
-/// connections.
+/// Returns a text such as "ranks 1, 3 of 4" that names the missing ranks, the last rejected process
+/// and the number of unidentified connections.
 std::string RendezvousHost::missing() const {
   std::string names;
   uint32_t count = 0;
@@ -108,18 +101,23 @@ std::string RendezvousHost::missing() const {
 
 //===- Connections --------------------------------------------------------===//
 
-/// Waits until a message arrives or until `until`, at most for tellSeconds.
-void RendezvousHost::await(int extra, double until) {
-  std::vector<pollfd> wanted = {{listening.get(), POLLIN, 0}, {extra, POLLIN, 0}};
+/// Waits until a descriptor is ready, but not after the time `until` and at most for tellSeconds.
+static void awaitAny(std::vector<pollfd> wanted, double until) {
+  double wait = std::clamp(until - Network::get().now(), 0.0, tellSeconds);
+  Network::get().poll(wanted.data(), wanted.size(), wait + 0.001);
+}
+
+/// Waits until a process connects or sends, or until `until`, at most for tellSeconds.
+void RendezvousHost::await(double until) {
+  std::vector<pollfd> wanted = {{listening.get(), POLLIN, 0}};
   for (const auto &guest : guests)
     wanted.push_back({guest->connection.get(), POLLIN, 0});
-  double wait = std::clamp(until - monotonicSeconds(), 0.0, tellSeconds);
-  poll(wanted.data(), wanted.size(), static_cast<int>(wait * 1000) + 1);
+  awaitAny(std::move(wanted), until);
 }
 
 void RendezvousHost::acceptAll() {
   for (int file;
-       (file = accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0;) {
+       (file = Network::get().accept(listening.get(), SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0;) {
     if (guests.size() - numKnown() >= mostStrangers)
       guests.erase(std::find_if(guests.begin(), guests.end(),
                                 [](const auto &guest) { return !guest->isKnown; }));
@@ -129,7 +127,8 @@ void RendezvousHost::acceptAll() {
   }
 }
 
-/// Returns true if a frame may be a rank's first frame: a hello, or the report of a failure.
+/// Returns true if `frame` may be the first frame of a rank: a hello, or a refusal, by which a rank
+/// reports its failure.
 static bool isHello(const Frame &frame) {
   return frame.kind == Frame::hello || frame.kind == Frame::refusal;
 }
@@ -144,7 +143,7 @@ void RendezvousHost::readAll() {
                          guest.hello.rank, guest.hello.process,
                          printable(guest.hello.host, strlen(guest.hello.host)).c_str()));
     if (state == FrameReader::State::complete && guest.isKnown)
-      guest.reader.clear(); // the rank is known, and no more frames are expected
+      guest.reader.clear(); // A rank sends only one frame. Further frames are ignored.
     else if (state == FrameReader::State::complete &&
              (!isHello(guest.reader.get()) || turnAway(guest)))
       state = FrameReader::State::foreign;
@@ -159,7 +158,7 @@ void RendezvousHost::readAll() {
   }
 }
 
-/// Handles a rank that reports a failure. The rank counts as connected. Throws its error.
+/// Counts a rank that reports a failure as connected, and throws its error.
 void RendezvousHost::takeRefusal(Guest &guest) {
   guest.hello = guest.reader.get();
   guest.isKnown = true;
@@ -176,8 +175,8 @@ static std::string jobWords(const std::string &job) {
 }
 
 /// Returns why a process belongs to another job, or an empty text if it may belong to this job. If
-/// neither job has an id, sessions are compared, but only on one machine: ranks of several machines
-/// are refused later, with a message of their own.
+/// neither job has an id and both processes are on one machine, their sessions are compared.
+/// checkMachines() later refuses processes of other machines.
 std::string RendezvousHost::otherJob(const Frame &hello) const {
   std::string job = hello.job, who = format("rank %u (%s)", hello.rank, nameOf(hello).c_str());
   if (job != place.job)
@@ -192,7 +191,7 @@ std::string RendezvousHost::otherJob(const Frame &hello) const {
                 who.c_str(), printable(hello.session).c_str(), printable(place.session).c_str());
 }
 
-/// If a process is of another job, tells it so and returns true.
+/// If a process belongs to another job, sends it a refusal and returns true.
 bool RendezvousHost::turnAway(const Guest &guest) {
   const Frame &hello = guest.reader.get();
   std::string reason = otherJob(hello);
@@ -208,8 +207,8 @@ bool RendezvousHost::turnAway(const Guest &guest) {
   return true;
 }
 
-/// Accepts a rank. Throws Error if it contradicts earlier ranks; the new rank then counts as
-/// connected, and is told too.
+/// Accepts a rank. Throws Error if the rank contradicts earlier ranks. The rank then counts as
+/// connected, so that refuse() tells it the error.
 void RendezvousHost::admit(Guest &guest) {
   const Frame &hello = guest.hello = guest.reader.get();
   guest.reader.clear();
@@ -217,7 +216,7 @@ void RendezvousHost::admit(Guest &guest) {
   guest.isKnown = true;
   if (hello.secondsLeft > 0)
     // All ranks fail at the same time.
-    limit = std::min(limit, monotonicSeconds() + hello.secondsLeft);
+    limit = std::min(limit, Network::get().now() + hello.secondsLeft);
   if (hello.interface != fsdprt_abi_version())
     badInput("rank %u (%s) has interface %u.%u of the runtime, rank 0 %u.%u; start all ranks from "
              "one installation",
@@ -256,9 +255,9 @@ void RendezvousHost::checkMachines() const {
 }
 
 void RendezvousHost::tellMissing() {
-  if (monotonicSeconds() - lastTold < tellSeconds)
+  if (Network::get().now() - lastTold < tellSeconds)
     return;
-  lastTold = monotonicSeconds();
+  lastTold = Network::get().now();
   Frame frame = Frame::make(Frame::missing);
   std::strncpy(frame.text, missing().c_str(), sizeof frame.text - 1);
   for (const auto &guest : guests)
@@ -266,13 +265,40 @@ void RendezvousHost::tellMissing() {
       sendFrame(guest->connection.get(), frame);
 }
 
-/// Returns a random name. A connecting process must know the name and belong to the same user.
+/// Returns a random name for a socket. Only processes that know the name can connect.
 static std::string secretName() {
   uint64_t words[2] = {};
   if (getrandom(words, sizeof words, 0) != static_cast<ssize_t>(sizeof words))
     failed("cannot draw random numbers: %s", strerror(errno));
   return format("fsdp-run/%016llx%016llx", static_cast<unsigned long long>(words[0]),
                 static_cast<unsigned long long>(words[1]));
+}
+
+/// Returns the ranks that have ended their connection without a channel. A rank keeps the
+/// connection until it has sent its message to the door, so a rank whose message is not there is
+/// lost.
+std::set<uint32_t> RendezvousHost::findEnded(const std::vector<Member> &members) {
+  std::set<uint32_t> ended;
+  for (const auto &guest : guests)
+    if (guest->isKnown && !members[guest->hello.rank].channel.isOpen() &&
+        guest->reader.read(guest->connection.get()) != FrameReader::State::partial)
+      ended.insert(guest->hello.rank);
+  return ended;
+}
+
+void RendezvousHost::acceptMembers(int door, std::vector<Member> &members) {
+  for (int file; (file = Network::get().accept(door, SOCK_CLOEXEC)) >= 0;) {
+    Channel channel(file);
+    std::optional<int> process = processBehind(file);
+    int attached;
+    Message message;
+    if (!process || channel.receive(message, attached, 1) != Channel::Received::message ||
+        message.kind != Message::join || message.rank >= place.ranks ||
+        members[message.rank].channel.isOpen())
+      continue;
+    members[message.rank].channel = Descriptor(channel.release());
+    members[message.rank].process = *process;
+  }
 }
 
 void RendezvousHost::welcome(std::vector<Member> &members) {
@@ -287,38 +313,33 @@ void RendezvousHost::welcome(std::vector<Member> &members) {
     if (guest->isKnown)
       sendFrame(guest->connection.get(), frame);
   members.resize(place.ranks);
-  uint32_t joined = 0;
-  for (double until = monotonicSeconds() + joinSeconds; joined < place.ranks;) {
-    await(door.get(), until);
-    for (int file; (file = accept4(door.get(), nullptr, nullptr, SOCK_CLOEXEC)) >= 0;) {
-      Channel channel(file);
-      std::optional<int> process = processBehind(file);
-      int attached;
-      Message message;
-      if (!process || channel.receive(message, attached, 1) != Channel::Received::message ||
-          message.kind != Message::join || message.rank >= place.ranks ||
-          members[message.rank].channel.isOpen())
-        continue;
-      members[message.rank].channel = Descriptor(channel.release());
-      members[message.rank].process = *process;
-      ++joined;
-    }
+  auto hasJoined = [](const Member &member) { return member.channel.isOpen(); };
+  for (double until = Network::get().now() + joinSeconds;
+       !std::all_of(members.begin(), members.end(), hasJoined);) {
+    // Other connections are not read any more, so they must not end the wait.
+    std::vector<pollfd> wanted = {{door.get(), POLLIN, 0}};
+    for (const auto &guest : guests)
+      if (guest->isKnown && !hasJoined(members[guest->hello.rank]))
+        wanted.push_back({guest->connection.get(), POLLIN, 0});
+    awaitAny(std::move(wanted), until);
+    std::set<uint32_t> ended = findEnded(members);
+    acceptMembers(door.get(), members);
     for (uint32_t rank = 0; rank < place.ranks; ++rank)
-      if (!members[rank].channel.isOpen() && monotonicSeconds() > until)
+      if (!hasJoined(members[rank]) && (ended.count(rank) || Network::get().now() > until))
         throw Error(FSDPRT_LOST, format("rank %u (%s) was lost after all ranks had met", rank,
                                         nameOf(find(rank)->hello).c_str()));
   }
 }
 
-/// Tells the ranks the reason of the failure. Ranks that connect in the next seconds are also told
-/// of bad input, because they would be refused as well. After other errors the address is freed at
-/// once, because later ranks may belong to another attempt.
+/// If `reason` is bad input, waits some seconds for further ranks, because they would be refused as
+/// well. After other errors, returns without waiting, because ranks that connect later may belong
+/// to another attempt.
 void RendezvousHost::refuse(const Error &reason, std::set<uint32_t> told) {
   Frame frame = Frame::make(Frame::refusal);
   frame.status = reason.status;
   std::strncpy(frame.text, reason.what(), sizeof frame.text - 1);
   bool staysTrue = reason.status == FSDPRT_BAD_INPUT;
-  for (double until = monotonicSeconds() + lingerSeconds; monotonicSeconds() < until;) {
+  for (double until = Network::get().now() + lingerSeconds; Network::get().now() < until;) {
     for (auto guest = guests.begin(); guest != guests.end();) {
       Guest &each = **guest;
       FrameReader::State state =
@@ -334,7 +355,7 @@ void RendezvousHost::refuse(const Error &reason, std::set<uint32_t> told) {
     }
     if (told.size() >= place.ranks || !staysTrue)
       return;
-    await(-1, until);
+    await(until);
     acceptAll();
   }
 }
@@ -343,10 +364,10 @@ std::vector<RendezvousHost::Member> RendezvousHost::gather() {
   std::vector<Member> members;
   try {
     while (numKnown() < place.ranks) {
-      await(-1, limit);
+      await(limit);
       acceptAll();
       readAll();
-      if (numKnown() < place.ranks && monotonicSeconds() > limit)
+      if (numKnown() < place.ranks && Network::get().now() > limit)
         throw Error(FSDPRT_HUNG,
                     format("%s did not arrive within %g s", missing().c_str(), seconds));
       if (numKnown() < place.ranks)

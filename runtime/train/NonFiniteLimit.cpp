@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Counts non-finite steps as described in NonFiniteLimit.h.
+// Implements NonFiniteLimit.h.
 //
 //===----------------------------------------------------------------------===//
 

@@ -63,7 +63,7 @@ static std::string whyNotAsked(StringRef name) {
   return isOfLlvm || (row && !row->isPlan) ? "'" + name.str() + "' is not part of a plan" : "";
 }
 
-/// Step 1 of the list above.
+/// Parses a question (step 1 of the list above).
 static std::optional<Question> readQuestion(StringRef text) {
   Question question{text.str(), "", {}};
   auto fail = [&](const llvm::Twine &message) {
@@ -168,7 +168,7 @@ static int64_t getInteger(const llvm::json::Object *object, StringRef name) {
   return object ? object->getInteger(name).value_or(0) : 0;
 }
 
-/// Step 3 of the list above, for one plan.
+/// Runs one plan and returns its measures (for step 3 of the list above).
 static Answer plan(StringRef program, ArrayRef<std::string> command) {
   Answer answer;
   llvm::SmallString<128> out, err;

@@ -45,7 +45,7 @@ struct Uses {
 } // namespace
 
 /// Collects the uses of a scalar inside a body, through casts, selects and other ops with one
-/// result. Appends the results of generics that yield it to `further`.
+/// result. Appends to `further` the results of generics that yield the scalar.
 static void collectScalar(Value value, Uses &uses, SmallVectorImpl<Value> &further,
                           unsigned depth) {
   for (OpOperand &use : value.getUses()) {

@@ -7,7 +7,7 @@
 // Models come from exporters of other versions of MLIR, with dialects that are not linked here.
 // After the parser's own error, a second one explains the probable cause.
 //
-// 1. Check the limits of the text (ParseLimits.cpp).
+// 1. Check the limits of the text (CheckLimits.cpp).
 // 2. Parse it. If the parser crashes, an error names the file (ParserGuard).
 // 3. Check the limits of the IR, which a bytecode file may exceed.
 //
@@ -114,7 +114,7 @@ OwningOpRef<ModuleOp> fsdp::parseModel(std::unique_ptr<llvm::MemoryBuffer> file,
   constexpr StringLiteral bytecode = "ML\xefR";
   if (!text.starts_with(bytecode) && failed(checkText(text, name, sources, limits, context)))
     return nullptr;
-  // RefuseForeign.cpp reports ops of unknown dialects in generic form.
+  // Allow unknown dialects here, because RefuseForeign.cpp reports their ops in generic form.
   bool allowed = context->allowsUnregisteredDialects();
   context->allowUnregisteredDialects(true);
   OwningOpRef<ModuleOp> module;

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// At most one message to each peer is in flight, so that messages to a stopped peer do not pile up.
+// At most one message to each process is in flight, so that messages to a stopped process do not
+// use more and more memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +26,7 @@ MpiHeartbeat::MpiHeartbeat(MpiLibrary &mpi, Watchdog &watchdog, fsdprt_mpi_handl
   }
 }
 
-/// Leaks the peers' memory if MPI may still send from it.
+/// Leaks `peers` if MPI may still read messages in it.
 MpiHeartbeat::~MpiHeartbeat() {
   bool pending = false;
   for (Peer &peer : peers) {
@@ -73,6 +74,7 @@ void MpiHeartbeat::take(uint32_t rank) {
   progress.collective.store(message.collective, std::memory_order_relaxed);
   progress.beats.store(message.beats, std::memory_order_relaxed);
   peer.heard.fetch_add(1, std::memory_order_relaxed);
+  peer.still = 0;
   peer.left = message.last != 0;
   if (message.failed && !message.last)
     watchdog.fail(std::min<uint32_t>(message.failed, FSDPRT_ABANDONED));
@@ -88,13 +90,15 @@ void MpiHeartbeat::tell(uint32_t rank, const Message &message) {
 }
 
 void MpiHeartbeat::beat() {
-  double now = monotonicSeconds();
+  double now = monotonicSeconds(), since = std::min(now - lastBeat, 2 * secondsBetween);
+  lastBeat = now;
   bool due = now - lastTold >= secondsBetween;
   const Message message = describe();
   for (uint32_t rank = 0; rank < peers.size(); ++rank) {
     Peer &peer = peers[rank];
     if (rank == mpi.rank())
       continue;
+    peer.still += since;
     while (!peer.left && mpi.isDone(&peer.receiving, 1)) {
       take(rank);
       if (!peer.left)
@@ -106,6 +110,13 @@ void MpiHeartbeat::beat() {
   }
   if (due)
     lastTold = now;
+}
+
+std::optional<uint32_t> MpiHeartbeat::silent(double seconds) const {
+  for (uint32_t rank = 0; rank < peers.size(); ++rank)
+    if (rank != mpi.rank() && !peers[rank].left && heard(rank) && peers[rank].still > seconds)
+      return rank;
+  return std::nullopt;
 }
 
 bool MpiHeartbeat::haveAllLeft() const {

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Several times per second every process sends all others its RankProgress, the status of a
-// failure, and whether it leaves. Received messages update the watchdog. The caller holds the
-// library's mutex.
+// Several times per second, every process sends a message to all others: the progress of its rank,
+// the status of a failure, and whether the process leaves the run. Received messages update the
+// watchdog. The caller of these functions must hold the mutex of the library.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,6 +15,7 @@
 
 #include "collectives/Watchdog.h"
 #include "collectives/mpi/MpiLibrary.h"
+#include <optional>
 
 namespace fsdprt {
 
@@ -23,14 +24,18 @@ public:
   MpiHeartbeat(MpiLibrary &mpi, Watchdog &watchdog, fsdprt_mpi_handle over, int tag);
   ~MpiHeartbeat();
 
-  /// Receives messages, and sends messages to the others when they are due.
+  /// Receives messages, and sends messages if the last ones are old enough or if a failure or the
+  /// leaving of this process is new.
   void beat();
-  /// Returns the number of messages from the process of a rank, with or without progress.
+  /// Returns the number of messages that the process of a rank has sent.
   uint64_t heard(uint32_t rank) const { return peers[rank].heard.load(std::memory_order_relaxed); }
+  /// Returns a rank whose process has sent no message for `seconds`, though it sent one before and
+  /// has not left. Time counts only while this process calls beat().
+  std::optional<uint32_t> silent(double seconds) const;
   /// Announces that this process sends no more. When all have done so, no message is in flight.
   void leave() { leaving = true; }
   bool haveAllLeft() const;
-  /// Returns true if all others have been told of the failure, according to MPI.
+  /// Returns true if messages with the failure have been sent to all other processes.
   bool isFailureTold() const;
 
 private:
@@ -44,6 +49,7 @@ private:
     fsdprt_mpi_handle receiving, sending;
     bool left = false, toldLast = false, toldFailure = false;
     std::atomic<uint64_t> heard{0};
+    double still = 0;                             ///< seconds since the last message
     char program[2][64] = {}, label[2][144] = {}; // double buffer; `turn` is current
     uint32_t turn = 0;
   };
@@ -58,7 +64,7 @@ private:
   fsdprt_mpi_handle over;
   int tag;
   std::vector<Peer> peers;
-  double lastTold = 0;
+  double lastTold = 0, lastBeat = 0;
   bool leaving = false;
 };
 

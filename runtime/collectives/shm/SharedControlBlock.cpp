@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// New shared memory is zero, which is the initial value of every field.
+// New shared memory is zero, which is the initial value of every member.
 //
 //===----------------------------------------------------------------------===//
 
@@ -71,6 +71,12 @@ SharedControlBlock::~SharedControlBlock() {
     munmap(base, bytes);
   if (file >= 0)
     close(file);
+}
+
+std::string Watcher::silence() const {
+  return format("the process that %s (process %u) has sent no heartbeat for %g s",
+                startedRanks ? "started the ranks" : "watches the ranks", process,
+                heartbeatSeconds);
 }
 
 std::unique_ptr<Watchdog> SharedControlBlock::watchdog(double timeoutSeconds) const {

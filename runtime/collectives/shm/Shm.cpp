@@ -4,21 +4,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Between programs, exchange number n is written to words[n % 2] of every rank slot. A rank writes
-// exchange n + 2 only after all ranks have published exchange n + 1, and so have read exchange n.
+// Call number n of exchange() writes to words[n % 2] of the rank's slot. Call n + 2 may overwrite
+// the data of call n, because it follows call n + 1, which waits until all ranks have read that
+// data.
 //
 // collect() sends segments through the sender's mailbox. `sent` counts the segments that the sender
-// wrote, `received` those that rank 0 has read.
+// has written, and `received` counts the segments that rank 0 has read.
 //
-// A separate thread increments the process's heartbeat. So a stopped process can be told from a
-// process that computes or writes files. The time limit of a wait restarts with each heartbeat
-// between programs, and with each progress of the awaited rank within programs.
+// A separate thread increments the heartbeat of the process, also while the rank computes or writes
+// files. A stale heartbeat thus means that the process is stopped. Within programs, the time limit
+// of a wait restarts with each progress of the awaited rank; between programs, with each heartbeat.
 //
 //===----------------------------------------------------------------------===//
 
 #include "collectives/shm/Shm.h"
 #include "core/Agreement.h"
 #include <algorithm>
+#include <csignal>
+#include <cstdio>
 #include <cstring>
 
 using namespace fsdprt;
@@ -49,7 +52,7 @@ ShmCommunicator::ShmCommunicator(Mesh mesh, uint32_t rank, int descriptor,
   if (block->ranks() != ranks())
     badInput("expected a control block of %u ranks, found one of %u", ranks(), block->ranks());
   watchdog = block->watchdog(timeout);
-  // The first beat() keeps a process that is stopped early from seeming absent.
+  // A heartbeat of 0 would mean that the process has not connected.
   beat();
   heart = std::thread([this] { beatHeart(); });
 }
@@ -69,15 +72,38 @@ void ShmCommunicator::beatHeart() {
   while (!ending) {
     uint32_t seen = endingEvent.read();
     beat();
-    // A closed channel means that the process that watches the ranks is gone.
     if (channel.isClosed())
       watchdog->fail();
+    checkWatcher();
     if (!ending)
       endingEvent.sleep(seen, heartbeatMilliseconds);
   }
 }
 
+/// Ends a process that watches the ranks but has no heartbeat: it is stopped, so it would remain
+/// when the ranks have ended. If it has started the ranks, they end with it, so the reason is
+/// printed here. As in ProcessSupervisor, time counts only while this process runs.
+void ShmCommunicator::checkWatcher() {
+  Watcher &watcher = block->header().watcher;
+  double now = monotonicSeconds(), since = now - lastLooked;
+  uint64_t beats = watcher.heartbeat.load(std::memory_order_acquire);
+  bool beatsOn = beats == 0 || beats != watcherBeats || lastLooked == 0;
+  watcherSilent = beatsOn ? 0 : watcherSilent + std::min(since, 2e-3 * heartbeatMilliseconds);
+  watcherBeats = beats;
+  lastLooked = now;
+  if (beatsOn || watcherSilent <= watcher.heartbeatSeconds || watcher.isSilent.exchange(1))
+    return;
+  watchdog->fail(FSDPRT_HUNG);
+  if (watcher.startedRanks)
+    std::fprintf(stderr, "%s: error: %s; ending it and all ranks\n", watcher.program,
+                 watcher.silence().c_str());
+  ::kill(static_cast<pid_t>(watcher.process), SIGKILL);
+}
+
 void ShmCommunicator::poll() {
+  if (watchdog->hasFailed() && block->header().watcher.isSilent)
+    throw Error(FSDPRT_HUNG,
+                describeProgress(firstRank()) + ": " + block->header().watcher.silence());
   if (watchdog->hasFailed() && channel.isClosed())
     throw Error(FSDPRT_LOST,
                 format("%s: the process that watches the ranks (started by rank 0) is gone",
@@ -85,8 +111,8 @@ void ShmCommunicator::poll() {
   Communicator::poll();
 }
 
-/// Receives a message of the given kind. The host enforces `timeout` with a refusal; the longer
-/// limit here is for a host that is gone.
+/// Receives a message of the given kind. If other ranks are late, the host sends a refusal after
+/// `timeout`. The longer limit in this function detects that the host does not answer.
 Message ShmCommunicator::receive(Message::Kind kind, int &attached) {
   Message message;
   Channel::Received got = channel.receive(message, attached, timeout * 2 + 10);
@@ -168,7 +194,7 @@ void ShmCommunicator::awaitDesk(uint32_t rank, const char *why, Ready ready) {
 }
 
 void ShmCommunicator::exchange(const void *mine, size_t bytes, void *all) {
-  // poll() reports failures even if no exchange ever waits.
+  // Without poll(), a rank would not notice a failure if its exchanges never have to wait.
   poll();
   SharedControlBlock::RankSlot &rankSlot = block->rankSlot(firstRank());
   uint64_t round = rankSlot.exchanges.load(std::memory_order_relaxed) + 1;

@@ -4,9 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Every process has one rank. The rank's arena is in a memfd, and all other arenas are mapped
-// read-only. Slots, events and mailboxes are in the control block, which the starting process
-// created (ShmHost.h).
+// Every process has one rank. The arena of the rank is in a memfd, and the arenas of all other
+// ranks are mapped read-only. Slots, events and mailboxes are in the control block.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +21,9 @@ namespace fsdprt {
 
 class ShmCommunicator final : public PeerMemory {
 public:
-  /// Takes over the descriptor `channel`, the rank's end. Connects to the other ranks before memory
-  /// is allocated. Throws Error if the ranks' agreements (core/Agreement.h) differ.
+  /// Sends `agreement` to the host and receives the control block. Takes ownership of `channel`,
+  /// the descriptor of the rank's channel. Throws Error if the agreements of ranks differ
+  /// (core/Agreement.h).
   ShmCommunicator(Mesh mesh, uint32_t rank, int channel, const std::string &agreement,
                   double timeoutSeconds, uint32_t spins);
   ~ShmCommunicator() override;
@@ -44,6 +44,7 @@ private:
   void writeNames();
   void beat();
   void beatHeart();
+  void checkWatcher();
   /// Waits until ready(), which `rank` makes true. Throws Error if the process of `rank` sends no
   /// heartbeat within the time limit.
   template <typename Ready>
@@ -54,6 +55,8 @@ private:
   ArenaMemory own;
   std::vector<std::unique_ptr<PeerArena>> arenas;
   double timeout;
+  uint64_t watcherBeats = 0;                ///< last value of the watcher's heartbeat
+  double watcherSilent = 0, lastLooked = 0; ///< seconds without a new value; time of the last check
   std::atomic<bool> ending{false};
   FutexEvent endingEvent;
   std::thread heart;

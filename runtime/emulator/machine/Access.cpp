@@ -160,9 +160,9 @@ static uint64_t sectors(const uint64_t *addresses, unsigned count, unsigned size
   return std::unique(all, all + found) - all;
 }
 
-/// Counts passes over the 32 banks of 4 bytes. Half a warp at a time makes 8-byte accesses, and a
-/// quarter 16-byte accesses. Such a group of lanes needs as many passes as there are distinct words
-/// in its most used bank.
+/// Counts passes over the 32 banks of 4 bytes. 8-byte accesses are made by half a warp at a time,
+/// and 16-byte accesses by a quarter. Lanes that access together need as many passes as there are
+/// distinct words in their most used bank.
 static void countPasses(const uint64_t *offsets, unsigned count, unsigned size,
                         Counters &counters) {
   unsigned words = size < 4 ? 1 : size / 4, lanes = warpSize / words;

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Clusters run one after another. The warps of a cluster take turns in a fixed order; a turn ends
-// when the warp waits or has executed a number of instructions. Lanes that diverge at a branch form
-// a tree of splits; the parent split waits at the point of reconvergence.
+// when the warp waits or has executed a given number of instructions. Lanes that diverge at a
+// branch form a tree of splits; the parent split waits at the point of reconvergence.
 //
 //===----------------------------------------------------------------------===//
 
@@ -61,12 +61,12 @@ struct Split {
   bool isReady() const { return !isOver && !children && waiting.kind == Waiting::Nothing; }
 };
 
-/// Groups of cp.async that a thread has not waited for: the agent's time at each group's end.
+/// Groups of cp.async that a thread has not waited for, with the agent's time at each group's end.
 struct AsyncCopies {
   std::deque<Time> groups;
 };
 
-/// Groups of cp.async.bulk. A copy has its agent and the agent's times after reads and writes.
+/// Groups of cp.async.bulk. A copy records its agent and the agent's times after reads and writes.
 struct BulkGroups {
   struct Copy {
     uint32_t agent;
@@ -188,7 +188,7 @@ public:
   std::vector<std::unique_ptr<Warp>> warps;
   std::vector<Warpgroup> warpgroups; ///< warpgroups up to the last one that has used wgmma
   NamedBarrier barriers[16];
-  std::map<uint64_t, Mbarrier> mbarriers; ///< by their offsets in shared memory
+  std::map<uint64_t, Mbarrier> mbarriers; ///< by offset in shared memory
 };
 
 class Cluster {

@@ -34,7 +34,8 @@ static WarpProducts &productsOf(Warp &warp) {
   return warp.products;
 }
 
-/// Returns the warpgroup of a warp: four consecutive warps of a block, from a multiple of four.
+/// Returns the warpgroup of a warp: four consecutive warps of a block, beginning at a multiple of
+/// four.
 static Warpgroup &groupOf(Warp &warp) {
   Block &block = warp.block;
   unsigned number = warp.index / groupWarps;

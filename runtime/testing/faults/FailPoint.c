@@ -6,8 +6,9 @@
 //
 // Preloaded with LD_PRELOAD. Counts the calls that change files below the folder FAIL_IN. Before
 // call number FAIL_AT the process is killed (FAIL_HOW=kill), or that call and all later ones that
-// need disk space fail with ENOSPC (FAIL_HOW=full). FAIL_LOG gets a line per call. With
-// FAIL_HOW=replace, files opened to be read are FAIL_OTHER instead. FAIL_RANK limits it to a rank.
+// need disk space fail with ENOSPC (FAIL_HOW=full) or EIO (FAIL_HOW=io). FAIL_LOG gets a line per
+// call. With FAIL_HOW=replace, files opened to be read are FAIL_OTHER instead. FAIL_RANK limits it
+// to a rank.
 //
 //===----------------------------------------------------------------------===*/
 
@@ -26,11 +27,11 @@
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 static int calls;
-static char names[1024][256]; /* of open files below the folder, by descriptor */
+static char names[1024][256]; /* names of open files below the folder, by descriptor */
 
 #define NEXT(function) ((__typeof__(&function))dlsym(RTLD_NEXT, #function))
 
-/* Returns 1 if FAIL_RANK is unset, or the rank by --launched-rank or RANK. */
+/* Returns 1 if FAIL_RANK is unset or equals the rank in --launched-rank or RANK. */
 static int isMeant(void) {
   static int known; /* 1 no, 2 yes */
   const char *rank = getenv("FAIL_RANK");
@@ -44,6 +45,8 @@ static int isMeant(void) {
     NEXT(close)(fd);
   line[size > 0 ? size : 0] = 0;
   const char *own = getenv("RANK"); /* set by other launchers */
+  if (!own)
+    own = getenv("OMPI_COMM_WORLD_RANK");
   known = own && strcmp(own, rank) == 0 ? 2 : 1;
   for (ssize_t i = 0; i < size; i += (ssize_t)strlen(line + i) + 1)
     if (strcmp(line + i, wanted) == 0)
@@ -76,9 +79,10 @@ static int passes(const char *what, const char *path, int needsRoom) {
   if (limit && number >= limit && how && strcmp(how, "kill") == 0)
     raise(SIGKILL);
   pthread_mutex_unlock(&guard);
-  if (!limit || number < limit || !needsRoom || !how || strcmp(how, "full") != 0)
+  int fails = how && (strcmp(how, "full") == 0 || strcmp(how, "io") == 0);
+  if (!limit || number < limit || !needsRoom || !fails)
     return 0;
-  errno = ENOSPC;
+  errno = strcmp(how, "io") == 0 ? EIO : ENOSPC;
   return 1;
 }
 
@@ -129,7 +133,7 @@ int rename(const char *from, const char *to) {
 }
 
 int unlinkat(int folder, const char *path, int flags) {
-  passes("unlinkat", path, 0); /* in any folder: only saving removes files */
+  passes("unlinkat", path, 0); /* Counts files of any folder, because only saving removes files. */
   return NEXT(unlinkat)(folder, path, flags);
 }
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A JSON reader for CLI11, which applies the values of options that the command line does not set.
-// An unknown key is an error, whose message suggests the most similar known key.
+// Implements a reader of JSON for CLI11, which uses the values of those options that the command
+// line does not set. If a key is unknown, the error message suggests the most similar known key.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ using namespace fsdprt;
 using fsdpcommon::JsonValue;
 using Kind = JsonValue::Kind;
 
-/// Names of options by the corresponding keys of Hugging Face's Trainer.
+/// Names of options by the corresponding keys of the Hugging Face Trainer.
 static const std::map<std::string, std::string> aliases = {{"max_steps", "steps"},
                                                            {"learning_rate", "lr"},
                                                            {"warmup_steps", "warmup"},
@@ -39,7 +39,7 @@ static std::string spell(std::string key) {
   return key;
 }
 
-/// Returns the number of insertions, deletions and replacements between two words.
+/// Returns the least number of insertions, deletions and replacements that turn `a` into `b`.
 static size_t distance(const std::string &a, const std::string &b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), 0);
@@ -132,7 +132,7 @@ private:
            member.line, member.column);
   }
 
-  /// Returns the elements of a list as words. A list denotes an option that is given several times.
+  /// Returns the elements of a list as words. A list stands for an option that is given repeatedly.
   std::vector<std::string> writeAll(const fsdpcommon::JsonMember &list) const {
     if (list.value.elements.empty())
       refuse("'" + printable(list.name) + "': expected at least one value, found an empty list",
@@ -150,7 +150,7 @@ private:
              value.line, value.column);
     std::optional<double> number = value.is(Kind::number) ? value.asDouble() : std::nullopt;
     if (number && std::floor(*number) == *number && std::abs(*number) < 1e15)
-      // Whole numbers may be written as floats, such as 1e3 steps.
+      // A whole number may be written as a float, such as 1e3.
       return std::to_string(static_cast<long long>(*number));
     return value.text;
   }

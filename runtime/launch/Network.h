@@ -1,0 +1,45 @@
+//===- Network.h - System calls of the rendezvous ---------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The rendezvous names addresses, waits and reads the clock through this interface only. So a test
+// can run its code with its own clock, and in each order of the processes (test/explore). Bytes go
+// through ordinary sockets.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_LAUNCH_NETWORK_H
+#define FSDPRT_LAUNCH_NETWORK_H
+
+#include <cstddef>
+#include <poll.h>
+#include <sys/socket.h>
+
+namespace fsdprt {
+
+class Network {
+public:
+  virtual ~Network();
+  /// Returns the seconds of a monotonic clock.
+  virtual double now();
+  virtual void sleep(double seconds);
+  /// Waits until a descriptor is ready, at most for `seconds`. Returns the number of those that
+  /// are.
+  virtual int poll(pollfd *wanted, size_t count, double seconds);
+  /// Returns a descriptor that listens at an address, or -1, with the reason in errno.
+  virtual int listen(const sockaddr_storage &address, socklen_t bytes, int type);
+  virtual int accept(int listener, int flags);
+  /// Connects a socket. Returns 0 or -1, as connect(2) does.
+  virtual int connect(int file, const sockaddr_storage &address, socklen_t bytes);
+
+  /// Returns the network in use.
+  static Network &get();
+  /// Replaces the network; null stands for the system's. For tests.
+  static void replace(Network *network);
+};
+
+} // namespace fsdprt
+
+#endif // FSDPRT_LAUNCH_NETWORK_H

@@ -1,0 +1,220 @@
+//===- SaveCrashTest.cpp - Power failures while a run saves -----*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//  1. fsdp-run saves several times, and FileRecorder.c records its calls.
+//  2. After each call, CrashStates.h gives all trees that a power failure may leave.
+//  3. SavedRun reads each tree that differs. If a save was complete ("saved step N" was printed),
+//  it
+//     must find that save or a later one; otherwise that, or nothing. What it finds must be equal
+//     to the save of a run without a failure, and a run must be able to go on saving there.
+//
+// Tests with a planted mistake (a call of fsync left out, a rename too early) check that step 3
+// finds it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "core/Error.h"
+#include "core/HashText.h"
+#include "test/explore/CrashStates.h"
+#include "test/run/RunFixture.h"
+#include "train/Handles.h"
+#include "train/SaveFolder.h"
+#include "train/SaveIndex.h"
+#include "train/SavedRun.h"
+#include <algorithm>
+#include <set>
+
+using namespace fsdprt;
+using namespace fsdprt::test;
+
+namespace {
+/// Recorded calls of a run, and what was on the disk before.
+struct Recording {
+  Tree before;
+  uint64_t saved = 0; ///< step of the last complete save in `before`
+  std::vector<FileOp> ops;
+};
+
+class SaveCrash : public Run {
+protected:
+  void SetUp() override {
+    Run::SetUp();
+    expect(0, "saved step 4", "toy2.fsdp --steps=4 --save-every=1 --save=whole");
+    for (uint64_t step = 1; step <= 4; ++step)
+      golden[step] =
+          readIndex("index.json", text("whole/" + saveName(step) + "/index.json")).sha256;
+    call(fsdprt_artifact_open, at("toy2.fsdp").c_str(), &artifact);
+  }
+  void TearDown() override {
+    fsdprt_artifact_close(artifact);
+    Run::TearDown();
+  }
+
+  /// Runs fsdp-run, which saves to disk/saves, and records its calls. `saved` is the step of a
+  /// complete save that is there already.
+  Recording record(const std::string &options, uint64_t saved = 0) {
+    bash("mkdir -p disk; rm -f ops");
+    Recording recording = {readTree(at("disk")), saved, {}};
+    Result result =
+        run("toy2.fsdp --steps=4 --save-every=1 --save=disk/saves " + options,
+            "LD_PRELOAD=" FSDPRT_RECORDER " RECORD_IN=" + at("disk") + " RECORD_TO=" + at("ops"));
+    EXPECT_EQ(result.code, 0) << result.output;
+    recording.ops = readOps(at("ops"));
+    return recording;
+  }
+
+  /// Reads what a power failure left. Returns what is wrong, or an empty text.
+  std::string judge(const Tree &tree, uint64_t saved) {
+    writeTree(at("crash"), tree);
+    std::string found, saves = at("crash") + "/saves";
+    SavedRun run;
+    try {
+      run.open(saves, at("toy2.fsdp"), artifact, std::nullopt);
+    } catch (const Error &error) {
+      return saved ? "no save is found, though step " + std::to_string(saved) +
+                         " was saved: " + error.what()
+                   : "";
+    }
+    uint64_t step = run.state().step;
+    if (step < saved)
+      return "step " + std::to_string(step) + " is found, though step " + std::to_string(saved) +
+             " was saved";
+    if (run.sha256() != golden[step])
+      return "step " + std::to_string(step) + " differs from the save of an undisturbed run";
+    try {
+      SaveFolder().open(saves, run.getFolder(), !run.fallback().empty());
+    } catch (const Error &error) {
+      return std::string("a run cannot go on saving: ") + error.what();
+    }
+    return "";
+  }
+
+  /// Judges the states after each call. Returns the first problem, or an empty text.
+  std::string explore(const Recording &recording) {
+    Disk disk(recording.before);
+    std::string problem;
+    uint64_t saved = recording.saved;
+    for (size_t i = 0; problem.empty() && i <= recording.ops.size(); ++i) {
+      disk.forEachState([&](const Tree &tree) {
+        std::string key = std::to_string(saved);
+        for (const auto &[name, content] : tree)
+          key += "|" + name + "=" +
+                 (content ? std::to_string(std::hash<std::string>()(*content)) : "folder");
+        auto [verdict, isNew] = verdicts.try_emplace(sha256Text(key.data(), key.size()));
+        if (isNew)
+          verdict->second = judge(tree, saved);
+        problem = verdict->second;
+        return problem.empty();
+      });
+      if (!problem.empty())
+        problem += "; a power failure after call " + std::to_string(i) +
+                   (i ? ", " + recording.ops[i - 1].text(at("disk")) : std::string());
+      if (i == recording.ops.size())
+        break;
+      const FileOp &op = recording.ops[i];
+      if (op.kind == 's')
+        saved = std::stoull(op.data.substr(sizeof "saved step"));
+      else
+        disk.perform(op, at("disk"));
+    }
+    return problem;
+  }
+
+  /// Checks that the model agrees with the file system about a recording, so that no call was
+  /// missed.
+  void expectComplete(const Recording &recording) {
+    Disk disk(recording.before);
+    for (const FileOp &op : recording.ops)
+      if (op.kind != 's')
+        disk.perform(op, at("disk"));
+    EXPECT_EQ(disk.current(), readTree(at("disk")));
+    EXPECT_EQ(std::count_if(recording.ops.begin(), recording.ops.end(),
+                            [](const FileOp &op) { return op.kind == 's'; }),
+              static_cast<ptrdiff_t>(4 - recording.saved));
+  }
+
+  std::map<uint64_t, std::string> golden; ///< hash of the index by step
+  fsdprt_artifact *artifact = nullptr;
+  /// What judge() has said, by the hash of the tree and of the step that was saved.
+  std::map<std::string, std::string> verdicts;
+};
+} // namespace
+
+TEST_F(SaveCrash, NothingIsLost) {
+  for (const char *options : {"", "--keep=1", "--keep=2 --processes"}) {
+    bash("rm -rf disk");
+    Recording recording = record(options);
+    expectComplete(recording);
+    EXPECT_EQ(explore(recording), "") << options;
+  }
+  std::printf("%zu states\n", verdicts.size());
+  EXPECT_GT(verdicts.size(), 500u);
+}
+
+// A process died between the two renames of a save: step 2 is there, but 'latest' names step 1. The
+// run computes step 2 again.
+TEST_F(SaveCrash, ReplacesASaveThatLatestDoesNotName) {
+  bash("mkdir disk; cp -r whole disk/saves; rm -r disk/saves/step-0000000[34]");
+  std::string line = saveName(1) + " " + golden[1] + "\n";
+  writeFile(at("disk/saves/latest"), line.data(), line.size());
+  Recording recording = record("--resume=disk/saves", 1);
+  expectComplete(recording);
+  EXPECT_EQ(explore(recording), "");
+}
+
+// The newest save is damaged. The run resumes from step 1 and replaces step 2.
+TEST_F(SaveCrash, ReplacesADamagedSave) {
+  bash("mkdir disk; cp -r whole disk/saves; rm -r disk/saves/step-0000000[34]; "
+       "truncate -s 99 disk/saves/step-00000002/rank-00001.safetensors");
+  std::string line = saveName(2) + " " + golden[2] + "\n";
+  writeFile(at("disk/saves/latest"), line.data(), line.size());
+  Recording recording = record("--resume=disk/saves --keep=1", 1);
+  expectComplete(recording);
+  EXPECT_EQ(explore(recording), "");
+}
+
+//===- Planted mistakes ---------------------------------------------------===//
+
+// Every call of fsync is needed: without any one of them, a power failure loses a save.
+TEST_F(SaveCrash, FindsEveryMissingFlush) {
+  Recording recording = record("--keep=1");
+  size_t planted = 0;
+  for (size_t i = 0; i < recording.ops.size(); ++i) {
+    if (recording.ops[i].kind != 'f')
+      continue;
+    Recording mutant = recording;
+    mutant.ops.erase(mutant.ops.begin() + static_cast<ptrdiff_t>(i));
+    std::string call = recording.ops[i].text(at("disk"));
+    EXPECT_NE(explore(mutant), "") << "without call " << i << ", " << call;
+    ++planted;
+  }
+  std::printf("%zu calls of fsync, %zu states\n", planted, verdicts.size());
+  EXPECT_GE(planted, 4u * 6);
+}
+
+// A folder gets the name of a save before its files are flushed.
+TEST_F(SaveCrash, FindsAnEarlyRename) {
+  Recording recording = record("--keep=1");
+  auto isRename = [](const FileOp &op) {
+    return op.kind == 'r' && op.other.find("/step-") != op.other.npos;
+  };
+  auto rename = std::find_if(recording.ops.begin(), recording.ops.end(), isRename);
+  ASSERT_NE(rename, recording.ops.end());
+  std::string from = rename->path;
+  // The two calls of fsync on the ranks' files, and that on the folder, now follow the rename.
+  auto flush = std::find_if(recording.ops.begin(), rename, [&](const FileOp &op) {
+    return op.kind == 'f' && op.path.find("/rank-00000") != op.path.npos;
+  });
+  ASSERT_NE(flush, rename);
+  FileOp late = *flush;
+  late.path = rename->other + late.path.substr(from.size());
+  recording.ops.insert(rename + 1, late);
+  recording.ops.erase(
+      std::find_if(recording.ops.begin(), recording.ops.end(), [&](const FileOp &op) {
+        return op.kind == 'f' && op.path.find("/rank-00000") != op.path.npos;
+      }));
+  EXPECT_NE(explore(recording), "");
+}
