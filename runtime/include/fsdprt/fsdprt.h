@@ -296,7 +296,7 @@ typedef struct fsdprt_session_options {
   /* cpu with "local" or "shm": 1: the threads that run kernels may make no system calls beyond
      those that they need; another call ends the process with exit code 1 and a message on stderr */
   uint32_t restrict_calls;
-  /* mpi: time without a message from a process after which it is lost, in seconds; 0: 4 */
+  /* mpi: time without a message from a process after which it is lost, in seconds; 0: 3 */
   double heartbeat_seconds;
 } fsdprt_session_options;
 
